@@ -34,6 +34,9 @@ pub struct Failure {
     pub cluster_operators: Vec<String>,
     /// Since when it has been so, if that is known.
     pub since: Option<Timestamp>,
+    /// What the ClusterOperator that is waited for says of itself, if it is bad: `is not available
+    /// since 2026-01-01T00:00:00Z (Crashing)`.
+    pub trouble: Option<String>,
 }
 
 impl Failure {
@@ -51,6 +54,7 @@ impl Failure {
             objects: vec![object.into()],
             cluster_operators: Vec::new(),
             since: None,
+            trouble: None,
         }
     }
 

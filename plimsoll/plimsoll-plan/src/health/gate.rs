@@ -55,7 +55,7 @@ pub fn cluster_operator(manifest: &Value, live: Option<&Value>, mode: Mode) -> V
     };
     let any_version = mode == Mode::Initializing;
     if !any_version && missing_versions(manifest, live).next().is_some() {
-        let aside = aside(live);
+        let aside = trouble(live).map(|text| format!(" and {text}")).unwrap_or_default();
         return waiting(
             Effect::None,
             Reason::ClusterOperatorUpdating,
@@ -90,16 +90,27 @@ pub fn missing_versions<'a>(
         .filter(|wanted| !parse::versions(live).any(|reported| reported == *wanted))
 }
 
-/// What an operator that is behind says of itself, if it is bad; a new one that has said nothing
-/// yet is only new.
-fn aside(live: &Value) -> &'static str {
-    let unavailable = parse::has_condition(live, "Available", "False");
-    let degraded = parse::has_condition(live, "Degraded", "True");
-    match (unavailable, degraded) {
-        (true, _) => " and is not available",
-        (false, true) => " and is degraded",
-        (false, false) => "",
-    }
+/// What an operator that is behind says of itself, if it is bad, such as `is not available since
+/// 2026-01-01T00:00:00Z (Crashing)`; a new one that has said nothing yet is only new. The time is
+/// written out, since what tells an age would change all the time.
+pub fn trouble(live: &Value) -> Option<String> {
+    let conditions =
+        [("Available", "False", "is not available"), ("Degraded", "True", "is degraded")];
+    conditions.into_iter().find_map(|(type_, status, words)| {
+        let condition = parse::condition(live, type_).filter(|it| it.status == status)?;
+        let mut text = words.to_owned();
+        if let Some(since) = parse::condition_since(live, type_) {
+            text.push_str(&format!(" since {since:.0}"));
+        }
+        // Whoever wrote the operator may put anything there.
+        let is_word = |reason: &str| {
+            reason.chars().all(|it| it.is_ascii_alphanumeric() || "_-,:".contains(it))
+        };
+        if !condition.reason.is_empty() && is_word(condition.reason) {
+            text.push_str(&format!(" ({})", condition.reason));
+        }
+        Some(text)
+    })
 }
 
 fn waiting(effect: Effect, reason: Reason, message: String) -> Verdict {

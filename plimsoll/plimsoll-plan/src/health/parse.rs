@@ -3,6 +3,7 @@
 //! Operators write their own status, through schemas of their own: a field that is missing or has
 //! another type is treated as not reported, never as an error.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// A condition as an object reports it. The status stays text: it is for the object to misspell.
@@ -30,6 +31,13 @@ pub struct ReportedVersion<'a> {
 /// The condition of a type in `status.conditions`; the first one, if it is there several times.
 pub fn condition<'a>(object: &'a Value, type_: &str) -> Option<ReportedCondition<'a>> {
     conditions(object).find(|condition| condition.type_ == type_)
+}
+
+/// Since when a condition has its status; `None` if the object does not say or it is no time.
+pub fn condition_since(object: &Value, type_: &str) -> Option<Timestamp> {
+    let conditions = list(&object["status"]["conditions"]);
+    let condition = conditions.iter().find(|condition| text(&condition["type"]) == type_)?;
+    text(&condition["lastTransitionTime"]).parse().ok()
 }
 
 /// All conditions in `status.conditions`.

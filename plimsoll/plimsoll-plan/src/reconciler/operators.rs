@@ -31,6 +31,8 @@ pub struct UnhealthyOperators {
     pub unavailable: Vec<String>,
     /// Those that report `Available=True` and `Degraded=True`.
     pub degraded: Vec<String>,
+    /// What those of both say that are not available or degraded in so many words, by name.
+    pub troubles: BTreeMap<String, String>,
 }
 
 impl LiveOperators {
@@ -69,6 +71,8 @@ impl LiveOperators {
         };
         let mut unhealthy = UnhealthyOperators::default();
         for (name, operator) in &self.0 {
+            let trouble = gate::trouble(&operator.object);
+            unhealthy.troubles.extend(trouble.map(|text| (name.clone(), text)));
             if !reports(operator, "Available", "True") {
                 unhealthy.unavailable.push(name.clone());
             } else if reports(operator, "Degraded", "True") {

@@ -130,11 +130,17 @@ impl Sorted {
             } else {
                 Reason::SlowWorkload
             };
-            return Outlook::Slow { reason, slow, text };
+            let parts: Vec<String> = std::iter::once(text).chain(troubles(&self.waiting)).collect();
+            return Outlook::Slow { reason, slow, text: parts.join("; ") };
         }
         let mut parts = Vec::new();
         if !self.waiting.is_empty() {
-            parts.push(format!("waiting on {}", names(&self.waiting)));
+            let trouble = match (self.waiting.as_slice(), troubles(&self.waiting).join(" and ")) {
+                ([Failure { trouble: Some(trouble), .. }], _) => format!(", which {trouble}"),
+                (_, several) if several.is_empty() => several,
+                (_, several) => format!(", of which {several}"),
+            };
+            parts.push(format!("waiting on {}{trouble}", names(&self.waiting)));
         }
         if !self.tolerated.is_empty() {
             let limit = minutes(limits.degraded_tolerated);
@@ -212,6 +218,17 @@ fn names(failures: &[Failure]) -> String {
         None | Some(0) => listed,
         Some(more) => format!("{listed} and {more} more"),
     }
+}
+
+/// What the ClusterOperators that are waited for say of themselves, if it is bad, such as `a is not
+/// available`, sorted.
+fn troubles(waiting: &[Failure]) -> Vec<String> {
+    let trouble = |failure: &Failure| {
+        Some(format!("{} {}", failure.cluster_operators.join(", "), failure.trouble.as_ref()?))
+    };
+    let mut troubles: Vec<String> = waiting.iter().filter_map(trouble).collect();
+    troubles.sort_unstable();
+    troubles
 }
 
 fn is_operator(failure: &Failure) -> bool {

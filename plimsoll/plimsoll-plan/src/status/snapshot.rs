@@ -116,7 +116,14 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
 }
 
 fn situations() -> Vec<Situation> {
+    let down = |name: &str, minutes: i64| Failure {
+        trouble: Some("is not available since 1970-01-02T00:00:00Z (Crashing)".to_owned()),
+        ..operator(name, Reason::ClusterOperatorUpdating, Effect::None, minutes)
+    };
     let mut situations = vec![
+        Situation::failing(Mode::Updating, vec![down("a", 1)]),
+        Situation::failing(Mode::Updating, vec![down("a", 1), down("b", 1)]),
+        Situation::failing(Mode::Updating, vec![down("a", 60)]),
         Situation { release: release("1.2.3"), ..Situation::new(Mode::Initializing) },
         Situation { release: Default::default(), ..Situation::new(Mode::Initializing) },
         Situation { implicit: vec!["Console", "Insights"], ..Situation::new(Mode::Reconciling) },

@@ -157,6 +157,41 @@ fn waiting_for_operators_is_progress() {
 }
 
 #[test]
+fn what_operators_behind_say_of_themselves_is_named() {
+    let trouble = "is not available since 1970-01-02T03:41:40Z (Crashing)";
+    let down = |name: &str, minutes: i64| Failure {
+        trouble: Some(trouble.to_owned()),
+        ..updating(name, minutes)
+    };
+    let check = |failures: Vec<Failure>, expected: &[&str]| {
+        Situation::failing(Mode::Updating, failures).check(expected);
+    };
+    check(
+        vec![down("alpha", 5)],
+        &[
+            "Failing=False",
+            "Progressing=True ClusterOperatorUpdating: Working towards 1.2.3: waiting on alpha, \
+             which is not available since 1970-01-02T03:41:40Z (Crashing)",
+        ],
+    );
+    check(
+        vec![updating("b", 1), down("c", 5), down("a", 5)],
+        &[
+            "Failing=False",
+            "Progressing=True ClusterOperatorsUpdating: Working towards 1.2.3: waiting on a, b, c, \
+             of which a is not available since 1970-01-02T03:41:40Z (Crashing) \
+             and c is not available since 1970-01-02T03:41:40Z (Crashing)",
+        ],
+    );
+    check(
+        vec![down("a", 31)],
+        &["Failing=Unknown SlowClusterOperator: \
+             waiting on a over 30 minutes which is longer than expected; \
+             a is not available since 1970-01-02T03:41:40Z (Crashing)"],
+    );
+}
+
+#[test]
 fn waiting_too_long_is_told() {
     // CVS-24.
     let check = |failures: Vec<Failure>, expected: &[&str]| {

@@ -36,6 +36,7 @@ pub fn condense(failures: &[Failure]) -> Option<Failure> {
         objects: collected(|group| &group.objects),
         cluster_operators: Vec::new(),
         since: groups.iter().filter_map(|group| group.since).min(),
+        trouble: None,
     })
 }
 
@@ -85,6 +86,7 @@ fn plural(members: &[&Failure]) -> Failure {
         objects: members.iter().flat_map(|member| member.objects.clone()).collect(),
         cluster_operators: names,
         since: members.iter().filter_map(|member| member.since).min(),
+        trouble: None,
     }
 }
 

@@ -8,13 +8,18 @@ use crate::plan::mode::Mode::{self, Initializing, Reconciling, Updating};
 
 const MODES: [Mode; 3] = [Initializing, Updating, Reconciling];
 
-/// A ClusterOperator from `Available=True operator=v2 …`; versions are in lower case.
+/// A ClusterOperator from `Available=True operator=v2 …`; versions are in lower case. A condition
+/// may be `TYPE=STATUS/SINCE/REASON`.
 fn operator(text: &str) -> Value {
     let mut conditions = Vec::new();
     let mut versions = Vec::new();
     for (name, value) in text.split_whitespace().filter_map(|word| word.split_once('=')) {
         if name.starts_with(|first: char| first.is_uppercase()) {
-            conditions.push(json!({"type": name, "status": value}));
+            let mut parts = value.split('/');
+            let [status, since, reason] = [(); 3].map(|()| parts.next().unwrap_or_default());
+            conditions.push(json!({
+                "type": name, "status": status, "lastTransitionTime": since, "reason": reason,
+            }));
         } else {
             versions.push(json!({"name": name, "version": value}));
         }
@@ -97,6 +102,13 @@ fn an_operator_behind_is_waited_for_whatever_it_says_of_itself() {
     // Upstream fails these three at once or after a while.
     check("Available=False Degraded=False", &moving, &updating(" and is not available"));
     check("Available=True Degraded=True", &moving, &updating(" and is degraded"));
+    check(
+        "Available=False/1970-01-01T01:00:00.5Z/Crashing Degraded=False",
+        &moving,
+        &updating(" and is not available since 1970-01-01T01:00:00Z (Crashing)"),
+    );
+    check("Degraded=True//Slow", &moving, &updating(" and is degraded (Slow)"));
+    check("Degraded=True/yesterday/\u{1b}[31m", &moving, &updating(" and is degraded"));
     check("", &moving, &updating(""));
     check("", &[Initializing], &unavailable());
 }

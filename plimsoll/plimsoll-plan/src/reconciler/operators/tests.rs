@@ -50,6 +50,10 @@ fn operators_in_trouble_are_unavailable_or_degraded() {
     );
     check("dns: Available=False; dns: Available=True", &[], &[]);
     check("dns: Available=False; dns: gone", &[], &[]);
+    let troubles = observed("a: Available=False; b: Degraded=True; c: Available=True").unhealthy();
+    let troubles: Vec<String> =
+        troubles.troubles.iter().map(|(name, text)| format!("{name} {text}")).collect();
+    assert_eq!(troubles, ["a is not available (R)", "b is degraded (R)"]);
 }
 
 #[test]

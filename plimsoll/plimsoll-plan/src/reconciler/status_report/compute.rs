@@ -82,8 +82,10 @@ impl StatusContext<'_> {
         is_completed: bool,
     ) -> ClusterVersionStatus {
         let plan = self.progress.plan();
-        let failures: Vec<Failure> =
-            problems.iter().filter_map(|problem| failure(self.progress, problem)).collect();
+        let failures: Vec<Failure> = problems
+            .iter()
+            .filter_map(|problem| failure(self.progress, problem, &self.unhealthy))
+            .collect();
         let known = ClusterVersionStatus {
             available_updates: self.updates.available.clone(),
             desired: self.release.clone(),
@@ -190,7 +192,7 @@ impl StatusContext<'_> {
         let updating = problems
             .iter()
             .filter(|problem| is_gate(problem.step) && done.binary_search(&problem.step).is_err());
-        let UnhealthyOperators { unavailable, degraded } = self.unhealthy.clone();
+        let UnhealthyOperators { unavailable, degraded, troubles: _ } = self.unhealthy.clone();
         OperatorsProgress {
             total: gates.count(),
             updated: done.iter().filter(|&&step| is_gate(step)).count(),
@@ -204,11 +206,21 @@ impl StatusContext<'_> {
 }
 
 /// A problem as conditions report it; `None` while it is too recent for that.
-fn failure(progress: &Progress, problem: &Problem) -> Option<Failure> {
+fn failure(
+    progress: &Progress,
+    problem: &Problem,
+    unhealthy: &UnhealthyOperators,
+) -> Option<Failure> {
     let effect = Some(problem.effect?);
     let step = &progress.plan().steps[problem.step];
     let failure = match progress.cluster_operator(problem.step) {
-        Some(name) => Failure::of_cluster_operator(name, problem.reason, effect, &problem.message),
+        Some(name) => Failure {
+            trouble: match problem.reason {
+                Reason::ClusterOperatorUpdating => unhealthy.troubles.get(name).cloned(),
+                _ => None,
+            },
+            ..Failure::of_cluster_operator(name, problem.reason, effect, &problem.message)
+        },
         None => Failure::of_object(step.describe(), problem.reason, effect, &problem.message),
     };
     // A degraded operator has its time to recover from when it became so.
