@@ -106,7 +106,7 @@ impl Cluster {
 impl Subject {
     pub(crate) async fn of(about: &About) -> anyhow::Result<Self> {
         let About { release, baseline, cluster, profile, feature_set } = about;
-        let load = |directory: &PathBuf| store::directory(directory, "", profile);
+        let load = |directory: &PathBuf| store::directory(directory, profile, Some(feature_set));
         let payload = release.as_ref().map(load).transpose()?;
         let registry = payload
             .as_ref()

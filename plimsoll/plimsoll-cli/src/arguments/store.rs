@@ -71,8 +71,20 @@ impl StoreArguments {
     ///
     /// # Errors
     ///
-    /// When there is none or it is defective; the message says what there is.
-    pub fn load(&self, name: &str, profile: &str) -> Result<Payload, anyhow::Error> {
+    /// When there is none, it is defective, or has nothing for the profile or the feature set; the
+    /// message says what there is.
+    pub fn load(
+        &self,
+        name: &str,
+        profile: &str,
+        feature_set: Option<&str>,
+    ) -> Result<Payload, anyhow::Error> {
+        let payload = self.find(name, profile)?;
+        check_choices(&payload, profile, feature_set)?;
+        Ok(payload)
+    }
+
+    fn find(&self, name: &str, profile: &str) -> Result<Payload, anyhow::Error> {
         let listed = match &self.payloads {
             Some(location) => {
                 let store = location.open();
@@ -135,12 +147,46 @@ fn find<'a>(
     Ok(found.first().copied())
 }
 
-/// Loads the payload in a directory; without an image it is named by its digest.
+/// Loads the payload in a directory, for clusters of a profile with a feature set.
+///
+/// # Errors
+///
+/// When there is none, it is defective, or has nothing for the profile or the feature set.
+pub(crate) fn directory(
+    path: &Path,
+    profile: &str,
+    feature_set: Option<&str>,
+) -> Result<Payload, anyhow::Error> {
+    let payload = directory_as(path, "", profile)?;
+    check_choices(&payload, profile, feature_set)?;
+    Ok(payload)
+}
+
+/// Checks that a payload has something for `--profile` and `--feature-set`.
+///
+/// # Errors
+///
+/// When it has not; the message names those that it has.
+pub(crate) fn check_choices(
+    payload: &Payload,
+    profile: &str,
+    feature_set: Option<&str>,
+) -> Result<(), anyhow::Error> {
+    payload.check_profile(profile).context("--profile")?;
+    payload.check_feature_set(feature_set.unwrap_or_default()).context("--feature-set")
+}
+
+/// Loads the payload in a directory under the name of an image, whatever it has; without an image
+/// it is named by its digest.
 ///
 /// # Errors
 ///
 /// When there is none or it is defective.
-pub(crate) fn directory(path: &Path, image: &str, profile: &str) -> Result<Payload, anyhow::Error> {
+pub(crate) fn directory_as(
+    path: &Path,
+    image: &str,
+    profile: &str,
+) -> Result<Payload, anyhow::Error> {
     refuse_layout(path)?;
     plimsoll_source::load(path, &template(image, profile))
         .with_context(|| format!("failed to load release `{}`", path.display()))

@@ -127,7 +127,8 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
 }
 
 fn payloads(arguments: &RbacArguments) -> anyhow::Result<Vec<Payload>> {
-    let load = |path: &PathBuf| store::directory(path, "", &arguments.profile);
+    let feature_set = arguments.feature_set.as_deref();
+    let load = |path: &PathBuf| store::directory(path, &arguments.profile, feature_set);
     arguments.release.iter().map(load).collect()
 }
 

@@ -64,7 +64,11 @@ pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result
     let (registry, gates) = match &arguments.release {
         None => (CapabilityRegistry::built_in(), BTreeSet::new()),
         Some(directory) => {
-            let payload = store::directory(directory, "", &arguments.profile)?;
+            let given = arguments.feature_set.as_deref();
+            let payload = store::directory(directory, &arguments.profile, given)?;
+            payload
+                .check_feature_set(feature_set)
+                .with_context(|| format!("featureSet of {name}"))?;
             let gates = payload.feature_gates(&arguments.profile, feature_set);
             (payload.capabilities, gates)
         }

@@ -86,7 +86,8 @@ pub struct RehearseArguments {
 /// cannot be copied.
 pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
-    let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile)?);
+    let feature_set = arguments.feature_set.as_deref();
+    let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile, feature_set)?);
     let faults = arguments.faults.as_deref().map(faults::read).transpose()?.unwrap_or_default();
     let (initial_state, on) = initial_state(&arguments, &next)?;
     let rehearsal = Rehearsal {
@@ -113,7 +114,8 @@ fn initial_state(
     next: &Payload,
 ) -> Result<(InitialState, String), anyhow::Error> {
     if let Some(from) = &arguments.from {
-        let outgoing = arguments.store.load(from, &arguments.profile)?;
+        let feature_set = arguments.feature_set.as_deref();
+        let outgoing = arguments.store.load(from, &arguments.profile, feature_set)?;
         let on = format!("an installation of {}", outgoing.release.version);
         return Ok((InitialState::Release(Arc::new(outgoing)), on));
     }

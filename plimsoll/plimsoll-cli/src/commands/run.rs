@@ -165,7 +165,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let payload = match (&arguments.release, &arguments.payloads) {
         (Some(path), _) => {
             let image = arguments.image.as_deref().unwrap_or_default();
-            store::directory(path, image, &arguments.profile)?
+            store::directory_as(path, image, &arguments.profile)?
         }
         (None, Some(location)) => store::newest(location, &arguments.profile)?,
         (None, None) => anyhow::bail!("no release is given: use --release or --payloads"),
@@ -174,9 +174,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         tracing::warn!("{warning}");
     }
     if !arguments.force_release {
-        payload.check_profile(&arguments.profile).context("--profile")?;
-        let feature_set = arguments.feature_set.as_deref().unwrap_or_default();
-        payload.check_feature_set(feature_set).context("--feature-set")?;
+        store::check_choices(&payload, &arguments.profile, arguments.feature_set.as_deref())?;
     }
     check_names(
         &payload.capabilities,

@@ -126,7 +126,8 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
     };
     let mut payloads = Vec::new();
     for path in &arguments.release {
-        payloads.push(Arc::new(store::directory(path, "", &arguments.profile)?));
+        let feature_set = Some(arguments.feature_set.as_str());
+        payloads.push(Arc::new(store::directory(path, &arguments.profile, feature_set)?));
     }
     let client = arguments.cluster.watching_client("sandbox").await?;
     let options = SimulationOptions {

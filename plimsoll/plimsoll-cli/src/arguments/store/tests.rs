@@ -34,7 +34,7 @@ fn check(store: Option<&str>, name: &str, expected: &str) {
     let root = here.path().to_str().expect("it is text");
     let full = |text: &str| text.replace('~', root);
     let payloads = store.map(|store| parse(&full(store)).expect("it names a store"));
-    let reported = match (StoreArguments { payloads }).load(&full(name), DEFAULT_PROFILE) {
+    let reported = match (StoreArguments { payloads }).load(&full(name), DEFAULT_PROFILE, None) {
         Ok(payload) => {
             assert!(payload.image.contains("@sha256:"), "{}", payload.image);
             payload.release.version

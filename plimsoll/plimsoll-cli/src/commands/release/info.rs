@@ -22,7 +22,8 @@ pub(super) fn run(
     arguments: &InfoArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let payload = store::directory(&arguments.directory, "", &arguments.profile)?;
+    let payload =
+        store::directory(&arguments.directory, &arguments.profile, Some(&arguments.feature_set))?;
     let report = report(&payload, &arguments.profile, &arguments.feature_set);
     if !arguments.output.write(&report, out)? {
         write_text(&report, out)?;

@@ -95,7 +95,8 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let target = arguments.setup.target();
-    let load = |name: &str| arguments.store.load(name, &target.profile);
+    let feature_set = Some(arguments.setup.feature_set.as_str());
+    let load = |name: &str| arguments.store.load(name, &target.profile, feature_set);
     let from = arguments.from.as_deref().map(load).transpose()?;
     let to = load(&arguments.to)?;
     arguments.setup.check(&to)?;

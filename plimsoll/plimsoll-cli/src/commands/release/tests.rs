@@ -19,7 +19,7 @@ const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n
 fn payload(directory: &Path) {
     let files = [
         ("manifests/0000_00_own_a.yaml", NAMESPACE.to_owned() + "    capability.openshift.io/name: Console\n"),
-        ("release-manifests/0000_10_other_a.yaml", NAMESPACE.to_owned() + "    release.openshift.io/feature-set: OKD\n"),
+        ("release-manifests/0000_10_other_a.yaml", NAMESPACE.to_owned() + "    release.openshift.io/feature-set: OKD\n    include.release.openshift.io/other: \"true\"\n"),
         ("release-manifests/release-metadata", r#"{"kind":"cincinnati-metadata-v0","version":"1.0.0"}"#.to_owned()),
         ("release-manifests/image-references", r#"{"kind":"ImageStream","apiVersion":"image.openshift.io/v1","metadata":{"name":"1.0.0"}}"#.to_owned()),
     ];

@@ -54,9 +54,10 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
-    let payload = arguments.store.load(&arguments.to, &arguments.profile)?;
+    let feature_set = arguments.feature_set.as_deref();
+    let payload = arguments.store.load(&arguments.to, &arguments.profile, feature_set)?;
     let cluster = ClusterState::read(client).await?;
-    let requested = cluster.target(&arguments.profile, arguments.feature_set.as_deref(), now());
+    let requested = cluster.target(&arguments.profile, feature_set, now());
     let (forecast, _) = forecast(client, &cluster, &payload, &requested).await?;
     let forecast = if arguments.force { forecast.forced() } else { forecast };
     let report = ForecastReport::of(&forecast);
