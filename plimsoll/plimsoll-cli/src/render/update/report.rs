@@ -268,7 +268,7 @@ impl UpdateStatus {
 
     pub(super) fn completion(&self) -> String {
         let (done, total) = (self.done - self.unchanged, self.total - self.unchanged);
-        let percent = if total == 0 { 100 } else { done * 100 / total };
+        let percent = (done * 100).checked_div(total).unwrap_or(100);
         let unchanged = match self.unchanged {
             0 => String::new(),
             unchanged => format!(", {unchanged} unchanged"),
