@@ -22,7 +22,8 @@ fn a_secret_that_is_refused_is_quoted_nowhere() {
              \"true\"\nstringData:\n  pin: {PIN}\n"
         );
         let payload = sample_with(&[("0000_90_keys_10.yaml".to_owned(), secret)]);
-        let mut harness = Harness::start(kind, std::slice::from_ref(&payload), OperatorSetup::default()).await;
+        let mut harness =
+            Harness::start(kind, std::slice::from_ref(&payload), OperatorSetup::default()).await;
         harness.control();
         harness.until(|view| view.waits.iter().any(|it| it.object.name == "keys")).await;
         until(
