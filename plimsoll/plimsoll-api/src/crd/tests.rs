@@ -303,7 +303,10 @@ fn everything_a_release_progress_says_is_declared() {
             reason: "CapabilityNameRefused".into(),
             message: "Lights is in force all the same".into(),
         },
-        cluster_version: Some(crate::progress::ClusterVersionRecord::default()),
+        cluster_version: Some(crate::progress::ClusterVersionRecord {
+            spec: ClusterVersionSpec { cluster_id: "a".into(), ..Default::default() },
+            ..Default::default()
+        }),
         overrides: vec![OverrideProgress {
             object: key,
             state: OverrideState::InForce,

@@ -2,17 +2,15 @@
 //! backup does.
 //!
 //! Nobody says so: watches that continue at a revision which the storage has not reached again show
-//! nothing. But the newest revision of the storage never falls otherwise, so asking for it now and
-//! then, and whenever a connection was lost, is enough. Only revisions of one resource are compared,
-//! since a server may keep others in another storage.
+//! nothing. But a storage is only replaced under a server that stops or ends its watches, and the newest
+//! revision never falls otherwise. So it is requested whenever a connection was lost, and a cluster at
+//! rest costs no requests. Only revisions of one resource are compared, since a server may keep others
+//! in another storage.
 
 use std::time::Duration;
 
 use super::Uptime;
 
-/// How often the revision is asked for while nothing hints at a restored storage: what was lost is
-/// not missed for much longer, and two requests a minute are no load.
-pub const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// Least time between two checks: a server that is down interrupts every watch, again and again.
 pub const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
@@ -32,7 +30,8 @@ pub struct RevisionChecks {
     newest: u64,
     /// What `newest` was when the check under way began; `None` when there is none.
     pending: Option<u64>,
-    check_at: Uptime,
+    /// When the next check begins; `None` while nothing hints at a restored storage.
+    check_at: Option<Uptime>,
     /// When a check may begin at the earliest.
     not_before: Uptime,
 }
@@ -40,7 +39,7 @@ pub struct RevisionChecks {
 impl RevisionChecks {
     /// Starts with nothing seen.
     pub fn new(uptime: Uptime) -> Self {
-        Self { newest: 0, pending: None, check_at: uptime + CHECK_INTERVAL, not_before: uptime }
+        Self { newest: 0, pending: None, check_at: None, not_before: uptime }
     }
 
     /// An answer of the server, or a watch, showed a revision.
@@ -50,12 +49,12 @@ impl RevisionChecks {
 
     /// Something happened that a restored storage would cause too.
     pub fn suspect(&mut self, uptime: Uptime) {
-        self.check_at = self.check_at.min(uptime).max(self.not_before);
+        self.check_at = Some(uptime.max(self.not_before));
     }
 
-    /// When to call [`Self::start`]; `None` while a check is under way.
+    /// When to call [`Self::start`]; `None` while a check is under way or none is needed.
     pub fn wake_at(&self) -> Option<Uptime> {
-        self.pending.is_none().then_some(self.check_at)
+        self.check_at.filter(|_| self.pending.is_none())
     }
 
     /// Begins a check if it is time; true if one begins.
@@ -64,7 +63,7 @@ impl RevisionChecks {
         if is_due {
             self.pending = Some(self.newest);
             self.not_before = uptime + CHECK_INTERVAL_MIN;
-            self.check_at = uptime + CHECK_INTERVAL;
+            self.check_at = None;
         }
         is_due
     }
@@ -75,7 +74,7 @@ impl RevisionChecks {
         // What was seen since the request was sent may be newer than the answer.
         let seen = self.pending.take().unwrap_or_default();
         let Some(now) = revision else {
-            self.check_at = self.not_before;
+            self.check_at = Some(self.not_before);
             return None;
         };
         self.seen(now);
@@ -122,15 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_falls_is_found_within_half_a_minute() {
+    fn a_revision_that_falls_is_found_when_a_connection_is_lost() {
         check(
             "0 seen 100
-             29 start =>
-             30 start => started
-             30 start =>
-             31 answered 150 =>
-             60 start => started
-             60 answered 140 => back from 150 to 140",
+             3600 start =>
+             3600 suspect
+             3600 start => started
+             3600 start =>
+             3601 answered 150 =>
+             7200 start =>
+             7200 suspect
+             7200 start => started
+             7200 answered 140 => back from 150 to 140",
         );
     }
 
@@ -152,9 +154,11 @@ mod tests {
     fn what_was_seen_after_the_request_says_nothing_about_its_answer() {
         check(
             "0 seen 100
+             30 suspect
              30 start => started
              30 seen 120
              30 answered 110 =>
+             60 suspect
              60 start => started
              60 answered 119 => back from 120 to 119",
         );

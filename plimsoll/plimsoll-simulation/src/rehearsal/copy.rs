@@ -49,8 +49,11 @@ const COPIED_OBJECTS: [(&str, &str, &str); 2] = [
     ("ConfigMap", "openshift-config", "admin-acks"),
 ];
 
-/// Kinds of which nothing is copied, although it may be ours: they would have others asked.
-const EXCLUDED_KINDS: [(&str, &str); 3] = [
+/// Kinds of which nothing is copied, although it may be ours: they would have others asked, or only
+/// report what happened.
+const EXCLUDED_KINDS: [(&str, &str); 5] = [
+    ("", "Event"),
+    ("events.k8s.io", "Event"),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
     ("apiregistration.k8s.io", "APIService"),
