@@ -233,10 +233,11 @@ fn history(writes: &[Write]) -> Vec<String> {
     found
 }
 
-/// What is done of a plan stays done, whichever process carries it out.
+/// What a process has done of a plan stays done while it carries out that plan. The next process
+/// checks the record against the cluster before it counts, and may find less.
 fn progress(writes: &[Write]) -> Vec<String> {
     let mut found = Vec::new();
-    let mut before: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut before: BTreeMap<usize, (&str, u64)> = BTreeMap::new();
     for (at, write) in writes.iter().enumerate() {
         let (Some(plan), Some(done)) =
             (write.reported["planHash"].as_str(), write.reported["done"].as_u64())
@@ -246,11 +247,10 @@ fn progress(writes: &[Write]) -> Vec<String> {
         if write.reported["mode"] == "Reconciling" || write.status >= 300 {
             continue;
         }
-        let last = before.entry(plan).or_default();
-        if done < *last {
+        let last = before.insert(write.process, (plan, done));
+        if let Some((_, last)) = last.filter(|last| last.0 == plan && done < last.1) {
             found.push(format!("write {at}: the number of steps done fell from {last} to {done}"));
         }
-        *last = done;
     }
     found
 }
