@@ -210,7 +210,7 @@ impl Progress {
     ///
     /// The record is no proof: anybody who may write ReleaseProgress can have written it. So gates
     /// pass only when their ClusterOperators report the release, and one that does not
-    /// [contradicts](Self::reject_record) the whole record. What a complete plan took up without
+    /// contradicts the whole record. What a complete plan took up without
     /// proof is applied once more.
     pub fn resume(mut self, done: &[usize], now: Timestamp) -> Self {
         for &index in done {
