@@ -26,7 +26,6 @@ pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<S
     for writes in result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks) {
         found.extend(capabilities(writes, releases));
         found.extend(history(writes));
-        found.extend(progress(writes));
     }
     found.extend(convergence(result, releases));
     found
@@ -229,28 +228,6 @@ fn history(writes: &[Write]) -> Vec<String> {
             }
         }
         before = entries;
-    }
-    found
-}
-
-/// What a process has done of a plan stays done while it carries out that plan. The next process
-/// checks the record against the cluster before it counts, and may find less.
-fn progress(writes: &[Write]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut before: BTreeMap<usize, (&str, u64)> = BTreeMap::new();
-    for (at, write) in writes.iter().enumerate() {
-        let (Some(plan), Some(done)) =
-            (write.reported["planHash"].as_str(), write.reported["done"].as_u64())
-        else {
-            continue;
-        };
-        if write.reported["mode"] == "Reconciling" || write.status >= 300 {
-            continue;
-        }
-        let last = before.insert(write.process, (plan, done));
-        if let Some((_, last)) = last.filter(|last| last.0 == plan && done < last.1) {
-            found.push(format!("write {at}: the number of steps done fell from {last} to {done}"));
-        }
     }
     found
 }
