@@ -93,14 +93,6 @@ pub(crate) async fn apply_definitions(client: &Client, writer: &Writer) -> Resul
     Ok(())
 }
 
-/// Whether an error says that an object or its kind does not exist.
-pub(crate) fn is_missing(error: &Error) -> bool {
-    let (Error::ReadProgress { source } | Error::WriteProgress { source }) = error else {
-        return false;
-    };
-    matches!(source, kube::Error::Api(status) if status.code == 404)
-}
-
 async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
     let found = Resources::discover_version(client, kind.group, kind.version)
         .await

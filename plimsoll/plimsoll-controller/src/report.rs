@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::bootstrap;
 use crate::clock::Stopwatch;
 use crate::error::Error;
-use crate::versioned_status::{StatusWriteError, VersionedStatus};
+use crate::versioned_status::{StatusWriteError, VersionedStatus, is_missing};
 use crate::view::MetricsSnapshot;
 use crate::write::Writer;
 
@@ -250,9 +250,12 @@ async fn write_release_progress(
     tracing::warn!("the ReleaseProgress \"version\" was deleted; it is made again");
     let writer = Writer::new(client.clone());
     let object = match bootstrap::release_progress(client, &writer).await {
-        Err(error) if bootstrap::is_missing(&error) => {
+        Err(Error::ReadProgress { source } | Error::WriteProgress { source })
+            if is_missing(&source) =>
+        {
             // Not even its kind is left. It takes a moment to be served: the next write finds it.
-            bootstrap::apply_definitions(client, &writer).await.and_then(|()| Err(error))
+            let lost = Err(Error::WriteProgress { source });
+            bootstrap::apply_definitions(client, &writer).await.and_then(|()| lost)
         }
         made => made,
     };

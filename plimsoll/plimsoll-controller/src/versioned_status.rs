@@ -124,7 +124,8 @@ fn revision_number(text: &str) -> u64 {
     text.parse().unwrap_or(u64::MAX)
 }
 
-fn is_missing(error: &kube::Error) -> bool {
+/// Whether an error says that an object or its kind does not exist.
+pub(crate) fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 

@@ -209,12 +209,15 @@ impl Progress {
     /// checked by the watches instead of being executed again.
     ///
     /// The record is no proof: anybody who may write ReleaseProgress can have written it. So gates
-    /// pass only when their ClusterOperators report the release, and one that does not
-    /// contradicts the whole record. What a complete plan took up without
-    /// proof is applied once more.
+    /// pass only when their ClusterOperators report the release, and one that does not contradicts the
+    /// whole record. What a complete plan took up without proof is applied once more.
     pub fn resume(mut self, done: &[usize], now: Timestamp) -> Self {
         for &index in done {
             let Some(track) = self.tracks.get_mut(index) else { continue };
+            if track.is_proven() {
+                // What this process knows of it is newer than the record.
+                continue;
+            }
             if track.observed.is_some_and(|mark| mark.trace == Trace::Gone) {
                 // What a watch showed to be gone meanwhile is to be applied.
                 continue;

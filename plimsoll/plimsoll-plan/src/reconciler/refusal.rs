@@ -97,8 +97,8 @@ pub fn goes_back(history: &[UpdateHistory], next: &Release) -> Option<ReleaseRef
         image: newest.image.clone(),
         ..Release::default()
     };
-    let [from, to] = [&newest.version, &next.version].map(|version| Version::parse(version).ok());
-    lower_version(&current, history, &from?, &to?).map(ReleaseRefusal::LowerVersion)
+    let target = Version::parse(&next.version).ok()?;
+    lower_version(&current, history, &target).map(ReleaseRefusal::LowerVersion)
 }
 
 /// Whether a plan has next to nothing of what a cluster consists of: `ours` are the objects that

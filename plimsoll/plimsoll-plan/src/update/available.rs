@@ -9,6 +9,8 @@ use plimsoll_api::config::Release;
 use plimsoll_content::payload::ReleaseHeader;
 use semver::Version;
 
+use super::target;
+
 /// What `RetrievedUpdates` tells: nothing, or why there is no telling.
 pub type Retrieved = Result<(), (Reason, String)>;
 
@@ -53,13 +55,7 @@ pub fn available(
 
 /// A release of a store as status names it.
 pub fn release(head: &ReleaseHeader) -> Release {
-    Release {
-        architecture: String::new(),
-        version: head.release.version.clone(),
-        image: head.image.clone(),
-        url: head.release.url.clone(),
-        channels: head.release.channels.clone(),
-    }
+    target::named(&head.release, &head.image)
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<FailedPrecondition> {
             blocking: false,
         }),
         (Ok(current), Ok(next)) => {
-            findings.extend(rollback(facts, &current, &next));
+            findings.extend(rollback(facts, &next));
             findings.extend(giant_hop(&current, &next));
             findings.extend(upgradeable(facts, &current, &next));
             findings.extend(repeated_deletions(facts, &current, &next));
@@ -123,20 +123,20 @@ pub fn judge(findings: &[FailedPrecondition], force: bool) -> PreconditionVerdic
     }
 }
 
-fn rollback(facts: &Facts<'_>, current: &Version, target: &Version) -> Option<FailedPrecondition> {
-    let message = lower_version(facts.current, facts.history, current, target)?;
+fn rollback(facts: &Facts<'_>, target: &Version) -> Option<FailedPrecondition> {
+    let message = lower_version(facts.current, facts.history, target)?;
     let reason = Reason::LowDesiredVersion.to_string();
     Some(FailedPrecondition { precondition: ROLLBACK, reason, message, blocking: true })
 }
 
-/// Why a cluster of this history may not go back from `current` to a lower version; `None` if the
+/// Why a cluster of this history may not go back from a release to a lower version; `None` if the
 /// version is not lower, or is one that it may go back to.
-pub(crate) fn lower_version(
+pub fn lower_version(
     release: &Release,
     history: &[UpdateHistory],
-    current: &Version,
     target: &Version,
 ) -> Option<String> {
+    let current = &Version::parse(&release.version).ok()?;
     if target >= current {
         return None;
     }

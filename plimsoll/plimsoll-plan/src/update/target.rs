@@ -7,6 +7,7 @@ use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{Context, UnmanagedObject};
+use plimsoll_content::payload::ReleaseInfo;
 
 use crate::capabilities::{self, Capabilities, EnabledCapability};
 use crate::plan::features::Features;
@@ -92,11 +93,16 @@ pub fn context(
 
 /// A payload's release, as status names it.
 pub fn release(payload: &Payload) -> Release {
+    named(&payload.release, &payload.image)
+}
+
+/// A release as status names it, from what it says about itself and its pull specification.
+pub(super) fn named(info: &ReleaseInfo, image: &str) -> Release {
     Release {
         architecture: String::new(),
-        version: payload.release.version.clone(),
-        image: payload.image.clone(),
-        url: payload.release.url.clone(),
-        channels: payload.release.channels.clone(),
+        version: info.version.clone(),
+        image: image.to_owned(),
+        url: info.url.clone(),
+        channels: info.channels.clone(),
     }
 }

@@ -1,9 +1,10 @@
 //! From a command line to a request, or to what stands in its way and the flag that lets it pass.
 
 use plimsoll_api::config::{Release, Update, UpdateState};
-use plimsoll_api::{Condition, ConditionStatus, Reason};
+use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_plan::progress::pause::NEXT;
-use plimsoll_plan::update::preconditions::{self, Facts, digest};
+use plimsoll_plan::update::preconditions::{digest, lower_version};
+use semver::Version;
 
 use super::UpdateToArguments;
 use plimsoll_simulation::cluster_state::ClusterState;
@@ -103,7 +104,10 @@ pub(super) fn update(
             (_, false) => format!("info: The update to {name} is already in progress"),
         }));
     }
-    if let Some(message) = lower_version(cluster, &version, &image).filter(|_| !requested.force) {
+    let status = &cluster.status;
+    let target = Version::parse(&version).ok().filter(|_| !requested.force);
+    let lower = target.and_then(|it| lower_version(&status.desired, &status.history, &it));
+    if let Some(message) = lower {
         return Err(RequestError::LowerVersion { message });
     }
     if !requested.allow_update_with_warnings && !requested.force {
@@ -158,25 +162,6 @@ fn target(
             Err(RequestError::NotAvailable { version, available })
         }
     }
-}
-
-/// Why the controller would not take the cluster back to a lower version; `None` if the version is not
-/// lower, not known, or one that it may go back to.
-fn lower_version(cluster: &ClusterState, version: &str, image: &str) -> Option<String> {
-    let facts = Facts {
-        current: &cluster.status.desired,
-        history: &cluster.status.history,
-        objection: None,
-        overrides_set: false,
-        repeated: &[],
-        available: None,
-        retrieved: None,
-    };
-    let (version, image) = (version.to_owned(), image.to_owned());
-    let next = Release { version, image, ..Release::default() };
-    let findings = preconditions::check(&facts, &next).into_iter();
-    let mut lower = findings.filter(|it| it.reason == Reason::LowDesiredVersion.as_str());
-    lower.next().map(|finding| finding.message)
 }
 
 fn warnings(conditions: &[Condition]) -> Result<(), RequestError> {
