@@ -8,6 +8,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "kubernetes/k8s-cel",
     "kubernetes/k8s-schema",
     "plimsoll/plimsoll-api",
+    "plimsoll/plimsoll-bundle",
     "plimsoll/plimsoll-content",
     "plimsoll/plimsoll-plan",
     "plimsoll/plimsoll-resolve",

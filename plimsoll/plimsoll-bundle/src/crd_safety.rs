@@ -1,0 +1,1 @@
+//! Whether a CustomResourceDefinition may be replaced by another one, and what it would break.
