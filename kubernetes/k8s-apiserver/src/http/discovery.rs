@@ -1,9 +1,12 @@
 //! Documents about the API itself: groups, versions and resources.
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::json::to_bytes;
 use crate::request::path::{ISSUER_CONFIGURATION, ISSUER_KEYS};
 use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource, versions};
 
@@ -80,61 +83,44 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// `/api`.
-pub(crate) fn core_versions() -> Value {
-    json!({
-        "kind": "APIVersions",
-        "versions": ["v1"],
-        "serverAddressByClientCIDRs": [
-            {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1"},
-        ],
+pub(crate) fn core_versions() -> Bytes {
+    to_bytes(&CoreVersions {
+        kind: "APIVersions",
+        versions: ["v1"],
+        addresses: [ServerAddress { clients: "0.0.0.0/0", server: "127.0.0.1" }],
     })
 }
 
 /// `/apis`.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/discovery/root.go: ServeHTTP
-pub(crate) fn group_list(registry: &Registry) -> Value {
+pub(crate) fn group_list(registry: &Registry) -> Bytes {
     let mut groups = groups(registry);
     let built_in = groups.iter().filter(|group| !group.is_custom()).count();
     // Groups of definitions are in the order of the services of their versions.
     groups[built_in..].sort_by_cached_key(ApiGroup::first_service);
-    let groups: Vec<Value> =
-        groups.iter().filter(|group| !group.name.is_empty()).map(group_document).collect();
-    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
-}
-
-fn group_document(group: &ApiGroup<'_>) -> Value {
-    let versions: Vec<Value> = group
-        .versions
-        .iter()
-        .map(|version| {
-            json!({
-                "groupVersion": group_version(group.name, version.name),
-                "version": version.name,
-            })
-        })
-        .collect();
-    json!({
-        "name": group.name,
-        "versions": versions,
-        "preferredVersion": versions.first(),
+    to_bytes(&GroupList {
+        kind: "APIGroupList",
+        api_version: "v1",
+        groups: groups
+            .iter()
+            .filter(|group| !group.name.is_empty())
+            .map(|group| GroupDocument::of(group, None))
+            .collect(),
     })
 }
 
 /// `/apis/GROUP`.
-pub(crate) fn one_group(registry: &Registry, name: &str) -> Option<Value> {
+pub(crate) fn one_group(registry: &Registry, name: &str) -> Option<Bytes> {
     let groups = groups(registry);
     let group = groups.iter().find(|group| group.name == name)?;
-    let mut document = group_document(group);
-    document["kind"] = "APIGroup".into();
-    document["apiVersion"] = "v1".into();
-    Some(document)
+    Some(to_bytes(&GroupDocument::of(group, Some(("APIGroup", "v1")))))
 }
 
 /// `/apis/GROUP/VERSION` and `/api/VERSION`.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/installer.go: registerResourceHandlers
-pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Bytes> {
     let groups = groups(registry);
     let found = groups
         .iter()
@@ -144,38 +130,147 @@ pub(crate) fn resource_list(registry: &Registry, group: &str, version: &str) -> 
         .find(|candidate| candidate.name == version)?;
     let mut resources = Vec::new();
     for resource in &found.resources {
-        resources.push(legacy_resource(resource));
-        resources.extend(
-            resource
-                .subresources
-                .iter()
-                .map(|subresource| legacy_subresource(resource, subresource)),
-        );
+        resources.push(ResourceDocument::of(resource));
+        let subresources = resource.subresources.iter();
+        resources.extend(subresources.map(|part| ResourceDocument::of_subresource(resource, part)));
     }
-    let mut list = json!({
-        "kind": "APIResourceList",
-        "groupVersion": group_version(group, version),
-        "resources": resources,
-    });
-    if !group.is_empty() {
-        list["apiVersion"] = "v1".into();
-    }
-    Some(list)
+    Some(to_bytes(&ResourceList {
+        kind: "APIResourceList",
+        api_version: (!group.is_empty()).then_some("v1"),
+        group_version: group_version(group, version),
+        resources,
+    }))
 }
 
-fn legacy_resource(resource: &ApiResource) -> Value {
-    let mut document = json!({
-        "name": resource.plural,
-        "singularName": resource.singular,
-        "namespaced": resource.scope == Scope::Namespaced,
-        "kind": resource.kind,
-        "verbs": resource.verbs,
-    });
-    add_names(&mut document, resource);
-    if resource.serves("get") && resource.kind != "ComponentStatus" {
-        document["storageVersionHash"] = storage_version_hash(resource).into();
+// The fields of these documents are in the order of kube-apiserver's: scripts compare the text.
+
+#[derive(Serialize)]
+struct CoreVersions {
+    kind: &'static str,
+    versions: [&'static str; 1],
+    #[serde(rename = "serverAddressByClientCIDRs")]
+    addresses: [ServerAddress; 1],
+}
+
+#[derive(Serialize)]
+struct ServerAddress {
+    #[serde(rename = "clientCIDR")]
+    clients: &'static str,
+    #[serde(rename = "serverAddress")]
+    server: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupList<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    groups: Vec<GroupDocument<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupDocument<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    name: &'a str,
+    versions: Vec<GroupVersion<'a>>,
+    preferred_version: Option<GroupVersion<'a>>,
+}
+
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GroupVersion<'a> {
+    group_version: String,
+    version: &'a str,
+}
+
+impl<'a> GroupDocument<'a> {
+    fn of(group: &ApiGroup<'a>, document_type: Option<(&'static str, &'static str)>) -> Self {
+        let versions: Vec<_> = group
+            .versions
+            .iter()
+            .map(|version| GroupVersion {
+                group_version: group_version(group.name, version.name),
+                version: version.name,
+            })
+            .collect();
+        Self {
+            kind: document_type.map(|(kind, _)| kind),
+            api_version: document_type.map(|(_, version)| version),
+            name: group.name,
+            preferred_version: versions.first().cloned(),
+            versions,
+        }
     }
-    document
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList<'a> {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_version: Option<&'static str>,
+    group_version: String,
+    resources: Vec<ResourceDocument<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceDocument<'a> {
+    name: String,
+    singular_name: &'a str,
+    namespaced: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    group: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    version: &'a str,
+    kind: &'a str,
+    verbs: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    short_names: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    categories: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage_version_hash: Option<String>,
+}
+
+impl<'a> ResourceDocument<'a> {
+    fn of(resource: &'a ApiResource) -> Self {
+        let is_stored = resource.serves("get") && resource.kind != "ComponentStatus";
+        Self {
+            name: resource.plural.clone(),
+            singular_name: &resource.singular,
+            namespaced: resource.scope == Scope::Namespaced,
+            group: "",
+            version: "",
+            kind: &resource.kind,
+            verbs: &resource.verbs,
+            short_names: &resource.short_names,
+            categories: &resource.categories,
+            storage_version_hash: is_stored.then(|| storage_version_hash(resource)),
+        }
+    }
+
+    fn of_subresource(resource: &'a ApiResource, part: &'a Subresource) -> Self {
+        let is_of_other = part.group != resource.group || part.version != resource.version;
+        let (group, version) =
+            if is_of_other { (part.group.as_str(), part.version.as_str()) } else { ("", "") };
+        Self {
+            name: format!("{}/{}", resource.plural, part.name),
+            singular_name: "",
+            namespaced: resource.scope == Scope::Namespaced,
+            group,
+            version,
+            kind: &part.kind,
+            verbs: &part.verbs,
+            short_names: &[],
+            categories: &[],
+            storage_version_hash: None,
+        }
+    }
 }
 
 /// Kinds whose storage version is not their preferred version.
@@ -201,30 +296,6 @@ fn storage_version_hash(resource: &ApiResource) -> String {
     };
     let digest = Sha256::digest(format!("{version}/{}", resource.kind));
     STANDARD.encode(&digest[..8])
-}
-
-fn add_names(document: &mut Value, resource: &ApiResource) {
-    if !resource.short_names.is_empty() {
-        document["shortNames"] = resource.short_names.clone().into();
-    }
-    if !resource.categories.is_empty() {
-        document["categories"] = resource.categories.clone().into();
-    }
-}
-
-fn legacy_subresource(resource: &ApiResource, subresource: &Subresource) -> Value {
-    let mut document = json!({
-        "name": format!("{}/{}", resource.plural, subresource.name),
-        "singularName": "",
-        "namespaced": resource.scope == Scope::Namespaced,
-        "kind": subresource.kind,
-        "verbs": subresource.verbs,
-    });
-    if subresource.group != resource.group || subresource.version != resource.version {
-        document["group"] = subresource.group.clone().into();
-        document["version"] = subresource.version.clone().into();
-    }
-    document
 }
 
 /// `/version`.

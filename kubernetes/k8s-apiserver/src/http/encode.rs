@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha512};
 
 use crate::json::to_bytes;
-use crate::request::accept::View;
+use crate::request::accept::{MetaVersion, View};
 use crate::semantics::convert;
 use crate::semantics::registry::{ApiResource, ResourceOrigin};
 use crate::storage::{ListPage, Stored};
@@ -35,14 +35,14 @@ struct MetadataOnly<'a> {
 pub(crate) fn object(out: &mut Vec<u8>, resource: &ApiResource, stored: &Stored, view: View) {
     let body = convert::read_bytes(resource, stored);
     match view {
-        View::Full | View::Table => {
+        View::Full | View::Table(_) => {
             typed(out, &resource.kind, &resource.api_version());
             // The body is an object that is not empty: a comma replaces its first brace.
             out.push(b',');
             out.extend_from_slice(&body[1..]);
         }
-        View::Metadata => {
-            typed(out, "PartialObjectMetadata", "meta.k8s.io/v1");
+        View::Metadata(version) => {
+            typed(out, "PartialObjectMetadata", version.api_version());
             out.extend_from_slice(b",\"metadata\":");
             out.extend_from_slice(metadata(&body).as_bytes());
             out.push(b'}');
@@ -67,7 +67,7 @@ fn typed(out: &mut Vec<u8>, kind: &str, api_version: &str) {
 pub(crate) fn list(resource: &ApiResource, listing: &ListPage, view: View) -> Bytes {
     let mut out = Vec::with_capacity(list_len(listing));
     begin_list(&mut out, resource, listing, view);
-    if view == View::Metadata && listing.items.is_empty() {
+    if matches!(view, View::Metadata(_)) && listing.items.is_empty() {
         // Only empty lists of metadata have null items.
         out.extend_from_slice(b"null}");
         return out.into();
@@ -87,8 +87,8 @@ pub(crate) fn list_len(listing: &ListPage) -> usize {
 
 fn begin_list(out: &mut Vec<u8>, resource: &ApiResource, listing: &ListPage, view: View) {
     match view {
-        View::Full | View::Table => typed(out, &resource.list_kind, &resource.api_version()),
-        View::Metadata => typed(out, "PartialObjectMetadataList", "meta.k8s.io/v1"),
+        View::Full | View::Table(_) => typed(out, &resource.list_kind, &resource.api_version()),
+        View::Metadata(version) => typed(out, "PartialObjectMetadataList", version.api_version()),
     }
     out.extend_from_slice(b",\"metadata\":");
     let mut metadata = list_metadata(listing);
@@ -177,10 +177,10 @@ pub(crate) fn list_metadata(listing: &ListPage) -> Value {
 /// The metadata view of an object.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/api/meta/meta.go: AsPartialObjectMetadata
-pub(crate) fn metadata_view(object: &Value) -> Value {
+pub(crate) fn metadata_view(object: &Value, version: MetaVersion) -> Value {
     serde_json::json!({
         "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": version.api_version(),
         "metadata": object["metadata"],
     })
 }

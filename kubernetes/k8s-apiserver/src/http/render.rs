@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::http::body::Body;
 use crate::http::respond;
-use crate::request::accept::{Accept, Format, PROTOBUF, View};
+use crate::request::accept::{Accept, Format, MetaVersion, PROTOBUF, View};
 use crate::request::info::RequestInfo;
 use crate::request::path::{ResourcePath, Route};
 use crate::shared_cluster::SharedCluster;
@@ -20,11 +20,6 @@ use crate::status::ApiError;
 
 /// User agents of interactive clients, which get indented JSON.
 const PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
-
-const METADATA: HeaderValue =
-    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
-const TABLE: HeaderValue = HeaderValue::from_static("application/json;as=Table;g=meta.k8s.io;v=v1");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The form that a response has to be rendered in.
 #[derive(Clone, Debug)]
@@ -35,6 +30,21 @@ pub(crate) struct ResponseForm {
     is_head: bool,
     /// The accepted encodings of a rendered response.
     encodings: HeaderMap,
+}
+
+/// The media type of a view in JSON.
+fn json_of(view: View) -> HeaderValue {
+    HeaderValue::from_static(match view {
+        View::Full => "application/json",
+        View::Metadata(MetaVersion::V1) => {
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+        }
+        View::Metadata(MetaVersion::V1Beta1) => {
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1"
+        }
+        View::Table(MetaVersion::V1) => "application/json;as=Table;g=meta.k8s.io;v=v1",
+        View::Table(MetaVersion::V1Beta1) => "application/json;as=Table;g=meta.k8s.io;v=v1beta1",
+    })
 }
 
 /// One event of a watch.
@@ -74,12 +84,7 @@ impl ResponseForm {
         if let Ok(accept) = chosen {
             form.format = accept.format;
             if accept.format != Format::Json {
-                let json = match accept.view {
-                    View::Full => JSON,
-                    View::Metadata => METADATA,
-                    View::Table => TABLE,
-                };
-                parts.headers.insert(ACCEPT, json);
+                parts.headers.insert(ACCEPT, json_of(accept.view));
             }
         }
         if !form.is_plain() {

@@ -1,14 +1,13 @@
 //! Tables: the rows and columns that `kubectl get` shows.
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::http::encode;
+use crate::request::accept::MetaVersion;
 use crate::semantics::convert;
 use crate::semantics::registry::{ApiResource, PrinterColumn};
 use crate::status::{ApiError, Result};
-use crate::storage::{ListPage, Stored};
+use crate::storage::ListPage;
 
 mod age;
 mod cells;
@@ -24,6 +23,15 @@ pub(crate) enum IncludeObject {
     Nothing,
     Metadata,
     Whole,
+}
+
+/// What the client requested of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableForm {
+    pub(crate) version: MetaVersion,
+    pub(crate) include: IncludeObject,
+    /// The time at which ages are computed.
+    pub(crate) now: Timestamp,
 }
 
 impl IncludeObject {
@@ -46,55 +54,24 @@ impl IncludeObject {
     }
 }
 
-/// The table of one object.
-pub(crate) fn of_one(
-    resource: &ApiResource,
-    stored: &Arc<Stored>,
-    include: IncludeObject,
-    now: Timestamp,
-) -> Value {
-    of_object(resource, &convert::read(resource, stored), include, now)
-}
-
 /// The table of one object in the version of `resource`.
-pub(crate) fn of_object(
-    resource: &ApiResource,
-    object: &Value,
-    include: IncludeObject,
-    now: Timestamp,
-) -> Value {
+pub(crate) fn of_object(resource: &ApiResource, object: &Value, form: TableForm) -> Value {
     let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
     let columns = Columns::of(resource);
-    table(&metadata, &columns, &[row(&columns, object, include, now)])
+    table(&metadata, &columns, &[row(&columns, object, form)], form.version)
 }
 
 /// The table of a list.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/response.go: asTable
-pub(crate) fn of_list(
-    resource: &ApiResource,
-    listing: &ListPage,
-    include: IncludeObject,
-    now: Timestamp,
-) -> Value {
+pub(crate) fn of_list(resource: &ApiResource, listing: &ListPage, form: TableForm) -> Value {
     let columns = Columns::of(resource);
     let rows: Vec<Value> = listing
         .items
         .iter()
-        .map(|stored| row(&columns, &convert::read(resource, stored), include, now))
+        .map(|stored| row(&columns, &convert::read(resource, stored), form))
         .collect();
-    table(&encode::list_metadata(listing), &columns, &rows)
-}
-
-/// A table without rows, for bookmarks.
-pub(crate) fn bookmark(metadata: &Value) -> Value {
-    json!({
-        "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": metadata,
-        "columnDefinitions": [],
-        "rows": [],
-    })
+    table(&encode::list_metadata(listing), &columns, &rows, form.version)
 }
 
 /// The columns of a kind.
@@ -133,10 +110,10 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn table(metadata: &Value, columns: &Columns<'_>, rows: &[Value]) -> Value {
+fn table(metadata: &Value, columns: &Columns<'_>, rows: &[Value], version: MetaVersion) -> Value {
     json!({
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": version.api_version(),
         "metadata": metadata,
         "columnDefinitions": columns.definitions(),
         "rows": rows,
@@ -163,11 +140,11 @@ fn custom_definition(column: &PrinterColumn) -> Value {
     })
 }
 
-fn row(columns: &Columns<'_>, object: &Value, include: IncludeObject, now: Timestamp) -> Value {
-    let mut row = json!({"cells": columns.cells(object, now)});
-    match include {
+fn row(columns: &Columns<'_>, object: &Value, form: TableForm) -> Value {
+    let mut row = json!({"cells": columns.cells(object, form.now)});
+    match form.include {
         IncludeObject::Nothing => row["object"] = Value::Null,
-        IncludeObject::Metadata => row["object"] = encode::metadata_view(object),
+        IncludeObject::Metadata => row["object"] = encode::metadata_view(object, form.version),
         IncludeObject::Whole => row["object"] = object.clone(),
     }
     row

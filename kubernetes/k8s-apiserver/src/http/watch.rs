@@ -16,9 +16,9 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
 use crate::http::encode;
-use crate::http::table::{self, IncludeObject};
+use crate::http::table::{self, IncludeObject, TableForm};
 use crate::json::to_bytes;
-use crate::request::accept::View;
+use crate::request::accept::{MetaVersion, View};
 use crate::request::parameters::{NOT_OLDER_THAN, OptionsKind, Parameters};
 use crate::semantics::cluster::Cluster;
 use crate::semantics::context::RequestContext;
@@ -335,11 +335,8 @@ impl Watch {
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(change.name().as_bytes());
         out.extend_from_slice(b"\",\"object\":");
-        if self.view == View::Table {
-            let mut table = table::of_one(&self.resource, stored, self.include, self.now);
-            if std::mem::replace(&mut self.columns_sent, true) {
-                table["columnDefinitions"] = serde_json::Value::Null;
-            }
+        if let View::Table(version) = self.view {
+            let table = self.table(&convert::read(&self.resource, stored), version);
             out.extend_from_slice(&to_bytes(&table));
         } else {
             encode::object(&mut out, &self.resource, stored, self.view);
@@ -348,16 +345,27 @@ impl Watch {
         out.into()
     }
 
-    fn bookmark(&self, ends_initial_events: bool) -> Bytes {
+    /// The table of one object, with columns if it is the first.
+    fn table(&mut self, object: &serde_json::Value, version: MetaVersion) -> serde_json::Value {
+        let form = TableForm { version, include: self.include, now: self.now };
+        let mut table = table::of_object(&self.resource, object, form);
+        if std::mem::replace(&mut self.columns_sent, true) {
+            table["columnDefinitions"] = serde_json::Value::Null;
+        }
+        table
+    }
+
+    fn bookmark(&mut self, ends_initial_events: bool) -> Bytes {
         let mut metadata = serde_json::json!({"resourceVersion": self.revision.to_string()});
         if ends_initial_events {
             metadata["annotations"] = serde_json::json!({INITIAL_EVENTS_END: "true"});
         }
         let (kind, api_version) = match self.view {
             View::Full => (self.resource.kind.as_str(), self.resource.api_version()),
-            View::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
-            View::Table => {
-                let table = table::bookmark(&metadata);
+            View::Metadata(version) => ("PartialObjectMetadata", version.api_version().to_owned()),
+            View::Table(version) => {
+                // A row of an object that has nothing but this metadata.
+                let table = self.table(&serde_json::json!({"metadata": metadata}), version);
                 return event_line("BOOKMARK", &to_bytes(&table));
             }
         };

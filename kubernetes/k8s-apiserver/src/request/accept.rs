@@ -25,9 +25,36 @@ pub(crate) enum View {
     /// The whole objects.
     Full,
     /// Only their metadata.
-    Metadata,
+    Metadata(MetaVersion),
     /// Rows and columns.
-    Table,
+    Table(MetaVersion),
+}
+
+/// A version of the group `meta.k8s.io`, whose kinds are views of other objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MetaVersion {
+    V1,
+    /// That of older clients; its documents differ in their `apiVersion` only.
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/rest.go: AllowsMediaTypeTransform
+    fn read(group: &str, version: &str) -> Option<Self> {
+        match (group, version) {
+            ("meta.k8s.io", "v1") => Some(Self::V1),
+            ("meta.k8s.io", "v1beta1") => Some(Self::V1Beta1),
+            _ => None,
+        }
+    }
+
+    /// The `apiVersion` of a document.
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// The negotiated form of a response.
@@ -75,14 +102,18 @@ fn alternatives(headers: &HeaderMap) -> Vec<Alternative<'_>> {
 
 impl Accept {
     /// What an answer shows; its form has been settled before. What can be watched says so when
-    /// nothing suits the client.
+    /// nothing suits the client; what has no tables cannot be shown as one.
     ///
     /// # Errors
     /// When no accepted media type can be served.
     ///
     /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go: NegotiateMediaTypeOptions
-    pub(crate) fn negotiate(headers: &HeaderMap, is_watchable: bool) -> Result<Self> {
-        Self::choose(headers, false).map_err(|mut error| {
+    pub(crate) fn negotiate(
+        headers: &HeaderMap,
+        is_watchable: bool,
+        has_tables: bool,
+    ) -> Result<Self> {
+        Self::choose_of(headers, false, has_tables).map_err(|mut error| {
             if is_watchable && error.details.is_some() {
                 error.message.push_str(STREAMS);
             }
@@ -96,6 +127,10 @@ impl Accept {
     /// # Errors
     /// When no alternative can be served.
     pub(crate) fn choose(headers: &HeaderMap, has_protobuf: bool) -> Result<Self> {
+        Self::choose_of(headers, has_protobuf, true)
+    }
+
+    fn choose_of(headers: &HeaderMap, has_protobuf: bool, has_tables: bool) -> Result<Self> {
         let alternatives = alternatives(headers);
         let says_nothing =
             |value: &HeaderValue| value.to_str().is_ok_and(|value| value.trim().is_empty());
@@ -111,12 +146,14 @@ impl Accept {
                 _ => continue,
             };
             is_known_type = true;
-            let meta = alternative.group == "meta.k8s.io";
-            let view = match (alternative.as_kind, alternative.version) {
+            let meta = MetaVersion::read(alternative.group, alternative.version);
+            let view = match (alternative.as_kind, meta) {
                 ("", _) if has_protobuf || format != Format::Protobuf => View::Full,
-                ("Table", "v1") if meta && format != Format::Protobuf => View::Table,
-                ("PartialObjectMetadata" | "PartialObjectMetadataList", "v1") if meta => {
-                    View::Metadata
+                ("Table", Some(version)) if has_tables && format != Format::Protobuf => {
+                    View::Table(version)
+                }
+                ("PartialObjectMetadata" | "PartialObjectMetadataList", Some(version)) => {
+                    View::Metadata(version)
                 }
                 _ => continue,
             };

@@ -12,7 +12,7 @@ use crate::clock::rfc3339_seconds;
 use crate::http::body::Body;
 use crate::http::discovery::{self, AggregatedDiscovery};
 use crate::http::{encode, health, openapi, respond};
-use crate::request::accept::{Accept, Format, wants_aggregated_discovery};
+use crate::request::accept::{Accept, wants_aggregated_discovery};
 use crate::request::info::RequestInfo;
 use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{ResourcePath, Route};
@@ -153,7 +153,7 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
         return Ok(aggregated(headers, found));
     }
     if is_about_groups {
-        Accept::negotiate(headers, false)?;
+        Accept::negotiate(headers, false, false)?;
     }
     let found = shared.cluster.read(|cluster| {
         let registry = &cluster.registry;
@@ -162,8 +162,8 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Route::Groups => Some(discovery::group_list(registry)),
             Route::Group(name) => discovery::one_group(registry, name),
             Route::Version { group, version } => discovery::resource_list(registry, group, version),
-            Route::ServerVersion => Some(discovery::server_version()),
-            Route::Root => Some(discovery::paths(registry)),
+            Route::ServerVersion => Some(encode::indented(&discovery::server_version())),
+            Route::Root => Some(encode::indented(&discovery::paths(registry))),
             Route::Issuer(_)
             | Route::OpenApi
             | Route::Health
@@ -174,10 +174,7 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
     })?;
     match (route, found) {
         (Route::Metrics, _) => shared.cluster.read(|cluster| Ok(shared.metrics.answer(cluster))),
-        (Route::ServerVersion | Route::Root, Some(document)) => {
-            Ok(respond::bytes(StatusCode::OK, encode::indented(&document)))
-        }
-        (_, Some(document)) => Ok(respond::document(StatusCode::OK, Format::Json, &document)),
+        (_, Some(document)) => Ok(respond::bytes(StatusCode::OK, document)),
         (Route::Group(_) | Route::Unknown, None) => Ok(health::not_found()),
         (_, None) => Err(ApiError::no_such_path()),
     }

@@ -1,4 +1,7 @@
 //! Documents about the API.
+use futures::FutureExt as _;
+use http_body_util::BodyExt as _;
+
 use crate::cluster::{Ask, TestCluster};
 
 #[test]
@@ -50,4 +53,33 @@ fn the_server_tells_its_version_and_health() {
         r#"{"paths": {"apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=..."}}}"#,
     );
     cluster.check("GET /openapi/v3/apis/apps/v1", "", 200, r#"{"openapi": "3.0.0"}"#);
+}
+
+#[test]
+fn discovery_is_in_the_order_that_scripts_compare() {
+    let cluster = TestCluster::new();
+    let cases = [
+        (
+            "/api/v1",
+            r#"{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["cm"],"storageVersionHash":"#,
+        ),
+        ("/api/v1", r#""shortNames":["po"],"categories":["all"],"storageVersionHash":"#),
+        ("/api/v1", r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"#),
+        (
+            "/apis/apps/v1",
+            r#"{"name":"deployments/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":"#,
+        ),
+        (
+            "/apis/apps",
+            r#"{"kind":"APIGroup","apiVersion":"v1","name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}"#,
+        ),
+        ("/apis", r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"#),
+        ("/api", r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":"#),
+    ];
+    for (path, expected) in cases {
+        let response = cluster.send(Ask { line: &format!("GET {path}"), ..Ask::default() });
+        let body = response.into_body().collect().now_or_never().unwrap().unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains(expected), "{path}: {text}");
+    }
 }

@@ -157,6 +157,30 @@ async fn views_apply_to_watches_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_bookmark_after_the_initial_events_is_a_row_without_a_name_in_tables() {
+    let cluster = TestCluster::new();
+    let initial =
+        "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    for (version, selector) in [("v1", ""), ("v1beta1", "&labelSelector=none")] {
+        let accept = format!("application/json;as=Table;g=meta.k8s.io;v={version}");
+        let mut lines = Lines::open(&cluster, &format!("{initial}{selector}"), &accept);
+        if selector.is_empty() {
+            assert_eq!(lines.next().await.unwrap()["type"], "ADDED");
+        }
+        let bookmark = lines.next().await.unwrap();
+        assert_eq!(bookmark["type"], "BOOKMARK");
+        let table = &bookmark["object"];
+        assert_eq!(table["apiVersion"], format!("meta.k8s.io/{version}"));
+        // Only the first event has columns.
+        assert_eq!(table["columnDefinitions"].is_null(), selector.is_empty());
+        assert_eq!(table["rows"][0]["cells"][0], "");
+        let metadata = &table["rows"][0]["object"]["metadata"];
+        assert_eq!(metadata["annotations"]["k8s.io/initial-events-end"], "true");
+        assert_eq!(metadata["resourceVersion"], table["metadata"]["resourceVersion"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_of_a_custom_resource_sees_its_end() {
     let cluster = TestCluster::new();
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

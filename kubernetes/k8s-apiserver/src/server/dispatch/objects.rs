@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::access;
 use crate::http::body::Body;
-use crate::http::table::{self, IncludeObject};
+use crate::http::table::{self, IncludeObject, TableForm};
 use crate::http::watch::Watch;
 use crate::http::{encode, health, respond};
 use crate::json::to_bytes;
-use crate::request::accept::{Accept, Format, View, accepts_gzip};
+use crate::request::accept::{Accept, Format, MetaVersion, View, accepts_gzip};
 use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
 use crate::request::path::ResourcePath;
 use crate::request::strict;
@@ -89,10 +89,12 @@ pub(super) fn answer(
         return Ok(health::not_found());
     }
     let is_list = target.name.is_none() && parts.method == Method::GET;
-    let accept = Accept::negotiate(&parts.headers, is_list)?;
+    // What cannot be read back has no columns either.
+    let has_tables = resource.serves("get");
+    let accept = Accept::negotiate(&parts.headers, is_list, has_tables)?;
     let include = match accept.view {
-        View::Table => IncludeObject::read(context.parameters.include_object.as_deref())?,
-        View::Full | View::Metadata => IncludeObject::Metadata,
+        View::Table(_) => IncludeObject::read(context.parameters.include_object.as_deref())?,
+        View::Full | View::Metadata(_) => IncludeObject::Metadata,
     };
     let request = ObjectRequest { shared, parts, target, body, accept, include, resource };
     match (&target.name, &target.subresource) {
@@ -279,7 +281,7 @@ impl ObjectRequest<'_> {
             }
             Ok(Arc::clone(stored))
         })?;
-        if self.accept.view == View::Table || self.accept.format == Format::Yaml {
+        if matches!(self.accept.view, View::Table(_)) || self.accept.format == Format::Yaml {
             return self.show(StatusCode::OK, &convert::read(&self.resource, &stored));
         }
         let mut out = Vec::with_capacity(stored.bytes().len() + 128);
@@ -287,15 +289,19 @@ impl ObjectRequest<'_> {
         Ok(respond::compressed(&self.parts.headers, StatusCode::OK, out.into()))
     }
 
+    fn table_form(&self, version: MetaVersion) -> TableForm {
+        TableForm { version, include: self.include, now: self.shared.cluster.now() }
+    }
+
     /// The response with an object in the view that the client requested.
     fn show(&self, status: StatusCode, object: &Value) -> Result<Response<Body>> {
         let is_object = object["kind"] == self.resource.kind.as_str();
         let shown = match self.accept.view {
-            View::Metadata if is_object => &encode::metadata_view(object),
-            View::Table if is_object => {
-                &table::of_object(&self.resource, object, self.include, self.shared.cluster.now())
+            View::Metadata(version) if is_object => &encode::metadata_view(object, version),
+            View::Table(version) if is_object => {
+                &table::of_object(&self.resource, object, self.table_form(version))
             }
-            View::Full | View::Metadata | View::Table => object,
+            View::Full | View::Metadata(_) | View::Table(_) => object,
         };
         Ok(respond::document(status, self.accept.format, shown))
     }
@@ -324,10 +330,8 @@ impl ObjectRequest<'_> {
     }
 
     fn show_list(&self, listing: &crate::storage::ListPage) -> Result<Response<Body>> {
-        let encoded = if self.accept.view == View::Table {
-            let table =
-                table::of_list(&self.resource, listing, self.include, self.shared.cluster.now());
-            to_bytes(&table)
+        let encoded = if let View::Table(version) = self.accept.view {
+            to_bytes(&table::of_list(&self.resource, listing, self.table_form(version)))
         } else {
             encode::list(&self.resource, listing, self.accept.view)
         };
