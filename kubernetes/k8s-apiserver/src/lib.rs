@@ -55,6 +55,7 @@
 //!    webhooks and policies. `metrics`.
 //! 8. `server`: the `tower::Service` and its dispatch.
 //! 9. `faults`, `snapshot`, `listen`, `kubeconfig`: what is put around a server.
+//! 10. `envtest`: a listening server in place of kube-apiserver.
 //!
 //! Verbs are synchronous. One that needs the response of a webhook is suspended before it has
 //! changed anything, and runs again with the response (`semantics::webhook::replay`).
@@ -63,6 +64,7 @@ mod access;
 mod admission;
 mod clock;
 mod controllers;
+pub mod envtest;
 pub mod faults;
 mod http;
 mod ids;
@@ -90,7 +92,10 @@ pub use access::options::{AccessOptions, Authorization, FallbackUser, StaticToke
 pub use clock::{Clock, SystemClock};
 pub use http::body::Body;
 pub use kubeconfig::kubeconfig;
-pub use listen::{ServeError, serve, serve_tls};
+pub use listen::{ServeError, TlsCertificates, serve, serve_tls, serve_tls_with};
+pub use semantics::settings::{
+    AdmissionPlugin, ClusterSettings, InvalidServiceRange, ServiceRange,
+};
 pub use server::{ApiServer, Options};
 pub use snapshot::{SnapshotError, SnapshotProblem};
 pub use storage::History;

@@ -13,6 +13,8 @@ use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use rustls::RootCertStore;
 use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,7 +28,7 @@ mod drain;
 mod limits;
 
 use crate::ApiServer;
-use crate::access::certificates;
+use crate::access::certificates::{self, Certificates};
 use crate::access::connection::{Connection, Transport};
 use drain::Drain;
 use limits::Limits;
@@ -64,6 +66,17 @@ pub enum ServeError {
     /// TLS could not be configured.
     #[error("could not set up TLS")]
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Certificates from outside of a cluster, in PEM, for a listener over TLS.
+///
+/// What is absent comes from the authority of the cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TlsCertificates<'a> {
+    /// The chain of the serving certificate and its private key.
+    pub serving: Option<(&'a [u8], &'a [u8])>,
+    /// The authorities that certificates of clients are verified against.
+    pub client_authorities: Option<&'a [u8]>,
 }
 
 /// Serves `service`, an [`ApiServer`] or one with layers around it, on `listener` without TLS
@@ -114,7 +127,24 @@ pub async fn serve_tls(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let acceptor = TlsAcceptor::from(Arc::new(tls(&server, listener.local_addr()?)?));
+    serve_tls_with(server, listener, TlsCertificates::default(), shutdown).await
+}
+
+/// Serves `server` on `listener` over TLS as [`serve_tls`] does, with certificates that others
+/// issued.
+///
+/// # Errors
+/// When a certificate cannot be read, TLS cannot be configured, or accepting connections fails; an
+/// error of one connection only ends that connection.
+pub async fn serve_tls_with(
+    server: ApiServer,
+    listener: TcpListener,
+    outside: TlsCertificates<'_>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let certificates = server.shared().access.certificates();
+    let config = tls(certificates, outside, listener.local_addr()?)?;
+    let acceptor = TlsAcceptor::from(Arc::new(config));
     accept(listener, shutdown, |stream, peer, stopped| {
         let (acceptor, server) = (acceptor.clone(), server.clone());
         async move {
@@ -144,26 +174,56 @@ pub async fn serve_tls(
     Ok(())
 }
 
-fn tls(server: &ApiServer, address: SocketAddr) -> Result<rustls::ServerConfig, ServeError> {
-    let certificates = server.shared().access.certificates();
-    let identity = certificates.server(address.ip())?;
+fn tls(
+    own: &Certificates,
+    outside: TlsCertificates<'_>,
+    address: SocketAddr,
+) -> Result<rustls::ServerConfig, ServeError> {
     let provider = Arc::new(default_provider());
+    let (chain, key) = match outside.serving {
+        Some((chain, key)) => {
+            (chain_of(chain)?, PrivateKeyDer::from_pem_slice(key).map_err(unusable)?)
+        }
+        None => {
+            let identity = own.server(address.ip())?;
+            (vec![identity.certificate], identity.key)
+        }
+    };
+    let authorities = match outside.client_authorities {
+        Some(authorities) => chain_of(authorities)?,
+        None => vec![own.authority_der().clone()],
+    };
     let mut roots = RootCertStore::empty();
-    let failed = |error: Box<dyn std::error::Error + Send + Sync>| ServeError::Tls(error);
-    roots.add(certificates.authority_der().clone()).map_err(|error| failed(error.into()))?;
+    for authority in authorities {
+        roots.add(authority).map_err(unusable)?;
+    }
     let clients =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .allow_unauthenticated()
             .build()
-            .map_err(|error| failed(error.into()))?;
+            .map_err(unusable)?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.into()))?
+        .map_err(unusable)?
         .with_client_cert_verifier(clients)
-        .with_single_cert(vec![identity.certificate], identity.key)
-        .map_err(|error| failed(error.into()))?;
+        .with_single_cert(chain, key)
+        .map_err(unusable)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// The certificates of a PEM file, at least one.
+fn chain_of(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ServeError> {
+    let chain: Vec<_> =
+        CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(unusable)?;
+    if chain.is_empty() {
+        return Err(unusable("a file of certificates contains none"));
+    }
+    Ok(chain)
+}
+
+fn unusable(error: impl Into<BoxError>) -> ServeError {
+    ServeError::Tls(error.into())
 }
 
 /// The service with the connection as an extension of each request.

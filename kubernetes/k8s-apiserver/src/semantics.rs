@@ -10,6 +10,7 @@ pub(crate) mod metadata;
 pub(crate) mod ownership;
 pub(crate) mod part;
 pub(crate) mod registry;
+pub(crate) mod settings;
 pub(crate) mod validation;
 pub(crate) mod warnings;
 pub(crate) mod webhook;

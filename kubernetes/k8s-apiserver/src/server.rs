@@ -24,6 +24,7 @@ use crate::http::respond;
 use crate::metrics::Metrics;
 use crate::request::info::RequestInfo;
 use crate::semantics::cluster::Cluster;
+use crate::semantics::settings::ClusterSettings;
 use crate::shared_cluster::SharedCluster;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::History;
@@ -53,6 +54,8 @@ pub struct Options {
     pub webhooks: Webhooks,
     /// Authentication, authorization and audit.
     pub access: AccessOptions,
+    /// What kube-apiserver's flags set for the whole cluster.
+    pub settings: ClusterSettings,
 }
 
 impl Default for Options {
@@ -63,6 +66,7 @@ impl Default for Options {
             history: History::default(),
             webhooks: Webhooks::new(),
             access: AccessOptions::default(),
+            settings: ClusterSettings::default(),
         }
     }
 }
@@ -106,7 +110,8 @@ impl ApiServer {
         options: Options,
         prepare: impl FnOnce(&mut Cluster, &str, &str),
     ) -> Self {
-        let Options { clock, webhooks, access, seed, .. } = options;
+        let Options { clock, webhooks, access, seed, settings, .. } = options;
+        cluster.settings = settings;
         let access = Access::new(access, seed);
         let authority = access.certificates().authority();
         prepare(&mut cluster, authority, &rfc3339_seconds(clock.now()));

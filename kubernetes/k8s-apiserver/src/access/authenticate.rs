@@ -19,10 +19,11 @@ use crate::user::{AUTHENTICATED, UserInfo};
 /// Authenticates the user of a request.
 ///
 /// # Errors
-/// When it carries credentials that are not valid, or those who send none are administrators and a
-/// page in a browser may have sent it.
+/// When it carries credentials that are not valid, when it carries none and nobody is anonymous, or
+/// when those who send none are administrators and a page in a browser may have sent it.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/filters/authentication.go: WithAuthentication
+/// Upstream: k8s.io/kubernetes/pkg/kubeapiserver/options/authentication.go: ApplyAuthorization
 pub(crate) fn authenticate(
     access: &Access,
     cluster: &SharedCluster,
@@ -46,6 +47,10 @@ pub(crate) fn authenticate(
     let unidentified = match connection.map(|connection| connection.transport) {
         None => access.in_process,
         Some(Transport::Plain) => access.plain,
+        // As in kube-apiserver, there is no anonymous user where everything is allowed.
+        Some(Transport::Tls) if access.authorizer().allows_everything() => {
+            return Err(unauthorized());
+        }
         Some(Transport::Tls) => FallbackUser::Anonymous,
     };
     if unidentified == FallbackUser::Administrator {

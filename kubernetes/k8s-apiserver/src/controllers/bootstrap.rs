@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Controllers;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::context::RequestContext;
+use crate::semantics::settings::ClusterSettings;
 use crate::verbs::create::{CreateSource, create};
 
 mod roles;
@@ -16,6 +17,9 @@ use template::BootstrapTemplate;
 /// Creates the first objects of a cluster.
 pub(crate) fn bootstrap(cluster: &mut Cluster, authority: &str, now: &str) {
     static PREPARED: OnceLock<BootstrapTemplate> = OnceLock::new();
+    if cluster.settings != ClusterSettings::default() {
+        return populate(cluster, authority, now);
+    }
     PREPARED.get_or_init(|| BootstrapTemplate::record(populate)).install(cluster, authority, now);
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::ids::Ids;
 use crate::semantics::registry::{ApiResource, Registry};
+use crate::semantics::settings::ClusterSettings;
 use crate::storage::{History, ObjectKey, StorageId, Store, Stored};
 
 pub(crate) mod admission;
@@ -25,6 +26,8 @@ pub(crate) struct Cluster {
     pub(crate) unsettled: VecDeque<ObjectChange>,
     /// Webhooks, policies and the other checks that take part in writes.
     pub(crate) admission: Arc<dyn Admission>,
+    /// What differs from other clusters.
+    pub(crate) settings: ClusterSettings,
 }
 
 /// One write to an object, as the controllers handle it.
@@ -49,6 +52,7 @@ impl Cluster {
             ids: Ids::new(seed),
             unsettled: VecDeque::new(),
             admission: Arc::new(NoAdmission),
+            settings: ClusterSettings::default(),
         }
     }
 

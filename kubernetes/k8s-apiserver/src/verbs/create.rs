@@ -82,7 +82,7 @@ pub(crate) fn create(
     let named_by_url = origin != CreateSource::Create;
     admission::authorize_content(cluster, context, resource, None, named_by_url, &mut object)?;
     metadata::initialize(cluster, context, &mut object);
-    kinds::prepare_create(resource, &mut object)?;
+    kinds::prepare_create(&cluster.settings, resource, &mut object)?;
     kinds::allocate(cluster, resource, None, &mut object)?;
     validation::check(cluster, context, resource, None, &object)?;
     if origin != CreateSource::Create {

@@ -182,7 +182,7 @@ pub(crate) fn update(
     }
     let mut object = restrict(resource, part, live, object);
     admission::authorize_content(cluster, context, resource, Some(live), true, &mut object)?;
-    kinds::prepare_update(resource, part, live, &mut object)?;
+    kinds::prepare_update(&cluster.settings, resource, part, live, &mut object)?;
     bump_generation(resource, part, live, &mut object);
     validation::check(cluster, context, resource, Some((live, part)), &object)?;
     kinds::allocate(cluster, resource, Some(live), &mut object)?;

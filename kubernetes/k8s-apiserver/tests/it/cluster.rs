@@ -73,7 +73,8 @@ impl TestCluster {
         )
     }
 
-    fn with_options(options: Options, runtime: Option<tokio::runtime::Runtime>) -> Self {
+    /// A new cluster of a server with these options and a clock of its own.
+    pub(crate) fn with_options(options: Options, runtime: Option<tokio::runtime::Runtime>) -> Self {
         let start = "2026-01-01T00:00:00Z".parse().unwrap();
         let clock = TestClock(Arc::new(Mutex::new(start)));
         let server = ApiServer::new(Options { clock: Arc::new(clock.clone()), ..options });

@@ -20,6 +20,7 @@ mod listing;
 mod metrics;
 mod refusals;
 mod robustness;
+mod settings;
 mod snapshot;
 mod tables;
 mod watching;

@@ -8,21 +8,8 @@ use serde_json::{Value, json};
 use crate::semantics::cluster::Cluster;
 use crate::semantics::metadata;
 use crate::semantics::registry::ApiResource;
+use crate::semantics::settings::ServiceRange;
 use crate::status::{ApiError, Result};
-
-/// First and last address of the range that services get theirs from, `10.96.0.0/16` without its
-/// ends.
-const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
-const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 255, 254);
-
-const ADDRESS_RANGE: &str = "10.96.0.0/16";
-
-/// Whether an address is outside of the service range.
-fn is_outside(address: &str) -> bool {
-    address
-        .parse()
-        .is_ok_and(|address: Ipv4Addr| !(FIRST_ADDRESS..=LAST_ADDRESS).contains(&address))
-}
 
 /// Ports that services get on all nodes.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
@@ -53,7 +40,7 @@ pub(crate) fn allocate(
         }
         return Ok(());
     }
-    allocate_address(resource, &taken, object)?;
+    allocate_address(cluster.settings.service_range, resource, &taken, object)?;
     if kind == "NodePort" || kind == "LoadBalancer" {
         allocate_ports(&taken, live, object);
     }
@@ -92,7 +79,14 @@ impl Taken {
 }
 
 /// Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go: txnAllocClusterIPs
-fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -> Result<()> {
+fn allocate_address(
+    range: ServiceRange,
+    resource: &ApiResource,
+    taken: &Taken,
+    object: &mut Value,
+) -> Result<()> {
+    let is_outside =
+        |address: &str| address.parse().is_ok_and(|address: Ipv4Addr| !range.contains(address));
     let name = metadata::text(object, "name").to_owned();
     let spec = &mut object["spec"];
     let asked = spec["clusterIP"]
@@ -116,14 +110,15 @@ fn allocate_address(resource: &ApiResource, taken: &Taken, object: &mut Value) -
         Some(address) if is_outside(&address) => {
             let detail = format!(
                 "failed to allocate IP {address}: the provided IP ({address}) is not in the valid \
-                 range. The range of valid IPs is {ADDRESS_RANGE}"
+                 range. The range of valid IPs is {range}"
             );
             let error = FieldError::new("spec.clusterIPs", FieldErrorKind::Invalid, detail);
             let errors = [error.with_value(json!([address]))];
             return Err(ApiError::invalid(resource.kind_subject(), &name, &errors));
         }
         Some(address) => address,
-        None => (u32::from(FIRST_ADDRESS)..=u32::from(LAST_ADDRESS))
+        None => range
+            .addresses()
             .map(|bits| Ipv4Addr::from(bits).to_string())
             .find(|address| !taken.addresses.contains(address))
             .ok_or_else(|| ApiError::internal("failed to allocate a serviceIP: range is full"))?,

@@ -2,6 +2,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::semantics::cluster::Cluster;
+use crate::semantics::settings::{AdmissionPlugin, ClusterSettings};
 use crate::status::{ApiError, Result, Subject};
 use crate::storage::{ObjectKey, StorageId};
 
@@ -91,22 +92,30 @@ pub(super) fn settle_addresses(object: &mut Value) {
 ///
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go: admitPod
 pub(super) fn prepare(cluster: &mut Cluster, fields: &mut Map<String, Value>) {
-    mount_token(cluster, fields);
+    let has_accounts = cluster.settings.has(AdmissionPlugin::ServiceAccount);
+    if has_accounts {
+        mount_token(cluster, fields);
+    }
     let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
-    spec.entry("serviceAccountName").or_insert_with(|| "default".into());
-    let account = spec["serviceAccountName"].clone();
-    spec.entry("serviceAccount").or_insert(account);
+    if has_accounts {
+        spec.entry("serviceAccountName").or_insert_with(|| "default".into());
+        let account = spec["serviceAccountName"].clone();
+        spec.entry("serviceAccount").or_insert(account);
+    }
     spec.entry("priority").or_insert_with(|| 0.into());
     spec.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
-    tolerate_unready_nodes(spec);
+    tolerate_unready_nodes(&cluster.settings, spec);
 }
 
 /// Adds tolerations of 300 s for nodes that are not ready or unreachable.
 ///
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds/admission.go: Admit
-pub(super) fn tolerate_unready_nodes(spec: &mut Map<String, Value>) {
+pub(super) fn tolerate_unready_nodes(settings: &ClusterSettings, spec: &mut Map<String, Value>) {
+    if !settings.has(AdmissionPlugin::DefaultTolerationSeconds) {
+        return;
+    }
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     if let Some(tolerations) = tolerations.as_array_mut() {
         for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {

@@ -8,6 +8,7 @@ use crate::semantics::cluster::Cluster;
 use crate::semantics::metadata;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, ResourceOrigin};
+use crate::semantics::settings::{AdmissionPlugin, ClusterSettings};
 use crate::status::{ApiError, Result};
 
 /// The finalizer of namespaces, in their spec.
@@ -98,7 +99,9 @@ pub(crate) fn admit_create(
         let name = metadata::text(object, "name").to_owned();
         let namespace = metadata::text(object, "namespace").to_owned();
         if let Some(fields) = object.as_object_mut() {
-            pod::check_account(cluster, (&namespace, &name), fields)?;
+            if cluster.settings.has(AdmissionPlugin::ServiceAccount) {
+                pod::check_account(cluster, (&namespace, &name), fields)?;
+            }
             pod::prepare(cluster, fields);
         }
     }
@@ -111,7 +114,11 @@ pub(crate) fn admit_create(
 /// When the kind cannot be created this way.
 ///
 /// Upstream: k8s.io/apiserver/pkg/registry/rest/create.go: BeforeCreate
-pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Result<()> {
+pub(crate) fn prepare_create(
+    settings: &ClusterSettings,
+    resource: &ApiResource,
+    object: &mut Value,
+) -> Result<()> {
     if super::has_generation(resource) {
         metadata::of(object).insert("generation".to_owned(), 1.into());
     }
@@ -139,8 +146,10 @@ pub(crate) fn prepare_create(resource: &ApiResource, object: &mut Value) -> Resu
                 finalizers.push(NAMESPACE_FINALIZER.into());
             }
         }
-        ("", "PersistentVolume") => protect(fields, "kubernetes.io/pv-protection"),
-        ("", "PersistentVolumeClaim") => protect(fields, "kubernetes.io/pvc-protection"),
+        ("", "PersistentVolume") => protect(settings, fields, "kubernetes.io/pv-protection"),
+        ("", "PersistentVolumeClaim") => {
+            protect(settings, fields, "kubernetes.io/pvc-protection");
+        }
         ("", "Node") => {
             let spec = fields.entry("spec").or_insert_with(|| json!({}));
             if spec.get("taints").is_none() {
@@ -217,7 +226,10 @@ fn first_status(resource: &ApiResource, fields: &Map<String, Value>) -> Option<V
 /// Adds the finalizer that delays the deletion of a volume or claim while it is in use.
 ///
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go: Admit
-fn protect(fields: &mut Map<String, Value>, finalizer: &str) {
+fn protect(settings: &ClusterSettings, fields: &mut Map<String, Value>, finalizer: &str) {
+    if !settings.has(AdmissionPlugin::StorageObjectInUseProtection) {
+        return;
+    }
     let finalizers = fields["metadata"]
         .as_object_mut()
         .map(|metadata| metadata.entry("finalizers").or_insert_with(|| json!([])));
@@ -277,6 +289,7 @@ fn prepare_job(fields: &mut Map<String, Value>) {
 ///
 /// Upstream: k8s.io/apiserver/pkg/registry/rest/update.go: BeforeUpdate
 pub(crate) fn prepare_update(
+    settings: &ClusterSettings,
     resource: &ApiResource,
     part: ObjectPart,
     live: &Value,
@@ -292,8 +305,11 @@ pub(crate) fn prepare_update(
             object["spec"]["finalizers"] = finalizers;
         }
         ("", "Pod", ObjectPart::Main) => {
+            // Upstream: k8s.io/kubernetes/plugin/pkg/admission/priority/admission.go: admitPod
+            keep_missing(live, object, &["spec", "priority"]);
+            keep_missing(live, object, &["spec", "preemptionPolicy"]);
             if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-                pod::tolerate_unready_nodes(spec);
+                pod::tolerate_unready_nodes(settings, spec);
             }
         }
         ("", "Pod", ObjectPart::Subresource("ephemeralcontainers")) => only_ephemeral(live, object),

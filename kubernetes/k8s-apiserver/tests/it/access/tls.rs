@@ -1,6 +1,9 @@
 //! Sockets: TLS with and without certificates of clients, plain HTTP, and the end of a listener.
 use futures::StreamExt as _;
-use k8s_apiserver::{ApiServer, Options, serve, serve_tls};
+use k8s_apiserver::{
+    AccessOptions, ApiServer, Authorization, Options, TlsCertificates, serve, serve_tls,
+    serve_tls_with,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -18,7 +21,11 @@ struct Listening {
 }
 
 async fn listen(tls: bool) -> Listening {
-    let server = ApiServer::new(Options::default());
+    listen_with(tls, Options::default()).await
+}
+
+async fn listen_with(tls: bool, options: Options) -> Listening {
+    let server = ApiServer::new(options);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let scheme = if tls { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr().unwrap());
@@ -70,6 +77,24 @@ async fn over_tls_nobody_is_anonymous_and_may_not_much() {
 }
 
 #[tokio::test]
+async fn over_tls_nobody_is_anonymous_where_everything_is_allowed() {
+    let access =
+        AccessOptions { authorization: Authorization::AlwaysAllow, ..AccessOptions::default() };
+    let listening = listen_with(true, Options { access, ..Options::default() }).await;
+    let kubeconfig = listening.server.kubeconfig(&listening.url);
+    let stranger = client(&kubeconfig, |kubeconfig| {
+        for named in &mut kubeconfig.auth_infos {
+            named.auth_info = None;
+        }
+    })
+    .await;
+    let refused = Api::<Namespace>::all(stranger).list(&ListParams::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("Unauthorized"), "{refused}");
+    let administrator = client(&kubeconfig, |_| {}).await;
+    assert!(Api::<Namespace>::all(administrator).list(&ListParams::default()).await.is_ok());
+}
+
+#[tokio::test]
 async fn the_authority_is_the_one_that_namespaces_tell_of() {
     let server = ApiServer::new(Options::default());
     let maps = Api::<ConfigMap>::namespaced(Client::new(server.clone(), "default"), "default");
@@ -90,4 +115,27 @@ async fn the_end_of_a_listener_ends_watches() {
         while watch.next().await.is_some() {}
         listening.task.await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn certificates_of_clients_can_be_of_another_authority() {
+    let [own, other] = [1, 2].map(|seed| ApiServer::new(Options { seed, ..Options::default() }));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let (serving, authority) = (own.clone(), other.certificate_authority().to_owned());
+    tokio::spawn(async move {
+        let outside = TlsCertificates {
+            client_authorities: Some(authority.as_bytes()),
+            ..TlsCertificates::default()
+        };
+        serve_tls_with(serving, listener, outside, std::future::pending()).await.unwrap();
+    });
+    let of_other = Kubeconfig::from_yaml(&other.kubeconfig(&url)).unwrap().auth_infos;
+    let list =
+        async |client: Client| Api::<Namespace>::all(client).list(&ListParams::default()).await;
+    let admitted =
+        client(&own.kubeconfig(&url), |kubeconfig| kubeconfig.auth_infos = of_other).await;
+    assert_eq!(list(admitted).await.unwrap().items.len(), 4);
+    let stranger = client(&own.kubeconfig(&url), |_| {}).await;
+    assert!(list(stranger).await.is_err(), "the cluster's own authority is not asked");
 }
