@@ -35,6 +35,7 @@ pub(crate) enum CreateSource {
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/create.go: createHandler
 /// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/store.go: create
+/// Upstream: k8s.io/apiserver/pkg/registry/generic/registry/dryrun.go: Create
 pub(crate) fn create(
     cluster: &mut Cluster,
     context: &mut RequestContext,
@@ -45,12 +46,7 @@ pub(crate) fn create(
 ) -> Result<Value> {
     decode::check_type(resource, &mut object)?;
     metadata::set_namespace(resource, namespace, &mut object)?;
-    if origin != CreateSource::Apply && !metadata::text(&object, "resourceVersion").is_empty() {
-        return Err(ApiError::new(
-            StatusReason::Unknown,
-            "resourceVersion should not be set on objects to be created",
-        ));
-    }
+    let requested_version = metadata::text(&object, "resourceVersion").to_owned();
     match origin {
         CreateSource::Create | CreateSource::Update => {
             decode::normalize(context, resource, &mut object)?
@@ -90,6 +86,15 @@ pub(crate) fn create(
     }
     let attributes = WriteAttributes { name: key.name.to_string(), ..attributes };
     admission::validate(cluster, context, &attributes, Some(&object))?;
+    // The storage refuses it before anything else; a dry run does not get there.
+    let is_dry_run = context.parameters.dry_run == DryRun::All;
+    let has_version = requested_version.parse::<u64>().is_ok_and(|version| version != 0);
+    if origin != CreateSource::Apply && has_version && !is_dry_run {
+        return Err(ApiError::new(
+            StatusReason::Unknown,
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
     if let Some(existing) = cluster.store.find(&resource.storage, &key) {
         let mut error = ApiError::already_exists(resource.subject(), &key.name);
         if existing.deleting {
@@ -107,7 +112,11 @@ pub(crate) fn create(
             error
         });
     }
-    if context.parameters.dry_run == DryRun::All {
+    if is_dry_run {
+        if !requested_version.is_empty() {
+            metadata::of(&mut object)
+                .insert("resourceVersion".to_owned(), requested_version.into());
+        }
         return Ok(object);
     }
     let kept = cluster.registry.storage_form(resource).map(|_| object.clone());
