@@ -4,7 +4,8 @@
 //!   ([`Reason`], the one list), and the health of an object ([`Verdict`]).
 //! - The wire types of the kinds that Plimsoll serves and installs: `config.openshift.io/v1`
 //!   (ClusterVersion, ClusterOperator), schema-compatible with the published API, and
-//!   `plimsoll.io/v1alpha1` (ReleaseProgress), our own.
+//!   `plimsoll.io/v1alpha1` (ReleaseProgress), our own; `olm.io/v1` (Operator, OperatorRevision,
+//!   Catalog), the add-on layer.
 //!
 //! There is no client and no IO here.
 
@@ -14,6 +15,7 @@ pub mod crd;
 mod key;
 #[cfg(feature = "objects")]
 mod objects;
+pub mod olm;
 pub mod progress;
 mod reason;
 mod verdict;
@@ -21,7 +23,9 @@ mod verdict;
 pub use condition::{Condition, ConditionStatus, merge_conditions};
 pub use key::{GroupKind, ObjectKey};
 #[cfg(feature = "objects")]
-pub use objects::{ClusterOperator, ClusterVersion, ReleaseProgress};
+pub use objects::{
+    Catalog, ClusterOperator, ClusterVersion, Operator, OperatorRevision, ReleaseProgress,
+};
 pub use reason::Reason;
 pub use verdict::{Effect, Verdict};
 
@@ -74,5 +78,18 @@ pub const FEATURE_GATE: ApiKind = ApiKind {
     kind: "FeatureGate",
     plural: "featuregates",
 };
+/// The Operator kind: an installed package.
+pub const OPERATOR: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "Operator", plural: "operators" };
+/// The OperatorRevision kind: the objects of one installation of an Operator.
+pub const OPERATOR_REVISION: ApiKind = ApiKind {
+    group: "olm.io",
+    version: "v1",
+    kind: "OperatorRevision",
+    plural: "operatorrevisions",
+};
+/// The Catalog kind: a collection of packages.
+pub const CATALOG: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "Catalog", plural: "catalogs" };
 /// Name of the one ClusterVersion of a cluster.
 pub const CLUSTER_VERSION_NAME: &str = "version";

@@ -3,6 +3,8 @@
 //! They implement `Resource` and `Metadata` of `k8s-openapi`, so `kube::Api<ClusterVersion>` works
 //! without a dependency on a client here.
 
+mod olm;
+
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -108,9 +110,13 @@ pub struct ReleaseProgress {
     pub status: Option<ReleaseProgressStatus>,
 }
 
-/// Implements what a client needs of a cluster-scoped kind.
+/// Implements what a client needs of a cluster-scoped kind: those of its fields beside metadata that
+/// it always has, and those that may be absent.
 macro_rules! cluster_scoped {
-    ($kind:ident, $reference:ident, $api_version:literal $(, $spec:ident)?) => {
+    (
+        $kind:ident, $reference:ident, $api_version:literal,
+        [$($field:ident),*], [$($optional:ident),*]
+    ) => {
         impl k8s_openapi::Resource for $kind {
             const API_VERSION: &'static str = $api_version;
             const GROUP: &'static str = crate::$reference.group;
@@ -139,19 +145,23 @@ macro_rules! cluster_scoped {
                 object.serialize_field("apiVersion", $api_version)?;
                 object.serialize_field("kind", crate::$reference.kind)?;
                 object.serialize_field("metadata", &self.metadata)?;
-                $(object.serialize_field("spec", &self.$spec)?;)?
-                if let Some(status) = &self.status {
-                    object.serialize_field("status", status)?;
-                }
+                $(object.serialize_field(stringify!($field), &self.$field)?;)*
+                $(if let Some(value) = &self.$optional {
+                    object.serialize_field(stringify!($optional), value)?;
+                })*
                 object.end()
             }
         }
     };
 }
 
-cluster_scoped!(ClusterVersion, CLUSTER_VERSION, "config.openshift.io/v1", spec);
-cluster_scoped!(ClusterOperator, CLUSTER_OPERATOR, "config.openshift.io/v1", spec);
-cluster_scoped!(ReleaseProgress, RELEASE_PROGRESS, "plimsoll.io/v1alpha1");
+use cluster_scoped;
+
+pub use self::olm::{Catalog, Operator, OperatorRevision};
+
+cluster_scoped!(ClusterVersion, CLUSTER_VERSION, "config.openshift.io/v1", [spec], [status]);
+cluster_scoped!(ClusterOperator, CLUSTER_OPERATOR, "config.openshift.io/v1", [spec], [status]);
+cluster_scoped!(ReleaseProgress, RELEASE_PROGRESS, "plimsoll.io/v1alpha1", [], [status]);
 
 #[cfg(test)]
 mod tests;

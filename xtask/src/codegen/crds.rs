@@ -22,19 +22,27 @@ use self::parse::{Field, Marker, Type, parse};
 /// The folder of the definitions.
 pub(crate) const FOLDER: &str = "plimsoll/plimsoll-api/crds";
 /// The sources with the types, relative to the root.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 11] = [
     "plimsoll/plimsoll-api/src/condition.rs",
     "plimsoll/plimsoll-api/src/config.rs",
     "plimsoll/plimsoll-api/src/config/conditional_updates.rs",
     "plimsoll/plimsoll-api/src/key.rs",
     "plimsoll/plimsoll-api/src/objects.rs",
+    "plimsoll/plimsoll-api/src/objects/olm.rs",
+    "plimsoll/plimsoll-api/src/olm.rs",
+    "plimsoll/plimsoll-api/src/olm/catalog.rs",
+    "plimsoll/plimsoll-api/src/olm/revision.rs",
+    "plimsoll/plimsoll-api/src/olm/status.rs",
     "plimsoll/plimsoll-api/src/progress.rs",
 ];
 /// The kinds, with their groups and versions.
-const KINDS: [(&str, &str, &str); 3] = [
+const KINDS: [(&str, &str, &str); 6] = [
     ("ClusterVersion", "config.openshift.io", "v1"),
     ("ClusterOperator", "config.openshift.io", "v1"),
     ("ReleaseProgress", "plimsoll.io", "v1alpha1"),
+    ("Operator", "olm.io", "v1"),
+    ("OperatorRevision", "olm.io", "v1"),
+    ("Catalog", "olm.io", "v1"),
 ];
 
 /// Writes the definitions.
@@ -96,7 +104,12 @@ fn definition(
                 let mut column = marker.arguments()?;
                 let path = column.remove("JSONPath").context("a column has no JSONPath")?;
                 column.insert("jsonPath".to_owned(), path);
-                columns.push(json!(column));
+                let priority = column.remove("priority").map(|it| it.parse::<u32>()).transpose()?;
+                let mut column = json!(column);
+                if let Some(priority) = priority {
+                    column["priority"] = json!(priority);
+                }
+                columns.push(column);
             }
             _ => apply(&mut schema, marker)?,
         }
@@ -105,7 +118,8 @@ fn definition(
     properties["apiVersion"] =
         json!({ "type": "string", "description": "API version of this object." });
     properties["kind"] = json!({ "type": "string", "description": "Kind of this object." });
-    let definition = json!({
+    let has_status = properties.get("status").is_some();
+    let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("{plural}.{group}") },
@@ -117,12 +131,14 @@ fn definition(
                 "name": version,
                 "served": true,
                 "storage": true,
-                "subresources": { "status": {} },
                 "additionalPrinterColumns": columns,
                 "schema": { "openAPIV3Schema": schema },
             }],
         },
     });
+    if has_status {
+        definition["spec"]["versions"][0]["subresources"] = json!({ "status": {} });
+    }
     Ok((plural, definition))
 }
 

@@ -7,12 +7,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::manifests;
+use super::{manifests, operator_manifests};
 use crate::config::{
     AcceptedRisk, CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
     ClusterVersionStatus, ComponentOverride, ConditionalUpdate, ConditionalUpdateRisk,
     ConfigMapReference, MatchingRule, MetaCondition, ObjectReference, OperandVersion, PromQlRule,
     Release, SignatureStore, Update, UpdateHistory, UpdateState,
+};
+use crate::olm::{
+    BundleProperty, BundleReference, CatalogDefect, CatalogDefects, CatalogSource,
+    CatalogSourceType, CatalogSpec, CatalogStatus, DeletionProgress, Dependant, DependencyStatus,
+    InstalledApi, OperatorHistory, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
+    RemainingObjects, RevisionObject, RevisionPart, UpgradePolicy,
 };
 use crate::progress::{
     CapabilitiesProgress, CompletedUpdate, Deletion, ImpliedCapability, LevelDuration,
@@ -20,14 +26,15 @@ use crate::progress::{
     ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{
-    ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, Condition, ConditionStatus, ObjectKey,
-    RELEASE_PROGRESS,
+    ApiKind, CATALOG, CLUSTER_OPERATOR, CLUSTER_VERSION, Condition, ConditionStatus, OPERATOR,
+    OPERATOR_REVISION, ObjectKey, RELEASE_PROGRESS,
 };
 
 /// The schema of a top-level field of a kind, such as `spec`.
 fn schema_of(kind: ApiKind, field: &str) -> Value {
     let definition = manifests()
         .into_iter()
+        .chain(operator_manifests())
         .find(|definition| definition["spec"]["names"]["kind"] == kind.kind)
         .unwrap();
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][field].clone()
@@ -318,17 +325,147 @@ fn everything_a_release_progress_says_is_declared() {
     check(RELEASE_PROGRESS, "status", &ReleaseProgressStatus::default());
 }
 
+fn bundle_reference() -> BundleReference {
+    BundleReference {
+        name: "kettle.v1.2.3".into(),
+        version: "1.2.3".into(),
+        digest: "sha256:abc".into(),
+        channel: "stable".into(),
+        catalog: "kitchen".into(),
+    }
+}
+
+fn operator_status() -> OperatorStatus {
+    let time = Timestamp::from_second(1).unwrap();
+    OperatorStatus {
+        observed_generation: 2,
+        conditions: vec![meta_condition()],
+        resolved_version: "^1.2 (@v1.2.3)".into(),
+        namespace: "kettle".into(),
+        bundle: Some(bundle_reference()),
+        revision: Some(3),
+        dependencies: vec![DependencyStatus {
+            requirement: "tap >=1.0.0".into(),
+            satisfied: false,
+            operator: "tap".into(),
+            version: "0.9.0".into(),
+            message: "tap v0.9.0 is installed".into(),
+        }],
+        dependants: vec![Dependant { operator: "tea".into(), requirement: "kettle >1".into() }],
+        orphaned: true,
+        provided_apis: vec![InstalledApi {
+            group: "example.com".into(),
+            version: "v1".into(),
+            kind: "Kettle".into(),
+        }],
+        inventory: vec![ObjectKey {
+            group: String::new(),
+            kind: "ConfigMap".into(),
+            namespace: "kettle".into(),
+            name: "settings".into(),
+        }],
+        deletion: Some(DeletionProgress {
+            phase: "Operands".into(),
+            started_time: time,
+            remaining: vec![RemainingObjects {
+                kind: "Kettle.example.com".into(),
+                namespace: "tea".into(),
+                count: 2,
+            }],
+            stuck: vec!["kettle.example.com/a -n tea: finalizer example.com/boil".into()],
+        }),
+        history: vec![OperatorHistory {
+            state: UpdateState::Completed,
+            started_time: time,
+            completion_time: Some(time),
+            revision: 3,
+            bundle: "kettle.v1.2.3".into(),
+            version: "1.2.3".into(),
+            accepted_risks: "tap >=1.0.0".into(),
+        }],
+    }
+}
+
+#[test]
+fn everything_of_the_add_on_layer_is_declared() {
+    let spec = OperatorSpec {
+        version: "^1.2".into(),
+        channel: "stable".into(),
+        repository: "kitchen".into(),
+        namespace: "kettle".into(),
+        upgrade_policy: UpgradePolicy::Semver,
+        config: Some(json!({"watchNamespace": "tea"})),
+        revision: Some(2),
+        paused: true,
+        progress_deadline: "10m".into(),
+        ..OperatorSpec::default()
+    };
+    check(OPERATOR, "spec", &spec);
+    check(OPERATOR, "spec", &OperatorSpec::default());
+    check(OPERATOR, "status", &operator_status());
+    check(OPERATOR, "status", &OperatorStatus::default());
+    let catalog = CatalogSpec {
+        source: CatalogSource {
+            type_: CatalogSourceType::ImageLayout,
+            path: "/catalogs/kitchen".into(),
+            reference: "v1".into(),
+        },
+        weight: -3,
+        poll_interval: "1h".into(),
+        ..CatalogSpec::default()
+    };
+    check(CATALOG, "spec", &catalog);
+    check(CATALOG, "spec", &CatalogSpec::default());
+    let status = CatalogStatus {
+        observed_generation: 1,
+        conditions: vec![meta_condition()],
+        digest: "sha256:abc".into(),
+        last_read_time: Timestamp::from_second(1).ok(),
+        packages: 3,
+        bundles: 9,
+        defects: Some(CatalogDefects {
+            errors: 1,
+            warnings: 0,
+            first: vec![CatalogDefect {
+                file: "kettle/catalog.yaml".into(),
+                line: 12,
+                package: "kettle".into(),
+                message: "it has no head".into(),
+            }],
+        }),
+    };
+    check(CATALOG, "status", &status);
+    check(CATALOG, "status", &CatalogStatus::default());
+    let revision = OperatorRevisionSpec {
+        operator: "kettle".into(),
+        revision: 3,
+        part: RevisionPart { number: 1, of: 2 },
+        digest: "sha256:abc".into(),
+        bundle: bundle_reference(),
+        properties: vec![BundleProperty { type_: "olm.gvk".into(), value: json!({"kind": "K"}) }],
+        namespace: "kettle".into(),
+        config: Some(json!({"watchNamespace": "tea"})),
+        objects: vec![RevisionObject {
+            phase: "Workloads".into(),
+            object: json!({"kind": "Deployment", "spec": {"replicas": 1}}),
+        }],
+    };
+    check(OPERATOR_REVISION, "spec", &revision);
+}
+
 #[test]
 fn definitions_agree_with_the_names_that_clients_use() {
-    for (definition, kind) in
-        manifests().iter().zip([CLUSTER_VERSION, CLUSTER_OPERATOR, RELEASE_PROGRESS])
-    {
+    let kinds =
+        [CLUSTER_VERSION, CLUSTER_OPERATOR, RELEASE_PROGRESS, OPERATOR, OPERATOR_REVISION, CATALOG];
+    for (definition, kind) in manifests().iter().chain(&operator_manifests()).zip(kinds) {
         let spec = &definition["spec"];
         assert_eq!(definition["metadata"]["name"], format!("{}.{}", kind.plural, kind.group));
         assert_eq!(spec["group"], kind.group);
         assert_eq!(spec["names"]["plural"], kind.plural);
         assert_eq!(spec["versions"][0]["name"], kind.version);
-        assert_eq!(spec["versions"][0]["subresources"]["status"], json!({}));
+        let has_status = !schema_of(kind, "status").is_null();
+        let subresources = if has_status { json!({ "status": {} }) } else { Value::Null };
+        assert_eq!(spec["versions"][0]["subresources"], subresources, "{}", kind.kind);
         assert_eq!(spec["scope"], "Cluster");
     }
 }
