@@ -18,7 +18,7 @@ use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogPart, InstalledBundle, Problem};
 
 pub(crate) use candidates::provider_allowed;
-pub(crate) use eligibility::{Ineligible, excludes};
+pub(crate) use eligibility::{Ineligible, excludes, malformed, unfit};
 pub(crate) use index::{CatalogPackage, Index};
 
 pub(crate) type SolvableId = usize;

@@ -284,46 +284,6 @@ impl Explainer<'_, '_> {
 
 /// Why solvables cannot be used, as a sentence.
 fn ineligibility(model: &Model<'_>, ineligible: &Ineligible, solvables: &[SolvableId]) -> String {
-    let who = bundles(model, solvables);
-    let many = several(model, solvables);
-    let pick = |one: &'static str, more: &'static str| if many { more } else { one };
     let facts = &model.problem().query.facts;
-    let namespace = model.solvables[solvables[0]].namespace;
-    match ineligible {
-        Ineligible::Defect(cause) => format!("{who} {} malformed: {cause}", pick("is", "are")),
-        Ineligible::Deprecated => {
-            format!("{who} {} deprecated (`olm.deprecated`)", pick("is", "are"))
-        }
-        Ineligible::Excluded => format!("{who} {} excluded by an override", pick("is", "are")),
-        Ineligible::Kubernetes(lowest) => {
-            let has = facts.kubernetes.as_ref().map(ToString::to_string).unwrap_or_default();
-            let verb = pick("requires", "require");
-            format!("{who} {verb} Kubernetes {lowest} or later; the cluster runs {has}")
-        }
-        Ineligible::OpenShift(newest) => {
-            let has = facts.openshift.as_ref().map(ToString::to_string).unwrap_or_default();
-            let verb = pick("supports", "support");
-            format!("{who} {verb} OpenShift {newest} at most; the cluster runs {has}")
-        }
-        Ineligible::InstallMode(mode) => {
-            let verb = pick("does", "do");
-            format!(
-                "{who} {verb} not support install mode {mode}, which the operator group of \
-                 namespace `{namespace}` requires"
-            )
-        }
-        Ineligible::NativeApi(api) => {
-            format!("{who} {} {api}, which the cluster does not serve", pick("requires", "require"))
-        }
-        Ineligible::Architecture(architecture) => {
-            let verb = pick("does", "do");
-            format!(
-                "{who} {verb} not support {architecture}, an architecture of the cluster's nodes"
-            )
-        }
-        Ineligible::Capability(name) => {
-            let verb = pick("requires", "require");
-            format!("{who} {verb} capability {name}, which is not enabled")
-        }
-    }
+    ineligible.sentence(&bundles(model, solvables), several(model, solvables), facts)
 }

@@ -5,7 +5,7 @@ use semver::Version;
 use super::Index;
 use crate::bundle::{Api, Bundle, InstallMode};
 use crate::matching::unreadable_range;
-use crate::problem::BundleExclusion;
+use crate::problem::{BundleExclusion, ClusterFacts};
 use crate::range::blang;
 use crate::version::parse_tolerant;
 
@@ -24,13 +24,65 @@ pub(crate) enum Ineligible {
     OpenShift(String),
     /// It does not support the way in which operators of the namespace watch: which would be
     /// needed.
-    InstallMode(InstallMode),
+    InstallMode {
+        /// The mode.
+        mode: InstallMode,
+        /// The namespace.
+        namespace: String,
+    },
     /// The cluster does not serve an API.
     NativeApi(Api),
     /// It does not run on an architecture of the cluster.
     Architecture(String),
     /// A capability is not enabled.
     Capability(String),
+}
+
+impl Ineligible {
+    /// The reason as a sentence about `who`, which are `several` bundles or one.
+    pub(crate) fn sentence(&self, who: &str, several: bool, facts: &ClusterFacts) -> String {
+        let pick = |one: &'static str, more: &'static str| if several { more } else { one };
+        let text = |version: &Option<Version>| {
+            version.as_ref().map(ToString::to_string).unwrap_or_default()
+        };
+        match self {
+            Self::Defect(cause) => format!("{who} {} malformed: {cause}", pick("is", "are")),
+            Self::Deprecated => {
+                format!("{who} {} deprecated (`olm.deprecated`)", pick("is", "are"))
+            }
+            Self::Excluded => format!("{who} {} excluded by an override", pick("is", "are")),
+            Self::Kubernetes(lowest) => {
+                let (verb, has) = (pick("requires", "require"), text(&facts.kubernetes));
+                format!("{who} {verb} Kubernetes {lowest} or later; the cluster runs {has}")
+            }
+            Self::OpenShift(newest) => {
+                let (verb, has) = (pick("supports", "support"), text(&facts.openshift));
+                format!("{who} {verb} OpenShift {newest} at most; the cluster runs {has}")
+            }
+            Self::InstallMode { mode, namespace } => {
+                let verb = pick("does", "do");
+                format!(
+                    "{who} {verb} not support install mode {mode}, which the operator group of \
+                     namespace `{namespace}` requires"
+                )
+            }
+            Self::NativeApi(api) => {
+                let verb = pick("requires", "require");
+                format!("{who} {verb} {api}, which the cluster does not serve")
+            }
+            Self::Architecture(architecture) => {
+                let verb = pick("does", "do");
+                format!(
+                    "{who} {verb} not support {architecture}, an architecture of the cluster's \
+                     nodes"
+                )
+            }
+            Self::Capability(name) => {
+                let verb = pick("requires", "require");
+                format!("{who} {verb} capability {name}, which is not enabled")
+            }
+        }
+    }
 }
 
 /// Why a bundle of a package cannot be installed into a namespace, if so.
@@ -49,12 +101,19 @@ pub(crate) fn ineligible(
     if excluded(index, package, bundle) {
         return Some(Ineligible::Excluded);
     }
-    versions(index, bundle)
+    let facts = &index.problem.query.facts;
+    versions(facts, bundle)
         .or_else(|| install_mode(index, namespace, bundle))
-        .or_else(|| surroundings(index, bundle))
+        .or_else(|| surroundings(facts, bundle))
 }
 
-fn defect(index: &Index<'_>, bundle: &Bundle) -> Option<String> {
+/// Why a bundle does not fit a cluster, if so.
+pub(crate) fn unfit(facts: &ClusterFacts, bundle: &Bundle) -> Option<Ineligible> {
+    versions(facts, bundle).or_else(|| surroundings(facts, bundle))
+}
+
+/// What is wrong with a bundle, its expressions left out.
+pub(crate) fn malformed(bundle: &Bundle) -> Option<String> {
     if let Some(defect) = bundle.defects.first() {
         return Some(defect.clone());
     }
@@ -63,12 +122,13 @@ fn defect(index: &Index<'_>, bundle: &Bundle) -> Option<String> {
     {
         return Some(format!("its lowest version of Kubernetes, `{text}`, is not a version"));
     }
-    bundle.requires.iter().find_map(|requirement| {
-        let wrong_rule = || {
-            let cause = index.rule_error(requirement)?;
-            Some(format!("its expression is invalid: {cause}"))
-        };
-        unreadable_range(requirement).or_else(wrong_rule)
+    bundle.requires.iter().find_map(unreadable_range)
+}
+
+fn defect(index: &Index<'_>, bundle: &Bundle) -> Option<String> {
+    malformed(bundle).or_else(|| {
+        let cause = bundle.requires.iter().find_map(|it| index.rule_error(it))?;
+        Some(format!("its expression is invalid: {cause}"))
     })
 }
 
@@ -85,8 +145,7 @@ pub(crate) fn excludes(exclusion: &BundleExclusion, bundle: &Bundle) -> bool {
         && exclusion.versions.as_ref().is_none_or(in_range)
 }
 
-fn versions(index: &Index<'_>, bundle: &Bundle) -> Option<Ineligible> {
-    let facts = &index.problem.query.facts;
+fn versions(facts: &ClusterFacts, bundle: &Bundle) -> Option<Ineligible> {
     if let (Some(kubernetes), Some(text)) = (&facts.kubernetes, &bundle.min_kube_version)
         && let Ok(lowest) = parse_tolerant(text)
         && numbers(kubernetes) < numbers(&lowest)
@@ -131,11 +190,11 @@ fn install_mode(index: &Index<'_>, namespace: &str, bundle: &Bundle) -> Option<I
         (_, false) => &[InstallMode::MultiNamespace],
     };
     let missing = needed.iter().find(|mode| !supported.contains(mode));
-    missing.map(|mode| Ineligible::InstallMode(*mode))
+    let namespace = namespace.to_owned();
+    missing.map(|mode| Ineligible::InstallMode { mode: *mode, namespace })
 }
 
-fn surroundings(index: &Index<'_>, bundle: &Bundle) -> Option<Ineligible> {
-    let facts = &index.problem.query.facts;
+fn surroundings(facts: &ClusterFacts, bundle: &Bundle) -> Option<Ineligible> {
     if let Some(apis) = &facts.apis
         && let Some(api) = bundle.native_apis.iter().find(|api| !apis.contains(api))
     {

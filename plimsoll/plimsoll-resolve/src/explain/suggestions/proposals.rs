@@ -310,7 +310,7 @@ fn of_ineligible(
                 });
             }
         }
-        Ineligible::InstallMode(_) => {
+        Ineligible::InstallMode { .. } => {
             for mode in bundle.install_modes.iter().flatten() {
                 operator_group(namespace, *mode, proposals);
             }

@@ -1,0 +1,248 @@
+//! What catalogs offer to one package that is to be installed or upgraded by itself, without its
+//! dependencies (OPR-7, OPR-12, OPR-13).
+//!
+//! The order is the resolver's (DEP-14, DEP-15): what is not deprecated, then the catalog that the
+//! installed bundle came from, then weight, then the place in the channel. So the first offer is what a
+//! resolution chooses when nothing else has a say.
+
+use semver::Version;
+
+use crate::bundle::Bundle;
+use crate::channel::{leading_to, order, updates};
+use crate::model::{Ineligible, malformed, unfit};
+use crate::package::{Channel, Package};
+use crate::problem::{CatalogPart, ClusterFacts};
+use crate::range::masterminds::Range;
+
+/// Which versions an installed one may be upgraded to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpgradeEdges {
+    /// Those that the channel's graph leads to.
+    Graph,
+    /// Any higher one.
+    Higher,
+    /// Any other one.
+    Any,
+}
+
+/// What is installed of a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InstalledVersion<'a> {
+    /// Name of the bundle.
+    pub bundle: &'a str,
+    /// Its version.
+    pub version: &'a Version,
+    /// Name of the catalog that it came from; empty if that is not known.
+    pub catalog: &'a str,
+    /// The channel that it came from; empty if that is not known.
+    pub channel: &'a str,
+}
+
+/// A package that is to be installed or upgraded.
+#[derive(Debug, Clone, Copy)]
+pub struct OfferRequest<'a> {
+    /// Name of the package.
+    pub package: &'a str,
+    /// The channel; empty for the one that the installed bundle came from, else the default one.
+    pub channel: &'a str,
+    /// Name of the catalog; empty for any.
+    pub catalog: &'a str,
+    /// The versions that will do; `None` for all.
+    pub range: Option<&'a Range>,
+    /// What is installed; `None` for a fresh installation.
+    pub installed: Option<InstalledVersion<'a>>,
+    /// Which versions the installed one may be upgraded to.
+    pub edges: UpgradeEdges,
+}
+
+/// A bundle that is offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer<'p> {
+    /// The catalog.
+    pub catalog: &'p CatalogPart,
+    /// Name of the channel.
+    pub channel: &'p str,
+    /// The bundle.
+    pub bundle: &'p Bundle,
+    /// What is deprecated, such as "channel `alpha`", and the message; `None` if nothing is.
+    pub deprecation: Option<(String, &'p str)>,
+    /// Whether its version is outside the range and only a step towards it.
+    pub is_step: bool,
+    /// Why it cannot be installed in the cluster, as a sentence without a stop; `None` if it can.
+    pub ineligible: Option<String>,
+}
+
+/// What a package has to offer to a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offers<'p> {
+    /// The bundles that will do, the most preferred first.
+    pub offers: Vec<Offer<'p>>,
+    /// The catalogs that have the package, by name.
+    pub catalogs: Vec<&'p str>,
+    /// The channels of the package in these catalogs, by name.
+    pub channels: Vec<&'p str>,
+    /// The versions of the package in the channels that count, the highest first, whether or not they
+    /// are in the range or can be reached.
+    pub versions: Vec<&'p Version>,
+    /// Why channels that count have no order and so nothing to offer.
+    pub broken: Vec<String>,
+}
+
+impl Offers<'_> {
+    /// The catalogs of the same weight that the preferred bundles come from, if there are several: which
+    /// one is meant is not said (DEP-15).
+    pub fn tied_catalogs(&self, installed_from: &str) -> Vec<&str> {
+        let Some(first) = self.offers.first() else { return Vec::new() };
+        if first.catalog.name.name == installed_from {
+            return Vec::new();
+        }
+        let is_tied = |offer: &&Offer<'_>| {
+            offer.catalog.weight == first.catalog.weight
+                && offer.deprecation.is_some() == first.deprecation.is_some()
+                && offer.is_step == first.is_step
+        };
+        let names = self.offers.iter().filter(is_tied).map(|it| it.catalog.name.name.as_str());
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() > 1 { names } else { Vec::new() }
+    }
+}
+
+/// Finds what catalogs offer to a request.
+pub fn offers<'p>(
+    catalogs: &'p [CatalogPart],
+    facts: &ClusterFacts,
+    request: &OfferRequest<'_>,
+) -> Offers<'p> {
+    let mut found = Offers::default();
+    let mut ranked = Vec::new();
+    for catalog in catalogs {
+        if !request.catalog.is_empty() && catalog.name.name != request.catalog {
+            continue;
+        }
+        let Some(package) = catalog.packages.iter().find(|it| it.name == request.package) else {
+            continue;
+        };
+        found.catalogs.push(&catalog.name.name);
+        found.channels.extend(package.channels.iter().map(|channel| channel.name.as_str()));
+        for channel in channels(package, request) {
+            let order = order(channel);
+            if let Some(cause) = order.broken {
+                let (name, catalog) = (&channel.name, &catalog.name);
+                found.broken.push(format!("channel `{name}` of catalog {catalog}: {cause}"));
+            }
+            in_channel(
+                (catalog, package, channel, &order.entries),
+                facts,
+                request,
+                (&mut found.versions, &mut ranked),
+            );
+        }
+    }
+    ranked.sort_by(|(left, _), (right, _)| left.cmp(right));
+    found.offers = ranked.into_iter().map(|(_, offer)| offer).collect();
+    for names in [&mut found.catalogs, &mut found.channels] {
+        names.sort_unstable();
+        names.dedup();
+    }
+    found.versions.sort_by(|left, right| right.cmp(left));
+    found.versions.dedup();
+    found
+}
+
+/// The place of an offer among others; the least is preferred. Versions count before the place in the
+/// channel where its graph does not.
+type Rank<'p> = (bool, bool, bool, i64, std::cmp::Reverse<Option<&'p Version>>, &'p str, usize);
+
+fn in_channel<'p>(
+    (catalog, package, channel, entries): (&'p CatalogPart, &'p Package, &'p Channel, &[usize]),
+    facts: &ClusterFacts,
+    request: &OfferRequest<'_>,
+    (versions, ranked): (&mut Vec<&'p Version>, &mut Vec<(Rank<'p>, Offer<'p>)>),
+) {
+    let bundle = |name: &str| package.bundles.iter().find(|bundle| bundle.name == name);
+    let is_in_range = |version: &Version| request.range.is_none_or(|range| range.matches(version));
+    // Only from outside the range a step outside of it leads anywhere.
+    let onwards = match (request.installed, request.edges) {
+        (Some(installed), UpgradeEdges::Graph) if !is_in_range(installed.version) => {
+            leading_to(channel, &|name| bundle(name).map(|it| &it.version), &is_in_range)
+        }
+        _ => std::collections::BTreeSet::new(),
+    };
+    for (position, at) in entries.iter().enumerate() {
+        let entry = &channel.entries[*at];
+        let Some(bundle) = bundle(&entry.name) else { continue };
+        versions.push(&bundle.version);
+        let is_reached = match (request.installed, request.edges) {
+            (None, _) => true,
+            (Some(from), UpgradeEdges::Graph) => updates(entry, from.bundle, from.version),
+            (Some(from), UpgradeEdges::Higher) => bundle.version > *from.version,
+            (Some(from), UpgradeEdges::Any) => bundle.version != *from.version,
+        };
+        let is_step = !is_in_range(&bundle.version);
+        if !is_reached || (is_step && !onwards.contains(entry.name.as_str())) {
+            continue;
+        }
+        let deprecation = deprecation(package, channel, bundle);
+        let ineligible = malformed(bundle)
+            .map(Ineligible::Defect)
+            .or_else(|| bundle.deprecated.then_some(Ineligible::Deprecated))
+            .or_else(|| unfit(facts, bundle));
+        let who = format!("{} {}", package.name, bundle.version);
+        let by_version = request.installed.is_some() && request.edges != UpgradeEdges::Graph;
+        let rank = (
+            is_step,
+            deprecation.is_some(),
+            request.installed.is_some_and(|from| from.catalog != catalog.name.name),
+            catalog.weight,
+            std::cmp::Reverse(by_version.then_some(&bundle.version)),
+            catalog.name.name.as_str(),
+            position,
+        );
+        let offer = Offer {
+            catalog,
+            channel: &channel.name,
+            bundle,
+            deprecation,
+            is_step,
+            ineligible: ineligible.map(|it| it.sentence(&who, false, facts)),
+        };
+        ranked.push((rank, offer));
+    }
+}
+
+/// The channels of a package that count: the one that is named, else that of the installed bundle, else
+/// the default one (DEP-12).
+fn channels<'p>(package: &'p Package, request: &OfferRequest<'_>) -> Vec<&'p Channel> {
+    let named = |name: &str| package.channels.iter().filter(|it| it.name == name).collect();
+    if !request.channel.is_empty() {
+        return named(request.channel);
+    }
+    let followed = request.installed.map_or("", |installed| installed.channel);
+    let found: Vec<&Channel> = named(followed);
+    match (found.is_empty(), &package.default_channel, package.channels.as_slice()) {
+        (false, ..) => found,
+        (true, Some(name), _) => named(name),
+        (true, None, [only]) => vec![only],
+        (true, None, _) => Vec::new(),
+    }
+}
+
+fn deprecation<'p>(
+    package: &'p Package,
+    channel: &'p Channel,
+    bundle: &'p Bundle,
+) -> Option<(String, &'p str)> {
+    if let Some(message) = &bundle.deprecation {
+        return Some((format!("version {}", bundle.version), message));
+    }
+    if let Some(message) = &channel.deprecation {
+        return Some((format!("channel `{}`", channel.name), message));
+    }
+    let message = package.deprecation.as_ref()?;
+    Some((format!("package `{}`", package.name), message))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Requirements against what is installed, as a table.
+
+use semver::Version;
+
+use super::*;
+use crate::bundle::Api;
+
+/// An expression that is `true` holds for all, `broken` does not compile, others hold for none.
+struct Rules;
+
+impl Expressions for Rules {
+    fn evaluate(&self, rule: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
+        match rule {
+            "broken" => Err("no such function".to_owned()),
+            _ => Ok(vec![rule == "true"; candidates.len()]),
+        }
+    }
+}
+
+fn api(kind: &str) -> Api {
+    Api { group: "example.com".into(), version: "v1".into(), kind: kind.into() }
+}
+
+fn package(name: &str, range: &str) -> Constraint {
+    Constraint::Package { name: name.to_owned(), range: range.to_owned() }
+}
+
+#[test]
+fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead() {
+    let bundle = |version: &str, provides: &[&str]| Bundle {
+        provides: provides.iter().map(|kind| api(kind)).collect(),
+        ..Bundle::new("it", Version::parse(version).unwrap())
+    };
+    let (bar, foo) = (bundle("1.2.1", &["Bar"]), bundle("1.0.0", &["Foo"]));
+    let installed = [
+        InstalledPackage { package: "foo", bundle: &foo },
+        InstalledPackage { package: "bar", bundle: &bar },
+    ];
+    let facts = ClusterFacts { apis: Some(vec![api("Served")]), ..ClusterFacts::default() };
+    let cel = |rule: &str| Constraint::Cel { rule: rule.to_owned() };
+    let any = |names: [Constraint; 2]| Constraint::Any(names.map(Requirement::from).to_vec());
+    let cases = [
+        (package("bar", ">=1.2.0"), Some(Provider::Installed(1)), "bar >=1.2.0", ""),
+        (package("bar", ">=1.2.3"), None, "bar >=1.2.3", "bar v1.2.1 is installed"),
+        (package("baz", ">=1.0.0"), None, "baz >=1.0.0", "baz is not installed"),
+        (
+            Constraint::Api(api("Bar")),
+            Some(Provider::Installed(1)),
+            "a provider of Bar (example.com/v1)",
+            "",
+        ),
+        (
+            Constraint::Api(api("Served")),
+            Some(Provider::Cluster),
+            "a provider of Served (example.com/v1)",
+            "",
+        ),
+        (
+            Constraint::Api(api("New")),
+            Some(Provider::Itself),
+            "a provider of New (example.com/v1)",
+            "",
+        ),
+        // The installed version of the package itself is about to go.
+        (
+            Constraint::Api(api("Foo")),
+            None,
+            "a provider of Foo (example.com/v1)",
+            "nothing that is installed satisfies it",
+        ),
+        (
+            any([package("baz", ">=1.0.0"), package("bar", "<2.0.0")]),
+            Some(Provider::Installed(1)),
+            "baz in `>=1.0.0` or bar in `<2.0.0`",
+            "",
+        ),
+        (cel("true"), Some(Provider::Itself), "a bundle for which `true`", ""),
+        (
+            cel("false"),
+            None,
+            "a bundle for which `false`",
+            "nothing that is installed satisfies it",
+        ),
+        (
+            cel("broken"),
+            None,
+            "a bundle for which `broken`",
+            "its expression is invalid: no such function",
+        ),
+    ];
+    for (constraint, provider, text, missing) in cases {
+        let of = Bundle { requires: vec![constraint.into()], ..bundle("2.0.0", &["New"]) };
+        let [checked] = &check_requirements("foo", &of, &installed, &facts, &Rules)[..] else {
+            panic!("one requirement")
+        };
+        assert_eq!((checked.provider, checked.text.as_str()), (provider, text));
+        assert_eq!(checked.missing, missing, "{text}");
+        assert_eq!(checked.instead.is_some(), missing.ends_with("v1.2.1 is installed"));
+    }
+}
+
+#[test]
+fn the_authors_words_are_repeated() {
+    let message = Some("install the bar first".to_owned());
+    let requirement = Requirement { message, constraint: package("bar", ">=1.0.0") };
+    let bundle = Bundle { requires: vec![requirement], ..Bundle::new("a", Version::new(1, 0, 0)) };
+    let checked = check_requirements("foo", &bundle, &[], &ClusterFacts::default(), &Rules);
+    assert_eq!(checked[0].missing, "bar is not installed (install the bar first)");
+    assert_eq!(checked[0].package.as_deref(), Some("bar"));
+}
+
+#[test]
+fn a_bundle_that_does_not_fit_the_cluster_says_why() {
+    let mut bundle = Bundle::new("foo.v1.0.0", Version::new(1, 0, 0));
+    bundle.min_kube_version = Some("1.31.0".to_owned());
+    let facts = |minor| ClusterFacts {
+        kubernetes: Some(Version::new(1, minor, 0)),
+        ..ClusterFacts::default()
+    };
+    assert_eq!(unfit_for("foo", &bundle, &facts(31)), None);
+    assert_eq!(
+        unfit_for("foo", &bundle, &facts(30)).as_deref(),
+        Some("foo 1.0.0 requires Kubernetes 1.31.0 or later; the cluster runs 1.30.0")
+    );
+}
