@@ -1,13 +1,14 @@
 //! `plimsoll sandbox`: the embedded API server alone, and simulated operators for any API server.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use k8s_apiserver::envtest::Program;
 use k8s_apiserver::{ApiServer, Options};
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use tokio::net::TcpListener;
@@ -22,14 +23,30 @@ use plimsoll_simulation::duration;
 use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
 use plimsoll_simulation::snapshot;
 
+mod envtest;
+
+use envtest::{EnvtestArguments, ProgramArguments};
+
 /// Parts of a cluster that is simulated.
 #[derive(Debug, Subcommand)]
 pub enum SandboxCommand {
     /// Run the embedded API server
     ///
-    /// Everything is in memory, requests are not authenticated, and there are no nodes. See
-    /// `plimsoll sandbox operators` to simulate workloads.
+    /// Everything is in memory, and there are no nodes. See `plimsoll sandbox operators` to simulate
+    /// workloads. The kubeconfig makes its user an administrator; service accounts have the
+    /// permissions of their roles.
     Serve(ServeArguments),
+    /// Write programs that stand in for etcd and kube-apiserver in tests
+    ///
+    /// Test suites that start a control plane of their own, such as those of controller-runtime's
+    /// envtest, find the embedded API server in the directory that is named in KUBEBUILDER_ASSETS.
+    Envtest(EnvtestArguments),
+    /// Stand in for etcd
+    #[command(hide = true)]
+    Etcd(ProgramArguments),
+    /// Stand in for kube-apiserver
+    #[command(hide = true)]
+    KubeApiserver(ProgramArguments),
     /// Simulate workloads and operators on a cluster without nodes
     ///
     /// Deployments become available, and each operator of the releases reports as a healthy one
@@ -43,9 +60,13 @@ pub struct ServeArguments {
     /// Address to listen on; a port of 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = loopback)]
     pub listen: SocketAddr,
-    /// Write a kubeconfig for the server to this file
-    #[arg(long, value_name = "FILE")]
+    /// Write a kubeconfig with the administrator's credentials to this file
+    #[arg(long, value_name = "FILE", required_unless_present = "plain")]
     pub kubeconfig: Option<PathBuf>,
+    /// Listen without TLS: everybody on this machine is the administrator, and clients send no
+    /// credentials
+    #[arg(long)]
+    pub plain: bool,
     /// Keep the cluster in this file: load it if it is there, and write it on exit
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
@@ -85,6 +106,11 @@ pub async fn run(command: SandboxCommand) -> Result<ExitCode, anyhow::Error> {
     logs::init(false, &LiveView::of_stderr());
     match command {
         SandboxCommand::Serve(arguments) => serve(arguments).await?,
+        SandboxCommand::Envtest(arguments) => envtest::install(&arguments)?,
+        SandboxCommand::Etcd(arguments) => envtest::run(Program::Etcd, &arguments).await?,
+        SandboxCommand::KubeApiserver(arguments) => {
+            envtest::run(Program::KubeApiserver, &arguments).await?;
+        }
         SandboxCommand::Operators(arguments) => operators(arguments).await?,
     }
     Ok(exit::SUCCESS.into())
@@ -92,7 +118,7 @@ pub async fn run(command: SandboxCommand) -> Result<ExitCode, anyhow::Error> {
 
 async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
     let stop = stop_on_signal()?;
-    let ServeArguments { listen, kubeconfig, snapshot } = arguments;
+    let ServeArguments { listen, kubeconfig, plain, snapshot } = arguments;
     let server = match &snapshot {
         Some(path) => snapshot::load(path, Options::default())?,
         None => ApiServer::new(Options::default()),
@@ -100,23 +126,45 @@ async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("failed to listen on {listen}; name another port or 0"))?;
-    let url = format!("http://{}", listener.local_addr()?);
+    let scheme = if plain { "http" } else { "https" };
+    let url = format!("{scheme}://{}", listener.local_addr()?);
     anstream::println!("An API server is embedded in this process, in memory, at {url}");
     match kubeconfig {
         Some(path) => {
-            std::fs::write(&path, k8s_apiserver::kubeconfig(&url))
+            write_secret(&path, &server.kubeconfig(&url))
                 .with_context(|| format!("failed to write kubeconfig `{}`", path.display()))?;
             anstream::println!("  kubectl --kubeconfig {} get namespaces", path.display());
         }
         None => anstream::println!("  kubectl --server {url} get namespaces"),
     }
-    k8s_apiserver::serve(server.clone(), listener, stop.cancelled_owned())
-        .await
-        .context("the API server failed")?;
+    let stopped = stop.cancelled_owned();
+    if plain {
+        k8s_apiserver::serve(server.clone(), listener, stopped)
+            .await
+            .context("the API server failed")?;
+    } else {
+        k8s_apiserver::serve_tls(server.clone(), listener, stopped)
+            .await
+            .context("the API server failed")?;
+    }
     match &snapshot {
         Some(path) => snapshot::save(&server, path),
         None => Ok(()),
     }
+}
+
+/// Writes a file that only its owner can read, in place of one that is there.
+fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
@@ -145,15 +193,11 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
     Ok(())
 }
 
-/// Parses an address of this machine alone: the server asks nobody who they are.
+/// Parses an address of this machine alone: the server is not made for hostile networks.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address = address::parse(text)?;
     if !address.ip().is_loopback() {
-        return Err(
-            "the server does not authenticate, so it listens on loopback addresses only, such as \
-             127.0.0.1"
-                .to_owned(),
-        );
+        return Err("the sandbox listens on loopback addresses only, such as 127.0.0.1".to_owned());
     }
     Ok(address)
 }

@@ -29,6 +29,41 @@ fn only_loopback_addresses_are_listened_on() {
 }
 
 #[test]
+fn without_tls_is_a_choice() {
+    let cases = [
+        ("serve", false),
+        ("serve --kubeconfig k", true),
+        ("serve --plain", true),
+        ("serve --plain --kubeconfig k", true),
+    ];
+    for (line, is_valid) in cases {
+        let words = std::iter::once("sandbox").chain(line.split(' '));
+        assert_eq!(Line::try_parse_from(words).is_ok(), is_valid, "{line}");
+    }
+}
+
+#[test]
+fn a_kubeconfig_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kubeconfig");
+    std::fs::write(&path, "something longer than what follows").unwrap();
+    super::write_secret(&path, "text").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn programs_take_any_flags() {
+    let line = ["sandbox", "kube-apiserver", "--help", "--secure-port", "1", "-v=2", "--x=y"];
+    let SandboxCommand::KubeApiserver(arguments) = Line::try_parse_from(line).unwrap().command
+    else {
+        panic!("another command");
+    };
+    assert_eq!(arguments.flags, line[2..]);
+}
+
+#[test]
 fn releases_can_be_given_several_times() {
     let line = ["sandbox", "operators", "--release", "a", "--release", "b", "--delay", "2s"];
     let SandboxCommand::Operators(arguments) = Line::try_parse_from(line).unwrap().command else {
