@@ -255,7 +255,7 @@ async fn write_release_progress(
         {
             // Not even its kind is left. It takes a moment to be served: the next write finds it.
             let lost = Err(Error::WriteProgress { source });
-            bootstrap::apply_definitions(client, &writer).await.and_then(|()| lost)
+            bootstrap::apply_definitions(client, &writer).await.and(lost)
         }
         made => made,
     };
