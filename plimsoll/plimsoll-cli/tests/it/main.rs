@@ -21,6 +21,7 @@ mod recovery;
 mod removal;
 mod restart;
 mod rights;
+mod sandbox;
 mod secrets;
 #[cfg(feature = "telemetry")]
 mod traces;

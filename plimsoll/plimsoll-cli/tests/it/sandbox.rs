@@ -1,0 +1,171 @@
+//! The sandbox as a process: who gets in, and programs in place of a control plane's.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_testkit::poll;
+use kube::api::{Api, ListParams, PostParams};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, from_value, json};
+
+/// A process that ends with its test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().expect("the process is a child");
+        self.0.wait().expect("the process ends");
+    }
+}
+
+/// Starts `plimsoll sandbox serve` and waits until it listens.
+fn serve(flags: &[&str]) -> Process {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["sandbox", "serve"])
+        .args(flags)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let output = BufReader::new(child.stdout.take().expect("it is piped"));
+    let process = Process(child);
+    let hint = output.lines().map_while(Result::ok).find(|line| line.starts_with("  kubectl "));
+    assert!(hint.is_some(), "the server did not start");
+    process
+}
+
+/// A client of a kubeconfig, with its own credentials or others.
+async fn client(kubeconfig: &Path, other: Option<AuthInfo>) -> Client {
+    let mut kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    if let Some(other) = other {
+        let user = kubeconfig.auth_infos.first_mut().expect("a kubeconfig has a user");
+        user.auth_info = Some(other);
+    }
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a config");
+    Client::try_from(config).expect("a client")
+}
+
+/// Whether config maps and Secrets can be listed.
+async fn can_list(client: &Client) -> (bool, bool) {
+    let parameters = ListParams::default();
+    let maps = Api::<ConfigMap>::default_namespaced(client.clone()).list(&parameters).await;
+    let secrets = Api::<Secret>::default_namespaced(client.clone()).list(&parameters).await;
+    (maps.is_ok(), secrets.is_ok())
+}
+
+#[tokio::test]
+async fn over_tls_permissions_are_those_of_the_user() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("kubeconfig");
+    let file = path.to_str().expect("a path");
+    let _server = serve(&["--kubeconfig", file]);
+    let administrator = client(&path, None).await;
+    assert_eq!(can_list(&administrator).await, (true, true));
+
+    let parameters = PostParams::default();
+    let account = from_value(json!({"metadata": {"name": "reader"}})).expect("an account");
+    let accounts = Api::<ServiceAccount>::default_namespaced(administrator.clone());
+    accounts.create(&parameters, &account).await.expect("an account");
+    let binding = json!({
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
+    });
+    let bindings = Api::<RoleBinding>::default_namespaced(administrator);
+    let binding = from_value(binding).expect("a binding");
+    bindings.create(&parameters, &binding).await.expect("a binding");
+    let wanted: TokenRequest = from_value(json!({"spec": {"audiences": []}})).expect("a request");
+    let made = accounts.create_token_request("reader", &parameters, &wanted).await;
+    let token = made.expect("a token").status.expect("a token has a status").token;
+
+    let reader = AuthInfo { token: token.map(Into::into), ..AuthInfo::default() };
+    assert_eq!(can_list(&client(&path, Some(reader)).await).await, (true, false));
+    let nobody = AuthInfo::default();
+    assert_eq!(can_list(&client(&path, Some(nobody)).await).await, (false, false));
+}
+
+#[tokio::test]
+async fn without_tls_whoever_reaches_the_server_is_its_administrator() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("kubeconfig");
+    let file = path.to_str().expect("a path");
+    let _server = serve(&["--plain", "--kubeconfig", file]);
+    let nobody = client(&path, Some(AuthInfo::default())).await;
+    assert_eq!(can_list(&nobody).await, (true, true));
+}
+
+/// A port of this machine that is free now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+#[tokio::test]
+async fn programs_start_as_envtest_starts_those_of_a_control_plane() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let assets = directory.path().join("assets");
+    let written = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["sandbox", "envtest"])
+        .arg(&assets)
+        .output()
+        .expect("the program runs");
+    let line = String::from_utf8(written.stdout).expect("text");
+    assert_eq!(line.trim_end(), format!("export KUBEBUILDER_ASSETS='{}'", assets.display()));
+
+    let start = |name: &str, flags: &[String]| {
+        let mut command = Command::new(assets.join(name));
+        command.args(flags).stdout(Stdio::null()).stderr(Stdio::null());
+        Process(command.spawn().expect("the program runs"))
+    };
+    let [etcd, port] = [free_port(), free_port()];
+    let etcd = format!("http://127.0.0.1:{etcd}");
+    let tokens = directory.path().join("tokens.csv");
+    std::fs::write(&tokens, "secret,admin,1,\"system:masters\"\n").expect("a file");
+    let certificates = directory.path().join("certificates");
+    let _etcd = start(
+        "etcd",
+        &[
+            format!("--advertise-client-urls={etcd}"),
+            format!("--data-dir={}", directory.path().join("data").display()),
+            format!("--listen-client-urls={etcd}"),
+            "--listen-peer-urls=http://localhost:0".to_owned(),
+            "--unsafe-no-fsync=true".to_owned(),
+        ],
+    );
+    let _server = start(
+        "kube-apiserver",
+        &[
+            "--advertise-address=127.0.0.1".to_owned(),
+            "--authorization-mode=RBAC".to_owned(),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--cert-dir={}", certificates.display()),
+            format!("--etcd-servers={etcd}"),
+            format!("--secure-port={port}"),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            format!("--token-auth-file={}", tokens.display()),
+        ],
+    );
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {
+            "server": format!("https://127.0.0.1:{port}"), "insecure-skip-tls-verify": true,
+        }}],
+        "users": [{"name": "test", "user": {"token": "secret"}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+    });
+    let path = directory.path().join("kubeconfig");
+    std::fs::write(&path, kubeconfig.to_string()).expect("a file");
+    let client = client(&path, None).await;
+    let address = || async {
+        let request = http::Request::get("/api/v1/namespaces/default/services/kubernetes");
+        let service: Value = client.request(request.body(Vec::new()).ok()?).await.ok()?;
+        Some(service["spec"]["clusterIP"].clone())
+    };
+    assert_eq!(poll("the server", address).await, Ok(json!("10.0.0.1")));
+}
