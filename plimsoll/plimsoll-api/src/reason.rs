@@ -208,6 +208,38 @@ reasons! {
     MultipleReasons,
     /// No release is configured.
     NoDesiredImage,
+    /// The version of an Operator is neither a version nor a range.
+    InvalidVersionRange,
+    /// No catalog has the package of an Operator.
+    PackageNotFound,
+    /// The catalog that an Operator names does not exist.
+    CatalogNotFound,
+    /// No catalog that is served has the package, and some are not served.
+    CatalogUnavailable,
+    /// Several catalogs of one weight have the package.
+    AmbiguousCatalog,
+    /// The package has no such channel, or one that nothing can be taken from.
+    ChannelNotFound,
+    /// No version of the package is in the requested range.
+    NoMatchingVersion,
+    /// No upgrade leads to the requested version.
+    NoUpgradePath,
+    /// What would be installed does not fit the cluster.
+    ClusterIncompatible,
+    /// What the installed bundle requires is not there.
+    UnmetDependency,
+    /// An installation waits for what it requires.
+    ConstraintsUnmet,
+    /// An upgrade waits for what it requires, or for what it would break.
+    UpgradeBlocked,
+    /// Another Operator owns what this one provides.
+    Conflict,
+    /// The annotation that names a change set has another form.
+    InvalidChangeSet,
+    /// Members of a change set are missing.
+    ChangeSetIncomplete,
+    /// Another member of the change set cannot move.
+    ChangeSetBlocked,
 }
 
 impl fmt::Display for Reason {

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod capabilities;
 pub mod forecast;
 pub mod health;
+pub mod operators;
 pub mod plan;
 pub mod progress;
 pub mod reconciler;

@@ -86,6 +86,9 @@ pub struct Offers<'p> {
     pub versions: Vec<&'p Version>,
     /// Why channels that count have no order and so nothing to offer.
     pub broken: Vec<String>,
+    /// What is deprecated of the installed bundle, and the message; `None` if nothing is, or if no
+    /// catalog has it.
+    pub installed_deprecation: Option<(String, &'p str)>,
 }
 
 impl Offers<'_> {
@@ -136,11 +139,12 @@ pub fn offers<'p>(
                 (catalog, package, channel, &order.entries),
                 facts,
                 request,
-                (&mut found.versions, &mut ranked),
+                &mut found,
+                &mut ranked,
             );
         }
     }
-    ranked.sort_by(|(left, _), (right, _)| left.cmp(right));
+    ranked.sort_by_key(|(rank, _)| *rank);
     found.offers = ranked.into_iter().map(|(_, offer)| offer).collect();
     for names in [&mut found.catalogs, &mut found.channels] {
         names.sort_unstable();
@@ -159,7 +163,8 @@ fn in_channel<'p>(
     (catalog, package, channel, entries): (&'p CatalogPart, &'p Package, &'p Channel, &[usize]),
     facts: &ClusterFacts,
     request: &OfferRequest<'_>,
-    (versions, ranked): (&mut Vec<&'p Version>, &mut Vec<(Rank<'p>, Offer<'p>)>),
+    found: &mut Offers<'p>,
+    ranked: &mut Vec<(Rank<'p>, Offer<'p>)>,
 ) {
     let bundle = |name: &str| package.bundles.iter().find(|bundle| bundle.name == name);
     let is_in_range = |version: &Version| request.range.is_none_or(|range| range.matches(version));
@@ -173,7 +178,10 @@ fn in_channel<'p>(
     for (position, at) in entries.iter().enumerate() {
         let entry = &channel.entries[*at];
         let Some(bundle) = bundle(&entry.name) else { continue };
-        versions.push(&bundle.version);
+        found.versions.push(&bundle.version);
+        if request.installed.is_some_and(|from| from.bundle == bundle.name) {
+            found.installed_deprecation = deprecation(package, channel, bundle);
+        }
         let is_reached = match (request.installed, request.edges) {
             (None, _) => true,
             (Some(from), UpgradeEdges::Graph) => updates(entry, from.bundle, from.version),

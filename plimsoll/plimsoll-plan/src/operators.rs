@@ -1,0 +1,159 @@
+//! What becomes of Operators: a function of the Operators, the catalogs and the cluster, with a
+//! decision for each Operator (OPR-7 to OPR-13).
+//!
+//! A decision does not depend on the order in which anything happened: only on what is requested, what
+//! is installed, and who was first, by creation time and then by name.
+//!
+//! # Rules
+//!
+//! * Dependencies are checked and never installed. What is missing is reported; whether it holds up an
+//!   installation or an upgrade is up to `spec.constraintPolicy`.
+//! * An upgrade follows the channel's graph, unless `spec.upgradePolicy` says otherwise, to the most
+//!   preferred version that the cluster, the requirements and the dependants allow. What is preferred
+//!   and waits is named.
+//! * Operators of one change set are judged as if all of them had moved; one that cannot holds up all.
+//! * An API has one owner. The second one is refused with the name of the first.
+
+mod change_set;
+mod decide;
+mod installed;
+mod platform;
+mod selection;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use plimsoll_api::olm::{BundleReference, Dependant, OperatorSpec};
+use plimsoll_api::{GroupKind, Reason};
+use plimsoll_resolve::requirement::CheckedRequirement;
+use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions};
+
+pub use self::change_set::{ChangeSet, ChangeSetError};
+pub use self::decide::decide;
+pub use self::platform::{BrokenOperator, broken_by};
+
+/// An Operator, as the cluster has it.
+#[derive(Debug, Clone)]
+pub struct RequestedOperator {
+    /// What is requested.
+    pub spec: OperatorSpec,
+    /// When it was created.
+    pub created: Timestamp,
+    /// Whether it was installed because another one needed it.
+    pub is_dependency: bool,
+    /// The annotation [`plimsoll_api::olm::CHANGE_SET_ANNOTATION`]; `None` without one.
+    pub change_set: Option<String>,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// What is installed; `None` before the first revision is complete.
+    pub installed: Option<InstalledOperator>,
+    /// The kinds that its revisions define, those under way included.
+    pub owned: BTreeSet<GroupKind>,
+}
+
+/// What is installed of an Operator.
+#[derive(Debug, Clone)]
+pub struct InstalledOperator {
+    /// The bundle, and where it came from.
+    pub reference: BundleReference,
+    /// What it provides and requires.
+    pub bundle: Bundle,
+    /// Number of its revision.
+    pub revision: u32,
+    /// Why a ClusterOperator of the package is not upgradeable, as a sentence; `None` if it is, or if
+    /// there is none.
+    pub objection: Option<String>,
+}
+
+/// What decisions are made from.
+#[derive(Clone, Copy)]
+pub struct OperatorInputs<'a> {
+    /// All Operators, by name.
+    pub operators: &'a BTreeMap<String, RequestedOperator>,
+    /// The catalogs that are served, each with the packages that are called as the Operators to decide.
+    pub catalogs: &'a [CatalogPart],
+    /// The catalogs that exist but are not served, with the reason: it is not known what they have.
+    pub unavailable: &'a BTreeMap<String, String>,
+    /// What is known of the cluster.
+    pub facts: &'a ClusterFacts,
+    /// Evaluates expressions of constraints.
+    pub expressions: &'a dyn Expressions,
+}
+
+/// What becomes of an Operator, and what is to be reported of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperatorDecision {
+    /// What is done.
+    pub action: OperatorAction,
+    /// A version that is preferred to what is installed or chosen, and what it waits for; `None` if
+    /// there is none.
+    pub held_back: Option<OperatorBlock>,
+    /// The requirements of the bundle that is installed, or that is about to be.
+    pub requirements: Vec<CheckedRequirement>,
+    /// What is wrong with what is installed or chosen and stops nothing, as sentences: deprecations, a
+    /// cluster that it does not fit any more.
+    pub warnings: Vec<String>,
+    /// The Operators whose requirements the installed bundle satisfies, by name.
+    pub dependants: Vec<Dependant>,
+    /// Whether it was installed as a dependency and nothing depends on it.
+    pub is_orphaned: bool,
+}
+
+/// What is done with an Operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperatorAction {
+    /// What is installed is what is requested.
+    Keep,
+    /// A person has paused it.
+    Paused,
+    /// It is being deleted.
+    Delete,
+    /// A kept revision is applied again.
+    Return {
+        /// Its number.
+        revision: u32,
+    },
+    /// A bundle is installed.
+    Install(SelectedBundle),
+    /// Another bundle takes the place of the installed one.
+    Upgrade(SelectedBundle),
+    /// Something is in the way. What is installed stays.
+    Blocked(OperatorBlock),
+}
+
+/// A bundle that was chosen for an Operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectedBundle {
+    /// The bundle, and where it comes from.
+    pub reference: BundleReference,
+    /// The kinds that it provides.
+    pub provides: BTreeSet<GroupKind>,
+    /// What does not hold and is overridden by policy, as sentences.
+    pub accepted_risks: Vec<String>,
+}
+
+/// Why something is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorBlock {
+    /// The reason.
+    pub reason: Reason,
+    /// What is in the way, and what would help.
+    pub message: String,
+}
+
+impl OperatorBlock {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+/// How people write a version.
+pub(crate) fn version_text(version: &str) -> String {
+    match version.strip_prefix('v') {
+        Some(_) => version.to_owned(),
+        None => format!("v{version}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Which bundle of those that catalogs offer is installed, and why none is.
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::{BundleReference, UpgradePolicy};
+use plimsoll_resolve::offer::{
+    InstalledVersion, Offer, OfferRequest, Offers, UpgradeEdges, offers,
+};
+use plimsoll_resolve::range::masterminds::Range;
+
+use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
+
+/// Most versions that a message lists.
+const VERSIONS_LISTED: usize = 5;
+
+/// The bundles that will do for an Operator.
+pub(super) struct Candidates<'a> {
+    /// The most preferred first; all fit the cluster.
+    pub(super) offers: Vec<Offer<'a>>,
+    /// Why bundles that are preferred to all of these cannot be installed, as sentences.
+    pub(super) passed_over: Vec<String>,
+}
+
+/// The bundles that an Operator may be installed from or upgraded to; none if what is installed is the
+/// most preferred.
+///
+/// # Errors
+///
+/// When nothing that is offered will do and nothing that is installed does.
+pub(super) fn candidates<'a>(
+    inputs: OperatorInputs<'a>,
+    name: &str,
+    operator: &RequestedOperator,
+) -> Result<Candidates<'a>, OperatorBlock> {
+    let range = range(&operator.spec.version)?;
+    let installed = operator.installed.as_ref();
+    let spec = &operator.spec;
+    let request = OfferRequest {
+        package: name,
+        channel: &spec.channel,
+        catalog: &spec.repository,
+        range: range.as_ref(),
+        installed: installed.map(|it| InstalledVersion {
+            bundle: &it.reference.name,
+            version: &it.bundle.version,
+            catalog: &it.reference.catalog,
+            channel: &it.reference.channel,
+        }),
+        edges: match spec.upgrade_policy {
+            UpgradePolicy::Graph => UpgradeEdges::Graph,
+            UpgradePolicy::Semver => UpgradeEdges::Higher,
+            UpgradePolicy::Any => UpgradeEdges::Any,
+        },
+    };
+    let is_in_range = installed
+        .is_some_and(|it| range.as_ref().is_none_or(|range| range.matches(&it.bundle.version)));
+    let found = offers(inputs.catalogs, inputs.facts, &request);
+    let tied = found.tied_catalogs(request.installed.map_or("", |it| it.catalog));
+    if !tied.is_empty() {
+        let message = format!(
+            "catalogs {} of the same weight have {name}: name one in spec.repository, or give one a \
+             lower spec.weight",
+            tied.join(", ")
+        );
+        return Err(OperatorBlock::new(Reason::AmbiguousCatalog, message));
+    }
+    let mut usable = Vec::new();
+    let mut passed_over = Vec::new();
+    // Where one step leads to what is requested, nothing else is a step towards it.
+    let is_direct = found.offers.iter().any(|offer| !offer.is_step);
+    let wanted = found.offers.iter().filter(|offer| {
+        is_wanted(offer, operator, is_in_range, &found) && !(is_direct && offer.is_step)
+    });
+    for offer in wanted {
+        match &offer.ineligible {
+            None => usable.push(offer.clone()),
+            Some(why) if usable.is_empty() => passed_over.push(why.clone()),
+            Some(_) => {}
+        }
+    }
+    if usable.is_empty() && !is_in_range {
+        return Err(nothing_offered(inputs, &request, &found, spec, passed_over.first()));
+    }
+    Ok(Candidates { offers: usable, passed_over })
+}
+
+/// Whether an offer is preferred to what is installed: a deprecated one only if that is deprecated too,
+/// a lower one only if that is outside the range.
+fn is_wanted(
+    offer: &Offer<'_>,
+    operator: &RequestedOperator,
+    is_in_range: bool,
+    found: &Offers<'_>,
+) -> bool {
+    let Some(installed) = operator.installed.as_ref().filter(|_| is_in_range) else { return true };
+    let is_deprecated = found.installed_deprecation.is_some();
+    let is_lower = offer.bundle.version < installed.bundle.version;
+    (offer.deprecation.is_none() || is_deprecated)
+        && (!is_lower || operator.spec.upgrade_policy == UpgradePolicy::Graph)
+}
+
+/// Reads `spec.version`; `None` for any version.
+fn range(text: &str) -> Result<Option<Range>, OperatorBlock> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    Range::parse(text).map(Some).map_err(|error| {
+        let message = format!(
+            "spec.version: {error}; write a version such as 1.2.3, or a range such as ~1.2 or \
+             >=1.2.5, <1.3"
+        );
+        OperatorBlock::new(Reason::InvalidVersionRange, message)
+    })
+}
+
+/// Why nothing that is offered will do.
+fn nothing_offered(
+    inputs: OperatorInputs<'_>,
+    request: &OfferRequest<'_>,
+    found: &Offers<'_>,
+    spec: &plimsoll_api::olm::OperatorSpec,
+    passed_over: Option<&String>,
+) -> OperatorBlock {
+    let package = request.package;
+    if let Some(why) = passed_over {
+        return OperatorBlock::new(Reason::ClusterIncompatible, why.clone());
+    }
+    if found.catalogs.is_empty() {
+        return no_catalog(inputs, request);
+    }
+    if !spec.channel.is_empty() && !found.channels.contains(&spec.channel.as_str()) {
+        let message = format!(
+            "{package} has no channel {}; its channels are {}",
+            spec.channel,
+            found.channels.join(", ")
+        );
+        return OperatorBlock::new(Reason::ChannelNotFound, message);
+    }
+    if let Some(broken) = found.broken.first().filter(|_| found.versions.is_empty()) {
+        return OperatorBlock::new(Reason::ChannelNotFound, broken.clone());
+    }
+    let listed: Vec<String> =
+        found.versions.iter().take(VERSIONS_LISTED).map(|it| format!("v{it}")).collect();
+    let more = found.versions.len().saturating_sub(VERSIONS_LISTED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let listed = format!("{}{more}", listed.join(", "));
+    let is_there =
+        found.versions.iter().any(|it| request.range.is_none_or(|range| range.matches(it)));
+    match request.installed {
+        Some(installed) if is_there => OperatorBlock::new(
+            Reason::NoUpgradePath,
+            format!(
+                "no update leads from v{} to {}; the channel has {listed}. Set spec.upgradePolicy to \
+                 Semver or Any to update without the channel's graph",
+                installed.version, spec.version
+            ),
+        ),
+        _ => OperatorBlock::new(
+            Reason::NoMatchingVersion,
+            format!("no version of {package} matches {}; there is {listed}", spec.version),
+        ),
+    }
+}
+
+fn no_catalog(inputs: OperatorInputs<'_>, request: &OfferRequest<'_>) -> OperatorBlock {
+    let (package, catalog) = (request.package, request.catalog);
+    let unavailable: Vec<String> = inputs
+        .unavailable
+        .iter()
+        .filter(|(name, _)| catalog.is_empty() || name.as_str() == catalog)
+        .map(|(name, why)| format!("{name} ({why})"))
+        .collect();
+    if !unavailable.is_empty() {
+        let message = format!(
+            "no catalog that is served has {package}; not served: {}",
+            unavailable.join(", ")
+        );
+        return OperatorBlock::new(Reason::CatalogUnavailable, message);
+    }
+    if !catalog.is_empty() && inputs.catalogs.iter().all(|it| it.name.name != catalog) {
+        let names: Vec<&str> = inputs.catalogs.iter().map(|it| it.name.name.as_str()).collect();
+        let there = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
+        let message = format!("there is no catalog {catalog}; catalogs: {there}");
+        return OperatorBlock::new(Reason::CatalogNotFound, message);
+    }
+    let message = match catalog {
+        "" => format!("no catalog has a package {package}"),
+        _ => format!("catalog {catalog} has no package {package}"),
+    };
+    OperatorBlock::new(Reason::PackageNotFound, message)
+}
+
+/// The bundle of an offer, and where it comes from.
+pub(super) fn reference(offer: &Offer<'_>) -> BundleReference {
+    BundleReference {
+        name: offer.bundle.name.clone(),
+        version: offer.bundle.version.to_string(),
+        digest: String::new(),
+        channel: offer.channel.to_owned(),
+        catalog: offer.catalog.name.name.clone(),
+    }
+}
+
+/// An offer as messages name it.
+pub(super) fn named(name: &str, offer: &Offer<'_>) -> String {
+    format!("{name} {}", version_text(&offer.bundle.version.to_string()))
+}
