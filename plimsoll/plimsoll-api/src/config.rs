@@ -6,6 +6,8 @@
 
 mod conditional_updates;
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -104,6 +106,19 @@ pub struct CapabilitiesSpec {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub additional_enabled_capabilities: Vec<String>,
+}
+
+impl fmt::Display for CapabilitiesSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.baseline_capability_set.as_str() {
+            "" => f.write_str("the default set")?,
+            set => write!(f, "set {set}")?,
+        }
+        match self.additional_enabled_capabilities.as_slice() {
+            [] => Ok(()),
+            names => write!(f, " and {}", names.join(", ")),
+        }
+    }
 }
 
 /// A store of signatures.

@@ -5,5 +5,6 @@ pub mod capability;
 pub mod catalog;
 pub mod cluster;
 pub(crate) mod faults;
+pub mod installation;
 pub(crate) mod name;
 pub mod store;

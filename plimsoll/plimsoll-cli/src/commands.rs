@@ -3,6 +3,7 @@
 pub mod bundle;
 pub mod capability;
 pub mod catalog;
+pub mod cluster_version;
 pub mod completion;
 pub mod demo;
 pub mod deploy;
@@ -38,6 +39,9 @@ pub enum Command {
     /// List optional parts of a release, and what enabling one would create
     #[command(subcommand)]
     Capability(capability::CapabilityCommand),
+    /// Render the ClusterVersion of a new cluster
+    #[command(subcommand)]
+    ClusterVersion(cluster_version::ClusterVersionCommand),
     /// Check the capabilities of an install-config
     #[command(subcommand)]
     InstallConfig(install_config::InstallConfigCommand),
@@ -99,6 +103,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
             logs::init_quiet();
             capability::run(command, out).await
         }),
+        Command::ClusterVersion(command) => cluster_version::run(command, out),
         Command::InstallConfig(command) => install_config::run(command, out),
         Command::Catalog(command) => catalog::run(command, out),
         Command::Bundle(command) => bundle::run(command, out),

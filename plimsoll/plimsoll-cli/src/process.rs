@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
+use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_controller::{Clock as _, SystemClock};
 use tokio_util::sync::CancellationToken;
 
@@ -39,9 +40,14 @@ pub(crate) fn identity() -> String {
     format!("{host}_{}", new_cluster_id())
 }
 
+/// The spec of a new cluster's ClusterVersion, which has a random id.
+pub(crate) fn new_cluster() -> ClusterVersionSpec {
+    ClusterVersionSpec { cluster_id: new_cluster_id(), ..ClusterVersionSpec::default() }
+}
+
 /// A random UUID of version 4. Its bits come from the keys of a hasher, which the standard library
 /// draws from the operating system.
-pub(crate) fn new_cluster_id() -> String {
+fn new_cluster_id() -> String {
     let random = || RandomState::new().build_hasher().finish();
     let (high, low) = (random(), random());
     let version = 0x4000 | high & 0x0fff;

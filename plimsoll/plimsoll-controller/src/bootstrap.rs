@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
+use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::progress::ClusterVersionRecord;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
 use serde_json::{Value, json};
@@ -100,12 +101,12 @@ async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
     Ok(found.iter().any(|(gvk, _)| gvk.kind == kind.kind))
 }
 
-/// The ClusterVersion; waits for it, or creates it: with the id if there was none before, or as it is
-/// recorded.
+/// The ClusterVersion; waits for it, or creates it: with a spec if there was none before, or as it
+/// is recorded. One that exists is not changed.
 pub(crate) async fn cluster_version(
     client: &Client,
     writer: &Writer,
-    create: Option<&str>,
+    create: Option<&ClusterVersionSpec>,
     record: Option<&ClusterVersionRecord>,
     stop: &CancellationToken,
 ) -> Result<DynamicObject, Error> {
@@ -120,9 +121,9 @@ pub(crate) async fn cluster_version(
         if let Some(object) = found {
             return Ok(object);
         }
-        if let Some(cluster_id) = create {
+        if let Some(spec) = create {
             writer
-                .create_own(&resource, new_cluster_version(cluster_id, record))
+                .create_own(&resource, new_cluster_version(spec, record))
                 .await
                 .map_err(|source| Error::CreateClusterVersion { source })?;
             continue;
@@ -137,19 +138,46 @@ pub(crate) async fn cluster_version(
     }
 }
 
-fn new_cluster_version(cluster_id: &str, record: Option<&ClusterVersionRecord>) -> Value {
-    let record = record.cloned().unwrap_or_default();
-    let mut spec = record.spec;
-    let annotations: serde_json::Map<String, Value> =
-        record.annotations.into_iter().map(|it| (it.name, it.value.into())).collect();
-    if spec.cluster_id.is_empty() {
-        cluster_id.clone_into(&mut spec.cluster_id);
+/// What to report of capabilities that were chosen for a new ClusterVersion when there is one that
+/// requests others; `None` for nothing.
+pub(crate) fn unused_choice(
+    create: &ClusterVersionSpec,
+    spec: &ClusterVersionSpec,
+) -> Option<String> {
+    let chosen = create.capabilities.as_ref()?;
+    let requested = spec.capabilities.clone().unwrap_or_default();
+    (*chosen != requested).then(|| {
+        format!(
+            "the ClusterVersion {CLUSTER_VERSION_NAME:?} exists and is not changed: it requests \
+             {requested}, and the chosen {chosen} is ignored; change spec.capabilities of the \
+             ClusterVersion to request it"
+        )
+    })
+}
+
+/// The ClusterVersion of a new cluster: with a spec, or as it is recorded if there was one before.
+pub fn new_cluster_version(
+    spec: &ClusterVersionSpec,
+    record: Option<&ClusterVersionRecord>,
+) -> Value {
+    let mut metadata = json!({ "name": CLUSTER_VERSION_NAME });
+    let mut requested = record.map_or_else(|| spec.clone(), |record| record.spec.clone());
+    if requested.cluster_id.is_empty() {
+        spec.cluster_id.clone_into(&mut requested.cluster_id);
+    }
+    if let Some(record) = record {
+        let annotations: serde_json::Map<String, Value> = record
+            .annotations
+            .iter()
+            .map(|it| (it.name.clone(), it.value.clone().into()))
+            .collect();
+        metadata["annotations"] = annotations.into();
     }
     json!({
         "apiVersion": "config.openshift.io/v1",
         "kind": CLUSTER_VERSION.kind,
-        "metadata": { "name": CLUSTER_VERSION_NAME, "annotations": annotations },
-        "spec": spec,
+        "metadata": metadata,
+        "spec": requested,
     })
 }
 
@@ -185,5 +213,48 @@ async fn pause(duration: Duration, stop: &CancellationToken) -> Result<(), Error
     tokio::select! {
         () = sleep(duration) => Ok(()),
         () = stop.cancelled() => Err(Error::Stopped),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
+
+    use super::unused_choice;
+
+    /// A spec that requests a set and a capability; nothing at all without a set.
+    fn spec(request: Option<(&str, &str)>) -> ClusterVersionSpec {
+        let capabilities = request.map(|(set, names)| CapabilitiesSpec {
+            baseline_capability_set: set.to_owned(),
+            additional_enabled_capabilities: names.split_whitespace().map(str::to_owned).collect(),
+        });
+        ClusterVersionSpec { capabilities, ..ClusterVersionSpec::default() }
+    }
+
+    #[test]
+    fn a_choice_that_an_existing_cluster_version_does_not_request_is_reported() {
+        let none = Some(("None", ""));
+        let message = |requested: &str, chosen: &str| {
+            format!(
+                "the ClusterVersion \"version\" exists and is not changed: it requests \
+                 {requested}, and the chosen {chosen} is ignored; change spec.capabilities of the \
+                 ClusterVersion to request it"
+            )
+        };
+        for (chosen, requested, expected) in [
+            (None, None, None),
+            (None, none, None),
+            (none, none, None),
+            (Some(("", "")), None, None),
+            (none, None, Some(message("the default set", "set None"))),
+            (
+                Some(("v4.11", "Console Build")),
+                none,
+                Some(message("set None", "set v4.11 and Console, Build")),
+            ),
+        ] {
+            let found = unused_choice(&spec(chosen), &spec(requested));
+            assert_eq!(found, expected, "{chosen:?} {requested:?}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_content::payload::Payload;
 use plimsoll_plan::reconciler::desired::CapabilityRules;
 use plimsoll_plan::reconciler::events;
@@ -44,8 +45,8 @@ pub struct Settings {
     pub profile: String,
     /// Feature set of the cluster; `None` follows the cluster's FeatureGate, which need not exist.
     pub feature_set: Option<String>,
-    /// The cluster's id, to create a ClusterVersion with when there is none; `None` waits for one.
-    pub create: Option<String>,
+    /// The spec to create a ClusterVersion with when there is none; `None` waits for one.
+    pub create: Option<ClusterVersionSpec>,
     /// Whether a release is begun that the controller would refuse.
     pub force_release: bool,
     /// Who may write.

@@ -30,6 +30,7 @@ mod view;
 mod webhook;
 mod write;
 
+pub use bootstrap::new_cluster_version;
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use controller::{Controller, Leadership, Settings, cluster_features};
 pub use dry_run::{DryRun, dry_run};

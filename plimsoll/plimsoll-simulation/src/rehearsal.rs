@@ -27,7 +27,7 @@ use anyhow::Context as _;
 use k8s_apiserver::{AccessOptions, ApiServer, KeySource, Options};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
-use plimsoll_api::config::ComponentOverride;
+use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
 use plimsoll_api::{
     CLUSTER_VERSION, CLUSTER_VERSION_NAME, Condition, GroupKind, ObjectKey, Reason,
 };
@@ -283,7 +283,10 @@ impl Rehearsal {
             settings: Settings {
                 profile: self.profile.clone(),
                 feature_set: self.feature_set.clone(),
-                create: Some(CLUSTER_ID.to_owned()),
+                create: Some(ClusterVersionSpec {
+                    cluster_id: CLUSTER_ID.to_owned(),
+                    ..ClusterVersionSpec::default()
+                }),
                 force_release: false,
                 leadership: Leadership::Alone,
                 always_enabled: Vec::new(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::DynamicObject;
+use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, crd};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
@@ -70,7 +71,10 @@ pub(crate) fn work(
         settings: Settings {
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
-            create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+            create: Some(ClusterVersionSpec {
+                cluster_id: "9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned(),
+                ..ClusterVersionSpec::default()
+            }),
             force_release: false,
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),

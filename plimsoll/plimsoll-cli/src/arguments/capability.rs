@@ -54,8 +54,9 @@ pub(crate) fn set_named<'a>(
     name: &str,
 ) -> anyhow::Result<&'a CapabilitySet> {
     registry.set(name).with_context(|| {
-        let similar = meant(registry.similar_set(name));
-        format!("{option}: there is no capability set {name:?}{similar}")
+        let sets = registry.sets().iter().map(|set| set.name.as_str());
+        let hint = hint(registry.similar_set(name), sets);
+        format!("{option}: there is no capability set {name:?}{hint}")
     })
 }
 
@@ -71,8 +72,17 @@ pub(crate) fn check_names(
 ) -> anyhow::Result<()> {
     let unknown = names.iter().find(|name| registry.capability(name).is_none());
     let Some(name) = unknown else { return Ok(()) };
-    let similar = meant(registry.similar(name));
-    anyhow::bail!("{option}: there is no capability {name:?}{similar}")
+    let known = registry.capabilities().map(|capability| capability.name.as_str());
+    let hint = hint(registry.similar(name), known);
+    anyhow::bail!("{option}: there is no capability {name:?}{hint}")
+}
+
+/// What to use instead of a name that does not exist: the one that may be meant, or any.
+fn hint<'a>(similar: Option<&str>, known: impl Iterator<Item = &'a str>) -> String {
+    match similar {
+        Some(_) => meant(similar),
+        None => format!("; there are {}", known.collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// A release, a cluster, or a cluster and the release that it is at.

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit;
-use crate::process::{new_cluster_id, stop_on_signal};
+use crate::process::{new_cluster, stop_on_signal};
 use crate::render::live::LiveView;
 use crate::render::{logs, table};
 use plimsoll_simulation::cluster_state::{ClusterState, api};
@@ -85,7 +85,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         settings: Settings {
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
-            create: Some(new_cluster_id()),
+            create: Some(new_cluster()),
             force_release: false,
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),

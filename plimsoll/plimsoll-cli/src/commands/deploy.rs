@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, value_parser};
+use plimsoll_api::config::CapabilitiesSpec;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::permissions::{Purpose, permissions};
 use serde_json::{Value, json};
 
+use crate::arguments::installation::InstallationArguments;
 use crate::arguments::{name, store};
 use crate::exit;
 
@@ -28,7 +30,8 @@ const JOB: &str = "cluster-version-operator";
 /// The releases that permissions are needed for.
 #[derive(Debug, Args)]
 pub struct RbacArguments {
-    /// Directory of a release payload; give all those between which the cluster is to be updated
+    /// Directory of a release payload; give all those between which the cluster is to be updated,
+    /// the one to install first
     #[arg(long, value_name = "DIR", required = true)]
     pub release: Vec<PathBuf>,
     /// Cluster profile
@@ -61,6 +64,9 @@ pub struct ManifestsArguments {
     /// Image of the release payload, with release-manifests/ at its root; mounted as a volume
     #[arg(long, value_name = "PULLSPEC")]
     pub release_image: String,
+    /// What the ClusterVersion is created with
+    #[command(flatten)]
+    pub installation: InstallationArguments,
     /// Number of controller replicas; one leads, the others stand by
     #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     pub replicas: u32,
@@ -89,8 +95,9 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }),
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(namespace) }),
     ];
-    objects.extend(roles(&arguments.rbac, &payloads(&arguments.rbac)?));
-    objects.push(deployment(arguments));
+    let payloads = payloads(&arguments.rbac)?;
+    objects.extend(roles(&arguments.rbac, &payloads));
+    objects.push(deployment(arguments, requested(arguments, &payloads)?.as_ref()));
     objects.push(json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -130,6 +137,16 @@ fn payloads(arguments: &RbacArguments) -> anyhow::Result<Vec<Payload>> {
     let feature_set = arguments.feature_set.as_deref();
     let load = |path: &PathBuf| store::directory(path, &arguments.profile, feature_set);
     arguments.release.iter().map(load).collect()
+}
+
+/// The capabilities that the cluster requests; `None` for those of the default set.
+fn requested(
+    arguments: &ManifestsArguments,
+    payloads: &[Payload],
+) -> anyhow::Result<Option<CapabilitiesSpec>> {
+    let RbacArguments { profile, feature_set, .. } = &arguments.rbac;
+    let Some(first) = payloads.first() else { return Ok(None) };
+    Ok(arguments.installation.of(first, profile, feature_set.as_deref())?.capabilities)
 }
 
 fn write(objects: &[Value], out: &mut dyn Write) -> anyhow::Result<ExitCode> {
@@ -182,7 +199,7 @@ pub fn roles(arguments: &RbacArguments, payloads: &[Payload]) -> Vec<Value> {
     ]
 }
 
-fn deployment(arguments: &ManifestsArguments) -> Value {
+fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpec>) -> Value {
     let rbac = &arguments.rbac;
     let labels = json!({ "app.kubernetes.io/name": NAME, "k8s-app": JOB });
     let mut command = vec![
@@ -195,6 +212,15 @@ fn deployment(arguments: &ManifestsArguments) -> Value {
         "--log-format=json".to_owned(),
     ];
     command.extend(rbac.feature_set.as_ref().map(|set| format!("--feature-set={set}")));
+    if let Some(CapabilitiesSpec { baseline_capability_set, additional_enabled_capabilities }) =
+        requested
+    {
+        if !baseline_capability_set.is_empty() {
+            command.push(format!("--baseline={baseline_capability_set}"));
+        }
+        let names = additional_enabled_capabilities.iter();
+        command.extend(names.map(|name| format!("--capability={name}")));
+    }
     if rbac.capability_webhook {
         command.push(format!("--capability-webhook=0.0.0.0:{WEBHOOK_PORT}"));
         command.push(format!("--capability-webhook-service={}/{WEBHOOK}", rbac.namespace));

@@ -1,20 +1,17 @@
 //! `plimsoll install-config`: what an installer would say about capabilities, before it runs.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use plimsoll_content::capability::CapabilityRegistry;
-use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_content::yaml;
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_plan::capabilities::install_config::{Assessment, assess};
-use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use serde::Serialize;
-use serde_json::Value;
 
+use crate::arguments::installation::InstallConfig;
 use crate::arguments::store;
 use crate::exit;
 use crate::render::format::Format;
@@ -53,52 +50,20 @@ pub struct ValidateArguments {
 /// When the file or the release cannot be read, or the output cannot be written.
 pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let InstallConfigCommand::Validate(arguments) = command;
-    let name = match arguments.file.to_str() {
-        Some("-") => "standard input".to_owned(),
-        _ => format!("`{}`", arguments.file.display()),
-    };
-    let text = read(&arguments).with_context(|| format!("failed to read {name}"))?;
-    let config = parse(&text).with_context(|| format!("{name} is not an install-config"))?;
-    let written = config["featureSet"].as_str().filter(|set| !set.is_empty());
-    let feature_set = arguments.feature_set.as_deref().or(written).unwrap_or(DEFAULT_FEATURE_SET);
-    let (registry, gates) = match &arguments.release {
-        None => (CapabilityRegistry::built_in(), BTreeSet::new()),
+    let config = InstallConfig::read(&arguments.file)?;
+    let feature_set = arguments.feature_set.as_deref();
+    let assessment = match &arguments.release {
+        None => assess(&config.value, &CapabilityRegistry::built_in(), &BTreeSet::new()),
         Some(directory) => {
-            let given = arguments.feature_set.as_deref();
-            let payload = store::directory(directory, &arguments.profile, given)?;
-            payload
-                .check_feature_set(feature_set)
-                .with_context(|| format!("featureSet of {name}"))?;
-            let gates = payload.feature_gates(&arguments.profile, feature_set);
-            (payload.capabilities, gates)
+            let payload = store::directory(directory, &arguments.profile, feature_set)?;
+            config.assess(&payload, &arguments.profile, feature_set)?
         }
     };
-    let assessment = assess(&config, &registry, &gates);
     let report = InstallConfigReport::of(&assessment);
     if !arguments.output.write(&report, out)? {
-        write_text(&report, &name, out)?;
+        write_text(&report, &config.name, out)?;
     }
     Ok(if report.valid { exit::SUCCESS } else { exit::FAILURE }.into())
-}
-
-fn read(arguments: &ValidateArguments) -> io::Result<String> {
-    if arguments.file.as_os_str() == "-" {
-        let mut text = String::new();
-        io::stdin().take(WRITTEN_SIZE_MAX).read_to_string(&mut text)?;
-        return Ok(text);
-    }
-    read_text(&arguments.file, WRITTEN_SIZE_MAX)
-}
-
-fn parse(text: &str) -> anyhow::Result<Value> {
-    let mut documents = yaml::parse(text);
-    match documents.len() {
-        1 => {}
-        0 => bail!("it is empty"),
-        several => bail!("it has {several} documents, an install-config has one"),
-    }
-    let value = documents.remove(0).value;
-    value.map_err(|error| anyhow::anyhow!("line {}, column {}: {error}", error.line, error.column))
 }
 
 /// What the command says.

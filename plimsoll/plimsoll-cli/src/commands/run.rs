@@ -9,6 +9,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
+use plimsoll_api::config::ClusterVersionSpec;
+use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::{
@@ -22,9 +24,10 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::address;
 use crate::arguments::capability::check_names;
 use crate::arguments::cluster::ClusterArguments;
+use crate::arguments::installation::InstallationArguments;
 use crate::arguments::store;
 use crate::exit;
-use crate::process::{identity, new_cluster_id, stop_on_signal};
+use crate::process::{identity, new_cluster, stop_on_signal};
 use crate::render::live::LiveView;
 use crate::render::logs;
 use crate::traces::Traces;
@@ -32,6 +35,7 @@ use crate::traces::Traces;
 /// How to keep a cluster at a release.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("releases").args(["release", "payloads"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("installation").args(["install_config", "baseline", "capability"]).multiple(true).requires("create"))]
 pub struct RunArguments {
     /// Directory of the release payload; with --payloads, the one that a cluster without a release
     /// is given
@@ -48,6 +52,9 @@ pub struct RunArguments {
     /// Create the ClusterVersion if there is none, instead of waiting for it
     #[arg(long)]
     pub create: bool,
+    /// What a ClusterVersion is created with.
+    #[command(flatten)]
+    pub installation: InstallationArguments,
     /// Begin the release although it is refused: it is of another product, or of a lower version
     /// than the cluster's, or none of its manifests is for this cluster
     #[arg(long)]
@@ -181,13 +188,14 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         "--always-enable-capability",
         &arguments.always_enable_capability,
     )?;
+    let create = new_spec(&arguments, &payload)?;
     let webhook = webhook(&arguments)?;
     let metrics = metrics(&arguments);
     let client = arguments.cluster.watching_client("run").await?;
     let settings = Settings {
         profile: arguments.profile,
         feature_set: arguments.feature_set,
-        create: arguments.create.then(new_cluster_id),
+        create,
         force_release: arguments.force_release,
         leadership: Leadership::Lease(identity),
         always_enabled: arguments.always_enable_capability,
@@ -231,6 +239,30 @@ pub async fn stop_when_complete(mut views: watch::Receiver<View>, stop: Cancella
     // A controller that ended stops anyway.
     let _ = views.wait_for(|view| view.completed).await;
     stop.cancel();
+}
+
+/// The spec that a ClusterVersion is created with; `None` if one is waited for.
+///
+/// # Errors
+///
+/// When the release does not have what is chosen, or the install-config is invalid.
+pub fn new_spec(
+    arguments: &RunArguments,
+    payload: &Payload,
+) -> Result<Option<ClusterVersionSpec>, anyhow::Error> {
+    if !arguments.create {
+        return Ok(None);
+    }
+    let given = arguments.feature_set.as_deref();
+    let requested = arguments.installation.of(payload, &arguments.profile, given)?;
+    if let (None, Some(feature_set)) = (given, &requested.feature_set) {
+        tracing::warn!(
+            feature_set,
+            "the featureSet of the install-config has no effect here: set --feature-set, or the \
+             FeatureGate \"cluster\""
+        );
+    }
+    Ok(Some(ClusterVersionSpec { capabilities: requested.capabilities, ..new_cluster() }))
 }
 
 /// Where to serve metrics, if anywhere, and with which certificate.

@@ -12,6 +12,7 @@ use k8s_testkit::{ClusterKind, TestCluster, poll};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::{Api, Client};
+use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
@@ -92,7 +93,10 @@ impl Harness {
         let settings = Settings {
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: Some(feature_set.to_owned()).filter(|set| set != DEFAULT_FEATURE_SET),
-            create: Some("9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned()),
+            create: Some(ClusterVersionSpec {
+                cluster_id: "9e5b9d2c-6b7e-4f0a-9d56-3c0a4f9b7a11".to_owned(),
+                ..ClusterVersionSpec::default()
+            }),
             force_release: false,
             leadership: Leadership::Alone,
             always_enabled: Vec::new(),

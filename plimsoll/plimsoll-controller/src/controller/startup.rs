@@ -80,7 +80,7 @@ impl Controller {
         sender: mpsc::Sender<ConfigObservation>,
     ) -> Result<InitialState, Error> {
         let client = &self.client;
-        let create = self.settings.create.as_deref();
+        let create = self.settings.create.as_ref();
         let progress = retry_until_ok(stop, || bootstrap::recorded_progress(client)).await?;
         let mut recorded = progress.as_ref().map(recorded_progress).unwrap_or_default();
         let lost = recorded.cluster_version.clone();
@@ -90,6 +90,9 @@ impl Controller {
         .await?;
         let uid = cluster_version.uid().unwrap_or_default();
         let (spec, status) = read_cluster_version(&cluster_version);
+        if let Some(message) = create.and_then(|it| bootstrap::unused_choice(it, &spec)) {
+            tracing::info!("{message}");
+        }
         let resources = retry_until_ok(stop, || async {
             Resources::discover(client).await.map_err(|source| Error::Discover { source })
         })

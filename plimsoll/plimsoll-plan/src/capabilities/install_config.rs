@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use plimsoll_api::config::CapabilitiesSpec;
 use plimsoll_content::capability::{CURRENT, CapabilityRegistry, NONE, most_similar};
 use serde_json::Value;
 
@@ -38,6 +39,8 @@ pub struct Assessment {
     pub enabled: BTreeSet<String>,
     /// What it would not have, of what there is.
     pub disabled: BTreeSet<String>,
+    /// What the ClusterVersion requests; `None` if the install-config says nothing of it.
+    pub spec: Option<CapabilitiesSpec>,
 }
 
 /// Assesses an install-config, where `gates` are the feature gates that are on.
@@ -72,7 +75,12 @@ pub fn assess(
     }
     let there = registry.capabilities().filter(|it| it.is_allowed(gates));
     let disabled = there.map(|it| it.name.clone()).filter(|name| !enabled.contains(name)).collect();
-    Assessment { refusals, enabled, disabled }
+    let names = requested.additional.iter().flatten().map(|name| (*name).to_owned());
+    let spec = (!stanza.is_null()).then(|| CapabilitiesSpec {
+        baseline_capability_set: requested.baseline.to_owned(),
+        additional_enabled_capabilities: names.collect(),
+    });
+    Assessment { refusals, enabled, disabled, spec }
 }
 
 fn refusal(field: &str, message: String) -> InstallConfigProblem {

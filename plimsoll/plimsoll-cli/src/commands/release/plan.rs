@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll_api::config::{CapabilitiesSpec, ClusterVersionSpec};
+use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_plan::capabilities;
@@ -14,7 +14,7 @@ use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::update::target::Target;
 
-use crate::arguments::capability::{check_names, set_named};
+use crate::arguments::installation::InstallationArguments;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
 use crate::render::forecast::{ForecastReport, PlanFormat};
@@ -48,45 +48,29 @@ pub struct Setup {
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
-    /// Feature set of the cluster
-    #[arg(long, default_value = DEFAULT_FEATURE_SET)]
-    pub feature_set: String,
-    /// Capability set of the cluster, as in the ClusterVersion
-    #[arg(long, value_name = "SET", default_value = "")]
-    pub baseline: String,
-    /// A capability beyond the set; give it once for each
-    #[arg(long, value_name = "NAME")]
-    pub capability: Vec<String>,
+    /// Feature set of the cluster; without it, the install-config's or Default
+    #[arg(long)]
+    pub feature_set: Option<String>,
+    /// What the cluster requests
+    #[command(flatten)]
+    pub installation: InstallationArguments,
 }
 
 impl Setup {
-    /// Checks that a release has the capabilities and the set that are named.
-    ///
-    /// # Errors
-    ///
-    /// When it has not; the message says which may be meant.
-    fn check(&self, payload: &Payload) -> anyhow::Result<()> {
-        if !self.baseline.is_empty() {
-            set_named(&payload.capabilities, "--baseline", &self.baseline)?;
-        }
-        check_names(&payload.capabilities, "--capability", &self.capability)
-    }
-
-    /// What such a cluster asks for.
-    pub fn target(&self) -> Target {
-        let capabilities = CapabilitiesSpec {
-            baseline_capability_set: self.baseline.clone(),
-            additional_enabled_capabilities: self.capability.clone(),
-        };
-        Target {
-            profile: self.profile.clone(),
-            features: Features::of_set(&self.feature_set),
+    /// What such a cluster requests of a release.
+    fn target(&self, payload: &Payload) -> anyhow::Result<Target> {
+        let Self { profile, feature_set, installation } = self;
+        let requested = installation.of(payload, profile, feature_set.as_deref())?;
+        let feature_set = requested.feature_set.as_deref().unwrap_or(DEFAULT_FEATURE_SET);
+        Ok(Target {
+            profile: profile.clone(),
+            features: Features::of_set(feature_set),
             spec: ClusterVersionSpec {
-                capabilities: Some(capabilities),
+                capabilities: requested.capabilities,
                 ..ClusterVersionSpec::default()
             },
             ..Target::default()
-        }
+        })
     }
 }
 
@@ -94,12 +78,12 @@ pub(super) fn run(
     arguments: &PlanArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let target = arguments.setup.target();
-    let feature_set = Some(arguments.setup.feature_set.as_str());
-    let load = |name: &str| arguments.store.load(name, &target.profile, feature_set);
+    let setup = &arguments.setup;
+    let load =
+        |name: &str| arguments.store.load(name, &setup.profile, setup.feature_set.as_deref());
     let from = arguments.from.as_deref().map(load).transpose()?;
     let to = load(&arguments.to)?;
-    arguments.setup.check(&to)?;
+    let target = setup.target(&to)?;
     let forecast = forecast(from.as_ref(), &to, &target);
     let report = ForecastReport::of(&forecast);
     report.write(arguments.output, arguments.details, out)?;
