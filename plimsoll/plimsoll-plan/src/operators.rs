@@ -16,8 +16,10 @@
 
 mod change_set;
 mod decide;
+pub mod deletion;
 mod installed;
 mod platform;
+pub mod rollout;
 mod selection;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -162,6 +162,24 @@ pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: M
 }
 
 impl Plan {
+    /// Plans how to bring a cluster to objects that are applied stage by stage: those of a stage side by
+    /// side, the next stage when all of them are ready. Nothing is deleted: what annotations ask for
+    /// counts in releases alone.
+    pub fn in_stages(stages: &[Vec<Manifest>], release: Release) -> Self {
+        let graph = Graph::in_stages(stages.iter().map(Vec::len));
+        let mut steps: Vec<Step> = stages.iter().flatten().map(step).collect();
+        for step in &mut steps {
+            if matches!(step.action, Action::Delete | Action::Refuse(_) | Action::CreateOnly) {
+                step.action = Action::Apply;
+                step.readiness = awaited(&Action::Apply, &step.manifest);
+                step.serves = served_by(&step.manifest, step.readiness);
+            }
+        }
+        let manifests = steps.iter().map(|step| &step.manifest.raw);
+        let hash = plimsoll_content::hash::manifest_hash(manifests);
+        Self { release, hash, mode: Mode::Updating, steps, graph, excluded: Vec::new() }
+    }
+
     /// The steps in the order in which a reconciling pass begins them: it differs from pass to
     /// pass, so that steps that get stuck do not always come before the same others
     /// (CV-6.5). `attempt` is the number of passes before this one.
@@ -210,9 +228,16 @@ fn is_job(manifest: &Manifest) -> bool {
 
 fn step(manifest: &Manifest) -> Step {
     let action = action(manifest);
+    let readiness = awaited(&action, manifest);
+    let serves = served_by(manifest, readiness);
+    Step { manifest: manifest.clone(), action, readiness, serves }
+}
+
+/// What is awaited after an action.
+fn awaited(action: &Action, manifest: &Manifest) -> Readiness {
     let crd = manifest.key.group == "apiextensions.k8s.io"
         && manifest.key.kind == "CustomResourceDefinition";
-    let readiness = match (&action, manifest.key.group.as_str(), manifest.key.kind.as_str()) {
+    match (action, manifest.key.group.as_str(), manifest.key.kind.as_str()) {
         (Action::Gate, ..) => Readiness::Gate,
         (Action::Apply, ..) if crd => Readiness::Served,
         (Action::Apply, "apps", "Deployment" | "DaemonSet" | "StatefulSet")
@@ -220,10 +245,13 @@ fn step(manifest: &Manifest) -> Step {
         (Action::Apply | Action::CreateOnly | Action::Delete | Action::Refuse(_), ..) => {
             Readiness::Applied
         }
-    };
+    }
+}
+
+/// The kinds that are served once an object is ready.
+fn served_by(manifest: &Manifest, readiness: Readiness) -> Vec<GroupVersionKind> {
     let definition = manifest.definition.as_ref().filter(|_| readiness == Readiness::Served);
-    let serves = definition.map(|definition| served(definition)).unwrap_or_default();
-    Step { manifest: manifest.clone(), action, readiness, serves }
+    definition.map(|definition| served(definition)).unwrap_or_default()
 }
 
 fn served(definition: &Definition) -> Vec<GroupVersionKind> {

@@ -100,6 +100,25 @@ pub fn build(tasks: &[Task<'_>], ordering: Ordering) -> Graph {
 }
 
 impl Graph {
+    /// Tasks in stages of these sizes: those of a stage side by side, a stage after all of the one before
+    /// it.
+    pub fn in_stages(sizes: impl IntoIterator<Item = usize>) -> Self {
+        let mut graph = Self::default();
+        let mut before = Vec::new();
+        for size in sizes.into_iter().filter(|size| *size > 0) {
+            let first = graph.nodes.len();
+            let node = |task| Node {
+                tasks: vec![task],
+                after: before.clone(),
+                level: None,
+                component: None,
+            };
+            graph.nodes.extend((first..first + size).map(node));
+            before = (first..first + size).collect();
+        }
+        graph
+    }
+
     /// Appends tasks that are carried out one after the other when all else is done.
     pub fn finish_with(&mut self, tasks: Vec<usize>) {
         if !tasks.is_empty() {
