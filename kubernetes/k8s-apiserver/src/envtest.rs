@@ -191,6 +191,7 @@ async fn kube_apiserver(
             .and_then(|ranges| ranges.split(',').find_map(|range| range.parse().ok()))
             .unwrap_or_default(),
         disabled_plugins: disabled.split(',').filter_map(AdmissionPlugin::named).collect(),
+        empty_namespaces: true,
     };
     let server = ApiServer::new(Options { access, settings, ..Options::default() });
     let clients = flags.get("client-ca-file").map(read).transpose()?;

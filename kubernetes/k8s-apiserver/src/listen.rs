@@ -1,7 +1,7 @@
 //! Listeners: HTTP/1.1 and HTTP/2, without or with TLS.
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,7 +143,9 @@ pub async fn serve_tls_with(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let certificates = server.shared().access.certificates();
-    let config = tls(certificates, outside, listener.local_addr()?)?;
+    let settings = server.shared().cluster.read(|cluster| Ok(cluster.settings.clone()));
+    let service = settings.unwrap_or_default().service_range.first();
+    let config = tls(certificates, outside, (listener.local_addr()?, service))?;
     let acceptor = TlsAcceptor::from(Arc::new(config));
     accept(listener, shutdown, |stream, peer, stopped| {
         let (acceptor, server) = (acceptor.clone(), server.clone());
@@ -177,7 +179,7 @@ pub async fn serve_tls_with(
 fn tls(
     own: &Certificates,
     outside: TlsCertificates<'_>,
-    address: SocketAddr,
+    (address, service): (SocketAddr, Ipv4Addr),
 ) -> Result<rustls::ServerConfig, ServeError> {
     let provider = Arc::new(default_provider());
     let (chain, key) = match outside.serving {
@@ -185,7 +187,7 @@ fn tls(
             (chain_of(chain)?, PrivateKeyDer::from_pem_slice(key).map_err(unusable)?)
         }
         None => {
-            let identity = own.server(address.ip())?;
+            let identity = own.server(address.ip(), service)?;
             (vec![identity.certificate], identity.key)
         }
     };

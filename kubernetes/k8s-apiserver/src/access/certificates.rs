@@ -1,5 +1,5 @@
 //! The certificates of a cluster: its authority, its server, its administrator.
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -71,19 +71,23 @@ impl Certificates {
         &self.authority_der
     }
 
-    /// The serving certificate of a server at `address`.
+    /// The serving certificate of a server that listens at `address`, and that its clients inside
+    /// the cluster reach at `service`.
     ///
     /// # Errors
     /// When the certificate cannot be signed.
-    pub(crate) fn server(&self, address: IpAddr) -> Result<Identity, rcgen::Error> {
+    pub(crate) fn server(
+        &self,
+        address: IpAddr,
+        service: Ipv4Addr,
+    ) -> Result<Identity, rcgen::Error> {
         let mut params = parameters("kube-apiserver");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         for name in NAMES {
             params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
-        let loopback = ["127.0.0.1", "::1", "10.0.0.1"];
         let mut addresses: Vec<IpAddr> =
-            loopback.iter().filter_map(|text| text.parse().ok()).collect();
+            vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into(), service.into()];
         if !addresses.contains(&address) {
             addresses.push(address);
         }

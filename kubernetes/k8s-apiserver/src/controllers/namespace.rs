@@ -57,10 +57,13 @@ pub(crate) fn observe_removal(
     }
 }
 
-/// Creates the objects that every namespace contains.
+/// Creates the objects that every namespace contains, unless the cluster's settings say otherwise.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/controller/serviceaccount/serviceaccounts_controller.go: syncNamespace
 fn fill(authority: &str, cluster: &mut Cluster, now: &str, namespace: &str) {
+    if cluster.settings.empty_namespaces {
+        return;
+    }
     let contents = [
         (
             "serviceaccounts",

@@ -12,6 +12,9 @@ pub struct ClusterSettings {
     pub service_range: ServiceRange,
     /// Admission plug-ins that take no part in writes.
     pub disabled_plugins: BTreeSet<AdmissionPlugin>,
+    /// New namespaces get no service account `default` and no config map `kube-root-ca.crt`, as where
+    /// no kube-controller-manager runs.
+    pub empty_namespaces: bool,
 }
 
 impl ClusterSettings {
@@ -68,6 +71,11 @@ impl ServiceRange {
         let first = u32::from(self.network);
         let last = first | (u32::MAX >> self.prefix_len);
         first + 1..=last - 1
+    }
+
+    /// The first address, which the service `kubernetes` has.
+    pub(crate) fn first(self) -> Ipv4Addr {
+        Ipv4Addr::from(*self.addresses().start())
     }
 
     /// Whether a service can have an address.

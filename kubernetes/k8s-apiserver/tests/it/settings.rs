@@ -53,3 +53,24 @@ fn services_have_addresses_of_their_range() {
     let message = refused["message"].as_str().unwrap();
     assert!(message.ends_with("The range of valid IPs is 10.0.0.0/24"), "{message}");
 }
+
+#[test]
+fn namespaces_are_as_empty_as_the_cluster_has_them() {
+    for empty_namespaces in [false, true] {
+        let cluster = cluster(ClusterSettings { empty_namespaces, ..ClusterSettings::default() });
+        cluster.check("POST /api/v1/namespaces", r#"{"metadata": {"name": "n"}}"#, 201, "");
+        let expected = usize::from(!empty_namespaces);
+        for namespace in ["n", "default", "kube-system"] {
+            for plural in ["serviceaccounts", "configmaps"] {
+                let path = format!("GET /api/v1/namespaces/{namespace}/{plural}");
+                let found = cluster.check(&path, "", 200, "");
+                let items = found["items"].as_array().unwrap();
+                let content = ["default", "kube-root-ca.crt"];
+                let is_content = |item: &&serde_json::Value| {
+                    content.iter().any(|name| item["metadata"]["name"] == *name)
+                };
+                assert_eq!(items.iter().filter(is_content).count(), expected, "{path}: {items:?}");
+            }
+        }
+    }
+}

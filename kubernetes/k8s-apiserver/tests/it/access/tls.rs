@@ -1,8 +1,8 @@
 //! Sockets: TLS with and without certificates of clients, plain HTTP, and the end of a listener.
 use futures::StreamExt as _;
 use k8s_apiserver::{
-    AccessOptions, ApiServer, Authorization, Options, TlsCertificates, serve, serve_tls,
-    serve_tls_with,
+    AccessOptions, ApiServer, Authorization, ClusterSettings, Options, TlsCertificates, serve,
+    serve_tls, serve_tls_with,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, WatchParams};
@@ -92,6 +92,26 @@ async fn over_tls_nobody_is_anonymous_where_everything_is_allowed() {
     assert!(refused.to_string().contains("Unauthorized"), "{refused}");
     let administrator = client(&kubeconfig, |_| {}).await;
     assert!(Api::<Namespace>::all(administrator).list(&ListParams::default()).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_certificate_is_that_of_the_service_inside_the_cluster() {
+    let [own, other] = ["10.96.0.0/16", "10.0.0.0/24"].map(|range| {
+        let settings =
+            ClusterSettings { service_range: range.parse().unwrap(), ..ClusterSettings::default() };
+        Options { settings, ..Options::default() }
+    });
+    for (options, address, is_valid) in
+        [(own, "10.96.0.1", true), (other.clone(), "10.96.0.1", false), (other, "10.0.0.1", true)]
+    {
+        let listening = listen_with(true, options).await;
+        let client = client(&listening.server.kubeconfig(&listening.url), |kubeconfig| {
+            let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+            cluster.tls_server_name = Some(address.to_owned());
+        })
+        .await;
+        assert_eq!(client.apiserver_version().await.is_ok(), is_valid, "{address}");
+    }
 }
 
 #[tokio::test]
