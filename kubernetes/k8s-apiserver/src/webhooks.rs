@@ -15,6 +15,7 @@ use tower::util::BoxCloneSyncService;
 
 mod call;
 mod https;
+mod trust;
 
 use crate::semantics::webhook::Endpoint;
 pub(crate) use call::call_all;

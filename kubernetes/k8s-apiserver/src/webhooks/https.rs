@@ -9,13 +9,12 @@ use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::Endpoint;
+use super::trust::trust;
 
 /// Largest response of a webhook, in bytes.
 const ANSWER_LEN_MAX: usize = 16 << 20;
@@ -59,31 +58,6 @@ pub(super) async fn send(
         // A peer that closes without saying so (`close_notify`) may have answered completely.
         ended = connection => exchange.await.map_err(|why| ended.map_or_else(|error| error.to_string(), |()| why)),
     }
-}
-
-/// A client configuration that trusts `ca_bundle`, or the authorities of the system if it is empty.
-fn trust(ca_bundle: &[u8]) -> Result<ClientConfig, String> {
-    let mut roots = RootCertStore::empty();
-    if ca_bundle.trim_ascii().is_empty() {
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
-    } else {
-        for certificate in CertificateDer::pem_slice_iter(ca_bundle) {
-            let certificate = certificate.map_err(|_| unreadable())?;
-            roots.add(certificate).map_err(|_| unreadable())?;
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
-}
-
-fn unreadable() -> String {
-    "unable to load root certificates: unable to parse bytes as PEM block".to_owned()
 }
 
 fn describe(error: &io::Error) -> String {
