@@ -53,9 +53,8 @@ impl Endpoint {
             };
             let host = format!("{}.{}.svc", service.name, service.namespace);
             let path = config["service"]["path"].as_str().unwrap_or_default();
-            let slash = if path.starts_with('/') { "" } else { "/" };
             return Ok(Self {
-                url: format!("https://{host}:{}{slash}{path}", service.port),
+                url: format!("https://{host}:{}{}", service.port, clean(path)),
                 host,
                 port: service.port,
                 service: Some(service),
@@ -70,14 +69,14 @@ impl Endpoint {
         let parsed: Uri = url.parse().map_err(|error| format!("Unparsable URL: {error}"))?;
         let host = parsed.host().unwrap_or_default().to_owned();
         let port = parsed.port_u16().unwrap_or(HTTPS_PORT);
-        let url = if parsed.path() == "/" && !url.ends_with('/') { url + "/" } else { url };
+        let authority = parsed.authority().map_or("", http::uri::Authority::as_str);
+        let url = format!("https://{authority}{}", clean(parsed.path()));
         Ok(Self { url, host, port, service: None, ca_bundle, timeout })
     }
 
     /// The URL of requests, with their timeout as a parameter.
     pub(crate) fn request_url(&self) -> String {
-        let separator = if self.url.contains('?') { '&' } else { '?' };
-        format!("{}{separator}timeout={}s", self.url, self.timeout.as_secs())
+        format!("{}?timeout={}s", self.url, self.timeout.as_secs())
     }
 
     /// The timeout of a request.
@@ -106,6 +105,24 @@ impl Endpoint {
     }
 }
 
+/// The shortest path that is equivalent, as Go's client sends it: without empty segments and those
+/// of dots.
+///
+/// Upstream: k8s.io/client-go/rest/request.go: NewRequest
+fn clean(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                kept.pop();
+            }
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,11 +135,15 @@ mod tests {
                 "https://hook.example.com/?timeout=10s hook.example.com hook.example.com:443",
             ),
             (
-                r#"{"url": "https://127.0.0.1:8443/a?b=c"}"#,
-                "https://127.0.0.1:8443/a?b=c&timeout=10s 127.0.0.1 127.0.0.1:8443",
+                r#"{"url": "https://127.0.0.1:8443//a/./b/../c/"}"#,
+                "https://127.0.0.1:8443/a/c?timeout=10s 127.0.0.1 127.0.0.1:8443",
             ),
             (
-                r#"{"service": {"namespace": "n", "name": "s", "path": "/p"}}"#,
+                r#"{"url": "https://[::1]:8443/../a"}"#,
+                "https://[::1]:8443/a?timeout=10s ::1 [::1]:8443",
+            ),
+            (
+                r#"{"service": {"namespace": "n", "name": "s", "path": "/p/"}}"#,
                 "https://s.n.svc:443/p?timeout=10s s.n.svc s.n.svc:443",
             ),
             (
