@@ -1,7 +1,8 @@
 //! Leadership by Lease: one controller writes, others wait (CV-30.1).
 //!
 //! A lease is taken when its holder is us, nobody, or somebody who has not renewed it for its
-//! whole duration by our own clock; times of other machines are never compared.
+//! whole duration by our own clock; times of other machines are never compared. One that is deleted is
+//! made again by its holder; those who saw it held wait as long as if it were there.
 
 use std::time::Duration;
 
@@ -99,10 +100,16 @@ impl Held {
                     self.renewed = began;
                     pause = LEASE_RENEWAL;
                 }
-                Err(kube::Error::Api(status)) if status.code == 409 => {
+                // A deleted lease is answered with either, by the server's version.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
                     match timeout_at(deadline, self.reload()).await {
-                        Ok(Some(lease)) => self.lease = lease,
-                        Ok(None) => return LeaseLoss::Taken,
+                        Ok(Ok(Reloaded::Ours(lease))) => self.lease = *lease,
+                        Ok(Ok(Reloaded::Others)) => return LeaseLoss::Taken,
+                        Ok(Err(error)) => {
+                            tracing::debug!(%error, "could not read the lease; trying again");
+                            pause = LEASE_RETRY.min(deadline - Instant::now());
+                            continue;
+                        }
                         Err(_) => return LeaseLoss::Expired,
                     }
                     pause = Duration::ZERO;
@@ -118,11 +125,21 @@ impl Held {
         }
     }
 
-    /// The lease as it is now, if it is still ours.
-    async fn reload(&self) -> Option<Lease> {
-        let lease = self.keeper.api().get(LEASE_NAME).await.ok()?;
-        let holder = lease.spec.as_ref()?.holder_identity.as_deref()?;
-        (holder == self.keeper.identity).then_some(lease)
+    /// The lease as it is now; one that somebody deleted is made again.
+    async fn reload(&self) -> Result<Reloaded, kube::Error> {
+        let Some(lease) = self.keeper.api().get_opt(LEASE_NAME).await? else {
+            tracing::warn!("the lease was deleted; it is made again");
+            return match self.keeper.write(None).await {
+                // Another controller was first.
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(Reloaded::Others),
+                made => made.map(|lease| Reloaded::Ours(Box::new(lease))),
+            };
+        };
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        Ok(match holder == Some(&self.keeper.identity) {
+            true => Reloaded::Ours(Box::new(lease)),
+            false => Reloaded::Others,
+        })
     }
 
     async fn release(&self) {
@@ -135,6 +152,12 @@ impl Held {
             tracing::debug!(%error, "could not give the lease back; it runs out by itself");
         }
     }
+}
+
+/// Whose a lease is that could not be renewed.
+enum Reloaded {
+    Ours(Box<Lease>),
+    Others,
 }
 
 /// Why a lease is no longer held.
@@ -159,7 +182,9 @@ impl Keeper {
     ) -> Result<Option<Lease>, kube::Error> {
         let current = self.api().get_opt(LEASE_NAME).await?;
         let Some(current) = current else {
-            return self.write(None).await.map(Some);
+            // Deleted while somebody held it: the holder makes it again, or stops in time.
+            let is_held = seen.as_ref().is_some_and(|(_, since)| since.elapsed() <= LEASE_DURATION);
+            return if is_held { Ok(None) } else { self.write(None).await.map(Some) };
         };
         let spec = current.spec.clone().unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();

@@ -30,8 +30,8 @@ fn severable(client: Client, is_cut: Arc<AtomicBool>) -> Client {
 
 async fn holder(harness: &Harness) -> String {
     let leases: Api<Lease> = Api::namespaced(harness.client.clone(), "kube-system");
-    let lease = leases.get("plimsoll").await.expect("there is a lease");
-    lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
+    let lease = leases.get_opt("plimsoll").await.expect("the server answers");
+    lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default()
 }
 
 fn is_held(status: &Value) -> bool {
@@ -77,5 +77,24 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
         assert_eq!(versions, ["1.1.0", "1.0.0"], "{status:#}");
         assert_eq!(log.count_writes(), written, "a deposed leader writes nothing");
         harness.stop().await;
+    });
+}
+
+#[test]
+fn a_leader_goes_on_when_its_lease_is_deleted() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+        harness.settings.leadership = Leadership::Lease("first".to_owned());
+        harness.control();
+        harness.completed(&first.release.version).await;
+        let leases: Api<Lease> = Api::namespaced(harness.client.clone(), "kube-system");
+        leases.delete("plimsoll", &Default::default()).await.expect("it is deleted");
+        until("the lease is made again", || holder(&harness), |holder| holder == "first").await;
+        harness.release(&second);
+        harness.completed(&second.release.version).await;
+        harness.stop().await;
+        assert_eq!(holder(&harness).await, "", "it is given back");
     });
 }

@@ -17,6 +17,8 @@ enum Trouble {
     Hangs,
     Fails,
     Taken,
+    /// It was deleted, and a renewal is answered with this code.
+    Deleted(u16),
 }
 
 fn answer(code: u16, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
@@ -49,15 +51,22 @@ fn server(trouble: Trouble) -> Client {
             let other = r#"{"metadata":{},"spec":{"holderIdentity":"other"}}"#;
             Ok::<_, std::convert::Infallible>(match method {
                 Method::GET if renewed < 2 => status(404),
+                Method::GET if matches!(trouble, Trouble::Deleted(_)) => {
+                    renewals.store(0, Ordering::SeqCst);
+                    status(404)
+                }
                 Method::GET => answer(200, other),
                 Method::POST => answer(200, body),
                 _ if renewed < 2 => {
                     renewals.fetch_add(1, Ordering::SeqCst);
                     answer(200, body)
                 }
-                _ if trouble == Trouble::Hangs => std::future::pending().await,
-                _ if trouble == Trouble::Fails => status(500),
-                _ => status(409),
+                _ => match trouble {
+                    Trouble::Hangs => std::future::pending().await,
+                    Trouble::Fails => status(500),
+                    Trouble::Taken => status(409),
+                    Trouble::Deleted(code) => status(code),
+                },
             })
         }
     });
@@ -81,4 +90,43 @@ async fn a_lease_that_cannot_be_renewed_is_given_up_before_others_may_take_it() 
         let since = begun.elapsed() - 2 * LEASE_RENEWAL;
         assert!(since >= LEASE_RENEWAL && since < LEASE_DURATION, "{since:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_lease_is_made_again_by_its_holder() {
+    for code in [404, 409] {
+        let stop = CancellationToken::new();
+        let clock = Arc::new(SystemClock);
+        let held = acquire(server(Trouble::Deleted(code)), clock, "us".to_owned(), &stop).await;
+        let ends = tokio::spawn(held.expect("it is free").keep(stop.clone()));
+        sleep(20 * LEASE_DURATION).await;
+        assert!(!ends.is_finished(), "{code}");
+        stop.cancel();
+        assert_eq!(ends.await.unwrap(), LeaseLoss::Released, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_held_is_not_taken_at_once_when_it_is_deleted() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let number = requests.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let method = request.method().clone();
+            let body = request.into_body().collect().await.unwrap().to_bytes();
+            let other =
+                r#"{"metadata":{"resourceVersion":"7"},"spec":{"holderIdentity":"other"}}"#;
+            Ok::<_, std::convert::Infallible>(match method {
+                Method::GET if number == 0 => answer(200, other),
+                Method::GET => status(404),
+                _ => answer(200, body),
+            })
+        }
+    });
+    let begun = Instant::now();
+    let stop = CancellationToken::new();
+    let client = Client::new(service, "default");
+    let held = acquire(client, Arc::new(SystemClock), "us".to_owned(), &stop).await;
+    assert!(held.is_some());
+    assert!(begun.elapsed() > LEASE_DURATION, "{:?}", begun.elapsed());
 }
