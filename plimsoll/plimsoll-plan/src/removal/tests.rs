@@ -134,6 +134,30 @@ fn an_object_that_comes_back_is_warned_about_and_deleted_by_the_next_update() {
 }
 
 #[test]
+fn what_came_back_stays_until_a_release_deletes_it() {
+    for (is_deleted_by_next, expected) in [
+        // The next release dropped the manifest: nobody promises that it goes.
+        (false, None),
+        (
+            true,
+            Some(
+                "configmap \"pier/a\" has reappeared after having been deleted at \
+                 1970-01-01T00:00:05Z; it stays until an update to a release that deletes it",
+            ),
+        ),
+    ] {
+        let mut tracker = DeletionTracker::default();
+        tracker.requested(&key("a"), "f.yaml", "1.0.0", at(0));
+        tracker.gone(&key("a"), at(5));
+        let event = tracker.seen(&key("a"), None).expect("it is reported");
+        assert!(event.message.ends_with("until an update to a release that deletes it"));
+        tracker.retain(|_| is_deleted_by_next);
+        let message = tracker.deletions().next().map(|deletion| deletion.message.as_str());
+        assert_eq!(message, expected, "{is_deleted_by_next}");
+    }
+}
+
+#[test]
 fn a_refusal_is_told_once_and_ends_with_success() {
     check(
         "refused forbidden => ResourceDeletionRefused! (unfinished)
