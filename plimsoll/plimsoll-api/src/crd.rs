@@ -2,13 +2,13 @@
 //!
 //! They are generated from the types of this crate (`cargo xtask codegen crds`) and lie as YAML
 //! beside the sources, so that a person can read and apply them. They are parsed once, on first use.
-//! Names of capabilities are open strings here, unlike
-//! in the published API, where an enumeration keeps a controller from reporting a capability that
-//! a newer release brings.
+//! Names of capabilities are open strings in them; [`cluster_versions`] limits those that may be
+//! requested to the ones of a release.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const CLUSTER_VERSIONS: &str = include_str!("../crds/clusterversions.yaml");
 const CLUSTER_OPERATORS: &str = include_str!("../crds/clusteroperators.yaml");
@@ -32,6 +32,40 @@ fn parse(texts: &[&str]) -> Vec<Value> {
 /// The definitions of ClusterVersion, ClusterOperator and ReleaseProgress, in this order.
 pub fn manifests() -> Vec<Value> {
     MANIFESTS.clone()
+}
+
+/// The label and its value by which a definition is known as one that the controller keeps.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "plimsoll");
+
+/// Names that a ClusterVersion may request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CapabilityNames {
+    /// Names of capability sets, in their order.
+    pub sets: Vec<String>,
+    /// Names of capabilities.
+    pub capabilities: BTreeSet<String>,
+}
+
+/// The definition of ClusterVersion that the controller keeps, whose spec accepts no other names of
+/// capabilities than these; `None` accepts all. The status accepts all names, so that a capability
+/// that an update implies can always be reported.
+pub fn cluster_versions(names: Option<&CapabilityNames>) -> Value {
+    let mut definition = MANIFESTS[0].clone();
+    let (label, value) = MANAGED_BY;
+    definition["metadata"]["labels"][label] = value.into();
+    if let Some(CapabilityNames { sets, capabilities }) = names {
+        let requested = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+            ["spec"]["properties"]["capabilities"]["properties"];
+        requested["baselineCapabilitySet"]["enum"] = json!(sets);
+        // An enumeration of nothing accepts everything: nothing can be requested of no names.
+        match capabilities.is_empty() {
+            true => requested["additionalEnabledCapabilities"]["maxItems"] = 0.into(),
+            false => {
+                requested["additionalEnabledCapabilities"]["items"]["enum"] = json!(capabilities);
+            }
+        }
+    }
+    definition
 }
 
 /// The definitions of the add-on layer: Operator, OperatorRevision and Catalog, in this order.

@@ -1,17 +1,21 @@
 //! Creates what must exist before anything can be reported: our CRDs, the ClusterVersion, and the
 //! ReleaseProgress object.
 
+use std::iter;
 use std::time::Duration;
 
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::progress::ClusterVersionRecord;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
+use plimsoll_plan::reconciler::desired::CapabilityRules;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::definition::{self, definitions};
 use crate::error::Error;
 use crate::resources::{Resources, api_resource};
 use crate::write::{Writer, chain};
@@ -68,15 +72,10 @@ pub(crate) async fn install_crds(
 
 /// Applies the CRDs that are missing, and our own one.
 pub(crate) async fn apply_definitions(client: &Client, writer: &Writer) -> Result<(), Error> {
-    let definitions = ApiResource {
-        group: "apiextensions.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "apiextensions.k8s.io/v1".to_owned(),
-        kind: "CustomResourceDefinition".to_owned(),
-        plural: "customresourcedefinitions".to_owned(),
-    };
+    let definitions = definitions();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
-    for manifest in crd::manifests() {
+    let others = crd::manifests().into_iter().skip(1);
+    for manifest in iter::once(crd::cluster_versions(None)).chain(others) {
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let ours = manifest["spec"]["group"] == RELEASE_PROGRESS.group;
         let exists = api
@@ -122,6 +121,8 @@ pub(crate) async fn cluster_version(
             return Ok(object);
         }
         if let Some(spec) = create {
+            // The names that it accepts may be those of a release that is gone.
+            definition::accept(client, writer, None).await?;
             writer
                 .create_own(&resource, new_cluster_version(spec, record))
                 .await
@@ -179,6 +180,34 @@ pub fn new_cluster_version(
         "metadata": metadata,
         "spec": requested,
     })
+}
+
+/// Keeps the names that the definition of ClusterVersion accepts at those of the rules, until stopped.
+pub(crate) async fn keep_names(
+    client: Client,
+    writer: Writer,
+    mut rules: watch::Receiver<CapabilityRules>,
+    stop: CancellationToken,
+) {
+    let mut kept = None;
+    loop {
+        let names = rules.borrow_and_update().names.clone();
+        if names.is_some() && names != kept {
+            let accept = || definition::accept(&client, &writer, names.as_ref());
+            match retry_until_ok(&stop, accept).await {
+                Ok(()) => kept = names,
+                Err(Error::Stopped) => return,
+                Err(error) => tracing::warn!(
+                    error = chain(&error),
+                    "the definition of ClusterVersion accepts other capabilities than the release has"
+                ),
+            }
+        }
+        tokio::select! {
+            changed = rules.changed() => if changed.is_err() { return },
+            () = stop.cancelled() => return,
+        }
+    }
 }
 
 /// The object in which processes record how far they are; `None` when there is none.

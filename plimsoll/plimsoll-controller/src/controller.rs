@@ -167,6 +167,13 @@ impl Controller {
                     control_loop.emit(events::leader_elected(identity));
                 }
                 self.start_webhook(&rules, writer, stop).await?;
+                let (client, writer) = (self.client.clone(), writer.clone());
+                tokio::spawn(bootstrap::keep_names(
+                    client,
+                    writer,
+                    rules.subscribe(),
+                    stop.clone(),
+                ));
             }
             match control_loop.run(self, &mut configuration, stop).await {
                 LoopExit::Stopped => return Ok(()),

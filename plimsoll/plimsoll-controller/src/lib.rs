@@ -9,6 +9,7 @@
 mod bootstrap;
 mod clock;
 mod controller;
+mod definition;
 mod dry_run;
 mod error;
 mod events;

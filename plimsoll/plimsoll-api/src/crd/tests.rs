@@ -1,5 +1,6 @@
 //! The definitions declare what the wire types serialize, and nothing is lost on the way.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use jiff::Timestamp;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{manifests, operator_manifests};
+use super::{CapabilityNames, cluster_versions, manifests, operator_manifests};
 use crate::config::{
     AcceptedRisk, CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
     ClusterVersionStatus, ComponentOverride, ConditionalUpdate, ConditionalUpdateRisk,
@@ -470,9 +471,29 @@ fn definitions_agree_with_the_names_that_clients_use() {
     }
 }
 
+/// What the definition of ClusterVersion says of the capabilities of a spec and of a status.
+fn capabilities_of(definition: &Value) -> [Value; 2] {
+    let properties = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    ["spec", "status"].map(|part| properties[part]["properties"]["capabilities"].clone())
+}
+
 #[test]
-fn names_of_capabilities_are_open_strings() {
-    let text = schema_of(CLUSTER_VERSION, "spec")["properties"]["capabilities"].to_string()
-        + &schema_of(CLUSTER_VERSION, "status")["properties"]["capabilities"].to_string();
-    assert!(!text.contains("enum"), "{text}");
+fn names_of_capabilities_are_open_strings_unless_they_are_limited() {
+    let open = capabilities_of(&manifests()[0]);
+    assert!(!format!("{open:?}").contains("enum"), "{open:?}");
+    assert_eq!(capabilities_of(&cluster_versions(None)), open);
+
+    let mut names =
+        CapabilityNames { sets: vec!["None".into(), "v1".into()], ..Default::default() };
+    let [spec, status] = capabilities_of(&cluster_versions(Some(&names)));
+    assert_eq!(status, open[1], "the status accepts all names");
+    assert_eq!(spec["properties"]["baselineCapabilitySet"]["enum"], json!(["None", "v1"]));
+    let additional = &spec["properties"]["additionalEnabledCapabilities"];
+    assert_eq!((&additional["maxItems"], &additional["items"]["enum"]), (&json!(0), &Value::Null));
+
+    names.capabilities = BTreeSet::from(["Lights".into(), "Bells".into()]);
+    let [spec, _] = capabilities_of(&cluster_versions(Some(&names)));
+    let additional = &spec["properties"]["additionalEnabledCapabilities"];
+    let expected = json!(["Bells", "Lights"]);
+    assert_eq!((&additional["maxItems"], &additional["items"]["enum"]), (&Value::Null, &expected));
 }

@@ -13,6 +13,7 @@ use plimsoll_cli::commands::deploy::{ManifestsArguments, manifests};
 use plimsoll_cli::commands::run::{RunArguments, new_spec};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_content::payload::{Directory, SourceFile};
 use plimsoll_controller::{CapabilityWebhook, Reached};
 use plimsoll_plan::capabilities::implied_by_update;
 use plimsoll_plan::plan::features::Features;
@@ -216,6 +217,66 @@ fn filterable_resources_wait_for_the_cluster_version() {
         harness.completed(&first.release.version).await;
         assert!(!exists(&harness, LOOKOUT).await, "it was filtered from the first moment");
         assert!(exists(&harness, CUSTOMS).await);
+        harness.stop().await;
+    });
+}
+
+/// The sample, which declares a capability and has no others.
+fn declaring(capability: &str, files: Vec<SourceFile>) -> Arc<Payload> {
+    let text = json!({
+        "apiVersion": "plimsoll.io/v1alpha1",
+        "kind": "ReleaseCapabilities",
+        "metadata": {
+            "name": "capabilities",
+            "annotations": { "include.release.openshift.io/self-managed-high-availability": "true" },
+        },
+        "spec": {
+            "omitBuiltIn": true,
+            "capabilities": [{ "name": capability, "description": "A part." }, { "name": "Console", "description": "Another." }],
+        },
+    });
+    let mut files = files;
+    files.push(SourceFile {
+        directory: Directory::ReleaseManifests,
+        name: "0000_00_harbour_capabilities.yaml".to_owned(),
+        bytes: text.to_string().into_bytes().into(),
+    });
+    sample_payload(&files)
+}
+
+#[test]
+fn our_definition_accepts_the_names_of_the_release() {
+    on_each_cluster(|kind| async move {
+        let payloads = [declaring("Lights", sample::v1()), declaring("Bells", sample::v2())];
+        let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
+        let versions = harness.api(CLUSTER_VERSION);
+        let requests = |capabilities: Value| {
+            let versions = versions.clone();
+            async move {
+                let patch = json!({ "spec": { "capabilities": capabilities } });
+                let options = PatchParams { dry_run: true, ..PatchParams::default() };
+                let answer = versions.patch("version", &options, &Patch::Merge(&patch)).await;
+                answer.err().map(|error| error.to_string())
+            }
+        };
+        harness.control();
+        harness.completed(&payloads[0].release.version).await;
+        let bells = || requests(asking("None", &["Bells"]));
+        let refusal = until("unknown names are refused", bells, Option::is_some).await;
+        let refusal = refusal.expect("it is refused");
+        assert!(refusal.contains("Unsupported value: \"Bells\""), "{refusal}");
+        assert!(refusal.contains("\"Lights\""), "{refusal}");
+        assert_eq!(requests(asking("None", &["Lights"])).await, None);
+        assert!(requests(asking("v4.11", &[])).await.is_some(), "the release has no such set");
+
+        harness.set_spec(json!({ "capabilities": asking("None", &["Lights"]) })).await;
+        harness.release(&payloads[1]);
+        harness.completed(&payloads[1].release.version).await;
+        until("the names of the next release are accepted", bells, Option::is_none).await;
+        // What the spec has already is no reason to refuse other changes.
+        harness.set_spec(json!({ "channel": "stable" })).await;
+        assert_eq!(requests(asking("None", &["Lights", "Bells"])).await, None);
+        assert!(requests(asking("None", &["Horns"])).await.is_some());
         harness.stop().await;
     });
 }

@@ -4,6 +4,7 @@
 //! Payloads from outside come from `PLIMSOLL_PAYLOAD` and `PLIMSOLL_PAYLOAD_NEXT`.
 
 mod capabilities;
+mod definitions;
 mod drift;
 mod events;
 mod faults;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
+use plimsoll_api::crd::CapabilityNames;
 use plimsoll_api::progress::ImpliedCapability;
+use plimsoll_api::{CLUSTER_VERSION, ObjectKey};
 use plimsoll_content::Payload;
 use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_content::inclusion::{Context, UnmanagedObject};
@@ -37,6 +39,9 @@ pub struct CapabilityRules {
     pub gates: BTreeSet<String>,
     /// The capabilities that are enabled: they cannot be disabled.
     pub enabled: BTreeSet<String>,
+    /// The names that a ClusterVersion may request: those of the release, and those that it requests
+    /// already. `None` if the release has a definition of ClusterVersion itself.
+    pub names: Option<CapabilityNames>,
 }
 
 /// A release that may take the place of the one that is applied.
@@ -174,7 +179,37 @@ impl DesiredState {
             registry: self.payload.capabilities.clone(),
             gates: self.features.gates(&self.payload, &self.profile),
             enabled: self.capabilities.enabled.clone(),
+            names: self.requestable(),
         }
+    }
+
+    /// The names that a ClusterVersion may request; `None` if the release has a definition of
+    /// ClusterVersion itself.
+    fn requestable(&self) -> Option<CapabilityNames> {
+        let definition = format!("{}.{}", CLUSTER_VERSION.plural, CLUSTER_VERSION.group);
+        let defines =
+            |key: &ObjectKey| key.kind == "CustomResourceDefinition" && key.name == definition;
+        if self.payload.manifests.iter().any(|manifest| defines(&manifest.key)) {
+            return None;
+        }
+        let registry = &self.payload.capabilities;
+        let gates = self.features.gates(&self.payload, &self.profile);
+        let mut names = CapabilityNames {
+            sets: registry.sets().iter().map(|set| set.name.clone()).collect(),
+            capabilities: registry
+                .capabilities()
+                .filter(|capability| capability.is_allowed(&gates))
+                .map(|capability| capability.name.clone())
+                .collect(),
+        };
+        if let Some(requested) = &self.spec().capabilities {
+            let set = &requested.baseline_capability_set;
+            if !set.is_empty() && !names.sets.contains(set) {
+                names.sets.push(set.clone());
+            }
+            names.capabilities.extend(requested.additional_enabled_capabilities.iter().cloned());
+        }
+        Some(names)
     }
 
     /// What decides which manifests of a payload are included, with the overrides of the plan.

@@ -1,0 +1,59 @@
+//! The definition of ClusterVersion that the controller keeps: it accepts the names of capabilities
+//! of the release that is applied.
+
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client, ResourceExt as _};
+use plimsoll_api::crd::{self, CapabilityNames, MANAGED_BY};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::write::Writer;
+
+/// The resource of definitions.
+pub(crate) fn definitions() -> ApiResource {
+    ApiResource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+    }
+}
+
+/// Makes the definition accept these names only, or all. One that does not exist, or that somebody
+/// else made, is not changed.
+///
+/// # Errors
+///
+/// When the definition cannot be read or applied.
+pub(crate) async fn accept(
+    client: &Client,
+    writer: &Writer,
+    names: Option<&CapabilityNames>,
+) -> Result<(), Error> {
+    let wanted = crd::cluster_versions(names);
+    let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+    let failed = |source| Error::InstallCrd { name: name.to_owned(), source };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
+    let (label, value) = MANAGED_BY;
+    let found = api.get_opt(name).await.map_err(failed)?;
+    let kept = found.filter(|it| it.labels().get(label).is_some_and(|it| it == value));
+    match kept {
+        Some(found) if accepted(&found.data["spec"]) != accepted(&wanted["spec"]) => {
+            writer.apply_own(&definitions(), name, &wanted).await.map_err(failed)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What limits the names in a spec, by the spec of a definition.
+fn accepted(spec: &Value) -> [&Value; 3] {
+    let requested = &spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        ["capabilities"]["properties"];
+    let additional = &requested["additionalEnabledCapabilities"];
+    [
+        &requested["baselineCapabilitySet"]["enum"],
+        &additional["items"]["enum"],
+        &additional["maxItems"],
+    ]
+}
