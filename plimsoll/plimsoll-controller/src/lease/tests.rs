@@ -114,8 +114,7 @@ async fn a_lease_that_was_held_is_not_taken_at_once_when_it_is_deleted() {
         async move {
             let method = request.method().clone();
             let body = request.into_body().collect().await.unwrap().to_bytes();
-            let other =
-                r#"{"metadata":{"resourceVersion":"7"},"spec":{"holderIdentity":"other"}}"#;
+            let other = r#"{"metadata":{"resourceVersion":"7"},"spec":{"holderIdentity":"other"}}"#;
             Ok::<_, std::convert::Infallible>(match method {
                 Method::GET if number == 0 => answer(200, other),
                 Method::GET => status(404),
