@@ -14,8 +14,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::arguments::catalog::CatalogArguments;
-use crate::render::format::Format;
-use crate::render::graph::Picture;
+use crate::render::format::{Format, FormatParser};
 
 /// What can be asked about a catalog.
 #[derive(Debug, Subcommand)]
@@ -71,14 +70,11 @@ pub struct ShowArguments {
     catalog: CatalogArguments,
     /// Name of the package
     package: String,
-    /// Draw the update graph instead
-    #[arg(long, value_enum, conflicts_with = "output")]
-    graph: Option<Picture>,
     /// Only this channel
     #[arg(long)]
     channel: Option<String>,
-    /// Output format
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    /// Output format; pictures show the update graph
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::PICTURES, default_value_t)]
     output: Format,
 }
 

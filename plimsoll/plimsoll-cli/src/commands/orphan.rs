@@ -160,11 +160,15 @@ fn list(cluster: &ClusterState, output: &Format, out: &mut dyn Write) -> Result<
                 "" => entry.state.to_owned(),
                 waits_for => format!("{}: {waits_for}", entry.state),
             };
-            let Orphan { version, message, .. } = entry.orphan;
-            vec![entry.id.clone(), version.clone(), message.clone(), state]
+            let Orphan { version, file, message, .. } = entry.orphan;
+            let mut row = vec![entry.id.clone(), version.clone(), message.clone(), state];
+            row.extend(output.is_wide().then(|| file.clone()));
+            row
         })
         .collect();
-    Ok(table::print(out, &["NAME", "RELEASE", "WHY", "STATE"], &rows)?)
+    let headings = ["NAME", "RELEASE", "WHY", "STATE", "FILE"];
+    let shown = if output.is_wide() { headings.len() } else { headings.len() - 1 };
+    Ok(table::print(out, &headings[..shown], &rows)?)
 }
 
 fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> Entry<'a> {

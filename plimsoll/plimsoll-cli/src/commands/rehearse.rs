@@ -14,8 +14,8 @@ use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::faults;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
-use crate::render::forecast::PlanFormat;
 use crate::render::format::ignore_broken_pipe;
+use crate::render::format::{Format, FormatParser};
 use crate::render::logs;
 use crate::render::rehearsal::RehearsalReport;
 use plimsoll_simulation::duration;
@@ -74,8 +74,8 @@ pub struct RehearseArguments {
     #[arg(long)]
     pub details: bool,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
-    pub output: PlanFormat,
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::REPORTS, default_value_t)]
+    pub output: Format,
 }
 
 /// Rehearses and reports.
@@ -103,7 +103,7 @@ pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode
         result.forecast = result.forecast.forced();
     }
     let report = RehearsalReport::of(&result, on);
-    let written = report.write(arguments.output, arguments.details, out);
+    let written = report.write(&arguments.output, arguments.details, out);
     ignore_broken_pipe(written)?;
     Ok(if report.succeeds { exit::SUCCESS } else { exit::WOULD_STOP }.into())
 }

@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use plimsoll_content::expressions::Cel;
+use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{
     Explanation, PathEnd, Problem, Resolution, Solution, UpdatePath, solve, solve_path,
 };
@@ -23,8 +24,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::exit;
-use crate::render::format::{Format, ignore_broken_pipe};
-use crate::render::graph::Picture;
+use crate::render::format::{Format, FormatParser, ignore_broken_pipe};
 use crate::render::resolution;
 
 /// Arguments of `plimsoll resolve`.
@@ -88,24 +88,8 @@ pub struct ResolveArguments {
     #[arg(long)]
     no_cache: bool,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Output,
-}
-
-/// For whom the output is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
-    /// For people
-    #[default]
-    Text,
-    /// For programs
-    Json,
-    /// A graph in the language of Mermaid
-    Mermaid,
-    /// A graph for browsers
-    Svg,
-    /// A graph in the language of Graphviz
-    Dot,
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::PICTURES, default_value_t)]
+    output: Format,
 }
 
 /// An answer for programs.
@@ -181,14 +165,24 @@ fn problem(arguments: &ResolveArguments) -> Result<Problem, anyhow::Error> {
 
 fn solved(steps: &[Solution], arguments: &ResolveArguments) -> Result<String, anyhow::Error> {
     let Some(last) = steps.last() else { bail!("a solution has at least one step") };
-    match arguments.output {
-        Output::Text if steps.len() == 1 => Ok(last.text(arguments.explain)),
-        Output::Text => Ok(numbered(steps, arguments.explain)),
-        Output::Json => json(&ResolutionOutput::Solved { steps }),
-        Output::Mermaid => Ok(resolution::of_solution(last).draw(Picture::Mermaid)),
-        Output::Svg => Ok(resolution::of_solution(last).draw(Picture::Svg)),
-        Output::Dot => Ok(resolution::of_solution(last).draw(Picture::Dot)),
+    match &arguments.output {
+        Format::Name => Ok(names(steps)),
+        Format::Picture(picture) => Ok(resolution::of_solution(last).draw(*picture)),
+        format => {
+            let explained = arguments.explain || format.is_wide();
+            let text = match steps {
+                [only] => only.text(explained),
+                _ => numbered(steps, explained),
+            };
+            data_or(format, &ResolutionOutput::Solved { steps }, text)
+        }
     }
+}
+
+/// The bundles that are installed, one a line, in their last versions.
+fn names(steps: &[Solution]) -> String {
+    let last = steps.last().map_or(&[][..], |step| &step.install);
+    last.iter().map(|planned| format!("{}\n", on_one_line(&planned.bundle))).collect()
 }
 
 fn numbered(steps: &[Solution], explained: bool) -> String {
@@ -202,23 +196,30 @@ fn unsatisfiable(
     explanation: &Explanation,
     arguments: &ResolveArguments,
 ) -> Result<String, anyhow::Error> {
-    match arguments.output {
-        Output::Text if steps.is_empty() => Ok(explanation.text()),
-        Output::Text => {
-            let (path, why) = (numbered(steps, arguments.explain), explanation.text());
-            Ok(format!("{path}the path ends here, before what is requested; {why}"))
+    match &arguments.output {
+        Format::Name => Ok(names(steps)),
+        Format::Picture(picture) => Ok(resolution::of_explanation(explanation).draw(*picture)),
+        format => {
+            let why = explanation.text();
+            let text = if steps.is_empty() {
+                why
+            } else {
+                let path = numbered(steps, arguments.explain || format.is_wide());
+                format!("{path}the path ends here, before what is requested; {why}")
+            };
+            data_or(format, &ResolutionOutput::Unsatisfiable { steps, explanation }, text)
         }
-        Output::Json => json(&ResolutionOutput::Unsatisfiable { steps, explanation }),
-        Output::Mermaid => Ok(resolution::of_explanation(explanation).draw(Picture::Mermaid)),
-        Output::Svg => Ok(resolution::of_explanation(explanation).draw(Picture::Svg)),
-        Output::Dot => Ok(resolution::of_explanation(explanation).draw(Picture::Dot)),
     }
 }
 
-fn json(answer: &ResolutionOutput<'_>) -> Result<String, anyhow::Error> {
+/// An answer in a format for programs, else the text.
+fn data_or(
+    format: &Format,
+    answer: &ResolutionOutput<'_>,
+    text: String,
+) -> Result<String, anyhow::Error> {
     let mut bytes = Vec::new();
-    Format::Json.write(answer, &mut bytes)?;
-    Ok(String::from_utf8(bytes)?)
+    Ok(if format.write(answer, &mut bytes)? { String::from_utf8(bytes)? } else { text })
 }
 
 /// A version as people write those of clusters.

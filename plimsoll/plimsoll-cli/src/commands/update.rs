@@ -121,7 +121,7 @@ pub async fn run(
         Some(UpdateCommand::Status { output, watch: _ }) => {
             let report = render::UpdateStatus::of(&cluster, now());
             if !output.write(&report, out)? {
-                report.print(out)?;
+                report.print(output.is_wide(), out)?;
             }
             if report.is_stuck() {
                 return Ok(exit::FAILURE.into());

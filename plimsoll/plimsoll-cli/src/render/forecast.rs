@@ -1,6 +1,7 @@
 //! Forecasts as people and programs read them: text, Markdown, JSON, and the run levels as a
 //! picture.
 
+mod diff;
 pub(super) mod markdown;
 pub(super) mod text;
 mod value;
@@ -8,7 +9,6 @@ mod value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use clap::ValueEnum;
 use plimsoll_api::{CLUSTER_OPERATOR, ObjectKey, Verdict};
 use plimsoll_plan::apply::diff::FieldChange;
 use plimsoll_plan::forecast::{
@@ -18,27 +18,11 @@ use plimsoll_plan::forecast::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::format::Format;
 use super::graph::{Graph, Node, Picture, Rank, Tone};
+use super::object::reference;
 
 pub(super) use markdown::escaped;
-
-/// The formats of plans and of their rehearsals.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum PlanFormat {
-    /// For people at a terminal
-    #[default]
-    Text,
-    /// For programs
-    Json,
-    /// For a change request or a ticket
-    Markdown,
-    /// The run levels as a picture
-    Svg,
-    /// The run levels for Graphviz
-    Dot,
-    /// The run levels for Markdown viewers
-    Mermaid,
-}
 
 /// A forecast in words.
 #[derive(Debug, Serialize)]
@@ -286,15 +270,33 @@ impl ForecastReport {
     /// # Errors
     ///
     /// When the output cannot be written.
-    pub fn write(&self, format: PlanFormat, details: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(
+        &self,
+        format: &Format,
+        details: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), anyhow::Error> {
         match format {
-            PlanFormat::Text => text::write(self, out, details),
-            PlanFormat::Json => json(self, out),
-            PlanFormat::Markdown => markdown::write(self, out),
-            PlanFormat::Svg => self.draw(Picture::Svg, out),
-            PlanFormat::Dot => self.draw(Picture::Dot, out),
-            PlanFormat::Mermaid => self.draw(Picture::Mermaid, out),
+            Format::Text | Format::Wide => text::write(self, out, details || format.is_wide())?,
+            Format::Markdown => markdown::write(self, out)?,
+            Format::Diff => diff::write(self, out)?,
+            Format::Picture(picture) => self.draw(*picture, out)?,
+            Format::Name => self.names(out)?,
+            Format::Json | Format::Yaml | Format::JsonPath(_) => {
+                format.write(self, out)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Names the objects that do not stay as they are, one a line.
+    pub(super) fn names(&self, out: &mut dyn Write) -> io::Result<()> {
+        let components = self.levels.iter().flat_map(|level| &level.components);
+        let mut steps = components.flat_map(|component| &component.steps);
+        steps.try_for_each(|step| match step.change == StepChangeKind::Unchanged.as_str() {
+            true => Ok(()),
+            false => writeln!(out, "{}", reference(&step.object)),
+        })
     }
 
     /// Draws the run levels and what happens in them.
@@ -405,16 +407,6 @@ fn node(component: &ComponentReport) -> Node {
         (false, false) => Tone::Active,
     };
     Node { lines, tone }
-}
-
-/// Writes a report for programs.
-///
-/// # Errors
-///
-/// When the output cannot be written.
-pub(super) fn json(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, report)?;
-    writeln!(out)
 }
 
 fn displayed<S: Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, TypedValueParser, ValueParserFactory};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::graph::Picture;
 use super::json_path::JsonPath;
 
 /// What `-o` may be besides `jsonpath=TEMPLATE`, and what is said of it in help.
@@ -17,6 +18,20 @@ const FORMATS: [(&str, &str, Format); 5] = [
     ("json", "For programs", Format::Json),
     ("yaml", "For programs and people", Format::Yaml),
     ("name", "Names alone, one a line", Format::Name),
+];
+/// What it may be besides where there is a graph to draw.
+const PICTURES: [(&str, &str, Format); 3] = [
+    ("svg", "A picture for browsers", Format::Picture(Picture::Svg)),
+    ("dot", "A graph for Graphviz", Format::Picture(Picture::Dot)),
+    ("mermaid", "A graph for Markdown viewers", Format::Picture(Picture::Mermaid)),
+];
+/// What it may be besides for plans and rehearsals.
+const REPORTS: [(&str, &str, Format); 5] = [
+    ("markdown", "For a change request or a ticket", Format::Markdown),
+    ("diff", "Every field that changes, with its whole value", Format::Diff),
+    ("svg", "The run levels as a picture for browsers", Format::Picture(Picture::Svg)),
+    ("dot", "The run levels for Graphviz", Format::Picture(Picture::Dot)),
+    ("mermaid", "The run levels for Markdown viewers", Format::Picture(Picture::Mermaid)),
 ];
 /// What introduces a template.
 const JSON_PATH: &str = "jsonpath=";
@@ -39,9 +54,20 @@ pub enum Format {
     Name,
     /// What a template finds in the JSON
     JsonPath(JsonPath),
+    /// For documents
+    Markdown,
+    /// What changes, line by line
+    Diff,
+    /// A drawing
+    Picture(Picture),
 }
 
 impl Format {
+    /// Whether people get all there is.
+    pub fn is_wide(&self) -> bool {
+        *self == Self::Wide
+    }
+
     /// Writes a value if the format is one for programs; false if it is not.
     ///
     /// # Errors
@@ -49,7 +75,9 @@ impl Format {
     /// When the output cannot be written, or nothing in the value has a name.
     pub fn write(&self, value: &impl Serialize, out: &mut dyn Write) -> anyhow::Result<bool> {
         match self {
-            Self::Text | Self::Wide => return Ok(false),
+            Self::Text | Self::Wide | Self::Markdown | Self::Diff | Self::Picture(_) => {
+                return Ok(false);
+            }
             Self::Json => {
                 serde_json::to_writer_pretty(&mut *out, value)?;
                 writeln!(out)?;
@@ -93,7 +121,8 @@ impl fmt::Display for Format {
         match self {
             Self::JsonPath(template) => write!(f, "{JSON_PATH}{template}"),
             other => {
-                let known = FORMATS.iter().find(|(_, _, format)| format == other);
+                let mut known = FORMATS.iter().chain(&REPORTS);
+                let known = known.find(|(_, _, format)| format == other);
                 f.write_str(known.map_or("", |(name, _, _)| name))
             }
         }
@@ -104,13 +133,27 @@ impl ValueParserFactory for Format {
     type Parser = FormatParser;
 
     fn value_parser() -> FormatParser {
-        FormatParser
+        FormatParser { more: &[] }
     }
 }
 
 /// Reads `-o`.
 #[derive(Debug, Clone, Copy)]
-pub struct FormatParser;
+pub struct FormatParser {
+    /// The formats that only some commands have.
+    more: &'static [(&'static str, &'static str, Format)],
+}
+
+impl FormatParser {
+    /// For plans and rehearsals.
+    pub const REPORTS: Self = Self { more: &REPORTS };
+    /// Where there is a graph to draw.
+    pub const PICTURES: Self = Self { more: &PICTURES };
+
+    fn known(self) -> impl Iterator<Item = &'static (&'static str, &'static str, Format)> {
+        FORMATS.iter().chain(self.more)
+    }
+}
 
 impl TypedValueParser for FormatParser {
     type Value = Format;
@@ -122,13 +165,14 @@ impl TypedValueParser for FormatParser {
         value: &std::ffi::OsStr,
     ) -> Result<Format, clap::Error> {
         let text = value.to_string_lossy();
-        if let Some((_, _, format)) = FORMATS.iter().find(|(name, _, _)| *name == text) {
+        if let Some((_, _, format)) = self.known().find(|(name, _, _)| *name == text) {
             return Ok(format.clone());
         }
-        let parse = |text: &str| match text.strip_prefix(JSON_PATH) {
+        let parser = *self;
+        let parse = move |text: &str| match text.strip_prefix(JSON_PATH) {
             Some(template) => JsonPath::parse(template).map(Format::JsonPath),
             None => {
-                let names: Vec<&str> = FORMATS.iter().map(|(name, _, _)| *name).collect();
+                let names: Vec<&str> = parser.known().map(|(name, _, _)| *name).collect();
                 Err(format!("use {} or {JSON_PATH}TEMPLATE", names.join(", ")))
             }
         };
@@ -136,7 +180,7 @@ impl TypedValueParser for FormatParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let known = FORMATS.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+        let known = self.known().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
         let template = PossibleValue::new("jsonpath=TEMPLATE").help("What a template finds");
         Some(Box::new(known.chain([template])))
     }

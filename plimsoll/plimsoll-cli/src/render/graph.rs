@@ -8,10 +8,8 @@ mod layout;
 mod mermaid;
 mod svg;
 
-use clap::ValueEnum;
-
 /// How a graph is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Picture {
     /// The language of Graphviz
     Dot,

@@ -3,14 +3,14 @@
 mod markdown;
 mod text;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use plimsoll_plan::forecast::{Forecast, StepChange, StepChangeKind};
 use serde::Serialize;
 
-use super::forecast::{self, ForecastReport, PlanFormat, WaitReport};
-use super::graph::Picture;
+use super::forecast::{self, ForecastReport, WaitReport};
+use super::format::Format;
 use plimsoll_simulation::rehearsal::{RehearsalEnd, RehearsalResult, StepWait};
 
 /// Waits shorter than this are not reported, unless they failed.
@@ -125,15 +125,23 @@ impl RehearsalReport {
     /// # Errors
     ///
     /// When the output cannot be written.
-    pub fn write(&self, format: PlanFormat, details: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(
+        &self,
+        format: &Format,
+        details: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), anyhow::Error> {
         match format {
-            PlanFormat::Text => text::write(self, out, details),
-            PlanFormat::Json => forecast::json(self, out),
-            PlanFormat::Markdown => markdown::write(self, out),
-            PlanFormat::Svg => self.plan.draw(Picture::Svg, out),
-            PlanFormat::Dot => self.plan.draw(Picture::Dot, out),
-            PlanFormat::Mermaid => self.plan.draw(Picture::Mermaid, out),
+            Format::Text | Format::Wide => text::write(self, out, details || format.is_wide())?,
+            Format::Markdown => markdown::write(self, out)?,
+            Format::Diff | Format::Picture(_) | Format::Name => {
+                self.plan.write(format, details, out)?;
+            }
+            Format::Json | Format::Yaml | Format::JsonPath(_) => {
+                format.write(self, out)?;
+            }
         }
+        Ok(())
     }
 
     /// The run levels that were not completed, but for those that were begun.

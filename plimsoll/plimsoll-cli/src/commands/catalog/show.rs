@@ -13,6 +13,7 @@ use super::{ShowArguments, graph};
 use crate::arguments::catalog::with_catalog;
 use crate::exit;
 use crate::render::defects::{Reported, report};
+use crate::render::format::Format;
 use crate::render::table;
 
 /// A package as programs read it.
@@ -78,10 +79,10 @@ pub(super) fn run(
             package.channels.retain(|channel| *channel.name == **wanted);
         }
         let mut text = Vec::new();
-        if let Some(picture) = arguments.graph {
+        if let Format::Picture(picture) = arguments.output {
             text.extend(graph::of(&package).draw(picture).into_bytes());
         } else if !arguments.output.write(&shown(&package), &mut text)? {
-            write_text(&package, &mut text)?;
+            write_text(&package, arguments.output.is_wide(), &mut text)?;
         }
         Ok(text)
     })?;
@@ -161,7 +162,7 @@ fn channels_of<'a>(package: &'a IndexedPackage<'a>, bundle: &IndexedBundle<'_>) 
     package.channels.iter().filter(has).map(|channel| &*channel.name).collect()
 }
 
-fn write_text(package: &IndexedPackage<'_>, out: &mut Vec<u8>) -> io::Result<()> {
+fn write_text(package: &IndexedPackage<'_>, is_wide: bool, out: &mut Vec<u8>) -> io::Result<()> {
     let shown = shown(package);
     let facts = [
         ("Name", shown.name),
@@ -180,8 +181,13 @@ fn write_text(package: &IndexedPackage<'_>, out: &mut Vec<u8>) -> io::Result<()>
         package.channels.iter().map(|it| channel_row(package, it)).collect();
     table::print(out, &["CHANNEL", "HEAD", "ENTRIES", "STATE"], &rows)?;
     writeln!(out)?;
-    let rows: Vec<Vec<String>> = shown.bundles.iter().map(bundle_row).collect();
-    table::print(out, &["VERSION", "BUNDLE", "CHANNELS", "REQUIRES", "STATE"], &rows)?;
+    let mut headings = vec!["VERSION", "BUNDLE", "CHANNELS", "REQUIRES", "STATE"];
+    headings.extend(is_wide.then_some(["KUBERNETES", "IMAGE"]).into_iter().flatten());
+    let mut rows: Vec<Vec<String>> = shown.bundles.iter().map(bundle_row).collect();
+    for (row, bundle) in rows.iter_mut().zip(&shown.bundles).filter(|_| is_wide) {
+        row.extend([bundle.minimum_kubernetes, bundle.image].map(str::to_owned));
+    }
+    table::print(out, &headings, &rows)?;
     if let Some(bundle) = package.default_bundle() {
         let provides: Vec<String> = package.provided(bundle).map(ToString::to_string).collect();
         if !provides.is_empty() {

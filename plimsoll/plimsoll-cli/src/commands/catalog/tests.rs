@@ -78,7 +78,7 @@ fn a_package_is_shown_with_channels_versions_and_requirements() {
 fn an_update_graph_is_drawn() {
     let drawn = |picture: &str| {
         let line = ["show", "examples/catalog", "lantern", "--no-cache", "--channel", "stable"];
-        printed(&[line.as_slice(), &["--graph", picture]].concat()).1
+        printed(&[line.as_slice(), &["-o", picture]].concat()).1
     };
     let dot = drawn("dot");
     assert!(dot.contains("lantern.v2.0.0\\nstable\\nfrom >=1.1.0 <2.0.0"), "{dot}");

@@ -17,7 +17,8 @@ use plimsoll_plan::update::target::Target;
 use crate::arguments::installation::InstallationArguments;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
-use crate::render::forecast::{ForecastReport, PlanFormat};
+use crate::render::forecast::ForecastReport;
+use crate::render::format::{Format, FormatParser};
 
 /// Arguments of `plimsoll release plan`.
 #[derive(Debug, Args)]
@@ -38,8 +39,8 @@ pub struct PlanArguments {
     #[arg(long)]
     details: bool,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
-    output: PlanFormat,
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::REPORTS, default_value_t)]
+    output: Format,
 }
 
 /// How a cluster is set up, where there is none to ask.
@@ -86,7 +87,7 @@ pub(super) fn run(
     let target = setup.target(&to)?;
     let forecast = forecast(from.as_ref(), &to, &target);
     let report = ForecastReport::of(&forecast);
-    report.write(arguments.output, arguments.details, out)?;
+    report.write(&arguments.output, arguments.details, out)?;
     let would_stop = !report.blockers.is_empty();
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())
 }

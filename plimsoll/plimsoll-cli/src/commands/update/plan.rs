@@ -12,8 +12,9 @@ use plimsoll_simulation::dry_run::forecast;
 use crate::arguments::store::StoreArguments;
 use crate::exit;
 use crate::process::now;
-use crate::render::forecast::{ForecastReport, PlanFormat};
+use crate::render::forecast::ForecastReport;
 use crate::render::format::ignore_broken_pipe;
+use crate::render::format::{Format, FormatParser};
 use crate::render::logs;
 
 /// Arguments of `plimsoll update plan`.
@@ -39,8 +40,8 @@ pub struct UpdatePlanArguments {
     #[arg(long)]
     pub details: bool,
     /// Output format
-    #[arg(long, short, value_enum, default_value_t)]
-    pub output: PlanFormat,
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::REPORTS, default_value_t)]
+    pub output: Format,
 }
 
 /// Runs the command.
@@ -61,7 +62,7 @@ pub async fn run(
     let (forecast, _) = forecast(client, &cluster, &payload, &requested).await?;
     let forecast = if arguments.force { forecast.forced() } else { forecast };
     let report = ForecastReport::of(&forecast);
-    let written = report.write(arguments.output, arguments.details, out);
+    let written = report.write(&arguments.output, arguments.details, out);
     ignore_broken_pipe(written)?;
     let would_stop = !report.blockers.is_empty();
     Ok(if would_stop { exit::WOULD_STOP } else { exit::SUCCESS }.into())

@@ -99,12 +99,12 @@ pub(super) async fn watch(
     loop {
         let cluster = ClusterState::read(client).await?;
         let status = UpdateStatus::of(&cluster, now());
-        if !is_first && *output == Format::Text {
+        if !is_first && matches!(output, Format::Text | Format::Wide) {
             writeln!(out)?;
         }
         is_first = false;
         if !output.write(&status, out)? {
-            status.print(out)?;
+            status.print(output.is_wide(), out)?;
         }
         out.flush()?;
         if status.assessment == Assessment::Idle {

@@ -9,7 +9,9 @@ use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::update::preconditions::FailedPrecondition;
 use plimsoll_plan::update::target::Target;
 
-use super::{ForecastReport, PlanFormat};
+use super::ForecastReport;
+use crate::render::format::Format;
+use crate::render::graph::Picture;
 use plimsoll_simulation::sample;
 
 fn forecast() -> Forecast {
@@ -27,7 +29,7 @@ fn report() -> ForecastReport {
     ForecastReport::of(&forecast())
 }
 
-fn written(format: PlanFormat, details: bool) -> String {
+fn written(format: &Format, details: bool) -> String {
     let mut out = Vec::new();
     report().write(format, details, &mut out).expect("a vector takes everything");
     String::from_utf8(out).expect("it is text")
@@ -35,13 +37,13 @@ fn written(format: PlanFormat, details: bool) -> String {
 
 #[test]
 fn a_text_tells_counts_levels_and_gates() {
-    let text = written(PlanFormat::Text, false);
+    let text = written(&Format::Text, false);
     assert!(text.starts_with("Update from 1.0.0 to 1.1.0: "), "{text}");
     assert!(text.contains("No blockers."), "{text}");
     assert!(text.contains("Level 30 (3 components in parallel)"), "{text}");
     assert!(text.contains("then waits for operator crane"), "{text}");
     assert!(!text.contains("deployment.apps"), "objects are details: {text}");
-    let details = written(PlanFormat::Text, true);
+    let details = written(&Format::Text, true);
     assert!(details.contains("    ~ deployment.apps \""), "{details}");
     assert!(details.contains("    + "), "{details}");
 }
@@ -49,11 +51,11 @@ fn a_text_tells_counts_levels_and_gates() {
 #[test]
 fn every_form_tells_the_same_plan() {
     let json: serde_json::Value =
-        serde_json::from_str(&written(PlanFormat::Json, false)).expect("it is JSON");
+        serde_json::from_str(&written(&Format::Json, false)).expect("it is JSON");
     let report = report();
     assert_eq!(json["planHash"], report.plan_hash.as_str());
     assert_eq!(json["counts"]["changed"], report.counts["changed"]);
-    let markdown = written(PlanFormat::Markdown, false);
+    let markdown = written(&Format::Markdown, false);
     for level in &report.levels {
         for component in &level.components {
             let component = component.name.as_deref().unwrap_or("-");
@@ -62,11 +64,11 @@ fn every_form_tells_the_same_plan() {
     }
     let components: usize = report.levels.iter().map(|level| level.components.len()).sum();
     assert_eq!(
-        written(PlanFormat::Mermaid, false).matches("[\"").count(),
+        written(&Format::Picture(Picture::Mermaid), false).matches("[\"").count(),
         components + report.levels.len()
     );
-    assert!(written(PlanFormat::Dot, false).starts_with("digraph {"));
-    assert!(written(PlanFormat::Svg, false).starts_with("<svg "));
+    assert!(written(&Format::Picture(Picture::Dot), false).starts_with("digraph {"));
+    assert!(written(&Format::Picture(Picture::Svg), false).starts_with("<svg "));
 }
 
 #[test]
@@ -86,14 +88,14 @@ fn a_precondition_is_in_the_way_until_the_update_is_forced() {
             .expect("a vector takes everything");
         String::from_utf8(out).expect("it is text")
     };
-    let text = reported(&forecast, PlanFormat::Text);
+    let text = reported(&forecast, &Format::Text);
     let expected = "\nBlockers\n  ✗ OldNodes: WHY\n      (a precondition; --force overrides it)\n\
                     \nAccepted risks\n  ! UnknownUpdate: WHY\n";
     assert!(text.contains(expected), "{text}");
-    let markdown = reported(&forecast, PlanFormat::Markdown);
+    let markdown = reported(&forecast, &Format::Markdown);
     assert!(markdown.contains("## Blockers\n\n- **OldNodes**: WHY (a precondition;"), "{markdown}");
     let forced = forecast.forced();
     assert!(forced.stops().is_empty());
-    let text = reported(&forced, PlanFormat::Text);
+    let text = reported(&forced, &Format::Text);
     assert!(text.contains("No blockers.\n\nAccepted risks\n  ! OldNodes"), "{text}");
 }

@@ -211,7 +211,8 @@ impl UpdateStatus {
     /// # Errors
     ///
     /// When the output cannot be written.
-    pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn print(&self, is_wide: bool, out: &mut dyn Write) -> io::Result<()> {
+        let shown = if is_wide { usize::MAX } else { PROBLEMS_SHOWN };
         if self.assessment == Assessment::Idle {
             writeln!(out, "The cluster is not updating.")?;
             return self.print_rejection(out);
@@ -231,7 +232,7 @@ impl UpdateStatus {
         let rows: Vec<Vec<String>> = self
             .troubles
             .iter()
-            .take(PROBLEMS_SHOWN)
+            .take(shown)
             .map(|it| {
                 let (since, level) = (duration(it.since_seconds), it.level.as_str().to_owned());
                 vec![since, level, it.reason.clone(), it.message.replace('\n', " ")]
@@ -242,8 +243,8 @@ impl UpdateStatus {
         } else {
             table::print(out, &["SINCE", "LEVEL", "REASON", "MESSAGE"], &rows)?;
         }
-        if let Some(more) = self.troubles.len().checked_sub(PROBLEMS_SHOWN).filter(|it| *it > 0) {
-            writeln!(out, "and {more} more; list all with --output json")?;
+        if let Some(more) = self.troubles.len().checked_sub(shown).filter(|it| *it > 0) {
+            writeln!(out, "and {more} more; list all with -o wide")?;
         }
         self.print_rejection(out)
     }

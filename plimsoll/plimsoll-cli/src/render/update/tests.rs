@@ -93,7 +93,7 @@ fn updating() -> ClusterState {
 #[track_caller]
 fn check_status(cluster: &ClusterState, minutes: i64, expected: &str) {
     let mut out = Vec::new();
-    UpdateStatus::of(cluster, at(minutes)).print(&mut out).expect("memory takes all");
+    UpdateStatus::of(cluster, at(minutes)).print(false, &mut out).expect("memory takes all");
     assert_eq!(String::from_utf8(out).expect("text"), expected);
 }
 
