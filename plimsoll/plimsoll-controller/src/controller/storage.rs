@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::CLUSTER_VERSION;
-use plimsoll_plan::reconciler::revisions::{RevisionChecks, StorageRollback};
+use plimsoll_plan::reconciler::revisions::{RevisionAnswer, RevisionChecks, StorageRollback};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -23,7 +23,7 @@ pub(super) struct StorageChecks {
     stopwatch: Stopwatch,
     pub(super) revisions: RevisionChecks,
     /// The request under way; it ends with this.
-    request: JoinSet<Option<u64>>,
+    request: JoinSet<RevisionAnswer>,
 }
 
 impl StorageChecks {
@@ -42,7 +42,8 @@ impl StorageChecks {
         if self.revisions.start(self.stopwatch.uptime()) {
             let client = self.client.clone();
             self.request.spawn(async move {
-                timeout(ANSWER_TIME_MAX, newest_revision(client)).await.ok().flatten()
+                let answer = timeout(ANSWER_TIME_MAX, newest_revision(client)).await;
+                answer.unwrap_or(RevisionAnswer::Lost)
             });
         }
     }
@@ -51,16 +52,28 @@ impl StorageChecks {
     /// storage went back, if it did.
     pub(super) async fn answered(&mut self) -> Option<StorageRollback> {
         match self.request.join_next().await {
-            Some(answer) => self.revisions.answered(answer.ok().flatten()),
+            Some(answer) => self.revisions.answered(answer.unwrap_or(RevisionAnswer::Lost)),
             None => std::future::pending().await,
         }
     }
 }
 
 /// The revision of the storage when it was asked for a list, which servers answer with what is
-/// current; `None` if the server does not answer.
-async fn newest_revision(client: Client) -> Option<u64> {
+/// current.
+async fn newest_revision(client: Client) -> RevisionAnswer {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(CLUSTER_VERSION));
-    let list = api.list_metadata(&ListParams::default().limit(1)).await.ok()?;
-    list.metadata.resource_version?.parse().ok()
+    match api.list_metadata(&ListParams::default().limit(1)).await {
+        Ok(list) => {
+            let revision = list.metadata.resource_version.and_then(|it| it.parse().ok());
+            revision.map_or(RevisionAnswer::Lost, RevisionAnswer::Newest)
+        }
+        Err(kube::Error::Api(status)) if status.is_forbidden() => {
+            tracing::warn!(
+                error = status.message,
+                "the API server refuses to list ClusterVersions: a restored API server goes unnoticed"
+            );
+            RevisionAnswer::Refused
+        }
+        Err(_) => RevisionAnswer::Lost,
+    }
 }

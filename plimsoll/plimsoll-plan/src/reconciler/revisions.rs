@@ -14,6 +14,21 @@ use super::Uptime;
 /// Least time between two checks: a server that is down interrupts every watch, again and again.
 pub const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
+/// Longest time between two checks that the server refuses: somebody has to allow them, and until then
+/// asking changes nothing.
+pub const REFUSED_INTERVAL_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// The answer to a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevisionAnswer {
+    /// The newest revision of the storage.
+    Newest(u64),
+    /// The server refuses to tell.
+    Refused,
+    /// There was no answer.
+    Lost,
+}
+
 /// The storage went back to an earlier state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageRollback {
@@ -34,12 +49,23 @@ pub struct RevisionChecks {
     check_at: Option<Uptime>,
     /// When a check may begin at the earliest.
     not_before: Uptime,
+    /// When the check under way, or the latest one, began.
+    started: Uptime,
+    /// How many checks in a row were refused.
+    refusals: u32,
 }
 
 impl RevisionChecks {
     /// Starts with nothing seen.
     pub fn new(uptime: Uptime) -> Self {
-        Self { newest: 0, pending: None, check_at: None, not_before: uptime }
+        Self {
+            newest: 0,
+            pending: None,
+            check_at: None,
+            not_before: uptime,
+            started: uptime,
+            refusals: 0,
+        }
     }
 
     /// An answer of the server, or a watch, showed a revision.
@@ -62,21 +88,33 @@ impl RevisionChecks {
         let is_due = self.wake_at().is_some_and(|at| at <= uptime);
         if is_due {
             self.pending = Some(self.newest);
+            self.started = uptime;
             self.not_before = uptime + CHECK_INTERVAL_MIN;
             self.check_at = None;
         }
         is_due
     }
 
-    /// The check under way ended with the newest revision of the storage; `None` if it was not
-    /// answered, which calls for another one soon.
-    pub fn answered(&mut self, revision: Option<u64>) -> Option<StorageRollback> {
+    /// The check under way ended. One that was not answered calls for another one soon; one that was
+    /// refused for another one later, and later each time.
+    pub fn answered(&mut self, answer: RevisionAnswer) -> Option<StorageRollback> {
         // What was seen since the request was sent may be newer than the answer.
         let seen = self.pending.take().unwrap_or_default();
-        let Some(now) = revision else {
-            self.check_at = Some(self.not_before);
-            return None;
+        let now = match answer {
+            RevisionAnswer::Newest(now) => now,
+            RevisionAnswer::Refused => {
+                self.refusals += 1;
+                let delay = CHECK_INTERVAL_MIN * 2u32.pow(self.refusals.min(10));
+                self.not_before = self.started + delay.min(REFUSED_INTERVAL_MAX);
+                self.check_at = Some(self.not_before);
+                return None;
+            }
+            RevisionAnswer::Lost => {
+                self.check_at = Some(self.not_before);
+                return None;
+            }
         };
+        self.refusals = 0;
         self.seen(now);
         (now < seen).then_some(StorageRollback { seen, now })
     }
@@ -107,13 +145,21 @@ mod tests {
                 }
                 ["start"] => if checks.start(uptime) { "started" } else { "" }.to_owned(),
                 ["lost"] => {
-                    assert_eq!(checks.answered(None), None);
+                    assert_eq!(checks.answered(RevisionAnswer::Lost), None);
                     String::new()
                 }
-                ["answered", revision] => match checks.answered(revision.parse().ok()) {
-                    Some(StorageRollback { seen, now }) => format!("back from {seen} to {now}"),
-                    None => String::new(),
-                },
+                ["refused"] => {
+                    assert_eq!(checks.answered(RevisionAnswer::Refused), None);
+                    let delay = checks.wake_at().expect("it is tried again");
+                    format!("again at {}", delay.since_start().as_secs())
+                }
+                ["answered", revision] => {
+                    let newest = RevisionAnswer::Newest(revision.parse().unwrap());
+                    match checks.answered(newest) {
+                        Some(StorageRollback { seen, now }) => format!("back from {seen} to {now}"),
+                        None => String::new(),
+                    }
+                }
                 _ => panic!("unknown line {line:?}"),
             };
             assert_eq!(outcome, expected.trim(), "after `{event}`");
@@ -148,6 +194,34 @@ mod tests {
              6 start => started
              6 answered 90 => back from 100 to 90",
         );
+    }
+
+    #[test]
+    fn a_check_that_is_refused_is_tried_again_less_and_less_often() {
+        check(
+            "0 seen 100
+             5 suspect
+             5 start => started
+             5 refused => again at 7
+             6 suspect
+             6 start =>
+             7 start => started
+             7 refused => again at 11
+             11 start => started
+             11 refused => again at 19
+             19 start => started
+             19 answered 120 =>
+             30 suspect
+             30 start => started
+             30 refused => again at 32",
+        );
+        let mut at = 0;
+        let lines = [2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map(|delay| {
+            let began = at;
+            at += delay;
+            format!("{began} start => started\n{began} refused => again at {at}")
+        });
+        check(&format!("0 suspect\n{}", lines.join("\n")));
     }
 
     #[test]
