@@ -29,6 +29,15 @@ fn parse(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(parse).collect()
 }
 
+/// Annotation of a definition of ours: its version, a number that grows with each change of its
+/// fields. A program that is older leaves a newer definition as it is.
+pub const DEFINITION_VERSION: &str = "plimsoll.io/definition-version";
+
+/// The version of a definition by its annotations; 0 for one without, and one that cannot be read.
+pub fn definition_version<'a>(annotation: impl FnOnce(&str) -> Option<&'a str>) -> u64 {
+    annotation(DEFINITION_VERSION).and_then(|value| value.parse().ok()).unwrap_or_default()
+}
+
 /// The definitions of ClusterVersion, ClusterOperator and ReleaseProgress, in this order.
 pub fn manifests() -> Vec<Value> {
     MANIFESTS.clone()

@@ -90,14 +90,15 @@ pub struct ClusterOperator {
 /// How far a release has been applied to this cluster, and what blocks it. Written by the
 /// controller; its name is that of the ClusterVersion.
 // +kubebuilder:resource:path=releaseprogresses,scope=Cluster
+// +kubebuilder:metadata:annotations="plimsoll.io/definition-version=1"
 // +kubebuilder:printcolumn:name=Version,type=string,
 //  JSONPath=`.status.version`,description="Version of the release"
 // +kubebuilder:printcolumn:name=Mode,type=string,
 //  JSONPath=`.status.mode`,description="Initializing, Updating or Reconciling"
 // +kubebuilder:printcolumn:name=Done,type=integer,
-//  JSONPath=`.status.done`,description="Number of steps that are done"
+//  JSONPath=`.status.done`,description="Number of manifests that are applied"
 // +kubebuilder:printcolumn:name=Total,type=integer,
-//  JSONPath=`.status.total`,description="Number of steps"
+//  JSONPath=`.status.total`,description="Number of manifests"
 // +kubebuilder:printcolumn:name=Age,type=date,
 //  JSONPath=`.metadata.creationTimestamp`,description="When the object was created"
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -19,19 +19,19 @@ pub struct ReleaseProgressStatus {
     pub version: String,
     /// Pull specification of the release.
     pub image: String,
-    /// Hash of the plan that the numbers in `doneSteps` refer to. With another plan nothing counts as
-    /// done.
+    /// Hash of the manifests that the numbers in `doneSteps` refer to, in their order. With other
+    /// manifests a number means nothing.
     pub plan_hash: String,
     /// `Initializing`, `Updating` or `Reconciling`.
     pub mode: String,
     /// The feature set that the controller was started with; absent if it follows the FeatureGate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feature_set: Option<String>,
-    /// Number of steps of the plan.
+    /// Number of manifests to apply; deletions of orphans are in `deletions`.
     pub total: usize,
-    /// Number of steps that are done.
+    /// Number of manifests that are applied and as they must be.
     pub done: usize,
-    /// The steps that are done, as ranges of their numbers in the plan, from 0: `0-17,20`.
+    /// The manifests that `done` counts, as ranges of their numbers in the plan, from 0: `0-17,20`.
     pub done_steps: String,
     /// Steps that are pending or failed although everything before them is done, in the order of the
     /// plan.

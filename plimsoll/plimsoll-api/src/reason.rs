@@ -176,6 +176,8 @@ reasons! {
     CapabilityEnabled,
     /// This controller works from now on.
     LeaderElected,
+    /// A newer version of this program has installed a definition that this one leaves as it is.
+    DefinitionNewer,
     /// The cluster's feature set or its feature gates changed.
     FeaturesChanged,
     /// An administrator took an object out of management.

@@ -5,7 +5,7 @@ use std::iter;
 use std::time::Duration;
 
 use kube::core::DynamicObject;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::progress::ClusterVersionRecord;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
@@ -52,7 +52,8 @@ where
     }
 }
 
-/// Installs the CRDs that are missing and waits until all of them are served.
+/// Installs the CRDs that are missing and waits until all of them are served. Returns the names of
+/// ours that a newer version of this program installed.
 ///
 /// ClusterVersion and ClusterOperator CRDs that exist are left alone: a payload may have brought
 /// its own.
@@ -60,37 +61,57 @@ pub(crate) async fn install_crds(
     client: &Client,
     writer: &Writer,
     stop: &CancellationToken,
-) -> Result<(), Error> {
-    apply_definitions(client, writer).await?;
+) -> Result<Vec<String>, Error> {
+    let newer = apply_definitions(client, writer).await?;
     for kind in [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS] {
         while !is_served(client, kind).await? {
             pause(POLL_SOON, stop).await?;
         }
     }
-    Ok(())
+    Ok(newer)
 }
 
-/// Applies the CRDs that are missing, and our own one.
-pub(crate) async fn apply_definitions(client: &Client, writer: &Writer) -> Result<(), Error> {
+/// Applies the CRDs that are missing, and our own one unless a newer version of this program
+/// installed it: an older definition would drop fields that it does not know. Returns the names of
+/// those that are left as they are.
+pub(crate) async fn apply_definitions(
+    client: &Client,
+    writer: &Writer,
+) -> Result<Vec<String>, Error> {
     let definitions = definitions();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
+    let mut newer = Vec::new();
     let others = crd::manifests().into_iter().skip(1);
     for manifest in iter::once(crd::cluster_versions(None)).chain(others) {
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let ours = manifest["spec"]["group"] == RELEASE_PROGRESS.group;
-        let exists = api
+        let found = api
             .get_metadata_opt(&name)
             .await
-            .map_err(|source| Error::InstallCrd { name: name.clone(), source })?
-            .is_some();
-        if ours || !exists {
-            writer
+            .map_err(|source| Error::InstallCrd { name: name.clone(), source })?;
+        let version =
+            crd::definition_version(|it| manifest["metadata"]["annotations"][it].as_str());
+        let installed = found.as_ref().map(|live| {
+            crd::definition_version(|it| live.annotations().get(it).map(String::as_str))
+        });
+        match installed {
+            Some(installed) if ours && installed > version => {
+                tracing::warn!(
+                    name,
+                    installed,
+                    version,
+                    "a newer version of this program installed the definition: it is left as it is"
+                );
+                newer.push(name);
+            }
+            Some(_) if !ours => {}
+            Some(_) | None => writer
                 .apply_own(&definitions, &name, &manifest)
                 .await
-                .map_err(|source| Error::InstallCrd { name, source })?;
+                .map_err(|source| Error::InstallCrd { name, source })?,
         }
     }
-    Ok(())
+    Ok(newer)
 }
 
 async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {

@@ -133,24 +133,27 @@ impl Controller {
     async fn lead(mut self, stop: &CancellationToken) -> Result<(), Error> {
         let writer = Writer::new(self.client.clone());
         let client = self.client.clone();
-        retry_until_ok(stop, || bootstrap::install_crds(&client, &writer, stop)).await?;
+        let install = || bootstrap::install_crds(&client, &writer, stop);
+        let newer = retry_until_ok(stop, install).await?;
         let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
             Leadership::Alone => "plimsoll",
         };
         let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
-        let ended = self.reconcile(&writer, recorder, stop).await;
+        let ended = self.reconcile(&writer, recorder, &newer, stop).await;
         // Events emitted last are written before the process ends.
         let _ = tokio::time::timeout(DRAIN_TIME_MAX, event_writer).await;
         ended
     }
 
-    /// Reconciles the cluster, starting again whenever what was read at the start has changed.
+    /// Reconciles the cluster, starting again whenever what was read at the start has changed. `newer`
+    /// are the definitions that a newer version of this program installed.
     async fn reconcile(
         &mut self,
         writer: &Writer,
         recorder: Recorder,
+        newer: &[String],
         stop: &CancellationToken,
     ) -> Result<(), Error> {
         let rules = watch::Sender::default();
@@ -166,6 +169,7 @@ impl Controller {
                 if let Leadership::Lease(identity) = &self.settings.leadership {
                     control_loop.emit(events::leader_elected(identity));
                 }
+                control_loop.emit_all(newer.iter().map(|name| events::definition_newer(name)));
                 self.start_webhook(&rules, writer, stop).await?;
                 let (client, writer) = (self.client.clone(), writer.clone());
                 tokio::spawn(bootstrap::keep_names(

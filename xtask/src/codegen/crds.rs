@@ -86,7 +86,7 @@ fn definition(
     let mut names = json!({
         "kind": kind, "listKind": format!("{kind}List"), "singular": kind.to_lowercase(),
     });
-    let mut columns = Vec::new();
+    let (mut metadata, mut columns) = (json!({}), Vec::new());
     let mut schema = struct_schema(types, object)?;
     schema.insert("description".to_owned(), json!(object.description));
     for marker in &object.markers {
@@ -111,9 +111,17 @@ fn definition(
                 }
                 columns.push(column);
             }
+            "kubebuilder:metadata" => {
+                let arguments = marker.arguments()?;
+                let annotation =
+                    arguments.get("annotations").context("there are no annotations")?;
+                let (name, value) = annotation.split_once('=').context("it has no value")?;
+                metadata["annotations"] = json!({ name: value });
+            }
             _ => apply(&mut schema, marker)?,
         }
     }
+    metadata["name"] = json!(format!("{plural}.{group}"));
     let properties = schema.get_mut("properties").context("the type has no fields")?;
     properties["apiVersion"] =
         json!({ "type": "string", "description": "API version of this object." });
@@ -122,7 +130,7 @@ fn definition(
     let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.{group}") },
+        "metadata": metadata,
         "spec": {
             "group": group,
             "names": names,

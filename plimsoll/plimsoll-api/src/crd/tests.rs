@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{CapabilityNames, cluster_versions, manifests, operator_manifests};
+use super::{
+    CapabilityNames, cluster_versions, definition_version, manifests, operator_manifests,
+};
 use crate::config::{
     AcceptedRisk, CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
     ClusterVersionStatus, ComponentOverride, ConditionalUpdate, ConditionalUpdateRisk,
@@ -496,4 +498,36 @@ fn names_of_capabilities_are_open_strings_unless_they_are_limited() {
     let additional = &spec["properties"]["additionalEnabledCapabilities"];
     let expected = json!(["Bells", "Lights"]);
     assert_eq!((&additional["maxItems"], &additional["items"]["enum"]), (&Value::Null, &expected));
+}
+
+#[test]
+fn the_version_of_our_definition_grows_with_its_fields() {
+    /// The paths of all fields with their types.
+    fn fields(schema: &Value, path: &str, found: &mut Vec<String>) {
+        found.push(format!("{path}: {}", schema["type"]));
+        for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+            fields(inner, &format!("{path}.{name}"), found);
+        }
+        for part in ["items", "additionalProperties"] {
+            if schema[part].is_object() {
+                fields(&schema[part], &format!("{path}[]"), found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    fields(&schema_of(RELEASE_PROGRESS, "status"), "status", &mut found);
+    let texts = found.iter().flat_map(|it| it.bytes());
+    let digest = texts.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let definition = manifests().into_iter().find(|it| it["spec"]["group"] == "plimsoll.io");
+    let annotations = definition.unwrap()["metadata"]["annotations"].take();
+    let version = definition_version(|name| annotations[name].as_str());
+    assert_eq!(
+        (version, digest),
+        (1, 13_490_753_550_498_096_626),
+        "if the fields changed, raise the version in the marker of the type and here"
+    );
+    assert_eq!(definition_version(|_| None), 0);
+    assert_eq!(definition_version(|_| Some("x")), 0);
 }

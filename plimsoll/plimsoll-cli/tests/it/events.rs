@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use plimsoll_api::crd::DEFINITION_VERSION;
 use plimsoll_controller::Leadership;
 use serde_json::json;
 
@@ -49,6 +51,31 @@ async fn until_told(harness: &Harness, reason: &str, start: &str) {
         },
     )
     .await;
+}
+
+#[test]
+fn a_definition_that_a_newer_version_installed_is_left_and_told() {
+    on_each_cluster(|kind| async move {
+        let (release, _) = sample_payloads();
+        let mut harness = Harness::start(kind, &[release], OperatorSetup::default()).await;
+        let manifests = plimsoll_api::crd::manifests().into_iter();
+        let mut newer = manifests.last().expect("it is the last one");
+        newer["metadata"]["annotations"][DEFINITION_VERSION] = json!("99");
+        let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
+        newer.pointer_mut(status).expect("it has a status")["future"] =
+            json!({ "type": "string", "description": "What a later version adds." });
+        let definitions: Api<CustomResourceDefinition> = Api::all(harness.client.clone());
+        let newer = serde_json::from_value(newer).expect("it is a definition");
+        definitions.create(&PostParams::default(), &newer).await.expect("it can be made");
+        harness.control();
+        harness.completed("1.0.0").await;
+        until_told(&harness, "DefinitionNewer", "CustomResourceDefinition releaseprogresses").await;
+        let left = definitions.get("releaseprogresses.plimsoll.io").await.expect("it is there");
+        let left = serde_json::to_value(left).expect("it is JSON");
+        assert_eq!(left["metadata"]["annotations"][DEFINITION_VERSION], "99");
+        assert!(left.pointer(status).is_some_and(|it| it["future"].is_object()));
+        harness.stop().await;
+    });
 }
 
 #[test]

@@ -63,6 +63,15 @@ pub fn leader_elected(identity: &str) -> EventDraft {
     EventDraft::normal(Reason::LeaderElected, format!("{identity} became leader")).action("Lead")
 }
 
+/// A definition of ours is left as a newer version of this program installed it.
+pub fn definition_newer(name: &str) -> EventDraft {
+    let note = format!(
+        "CustomResourceDefinition {name} was installed by a newer version of Plimsoll and is left as it \
+         is"
+    );
+    EventDraft::warning(Reason::DefinitionNewer, note).action("InstallDefinition")
+}
+
 /// An update to a release starts; `accepted_risks` is empty if there were none.
 pub fn update_started(from: &str, to: &str, accepted_risks: &str) -> EventDraft {
     let mut note = format!("Working towards {to}, from {from}");

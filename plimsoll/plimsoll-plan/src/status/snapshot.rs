@@ -94,6 +94,7 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::DriftRepaired,
         Reason::CapabilityEnabled,
         Reason::LeaderElected,
+        Reason::DefinitionNewer,
         Reason::OverrideInForce,
         Reason::OverrideExpired,
         Reason::OverrideRemoved,

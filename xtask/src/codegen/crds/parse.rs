@@ -44,7 +44,7 @@ pub(super) struct Marker {
 impl Marker {
     fn parse(text: &str) -> Self {
         // Arguments follow the name of these after a colon, values that of others after `=`.
-        for name in ["resource", "printcolumn", "validation:XValidation"] {
+        for name in ["resource", "printcolumn", "metadata", "validation:XValidation"] {
             let name = format!("kubebuilder:{name}");
             if let Some(value) = text.strip_prefix(&format!("{name}:")) {
                 return Self { name, value: value.to_owned() };

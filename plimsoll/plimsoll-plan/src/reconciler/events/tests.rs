@@ -171,6 +171,11 @@ fn events_name_what_happened_to_what() {
         let related = draft.related.as_ref().map_or(String::new(), |it| format!(" [{}]", it.name));
         assert_eq!(format!("{} {}: {}{related}", draft.reason, draft.action, draft.note), expected);
     }
+    check(
+        &super::definition_newer("things.plimsoll.io"),
+        "DefinitionNewer InstallDefinition: CustomResourceDefinition things.plimsoll.io was installed by a \
+         newer version of Plimsoll and is left as it is",
+    );
     check(&super::leader_elected("host-1"), "LeaderElected Lead: host-1 became leader");
     check(
         &super::update_started("1.0.0", "1.1.0", ""),
