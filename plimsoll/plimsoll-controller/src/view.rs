@@ -74,7 +74,7 @@ impl View {
             version: plan.release.version.clone(),
             mode: Some(progress.mode()),
             done: done.len(),
-            total: plan.steps.len(),
+            total: plan.release_steps,
             levels: levels(progress, &done),
             waits: waits.collect(),
             conditions: conditions.to_vec(),

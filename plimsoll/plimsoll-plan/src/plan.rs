@@ -5,6 +5,7 @@ pub mod features;
 pub mod graph;
 pub mod mode;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -128,8 +129,12 @@ pub struct Plan {
     pub hash: String,
     /// The rules it follows.
     pub mode: Mode,
-    /// One step for each included manifest, in the order of the payload.
+    /// One step for each included manifest, in the order of the payload; then the deletions of
+    /// orphans.
     pub steps: Vec<Step>,
+    /// Number of steps that are of manifests of the release: those that `hash` is of, and that are
+    /// counted and recorded.
+    pub release_steps: usize,
     /// The order of the steps.
     pub graph: Graph,
     /// What is left out.
@@ -158,7 +163,7 @@ pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: M
     };
     let graph = graph::build(&tasks(&steps), ordering);
     let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest.raw));
-    Plan { release, hash, mode, steps, graph, excluded }
+    Plan { release, hash, mode, release_steps: steps.len(), steps, graph, excluded }
 }
 
 impl Plan {
@@ -186,6 +191,32 @@ impl Plan {
     pub fn reconciling_order(&self, attempt: u32) -> Vec<usize> {
         let graph = graph::build(&tasks(&self.steps), Ordering::Shuffled { attempt });
         graph.nodes.into_iter().flat_map(|node| node.tasks).collect()
+    }
+
+    /// The steps that are of manifests of the release.
+    pub fn of_release(&self) -> &[Step] {
+        &self.steps[..self.release_steps]
+    }
+
+    /// Whether another plan has the same steps for the same release.
+    pub fn has_steps_of(&self, other: &Self) -> bool {
+        let mut pairs = self.steps.iter().zip(&other.steps);
+        self.release == other.release
+            && self.steps.len() == other.steps.len()
+            && pairs.all(|(one, two)| one.manifest.raw == two.manifest.raw)
+    }
+
+    /// The steps of this plan for what `other` does with some of its steps: those of the same
+    /// manifests.
+    pub fn steps_like(&self, other: &Self, steps: &[usize]) -> Vec<usize> {
+        let manifests =
+            steps.iter().filter_map(|&step| other.steps.get(step)).map(|it| &it.manifest);
+        let of_others: BTreeMap<_, _> = manifests.map(|it| (&it.key, &it.raw)).collect();
+        let is_like = |index: &usize| {
+            let manifest = &self.steps[*index].manifest;
+            of_others.get(&manifest.key) == Some(&&manifest.raw)
+        };
+        (0..self.release_steps).filter(is_like).collect()
     }
 
     /// The plan, and at its end the deletion of objects that earlier releases left behind. The hash

@@ -273,7 +273,15 @@ impl Progress {
             let is_back = step.action == Action::Delete
                 && old_track.observed.is_some_and(|mark| mark.trace != Trace::Gone);
             let means_the_same = step.action != Action::Gate || same_release;
-            if same && !is_back && means_the_same && old_track.is_proven() {
+            if !same || is_back || !means_the_same {
+                continue;
+            }
+            if old_track.reached && old_track.is_claimed {
+                // What an earlier process recorded is still to be shown.
+                track.reached = true;
+                track.is_claimed = true;
+            }
+            if old_track.is_proven() {
                 if before.taken_up.contains(&old) {
                     self.taken_up.insert(index);
                 }
@@ -316,9 +324,10 @@ impl Progress {
         &self.world
     }
 
-    /// Steps that were done at least once.
+    /// Steps of the release that were done at least once. Deletions of orphans are not counted: the
+    /// next process may have others to delete.
     pub fn done(&self) -> Vec<usize> {
-        (0..self.tracks.len()).filter(|&index| self.tracks[index].reached).collect()
+        (0..self.plan.release_steps).filter(|&index| self.tracks[index].reached).collect()
     }
 
     /// Whether a step was done at least once.

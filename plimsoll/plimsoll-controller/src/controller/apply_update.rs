@@ -86,6 +86,17 @@ impl ControlLoop {
         self.reporter.persist(&context).await
     }
 
+    /// Plans anew if what configures the plan makes a difference: a capability without manifests
+    /// makes none.
+    pub(super) async fn replan_if_changed(&mut self, controller: &Controller) {
+        let current = self.session.progress().plan();
+        let removals = self.session.execution.removals();
+        let next = removals.and_prune(self.reconciler.desired.plan(current.mode));
+        if !next.has_steps_of(current) {
+            self.replan(controller).await;
+        }
+    }
+
     /// Plans anew. What is done and unchanged stays done; any change but while initializing is an
     /// update (CV-9.2).
     pub(super) async fn replan(&mut self, controller: &Controller) {

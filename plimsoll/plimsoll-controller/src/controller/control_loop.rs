@@ -281,7 +281,7 @@ impl ControlLoop {
         self.emit_all(changed.into_iter().chain(problems).flatten());
         if self.reconciler.desired.are_overrides_changed(now) {
             self.reconciler.desired.refresh(now);
-            self.replan(controller).await;
+            self.replan_if_changed(controller).await;
             self.reporter.touch();
         }
     }

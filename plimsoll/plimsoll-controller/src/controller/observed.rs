@@ -64,7 +64,7 @@ impl ControlLoop {
         let plan = Arc::clone(self.session.progress().plan());
         let removals = self.session.execution.removals_mut();
         if removals.prune_requested(annotations.prune, &plan) || is_changed {
-            self.replan(controller).await;
+            self.replan_if_changed(controller).await;
         }
         self.reporter.touch();
     }
@@ -96,7 +96,7 @@ impl ControlLoop {
         self.emit(events::features_changed(&change));
         self.publish_rules();
         self.reconciler.desired.refresh(controller.clock.now());
-        self.replan(controller).await;
+        self.replan_if_changed(controller).await;
         self.reporter.touch();
     }
 }

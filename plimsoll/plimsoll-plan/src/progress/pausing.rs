@@ -48,9 +48,16 @@ impl Progress {
             !progress.begun
                 && !progress.complete
                 && self.is_held(node.level)
-                && node.after.iter().all(|&before| self.nodes[before].cleared)
+                && node.after.iter().all(|&before| self.is_past(before))
         });
         held.filter_map(|(node, _)| node.level).min()
+    }
+
+    /// Whether nothing of a node holds up others, as far as is known or recorded: what an earlier
+    /// process recorded as done is reported as such until something contradicts it.
+    fn is_past(&self, node: usize) -> bool {
+        let mut tasks = self.plan.graph.nodes[node].tasks.iter();
+        self.nodes[node].cleared || tasks.all(|&step| self.tracks[step].reached)
     }
 
     /// Whether chains of a level may not begin. Levels only mean something while updating.

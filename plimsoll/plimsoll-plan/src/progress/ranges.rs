@@ -1,5 +1,7 @@
 //! Sets of step numbers as text that people can read: `0-17,20`.
 
+use std::collections::BTreeSet;
+
 /// Writes ascending numbers as ranges.
 pub fn format_ranges(numbers: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
@@ -18,15 +20,11 @@ pub fn format_ranges(numbers: &[usize]) -> String {
 /// Reads what [`format_ranges`] wrote; numbers from `limit` on and anything unreadable are left
 /// out, so that a damaged record costs work and nothing else.
 pub fn parse_ranges(text: &str, limit: usize) -> Vec<usize> {
-    let mut numbers: Vec<usize> = text
-        .split(',')
-        .filter_map(|range| {
-            let (start, end) = range.split_once('-').unwrap_or((range, range));
-            Some(start.trim().parse().ok()?..=end.trim().parse::<usize>().ok()?)
-        })
-        .flat_map(|range| range.take_while(|number| *number < limit))
-        .collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers
+    let ranges = text.split(',').filter_map(|range| {
+        let (start, end) = range.split_once('-').unwrap_or((range, range));
+        Some(start.trim().parse().ok()?..=end.trim().parse::<usize>().ok()?)
+    });
+    // Each number once while they are collected: a text may repeat a range as often as it likes.
+    let numbers = ranges.flat_map(|range| range.take_while(|number| *number < limit));
+    numbers.collect::<BTreeSet<usize>>().into_iter().collect()
 }

@@ -75,6 +75,7 @@ fn plan(lines: &str, mode: Mode) -> Arc<Plan> {
         hash: String::new(),
         mode,
         graph: graph::build(&tasks, ordering),
+        release_steps: steps.len(),
         steps,
         excluded: Vec::new(),
     })
@@ -837,6 +838,27 @@ fn another_plan_of_the_same_release_finds_no_less_done() {
         let mut script = Script { progress, clock: 0, revision: 200 };
         assert_eq!(script.started(), "a b", "what is being put right is put right all the same");
     }
+}
+
+#[test]
+fn what_is_recorded_and_not_confirmed_yet_counts_for_pauses_and_for_another_plan() {
+    use crate::progress::pause::Pause;
+
+    let lines = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ClusterOperator o
+         0000_20_b_1 ConfigMap x/b";
+    let mut old = Progress::new(plan(lines, Mode::Updating), world(), at(0)).resume(&[0, 1], at(0));
+    old.set_pause(Some(Pause::Before(20)), at(0));
+    assert_eq!(old.paused_at(), Some(20), "although the operator has not confirmed it");
+    let mut next = Progress::new(plan(lines, Mode::Updating), world(), at(0));
+    next.set_pause(Some(Pause::Before(20)), at(0));
+    let next = next.succeed(&old, at(0));
+    assert_eq!((next.done(), next.paused_at()), (vec![0, 1], Some(20)));
+    let mut script = Script { progress: next, clock: 0, revision: 200 };
+    assert_eq!(script.started(), "o");
+    script.handle("applied o");
+    script.handle("sick o");
+    assert_eq!(script.progress.done(), [0, 1], "it reports the release, and is sick since");
 }
 
 #[test]

@@ -85,10 +85,10 @@ impl StepCounts {
     pub fn of(progress: &Progress, now: Timestamp) -> Self {
         let problems = progress.problems(now);
         let failed = problems.iter().filter(|it| it.state == ProblemState::Failed).count();
-        let done = progress.done();
-        let troubled = problems.iter().filter(|it| done.binary_search(&it.step).is_ok()).count();
-        let done = done.len() - troubled;
         let total = progress.plan().steps.len();
+        let done = (0..total).filter(|&step| progress.is_done(step)).count();
+        let troubled = problems.iter().filter(|it| progress.is_done(it.step)).count();
+        let done = done - troubled;
         let pending = total.saturating_sub(done + problems.len());
         Self { done, pending, waiting: problems.len() - failed, failed }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_api::crd::CapabilityNames;
-use plimsoll_api::progress::ImpliedCapability;
+use plimsoll_api::progress::{ClusterVersionRecord, ImpliedCapability};
 use plimsoll_api::{CLUSTER_VERSION, ObjectKey};
 use plimsoll_content::Payload;
 use plimsoll_content::capability::CapabilityRegistry;
@@ -17,7 +17,7 @@ use crate::capabilities::{self, Capabilities, Implied, implied_by_update};
 use crate::plan::features::Features;
 use crate::plan::mode::Mode;
 use crate::plan::{Plan, plan};
-use crate::spec::overrides::Overrides;
+use crate::spec::overrides::{OVERRIDE_TERMS, Overrides};
 use crate::update::target;
 
 /// What the plan follows from, besides the payload's content: when this changes, another plan is
@@ -296,6 +296,25 @@ impl DesiredState {
     /// The plan that brings the cluster there.
     pub fn plan(&self, mode: Mode) -> Plan {
         plan(&self.payload.manifests, &self.context(&self.payload), self.release.clone(), mode)
+    }
+
+    /// The plan of the same release with a spec and capabilities that an earlier process recorded.
+    pub fn plan_as_recorded(
+        &self,
+        record: &ClusterVersionRecord,
+        mode: Mode,
+        now: Timestamp,
+    ) -> Plan {
+        let terms = record.annotations.iter().find(|it| it.name == OVERRIDE_TERMS);
+        let terms = terms.map(|it| it.value.as_str());
+        let mut before = Self {
+            overrides: Overrides::parse(&record.spec.overrides, terms),
+            spec: record.spec.clone(),
+            ..self.clone()
+        };
+        before.decide_capabilities(&record.enabled_capabilities);
+        before.refresh(now);
+        before.plan(mode)
     }
 
     /// Decides which capabilities are in force, those of `before` included; returns those that were.

@@ -22,7 +22,7 @@ pub struct LevelView {
 /// sorted.
 pub fn levels(progress: &Progress, done: &[usize]) -> Vec<LevelView> {
     let mut levels: BTreeMap<Option<u32>, LevelView> = BTreeMap::new();
-    for (index, step) in progress.plan().steps.iter().enumerate() {
+    for (index, step) in progress.plan().of_release().iter().enumerate() {
         let position = graph::position(&step.manifest.file);
         let level = position.as_ref().map(|position| position.level);
         let view = levels.entry(level).or_insert_with(|| LevelView {

@@ -1,7 +1,7 @@
 //! How a process starts with what an earlier one left: in which mode, with which steps done, paused
 //! where.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -106,14 +106,12 @@ impl BegunPlan {
         if self.image != plan.release.image || self.hash != plan.hash {
             return Vec::new();
         }
-        let before: BTreeMap<_, _> =
-            outgoing.steps.iter().map(|step| (&step.manifest.key, &step.manifest.raw)).collect();
-        let is_unchanged = |index: &usize| {
-            let manifest = &plan.steps[*index].manifest;
-            before.get(&manifest.key) == Some(&&manifest.raw)
-        };
-        let done = parse_ranges(&self.done_steps, plan.steps.len());
-        done.into_iter().filter(is_unchanged).collect()
+        let unchanged: BTreeSet<usize> = plan
+            .steps_like(outgoing, &Vec::from_iter(0..outgoing.release_steps))
+            .into_iter()
+            .collect();
+        let done = parse_ranges(&self.done_steps, plan.release_steps);
+        done.into_iter().filter(|step| unchanged.contains(step)).collect()
     }
 }
 
@@ -179,9 +177,10 @@ impl<'a> Startup<'a> {
         let is_same = recorded.image == desired.release().image && recorded.plan_hash == plan.hash;
         let done = match mode {
             Mode::Initializing | Mode::Updating if is_same => {
-                parse_ranges(&recorded.done_steps, plan.steps.len())
+                parse_ranges(&recorded.done_steps, plan.release_steps)
             }
-            Mode::Initializing | Mode::Updating | Mode::Reconciling => Vec::new(),
+            Mode::Initializing | Mode::Updating => done_before(desired, recorded, &plan, now),
+            Mode::Reconciling => Vec::new(),
         };
         let paused_before = recorded.update.as_ref().and_then(|update| update.paused_before);
         let pause = match (Pause::parse(pause), paused_before) {
@@ -192,6 +191,26 @@ impl<'a> Startup<'a> {
         let begun = BegunPlan::of(recorded).filter(|_| !is_same);
         Start { plan: Arc::new(plan), removals, done, pause, begun }
     }
+}
+
+/// The steps of `plan` that an earlier process had done of another plan of the same release, with
+/// other overrides or capabilities. That plan is made again from what ClusterVersion held then;
+/// none if that does not give it.
+fn done_before(
+    desired: &DesiredState,
+    recorded: &ReleaseProgressStatus,
+    plan: &Plan,
+    now: Timestamp,
+) -> Vec<usize> {
+    let Some(record) = recorded.cluster_version.as_ref() else { return Vec::new() };
+    if recorded.image != desired.release().image {
+        return Vec::new();
+    }
+    let before = desired.plan_as_recorded(record, plan.mode, now);
+    if before.hash != recorded.plan_hash {
+        return Vec::new();
+    }
+    plan.steps_like(&before, &parse_ranges(&recorded.done_steps, before.release_steps))
 }
 
 #[cfg(test)]

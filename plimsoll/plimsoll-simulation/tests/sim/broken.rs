@@ -83,6 +83,22 @@ fn each_invariant_can_fail() {
         let last = reported(result, "history");
         result.writes[last].reported["history"][1]["startedTime"] = json!("2099-01-01T00:00:00Z");
     });
+    check("the number of steps done fell", |result| {
+        let last = reported(result, "planHash");
+        let mut write = result.writes[last].clone();
+        write.reported["mode"] = json!("Updating");
+        result.writes.push(write.clone());
+        write.reported["doneSteps"] = json!("0-3");
+        result.writes.push(write);
+    });
+    check("steps of a plan became", |result| {
+        let last = reported(result, "planHash");
+        let mut write = result.writes[last].clone();
+        write.reported["mode"] = json!("Updating");
+        result.writes.push(write.clone());
+        write.reported["total"] = json!(99);
+        result.writes.push(write);
+    });
     check("is not completed", |result| result.wanted = 2);
     check("is asked for and not enabled", |result| {
         result.status["capabilities"]["enabledCapabilities"] = json!([]);

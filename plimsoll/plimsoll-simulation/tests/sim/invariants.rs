@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use plimsoll_plan::progress::parse_ranges;
 use plimsoll_plan::removal::PRUNE;
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<S
     for writes in result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks) {
         found.extend(capabilities(writes, releases));
         found.extend(history(writes));
+        found.extend(progress(writes));
     }
     found.extend(convergence(result, releases));
     found
@@ -230,6 +232,53 @@ fn history(writes: &[Write]) -> Vec<String> {
         before = entries;
     }
     found
+}
+
+/// What ReleaseProgress counts as done of a plan never falls while that plan is carried out, whichever
+/// process reports it; and the numbers of its steps mean the same in every report.
+///
+/// It ends with the completion of the plan, which the next process checks from nothing, and with
+/// another plan for the same release: somebody has changed overrides, capabilities or features.
+fn progress(writes: &[Write]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut begun: Option<BegunPlan<'_>> = None;
+    for (at, write) in writes.iter().enumerate().filter(|(_, write)| write.status < 300) {
+        let text = |field: &str| write.reported[field].as_str().unwrap_or_default();
+        let Some(total) = write.reported["total"].as_u64() else { continue };
+        let now = BegunPlan {
+            image: text("image"),
+            hash: text("planHash"),
+            total,
+            done: parse_ranges(text("doneSteps"), usize::MAX).into_iter().collect(),
+        };
+        if text("mode") == "Reconciling" {
+            // Before an update that was accepted is taken up again, the release before it is.
+            begun = begun.filter(|it| it.image != now.image);
+            continue;
+        }
+        if let Some(before) = begun.filter(|it| (it.image, it.hash) == (now.image, now.hash)) {
+            let (old, new) = (before.done.len(), now.done.len());
+            if !before.done.is_subset(&now.done) {
+                found
+                    .push(format!("write {at}: the number of steps done fell from {old} to {new}"));
+            }
+            if before.total != total {
+                let total = before.total;
+                found.push(format!("write {at}: {total} steps of a plan became {}", now.total));
+            }
+        }
+        begun = Some(now);
+    }
+    found
+}
+
+/// A plan that ReleaseProgress reports as being carried out.
+struct BegunPlan<'a> {
+    image: &'a str,
+    hash: &'a str,
+    total: u64,
+    /// The numbers of its steps that are done.
+    done: BTreeSet<usize>,
 }
 
 /// When nothing goes wrong any more the release that is wanted is completed, and everything is as

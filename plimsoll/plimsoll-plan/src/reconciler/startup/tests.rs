@@ -1,6 +1,7 @@
 //! How a process starts, by what an earlier one left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_api::config::{ClusterVersionStatus, Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::{
@@ -123,6 +124,58 @@ fn done_steps_of_the_same_plan_stay_done() {
     check("2.0.0 1.0.0+", &recorded("2.0.0", "Updating", false, "0"), "Updating [] inventory");
     check("2.0.0 1.0.0+", &recorded("1.0.0", "Updating", true, "0"), "Updating []");
     check("2.0.0 1.0.0+", &recorded("1.0.0", "Reconciling", false, "0"), "Updating [] inventory");
+}
+
+#[test]
+fn done_steps_count_by_their_manifests_when_a_plan_has_others() {
+    #[track_caller]
+    fn check(before: &str, now: &str, done: &str, expected: &str) {
+        let payload = payload("2.0.0", "a b:Console c d");
+        let before = desired(Arc::clone(&payload), requesting(before), "");
+        let record = ClusterVersionRecord {
+            spec: before.spec().clone(),
+            enabled_capabilities: before.capabilities().enabled.iter().cloned().collect(),
+            ..ClusterVersionRecord::default()
+        };
+        let recorded = ReleaseProgressStatus {
+            version: "2.0.0".to_owned(),
+            image: image("2.0.0"),
+            plan_hash: before.plan(Mode::Updating).hash,
+            mode: "Updating".to_owned(),
+            done_steps: done.to_owned(),
+            cluster_version: Some(record),
+            ..ReleaseProgressStatus::default()
+        };
+        let desired = desired(payload, requesting(now), "");
+        let startup = Startup::new(&desired, &history("2.0.0 1.0.0+"), &recorded);
+        let start = startup.finish(None, None, None, at(0));
+        let name = |step: &usize| start.plan.steps[*step].manifest.key.name.clone();
+        let names: Vec<String> = start.done.iter().map(name).collect();
+        assert_eq!(names.join(" "), expected);
+        // A record that does not fit what it says of its plan is no use.
+        let other = ReleaseProgressStatus { plan_hash: "other".to_owned(), ..recorded };
+        let startup = Startup::new(&desired, &history("2.0.0 1.0.0+"), &other);
+        assert!(startup.finish(None, None, None, at(0)).done.is_empty());
+    }
+    check("", "Console", "0-1", "a c");
+    check("", "Console", "0-2", "a c d");
+    check("", "Console", "2", "d");
+    check("Console", "", "1-2", "c");
+}
+
+#[test]
+fn a_recorded_number_is_never_the_deletion_of_an_orphan() {
+    let orphan = |name: &str| Orphan::new(&key(name), "v1", "a.yaml", "1.0.0", "", at(0));
+    // The first of two orphans was deleted, at the number that the other one has now.
+    let recorded = ReleaseProgressStatus {
+        orphans: vec![orphan("left")],
+        ..recorded("2.0.0", "Updating", true, "0-3")
+    };
+    let desired = desired(payload("2.0.0", "a b c"), requesting(""), "");
+    let startup = Startup::new(&desired, &history("2.0.0+"), &recorded);
+    let start = startup.finish(None, Some("all".to_owned()), None, at(0));
+    assert_eq!((start.plan.steps.len(), start.plan.release_steps), (4, 3));
+    assert_eq!(start.done, [0, 1, 2]);
 }
 
 #[test]
