@@ -182,7 +182,8 @@ impl Plan {
         }
         let manifests = steps.iter().map(|step| &step.manifest.raw);
         let hash = plimsoll_content::hash::manifest_hash(manifests);
-        Self { release, hash, mode: Mode::Updating, steps, graph, excluded: Vec::new() }
+        let (mode, release_steps, excluded) = (Mode::Updating, steps.len(), Vec::new());
+        Self { release, hash, mode, steps, release_steps, graph, excluded }
     }
 
     /// The steps in the order in which a reconciling pass begins them: it differs from pass to

@@ -8,9 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{
-    CapabilityNames, cluster_versions, definition_version, manifests, operator_manifests,
-};
+use super::{CapabilityNames, cluster_versions, definition_version, manifests, operator_manifests};
 use crate::config::{
     AcceptedRisk, CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
     ClusterVersionStatus, ComponentOverride, ConditionalUpdate, ConditionalUpdateRisk,
