@@ -11,7 +11,7 @@
 //! | Is an object acceptable? | [`validate`], [`validate_builtin`], [`validate_metadata`], [`names`], [`FieldError`] |
 //! | Does it satisfy the expressions of its CRD? | [`Schema::evaluate_rules`] |
 //! | Is the schema of a custom resource acceptable? | [`check_definition_schema`], [`check_definition`] |
-//! | How is a value written? | [`canonicalize`] |
+//! | How is a value written? | [`canonicalize`], [`go_round_trip`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
 //! | What is an object in protocol buffers? | [`protobuf`] |
@@ -24,7 +24,7 @@
 //! | `error`, `quantity`, `numbers`, `go`, `builtin_data` | errors, text forms of values, the generated data |
 //! | `expressions` | the validation rules of CRDs |
 //! | `schema`, `builtin` | types, and the ways to get one |
-//! | `canonical`, `decode`, `default`, `prune`, `validate`, `definition` | what is done to one object by its type |
+//! | `canonical`, `decode`, `default`, `prune`, `round_trip`, `validate`, `definition` | what is done to one object by its type |
 //! | `fields`, `typed` | sets of fields, and operations on objects by them |
 //! | `builtin_defaults`, `builtin_rules`, `metadata` | what kube-apiserver has in code |
 //! | `managed`, `patch`, `protobuf` | ownership, patches, the protocol buffer form |#![cfg_attr(doctest, doc = include_str!("../README.md"))]
@@ -48,6 +48,7 @@ pub mod patch;
 pub mod protobuf;
 mod prune;
 mod quantity;
+mod round_trip;
 mod schema;
 mod typed;
 mod validate;
@@ -69,6 +70,7 @@ pub use k8s_cel::names;
 pub use metadata::{MetadataOwner, validate_metadata};
 pub use numbers::canonicalize_numbers;
 pub use prune::{prune, unknown_fields};
+pub use round_trip::go_round_trip;
 pub use schema::Schema;
 pub use validate::{
     blocked_expressions, malformed_metadata, validate, validate_lists, validate_status,
