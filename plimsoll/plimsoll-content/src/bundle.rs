@@ -21,6 +21,9 @@ use serde_json::Value;
 use crate::catalog::{CatalogLoader, Defect, DefectCode};
 use crate::finding::Severity;
 
+pub use check::KINDS;
+pub use metadata::{BundleMetadata, read as read_metadata};
+pub use read::{BundleManifest, documents};
 pub use tree::is_bundles;
 
 /// A file of a tree of bundles.

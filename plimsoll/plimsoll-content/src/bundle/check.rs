@@ -11,7 +11,7 @@ use super::read::BundleManifest;
 use crate::catalog::{Defect, DefectCode};
 
 /// Kinds besides definitions and the ClusterServiceVersion that a bundle may bring.
-const KINDS: &[&str] = &[
+pub const KINDS: &[&str] = &[
     "ClusterRole",
     "ClusterRoleBinding",
     "ConfigMap",

@@ -9,17 +9,20 @@ const PREFIX: &str = "operators.operatorframework.io.bundle.";
 
 /// What the metadata of a bundle says.
 #[derive(Debug, Default)]
-pub(super) struct BundleMetadata {
-    pub(super) package: String,
-    pub(super) channels: Vec<String>,
-    pub(super) default_channel: Option<String>,
+pub struct BundleMetadata {
+    /// The package that it belongs to.
+    pub package: String,
+    /// The channels that it belongs to, by name.
+    pub channels: Vec<String>,
+    /// The channel that the package follows unless another is chosen; absent if it does not say.
+    pub default_channel: Option<String>,
     /// From dependencies and properties, in the form of a file-based catalog.
-    pub(super) properties: Vec<Value>,
+    pub properties: Vec<Value>,
 }
 
 /// Reads the documents of `metadata/`: the first with annotations, the first with dependencies and
 /// the first with properties count.
-pub(super) fn read(
+pub fn read(
     directory: &str,
     manifests: &[BundleManifest<'_>],
     defects: &mut Vec<Defect>,

@@ -8,35 +8,40 @@ use crate::yaml;
 
 /// A document of a file.
 #[derive(Debug, Clone)]
-pub(super) struct BundleManifest<'f> {
-    pub(super) file: &'f BundleFile,
+pub struct BundleManifest<'f> {
+    /// The file that it stands in.
+    pub file: &'f BundleFile,
     /// Number of the document in the file, empty ones not counted.
     number: usize,
-    first_line: u32,
-    pub(super) value: Value,
+    /// The line on which it begins, from 1.
+    pub first_line: u32,
+    /// What it says.
+    pub value: Value,
 }
 
 impl BundleManifest<'_> {
-    pub(super) fn kind(&self) -> &str {
+    /// Its kind; empty if it has none.
+    pub fn kind(&self) -> &str {
         self.value["kind"].as_str().unwrap_or_default()
     }
 
-    pub(super) fn name(&self) -> &str {
+    /// The name of the object; empty if it has none.
+    pub fn name(&self) -> &str {
         self.value["metadata"]["name"].as_str().unwrap_or_default()
     }
 
     /// The text of a field at a path; empty if there is none.
-    pub(super) fn text(&self, pointer: &str) -> &str {
+    pub fn text(&self, pointer: &str) -> &str {
         self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The items of a list at a path.
-    pub(super) fn list(&self, pointer: &str) -> &[Value] {
+    pub fn list(&self, pointer: &str) -> &[Value] {
         self.value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// The line of a field such as `spec.a[0].b`, or of what surrounds it.
-    pub(super) fn line(&self, field: &str) -> u32 {
+    pub fn line(&self, field: &str) -> u32 {
         let text = std::str::from_utf8(&self.file.bytes).unwrap_or_default();
         let lines = yaml::lines(text);
         let line = lines.get(self.number).map(|lines| lines.of(field));
@@ -44,12 +49,7 @@ impl BundleManifest<'_> {
     }
 
     /// A defect of a field.
-    pub(super) fn defect(
-        &self,
-        field: &str,
-        code: DefectCode,
-        message: impl Into<String>,
-    ) -> Defect {
+    pub fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Defect {
         Defect {
             file: self.file.path.clone(),
             line: self.line(field),
@@ -68,10 +68,7 @@ pub(super) fn is_document(path: &str) -> bool {
 }
 
 /// The documents of a file; what cannot be read becomes a defect.
-pub(super) fn documents<'f>(
-    file: &'f BundleFile,
-    defects: &mut Vec<Defect>,
-) -> Vec<BundleManifest<'f>> {
+pub fn documents<'f>(file: &'f BundleFile, defects: &mut Vec<Defect>) -> Vec<BundleManifest<'f>> {
     let mut report = |line: usize, code: DefectCode, message: String| {
         defects.push(Defect {
             file: file.path.clone(),

@@ -61,6 +61,16 @@ codes! {
     OwnedApi = "owned-api", Error;
     /// Something of a bundle directory that works, but that somebody should look at.
     BundleAdvice = "bundle-advice", Warning;
+    /// A deployment of a bundle that cannot be created.
+    BundleDeployment = "bundle-deployment", Error;
+    /// A webhook of a bundle that cannot be served, or may not be.
+    BundleWebhook = "bundle-webhook", Error;
+    /// A definition of a bundle that cannot be installed.
+    BundleDefinition = "bundle-definition", Error;
+    /// A kind of objects that a bundle may not bring.
+    BundleKind = "bundle-kind", Error;
+    /// Namespaces that an operator is to watch, or to run in, and cannot.
+    TargetNamespaces = "target-namespaces", Error;
     }
 }
 
