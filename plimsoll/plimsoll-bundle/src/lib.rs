@@ -1,5 +1,32 @@
 //! registry+v1 bundles: what is in them, what is wrong with them, the objects that install them, and
 //! what replacing their definitions would break.
+//!
+//! [`load`] makes a [`Bundle`] of the files of a bundle directory, [`read_config`] reads what an
+//! installation configures, [`render`](render()) makes the objects. Each ends in a value or in
+//! everything that is wrong.
 
+mod bundle;
+mod config;
 pub mod crd_safety;
-pub mod render;
+mod csv;
+mod go_json;
+mod load;
+mod render;
+mod targets;
+mod validate;
+
+pub use bundle::{Bundle, BundleContent, BundleObject, RegistryContent};
+pub use config::{
+    BundleConfig, ConfigProblem, DeploymentConfig, config_schema, read_config,
+    read_deployment_config,
+};
+pub use csv::{
+    ClusterServiceVersion, InstallMode, OwnedApiService, PolicyRule, StrategyDeployment,
+    StrategyPermission, WebhookDescription, WebhookKind,
+};
+pub use load::load;
+pub use render::{
+    CA_ANNOTATION, CertificateProvider, RenderOptions, RenderedBundle, SERVING_ANNOTATION,
+    ServingCertificate, render,
+};
+pub use validate::validate;

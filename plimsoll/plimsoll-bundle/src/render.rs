@@ -1,2 +1,236 @@
 //! A bundle, its configuration and the namespaces that it watches, as objects in the order they are
-//! applied.
+//! applied (BUN-13 to BUN-18).
+//!
+//! Upstream: github.com/operator-framework/operator-controller/internal/operator-controller/rukpak/render/registryv1/generators/generators.go: BundleCSVDeploymentGenerator
+
+mod certificates;
+mod deployments;
+mod lists;
+mod names;
+mod override_deployment;
+mod permissions;
+mod services;
+mod serving;
+mod webhooks;
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::ObjectKey;
+use plimsoll_content::catalog::{Defect, DefectCode};
+use serde_json::{Map, Value, json};
+
+use crate::bundle::{Bundle, BundleContent, BundleObject, RegistryContent, finished};
+use crate::config::DeploymentConfig;
+use crate::targets::target_namespaces;
+use crate::validate::validate;
+
+pub use certificates::{
+    CA_ANNOTATION, CertificateProvider, SERVING_ANNOTATION, ServingCertificate,
+};
+
+/// Where and how a bundle is installed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RenderOptions {
+    /// The namespace that the operator runs in.
+    pub install_namespace: String,
+    /// The namespaces that it watches; empty for all, if it can. One empty name is all of them.
+    pub target_namespaces: Vec<String>,
+    /// Who issues the certificates of its webhooks.
+    pub certificates: CertificateProvider,
+    /// What its deployments get on top.
+    pub deployment_config: DeploymentConfig,
+}
+
+/// The objects of a bundle.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RenderedBundle {
+    /// In the order they are applied.
+    pub objects: Vec<Value>,
+    /// What the built-in provider has to issue; empty with any other provider.
+    pub certificates: Vec<ServingCertificate>,
+}
+
+/// The objects that install a bundle.
+///
+/// # Errors
+/// Everything that keeps it from being installed so: see [`validate`], or namespaces that its
+/// install modes do not allow.
+pub fn render(bundle: &Bundle, options: &RenderOptions) -> Result<RenderedBundle, Vec<Defect>> {
+    let defects = validate(bundle);
+    if !defects.is_empty() {
+        return Err(defects);
+    }
+    match &bundle.content {
+        BundleContent::Registry(content) => {
+            let csv = &content.csv;
+            let targets = target_namespaces(
+                &csv.install_modes,
+                &options.install_namespace,
+                &options.target_namespaces,
+            )
+            .map_err(|message| {
+                let defect = csv.defect("spec.installModes", DefectCode::TargetNamespaces, message);
+                finished(vec![defect], &bundle.package)
+            })?;
+            let rendered = registry(content, &Installation { options, targets });
+            conflicts(&rendered.objects, &content.others, &bundle.package)?;
+            Ok(rendered)
+        }
+        BundleContent::Plain(objects) => {
+            let plain_objects = objects;
+            let objects = plain(plain_objects, &options.install_namespace);
+            conflicts(&objects, plain_objects, &bundle.package)?;
+            Ok(RenderedBundle { objects, certificates: Vec::new() })
+        }
+    }
+}
+
+/// What a bundle is rendered for, decided.
+struct Installation<'o> {
+    options: &'o RenderOptions,
+    /// One empty name for all namespaces.
+    targets: Vec<String>,
+}
+
+impl Installation<'_> {
+    fn namespace(&self) -> &str {
+        &self.options.install_namespace
+    }
+
+    fn watches_all(&self) -> bool {
+        self.targets.iter().any(String::is_empty)
+    }
+}
+
+fn registry(content: &RegistryContent, installation: &Installation<'_>) -> RenderedBundle {
+    let csv = &content.csv;
+    let serving = serving::serving_deployments(csv);
+    let mut objects = permissions::service_accounts(content, installation);
+    objects.extend(permissions::roles(csv, installation));
+    objects.extend(permissions::cluster_roles(csv, installation));
+    objects.extend(webhooks::definitions(content, installation));
+    objects.extend(content.others.iter().map(|object| other(object, installation.namespace())));
+    objects.extend(deployments::deployments(csv, &serving, installation));
+    objects.extend(webhooks::configurations(csv, installation));
+    objects.extend(services::services(&serving, installation));
+    objects.extend(services::api_services(csv, installation));
+    objects.extend(certificates::objects(&serving, installation));
+    let certificates = certificates::issued(&serving, &objects, installation);
+    RenderedBundle { objects: without_repetitions(objects), certificates }
+}
+
+/// Kinds of other objects that live in no namespace.
+const CLUSTER_KINDS: &[&str] = &[
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ConsoleCLIDownload",
+    "ConsoleLink",
+    "ConsolePlugin",
+    "ConsoleQuickStart",
+    "ConsoleYAMLSample",
+    "PriorityClass",
+];
+
+fn other(object: &BundleObject, namespace: &str) -> Value {
+    let mut value = object.value.clone();
+    if !CLUSTER_KINDS.contains(&object.kind()) {
+        set_namespace(&mut value, namespace);
+    }
+    value
+}
+
+fn set_namespace(value: &mut Value, namespace: &str) {
+    if !value["metadata"].is_object() {
+        value["metadata"] = json!({});
+    }
+    value["metadata"]["namespace"] = namespace.into();
+}
+
+/// Plain manifests as they are; those of built-in kinds that need a namespace and have none get
+/// the one of the installation.
+fn plain(objects: &[BundleObject], namespace: &str) -> Vec<Value> {
+    let namespaced = |object: &BundleObject| {
+        let api_version = object.value["apiVersion"].as_str().unwrap_or_default();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        k8s_schema::builtin::resources().iter().any(|resource| {
+            resource.namespaced
+                && resource.kind == object.kind()
+                && resource.group == group
+                && resource.version == version
+        })
+    };
+    let mut rendered = Vec::new();
+    for object in objects {
+        let mut value = object.value.clone();
+        let has_namespace =
+            value["metadata"]["namespace"].as_str().is_some_and(|it| !it.is_empty());
+        if !has_namespace && namespaced(object) {
+            set_namespace(&mut value, namespace);
+        }
+        rendered.push(value);
+    }
+    without_repetitions(rendered)
+}
+
+/// Equal objects once: the same permissions twice make the same role twice.
+fn without_repetitions(objects: Vec<Value>) -> Vec<Value> {
+    let mut kept: Vec<Value> = Vec::with_capacity(objects.len());
+    for object in objects {
+        if !kept.contains(&object) {
+            kept.push(object);
+        }
+    }
+    kept
+}
+
+/// Two objects that differ and are the same to an API server.
+fn conflicts(
+    objects: &[Value],
+    written: &[BundleObject],
+    package: &str,
+) -> Result<(), Vec<Defect>> {
+    let mut seen = BTreeSet::new();
+    let mut defects = Vec::new();
+    for key in objects.iter().map(key) {
+        if seen.contains(&key) {
+            let message = format!(
+                "{key} is there twice, and not the same: remove one, or give it another name"
+            );
+            let place = written.iter().find(|it| it.kind() == key.kind && it.name() == key.name);
+            defects.push(match place {
+                Some(object) => object.defect(DefectCode::BundleFile, message),
+                None => Defect {
+                    file: "manifests".to_owned(),
+                    line: 0,
+                    package: String::new(),
+                    code: DefectCode::BundleFile,
+                    message,
+                },
+            });
+        }
+        seen.insert(key);
+    }
+    if defects.is_empty() { Ok(()) } else { Err(finished(defects, package)) }
+}
+
+/// What identifies an object.
+fn key(object: &Value) -> ObjectKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let api_version = text(&object["apiVersion"]);
+    ObjectKey {
+        group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
+        kind: text(&object["kind"]),
+        namespace: text(&object["metadata"]["namespace"]),
+        name: text(&object["metadata"]["name"]),
+    }
+}
+
+/// The metadata of a generated object.
+fn metadata(name: &str, namespace: &str) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), name.into());
+    if !namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
+    metadata
+}

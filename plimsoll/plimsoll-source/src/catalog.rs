@@ -201,6 +201,15 @@ pub fn bundle(path: &Path) -> Result<bundle::ConvertedBundles, CatalogError> {
     Ok(converted)
 }
 
+/// Reads the files of the directory of a bundle, by their paths in it, and names those that cannot
+/// be read.
+///
+/// # Errors
+/// [`CatalogError`] when the path cannot be read or has no files.
+pub fn bundle_files(path: &Path) -> Result<(Vec<BundleFile>, Vec<Defect>), CatalogError> {
+    Ok(contents(&found(path)?))
+}
+
 fn index(path: &Path, loaded: LoadedCatalog) -> Result<CatalogIndex<Bytes>, CatalogError> {
     CatalogIndex::open(Bytes::Memory(loaded.index))
         .map_err(|source| CatalogError::Index { path: path.to_owned(), source })

@@ -1,3 +1,5 @@
+//! What Go leaves out, and what it writes always.
+
 use serde_json::{Value, json};
 
 use super::go_round_trip;

@@ -1,0 +1,81 @@
+//! A bundle as a value.
+
+use plimsoll_content::catalog::{Defect, DefectCode};
+use serde_json::Value;
+
+use crate::csv::ClusterServiceVersion;
+
+/// What the files of a bundle directory say.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    /// The package that it is a version of; empty if the metadata does not say.
+    pub package: String,
+    /// What it installs.
+    pub content: BundleContent,
+    /// Further properties, as a file-based catalog has them: those of the ClusterServiceVersion,
+    /// then dependencies, then those of the metadata.
+    pub properties: Vec<Value>,
+}
+
+/// What a bundle installs, by its media type.
+#[derive(Debug, Clone)]
+pub enum BundleContent {
+    /// `registry+v1`: a ClusterServiceVersion says how.
+    Registry(Box<RegistryContent>),
+    /// `plain+v0`: objects that are applied as they are.
+    Plain(Vec<BundleObject>),
+}
+
+/// The content of a registry+v1 bundle.
+#[derive(Debug, Clone)]
+pub struct RegistryContent {
+    /// How the operator is deployed.
+    pub csv: ClusterServiceVersion,
+    /// The CustomResourceDefinitions, in the form that Go gives them.
+    pub definitions: Vec<BundleObject>,
+    /// Everything else, as it was written.
+    pub others: Vec<BundleObject>,
+}
+
+/// An object of a bundle.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BundleObject {
+    /// The file that it stands in, relative to the bundle.
+    pub file: String,
+    /// The line on which it begins, from 1.
+    pub line: u32,
+    /// The object.
+    pub value: Value,
+}
+
+impl BundleObject {
+    /// Its kind.
+    pub fn kind(&self) -> &str {
+        self.value["kind"].as_str().unwrap_or_default()
+    }
+
+    /// Its name; empty if it has none.
+    pub fn name(&self) -> &str {
+        self.value["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn defect(&self, code: DefectCode, message: impl Into<String>) -> Defect {
+        Defect {
+            file: self.file.clone(),
+            line: self.line,
+            package: String::new(),
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// Sorts defects, and says whose they are.
+pub(crate) fn finished(mut defects: Vec<Defect>, package: &str) -> Vec<Defect> {
+    for defect in &mut defects {
+        package.clone_into(&mut defect.package);
+    }
+    defects.sort();
+    defects.dedup();
+    defects
+}

@@ -1,0 +1,192 @@
+//! Who issues the certificates of webhooks and API services, and what each provider needs.
+
+use std::fmt;
+
+use plimsoll_api::ObjectKey;
+use serde_json::{Value, json};
+
+use super::names;
+use super::serving::ServingDeployment;
+use super::{Installation, key, metadata};
+
+/// On a Secret that the built-in provider fills: the service that the certificate is for.
+pub const SERVING_ANNOTATION: &str = "plimsoll.io/serving-certificate";
+/// On an object whose `caBundle` the built-in provider fills: the Secret with the certificate, as
+/// `NAMESPACE/NAME`.
+pub const CA_ANNOTATION: &str = "plimsoll.io/inject-ca-from";
+
+/// Who issues certificates, and tells callers whom to trust.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CertificateProvider {
+    /// Nobody: Secrets and `caBundle` are somebody else's business.
+    None,
+    /// cert-manager, with an Issuer that signs for itself.
+    CertManager,
+    /// The service CA of OpenShift.
+    ServiceCa,
+    /// The controller that installs the bundle.
+    #[default]
+    BuiltIn,
+}
+
+impl CertificateProvider {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::None, Self::CertManager, Self::ServiceCa, Self::BuiltIn];
+
+    /// How it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::CertManager => "cert-manager",
+            Self::ServiceCa => "service-ca",
+            Self::BuiltIn => "built-in",
+        }
+    }
+}
+
+impl fmt::Display for CertificateProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A certificate that the built-in provider issues and rotates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServingCertificate {
+    /// The namespace of the service and of the Secret.
+    pub namespace: String,
+    /// The service whose names the certificate has.
+    pub service: String,
+    /// The Secret that it is put into, as `tls.crt` and `tls.key`.
+    pub secret: String,
+    /// The objects whose `caBundle` the CA of the certificate is put into.
+    pub callers: Vec<ObjectKey>,
+}
+
+/// The Secret that a deployment's volumes take its certificate from; absent without a provider.
+pub(super) fn secret(service: &str, installation: &Installation<'_>) -> Option<String> {
+    (installation.options.certificates != CertificateProvider::None)
+        .then(|| names::certificate(service))
+}
+
+/// Marks an object that calls a service, so that the provider tells it whom to trust.
+pub(super) fn mark_caller(object: &mut Value, service: &str, installation: &Installation<'_>) {
+    let certificate = || format!("{}/{}", installation.namespace(), names::certificate(service));
+    match installation.options.certificates {
+        CertificateProvider::None => {}
+        CertificateProvider::CertManager => {
+            annotate(object, "cert-manager.io/inject-ca-from", &certificate());
+        }
+        CertificateProvider::ServiceCa => {
+            annotate(object, "service.beta.openshift.io/inject-cabundle", "true");
+        }
+        CertificateProvider::BuiltIn => annotate(object, CA_ANNOTATION, &certificate()),
+    }
+}
+
+/// Marks a service that the provider issues a certificate for.
+pub(super) fn mark_service(object: &mut Value, service: &str, installation: &Installation<'_>) {
+    if installation.options.certificates == CertificateProvider::ServiceCa {
+        let secret = names::certificate(service);
+        annotate(object, "service.beta.openshift.io/serving-cert-secret-name", &secret);
+    }
+}
+
+fn annotate(object: &mut Value, key: &str, text: &str) {
+    let annotations = &mut object["metadata"]["annotations"];
+    if !annotations.is_object() {
+        *annotations = json!({});
+    }
+    annotations[key] = text.into();
+}
+
+/// The objects that a provider needs, by the names of the certificates.
+pub(super) fn objects(
+    serving: &[ServingDeployment<'_>],
+    installation: &Installation<'_>,
+) -> Vec<Value> {
+    let mut services: Vec<&str> = serving.iter().map(|it| it.service.as_str()).collect();
+    services.sort_by_cached_key(|service| names::certificate(service));
+    services.dedup();
+    let namespace = installation.namespace();
+    match installation.options.certificates {
+        CertificateProvider::None | CertificateProvider::ServiceCa => Vec::new(),
+        CertificateProvider::CertManager => {
+            services.into_iter().flat_map(|service| cert_manager(service, namespace)).collect()
+        }
+        CertificateProvider::BuiltIn => {
+            services.into_iter().map(|service| built_in(service, namespace)).collect()
+        }
+    }
+}
+
+fn cert_manager(service: &str, namespace: &str) -> [Value; 2] {
+    let certificate = names::certificate(service);
+    let issuer = names::issuer(&certificate);
+    let host = format!("{service}.{namespace}");
+    [
+        json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Issuer",
+            "metadata": metadata(&issuer, namespace),
+            "spec": { "selfSigned": {} },
+            "status": {},
+        }),
+        json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Certificate",
+            "metadata": metadata(&certificate, namespace),
+            "spec": {
+                "secretName": &certificate,
+                "usages": ["server auth"],
+                "commonName": &host,
+                "dnsNames": [&host, format!("{host}.svc"), format!("{host}.svc.cluster.local")],
+                "issuerRef": { "name": &issuer },
+                "duration": "17520h0m0s",
+                "renewBefore": "24h0m0s",
+            },
+            "status": {},
+        }),
+    ]
+}
+
+/// A Secret without data: whoever fills it owns the data, and applying the object again leaves it.
+/// Pods that mount the certificate wait until it is there.
+fn built_in(service: &str, namespace: &str) -> Value {
+    let mut secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(&names::certificate(service), namespace),
+        "type": "Opaque",
+    });
+    annotate(&mut secret, SERVING_ANNOTATION, service);
+    secret
+}
+
+/// What the built-in provider has to issue, and who calls the services.
+pub(super) fn issued(
+    serving: &[ServingDeployment<'_>],
+    objects: &[Value],
+    installation: &Installation<'_>,
+) -> Vec<ServingCertificate> {
+    if installation.options.certificates != CertificateProvider::BuiltIn {
+        return Vec::new();
+    }
+    let issued = |deployment: &ServingDeployment<'_>| {
+        let secret = names::certificate(&deployment.service);
+        let wanted = format!("{}/{secret}", installation.namespace());
+        let calls = |object: &&Value| object["metadata"]["annotations"][CA_ANNOTATION] == wanted;
+        ServingCertificate {
+            namespace: installation.namespace().to_owned(),
+            service: deployment.service.clone(),
+            secret,
+            callers: objects.iter().filter(calls).map(caller).collect(),
+        }
+    };
+    serving.iter().map(issued).collect()
+}
+
+/// Everything that calls a service lives in no namespace, whatever upstream writes into it.
+fn caller(object: &Value) -> ObjectKey {
+    ObjectKey { namespace: String::new(), ..key(object) }
+}

@@ -1,0 +1,3 @@
+//! Tests against bundles.
+
+mod golden;
