@@ -15,13 +15,14 @@
 //! | Who owns which field? | [`fields`], [`managed`] |
 //! | What does a patch do? | [`patch`] |
 //! | What is an object in protocol buffers? | [`protobuf`] |
+//! | Which version of an API comes first? | [`versions`] |
 //!
 //! # Layers
 //! Each module uses only modules above it in this list.
 //!
 //! | Modules | Content |
 //! |---|---|
-//! | `error`, `quantity`, `numbers`, `go`, `builtin_data` | errors, text forms of values, the generated data |
+//! | `error`, `quantity`, `numbers`, `go`, `versions`, `builtin_data` | errors, text forms of values, the generated data |
 //! | `expressions` | the validation rules of CRDs |
 //! | `schema`, `builtin` | types, and the ways to get one |
 //! | `canonical`, `decode`, `default`, `prune`, `round_trip`, `validate`, `definition` | what is done to one object by its type |
@@ -52,6 +53,7 @@ mod round_trip;
 mod schema;
 mod typed;
 mod validate;
+pub mod versions;
 
 pub use builtin_defaults::apply_builtin_defaults;
 pub use builtin_rules::{

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_schema::Schema;
+use k8s_schema::{Schema, versions};
 use serde_json::{Value, json};
 
 use crate::json::texts;
@@ -10,7 +10,7 @@ use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::conditions::set_condition;
 use crate::semantics::definition::{self, CLEANUP, approval};
 use crate::semantics::registry::custom::{resource_of, schema_of};
-use crate::semantics::registry::{ApiResource, versions};
+use crate::semantics::registry::ApiResource;
 use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, delete};
 

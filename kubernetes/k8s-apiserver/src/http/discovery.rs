@@ -2,13 +2,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use k8s_schema::versions;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::json::to_bytes;
 use crate::request::path::{ISSUER_CONFIGURATION, ISSUER_KEYS};
-use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource, versions};
+use crate::semantics::registry::{ApiResource, Registry, Scope, Subresource};
 
 mod aggregated;
 

@@ -2,12 +2,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use k8s_schema::builtin;
+use k8s_schema::{builtin, versions};
 
 mod conversion;
 pub(crate) mod custom;
 pub(crate) mod resource;
-pub(crate) mod versions;
 
 pub(crate) use conversion::ConversionWebhook;
 pub(crate) use resource::{

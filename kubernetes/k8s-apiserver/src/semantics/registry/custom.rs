@@ -1,14 +1,13 @@
 //! Builds resources from CustomResourceDefinitions.
 use std::sync::OnceLock;
 
-use k8s_schema::{FieldError, Schema};
+use k8s_schema::{FieldError, Schema, versions};
 use serde_json::Value;
 
 use super::conversion::ConversionWebhook;
 use super::resource::{
     ApiResource, CustomVersion, PrinterColumn, ResourceOrigin, ScalePaths, Scope, Subresource,
 };
-use super::versions;
 use crate::json::{text, texts};
 use crate::storage::StorageId;
 

@@ -39,12 +39,12 @@ fn parse(version: &str) -> Option<Rank<'_>> {
 /// Compares two versions; the preferred one comes first.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/version/helpers.go: CompareKubeAwareVersionStrings
-pub(crate) fn compare(left: &str, right: &str) -> Ordering {
+pub fn compare(left: &str, right: &str) -> Ordering {
     rank(left).cmp(&rank(right))
 }
 
 /// Whether a version is neither alpha nor beta.
-pub(crate) fn is_stable(version: &str) -> bool {
+pub fn is_stable(version: &str) -> bool {
     matches!(rank(version), Rank::Numbered { stability: Stability::Stable, .. })
 }
 
