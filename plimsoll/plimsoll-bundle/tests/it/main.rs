@@ -1,3 +1,4 @@
-//! Tests against bundles.
+//! Tests against bundles and definitions.
 
+mod crd_safety;
 mod golden;
