@@ -1,5 +1,7 @@
 //! `plimsoll bundle`: look into the directory of a bundle.
 
+mod check_upgrade;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +11,8 @@ use clap::{Args, Subcommand};
 use plimsoll_content::catalog::DefectCode;
 use plimsoll_source::catalog::{bundle, is_bundles};
 
+use check_upgrade::CheckUpgradeArguments;
+
 use crate::render::defects::write_report;
 use crate::render::format::Format;
 
@@ -17,6 +21,11 @@ use crate::render::format::Format;
 pub enum BundleCommand {
     /// Report all problems of a bundle directory
     Validate(ValidateArguments),
+    /// Check whether a CustomResourceDefinition may replace another one
+    ///
+    /// Problems are changes that existing objects may not survive. What OLM v1 would say is shown
+    /// where it differs.
+    CheckUpgrade(CheckUpgradeArguments),
 }
 
 /// Arguments of `plimsoll bundle validate`.
@@ -33,9 +42,15 @@ pub struct ValidateArguments {
 ///
 /// # Errors
 ///
-/// When the directory holds no bundle, or the output cannot be written.
+/// When what the command is given cannot be read, or the output cannot be written.
 pub fn run(command: BundleCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
-    let BundleCommand::Validate(arguments) = command;
+    match command {
+        BundleCommand::Validate(arguments) => validate(&arguments, out),
+        BundleCommand::CheckUpgrade(arguments) => check_upgrade::run(&arguments, out),
+    }
+}
+
+fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     let path = &arguments.directory;
     let context = || format!("failed to read bundle `{}`", path.display());
     ensure!(
