@@ -9,8 +9,8 @@ use crate::json::texts;
 use crate::semantics::cluster::{Cluster, ObjectChange};
 use crate::semantics::conditions::set_condition;
 use crate::semantics::definition::{self, CLEANUP, approval};
-use crate::semantics::registry::custom::{resource_of, schema_of};
 use crate::semantics::registry::ApiResource;
+use crate::semantics::registry::custom::{resource_of, schema_of};
 use crate::storage::{ObjectKey, StorageId, Stored};
 use crate::verbs::delete::{DeleteOptions, delete};
 
