@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
+use plimsoll_cli::render::update::UpdateStatus;
 use plimsoll_content::Payload;
+use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::operators::Faults;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads};
+use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads, until};
 
 /// Reports for every operator of a payload but one.
 async fn report(harness: &Harness, payload: &Payload, except: &str) {
@@ -62,6 +65,40 @@ fn an_update_waits_for_an_operator_and_names_it() {
         assert_eq!(condition(&status, "Failing")["status"], "False");
         assert_eq!(condition(&status, "Available")["status"], "True");
         assert_eq!(status["history"][0]["state"], "Partial");
+        harness.stop().await;
+    });
+}
+
+#[test]
+fn update_status_names_an_operator_that_is_behind_and_not_available() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await.without_operators();
+        harness.release(&second);
+        let updating = || async { harness.progress().await["operators"]["updating"][0].clone() };
+        let name = until("an operator is waited for", updating, Value::is_string).await;
+        let name = name.as_str().expect("a name");
+        let condition = json!({ "type": "Available", "status": "False", "reason": "Crashing",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "message": "It crashes" });
+        let status = json!({ "status": { "conditions": [condition] } });
+        let operators = harness.api(CLUSTER_OPERATOR);
+        let reported =
+            operators.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await;
+        reported.expect("a report");
+
+        let status = || async {
+            let cluster = ClusterState::read(&harness.client).await.expect("the cluster is read");
+            let mut out = Vec::new();
+            UpdateStatus::of(&cluster, Timestamp::now()).print(false, &mut out).expect("memory");
+            String::from_utf8(out).expect("text")
+        };
+        let trouble = format!(
+            "Cluster operator {name} is updating versions and is not available since \
+             2026-01-01T00:00:00Z (Crashing)"
+        );
+        let is_named = |text: &String| text.contains(&trouble);
+        let text = until("the operator is named", status, is_named).await;
+        assert!(text.contains(&format!("1 Unavailable ({name})")), "{text}");
         harness.stop().await;
     });
 }
