@@ -186,6 +186,10 @@ pub struct OperatorsProgress {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub updating: Vec<String>,
+    /// Names of those that do not exist yet.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Names of those that do not report that they are available.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -101,7 +101,7 @@ pub fn text(view: &View) -> String {
     collected.gauge(&LEADER, usize::from(view.metrics.is_some()));
     if let Some(metrics) = &view.metrics {
         own(&collected, view, metrics);
-        cluster::collect(&collected, metrics, &view.version);
+        cluster::collect(&collected, metrics, view);
     }
     let mut text = String::new();
     if let Err(error) = TextEncoder::new().encode_utf8(&collected.0.gather(), &mut text) {

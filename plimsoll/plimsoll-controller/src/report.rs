@@ -8,7 +8,7 @@ use kube::Client;
 use plimsoll_api::config::ClusterVersionStatus;
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{CLUSTER_VERSION, Condition, RELEASE_PROGRESS};
-use plimsoll_plan::reconciler::counters::{Counters, StepCounts};
+use plimsoll_plan::reconciler::counters::Counters;
 use plimsoll_plan::reconciler::rejected_capabilities::{rejected_names, without};
 use plimsoll_plan::reconciler::status_report::{
     ClusterVersionWrite, StatusContext, StatusReport, StatusWrite,
@@ -122,7 +122,7 @@ impl Reporter {
             status: self.report.status().clone(),
             created: created[0],
             payload_created: created[1],
-            steps: StepCounts::of(context.progress, context.steady_now),
+            steps: context.step_counts(),
             deletions_unfinished: context.removals.tracker().unfinished().count(),
             orphans: context.removals.orphans().len(),
             overrides: context.overrides.progress(context.now),

@@ -32,6 +32,7 @@ use crate::update::acceptance::LoadStatus;
 use crate::update::upgradeable::{self, NotUpgradeable};
 
 use assess::Outlook;
+pub(crate) use assess::{Surface, Surfacing};
 
 pub use limits::{Limits, SLOW_NODES_OPERATOR};
 pub use updates::Updates;
@@ -55,6 +56,8 @@ pub struct StatusInput<'a> {
     pub mode: Mode,
     /// Manifests that are done.
     pub done: usize,
+    /// Those of them that were done before the update began, since the release before has them, too.
+    pub unchanged: usize,
     /// Manifests in all.
     pub total: usize,
     /// What waits or failed and is to be reported.

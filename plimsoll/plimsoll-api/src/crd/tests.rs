@@ -292,6 +292,7 @@ fn everything_a_release_progress_says_is_declared() {
             total: 4,
             updated: 1,
             updating: vec!["pier".into()],
+            missing: vec!["buoy".into()],
             unavailable: vec!["crane".into()],
             degraded: vec!["lock".into()],
         }),

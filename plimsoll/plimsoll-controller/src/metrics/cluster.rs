@@ -7,7 +7,7 @@ use plimsoll_api::config::{ClusterOperatorStatus, Release, UpdateHistory, Update
 use plimsoll_api::{Condition, ConditionStatus};
 
 use super::{Collected, Family, float};
-use crate::view::MetricsSnapshot;
+use crate::view::{MetricsSnapshot, View};
 
 pub(super) const VERSION: Family = Family(
     "cluster_version",
@@ -58,7 +58,8 @@ pub(super) const PAYLOAD_ERRORS: Family = Family(
 /// The name that the ClusterVersion has among operators.
 const CLUSTER_VERSION: &str = "version";
 
-pub(super) fn collect(collected: &Collected, metrics: &MetricsSnapshot, version: &str) {
+pub(super) fn collect(collected: &Collected, metrics: &MetricsSnapshot, view: &View) {
+    let version = view.version.as_str();
     versions(collected, metrics);
     updates(collected, metrics);
     let capability = collected.gauges(&CAPABILITY);
@@ -68,10 +69,10 @@ pub(super) fn collect(collected: &Collected, metrics: &MetricsSnapshot, version:
         capability.with_label_values(&[name]).set(flag(enabled.contains(name)));
     }
     let payload = collected.gauges(&PAYLOAD);
-    let steps = &metrics.steps;
-    let pending = steps.pending + steps.waiting + steps.failed;
-    payload.with_label_values(&[version, "applied"]).set(float(steps.done));
-    payload.with_label_values(&[version, "pending"]).set(float(pending));
+    payload.with_label_values(&[version, "applied"]).set(float(view.done));
+    payload
+        .with_label_values(&[version, "pending"])
+        .set(float(view.total.saturating_sub(view.done)));
     operators(collected, metrics);
     let errors = collected.counters(&PAYLOAD_ERRORS);
     for (version, count) in &metrics.counters.payload_errors {

@@ -67,6 +67,8 @@ fn view() -> View {
     };
     View {
         version: "1.2.0".to_owned(),
+        done: 5,
+        total: 9,
         implied: vec![serde_json::from_value(implied).unwrap()],
         metrics: Some(metrics),
         ..View::default()

@@ -77,6 +77,27 @@ impl Timeline {
         &self.completed
     }
 
+    /// How many steps of a release were done before it was begun: those that the release before has,
+    /// too. `newest` is the newest entry of the history so far, `is_recorded` whether it is that of
+    /// the release, and `done` how many steps are done now.
+    pub fn unchanged(
+        &self,
+        newest: Option<&UpdateHistory>,
+        is_recorded: bool,
+        done: usize,
+    ) -> usize {
+        match (newest, &self.update) {
+            // Nothing of a release is applied before the history has it.
+            (Some(_), _) if !is_recorded => done,
+            (Some(newest), Some(update))
+                if is_of(update, newest) && update.completion_time.is_none() =>
+            {
+                update.unchanged
+            }
+            _ => 0,
+        }
+    }
+
     /// Takes note of how far the newest release of the history is.
     pub fn observe(&mut self, seen: &UpdateObservation<'_>, now: Timestamp) {
         let clock = now.duration_since(seen.steady_now);
@@ -86,10 +107,7 @@ impl Timeline {
         let Some(newest) = seen.history.first() else {
             return;
         };
-        let is_this = |update: &UpdateProgress| {
-            update.image == newest.image && update.started_time == newest.started_time
-        };
-        let known = self.update.as_ref().is_some_and(is_this);
+        let known = self.update.as_ref().is_some_and(|update| is_of(update, newest));
         match newest.state {
             UpdateState::Partial if !known => {
                 self.update = Some(begun(seen, newest));
@@ -116,6 +134,11 @@ impl Timeline {
             }
         }
     }
+}
+
+/// Whether an update is that of an entry of the history.
+fn is_of(update: &UpdateProgress, entry: &UpdateHistory) -> bool {
+    update.image == entry.image && update.started_time == entry.started_time
 }
 
 fn begun(seen: &UpdateObservation<'_>, newest: &UpdateHistory) -> UpdateProgress {

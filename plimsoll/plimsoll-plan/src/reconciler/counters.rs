@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::ClusterOperatorStatus;
 use serde_json::Value;
 
 use crate::plan::Action;
-use crate::progress::{ProblemState, Progress, StepOutcome};
+use crate::progress::StepOutcome;
 
 /// What happened since the process started.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -67,7 +66,7 @@ impl Counters {
     }
 }
 
-/// The steps of a plan by state; each step is in one state.
+/// The steps of a plan by state, as the ClusterVersion reports them; each step is in one state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StepCounts {
     /// Applied, and ready where that is awaited.
@@ -76,22 +75,8 @@ pub struct StepCounts {
     pub pending: usize,
     /// Waiting for something that is expected to happen without intervention.
     pub waiting: usize,
-    /// Failed; somebody may have to intervene.
+    /// Failed, so that the ClusterVersion is failing; somebody may have to intervene.
     pub failed: usize,
-}
-
-impl StepCounts {
-    /// The steps of a plan under way.
-    pub fn of(progress: &Progress, now: Timestamp) -> Self {
-        let problems = progress.problems(now);
-        let failed = problems.iter().filter(|it| it.state == ProblemState::Failed).count();
-        let total = progress.plan().steps.len();
-        let done = (0..total).filter(|&step| progress.is_done(step)).count();
-        let troubled = problems.iter().filter(|it| progress.is_done(it.step)).count();
-        let done = done - troubled;
-        let pending = total.saturating_sub(done + problems.len());
-        Self { done, pending, waiting: problems.len() - failed, failed }
-    }
 }
 
 fn statuses(operator: Option<&ClusterOperatorStatus>) -> BTreeMap<String, ConditionStatus> {

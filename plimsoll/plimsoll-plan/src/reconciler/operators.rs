@@ -1,6 +1,6 @@
 //! The ClusterOperators of a cluster, as watches last showed them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Verdict;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub struct LiveOperator {
     pub object: Value,
 }
 
-/// The names of ClusterOperators that report trouble, sorted.
+/// The names of ClusterOperators that exist and of those that report trouble, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnhealthyOperators {
     /// Those that do not report `Available=True`.
@@ -33,6 +33,8 @@ pub struct UnhealthyOperators {
     pub degraded: Vec<String>,
     /// What those of both say that are not available or degraded in so many words, by name.
     pub troubles: BTreeMap<String, String>,
+    /// All that exist.
+    pub existing: BTreeSet<String>,
 }
 
 impl LiveOperators {
@@ -69,7 +71,10 @@ impl LiveOperators {
         let reports = |operator: &LiveOperator, type_: &str, status: &str| {
             parse::condition(&operator.object, type_).is_some_and(|it| it.status == status)
         };
-        let mut unhealthy = UnhealthyOperators::default();
+        let mut unhealthy = UnhealthyOperators {
+            existing: self.0.keys().cloned().collect(),
+            ..UnhealthyOperators::default()
+        };
         for (name, operator) in &self.0 {
             let trouble = gate::trouble(&operator.object);
             unhealthy.troubles.extend(trouble.map(|text| (name.clone(), text)));

@@ -284,7 +284,8 @@ impl StatusReport {
         let is_completed = context.progress.passes() > 0
             || self.completed.as_deref() == Some(context.release.image.as_str());
         let before = urgent(&self.status);
-        self.status = context.cluster_version(&self.status, &problems, is_completed);
+        self.status =
+            context.cluster_version(&self.status, &problems, is_completed, &self.timeline);
         let history = &self.status.history;
         let progress =
             context.release_progress(history, &problems, &mut self.timeline, &self.rejected);

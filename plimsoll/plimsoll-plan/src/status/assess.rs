@@ -44,6 +44,53 @@ pub(super) enum Outlook {
     },
 }
 
+/// How a failure surfaces in the conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surface {
+    /// `Failing` is True for it.
+    Failing,
+    /// It may recover; `Failing` is False for it until it took too long.
+    Tolerated,
+    /// It is waited for.
+    Waiting,
+    /// Not yet reported.
+    Unreported,
+}
+
+/// What decides how failures surface.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surfacing<'a> {
+    pub(crate) mode: Mode,
+    /// Whether all steps are done.
+    pub(crate) is_all_done: bool,
+    pub(crate) limits: &'a Limits,
+    /// The time of day.
+    pub(crate) now: Timestamp,
+}
+
+impl Surfacing<'_> {
+    /// How a failure surfaces.
+    pub(crate) fn of(&self, failure: &Failure) -> Surface {
+        if self.mode == Mode::Reconciling {
+            return Surface::Failing;
+        }
+        match failure.effect {
+            None | Some(Effect::Fail) => Surface::Failing,
+            // Told when all else is done: until then it may well recover.
+            Some(Effect::Report) if !self.is_all_done => Surface::Unreported,
+            Some(Effect::Report) => Surface::Failing,
+            Some(Effect::None) => Surface::Waiting,
+            // An unknown start counts as long ago.
+            Some(Effect::FailAfterInterval) => {
+                match is_older(failure, self.limits.degraded_tolerated, self.now) {
+                    Some(false) => Surface::Tolerated,
+                    Some(true) | None => Surface::Failing,
+                }
+            }
+        }
+    }
+}
+
 /// Judges what waits or failed.
 pub(super) fn outlook(input: &StatusInput<'_>) -> Outlook {
     if input.release.image.is_empty() && input.release.version.is_empty() {
@@ -81,24 +128,19 @@ struct Sorted {
 
 impl Sorted {
     fn new(input: &StatusInput<'_>) -> Self {
+        let surfacing = Surfacing {
+            mode: input.mode,
+            is_all_done: input.done >= input.total,
+            limits: input.limits,
+            now: input.now,
+        };
         let mut sorted = Self::default();
         for failure in input.failures.iter().cloned() {
-            match failure.effect {
-                None | Some(Effect::Fail) => sorted.failing.push(failure),
-                // Told when all else is done: until then it may well recover.
-                Some(Effect::Report) if input.done < input.total => {}
-                Some(Effect::Report) => sorted.failing.push(failure),
-                Some(Effect::None) => sorted.waiting.push(failure),
-                Some(Effect::FailAfterInterval) => {
-                    // An unknown start counts as long ago.
-                    if is_older(&failure, input.limits.degraded_tolerated, input.now)
-                        .unwrap_or(true)
-                    {
-                        sorted.failing.push(failure);
-                    } else {
-                        sorted.tolerated.push(failure);
-                    }
-                }
+            match surfacing.of(&failure) {
+                Surface::Failing => sorted.failing.push(failure),
+                Surface::Tolerated => sorted.tolerated.push(failure),
+                Surface::Waiting => sorted.waiting.push(failure),
+                Surface::Unreported => {}
             }
         }
         sorted

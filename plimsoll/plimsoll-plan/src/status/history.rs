@@ -84,7 +84,7 @@ fn fill(field: &mut String, value: &str) {
 }
 
 /// Whether an entry is of a release, as far as each of them is named.
-fn is_same(entry: &UpdateHistory, release: &Release) -> bool {
+pub(crate) fn is_same(entry: &UpdateHistory, release: &Release) -> bool {
     if entry.image == release.image {
         return entry.version.is_empty()
             || release.version.is_empty()

@@ -51,13 +51,13 @@ fn moving(version: &str, input: &StatusInput<'_>, outlook: &Outlook) -> (Option<
             (Some(Reason::InvalidClusterVersion), message)
         }
         Outlook::Waiting { reason, text } | Outlook::Slow { reason, text, .. } => {
-            let joint = if input.done == 0 { ":" } else { "," };
+            let joint = if changed(input).0 == 0 { ":" } else { "," };
             (Some(*reason), format!("{}{joint} {text}", towards(version, input)))
         }
         Outlook::Well => match input.updates.paused_before {
             None => (None, towards(version, input)),
             Some(level) => {
-                let joint = if input.done == 0 { ":" } else { "," };
+                let joint = if changed(input).0 == 0 { ":" } else { "," };
                 let towards = towards(version, input);
                 let message = format!("{towards}{joint} paused before run level {level}");
                 (Some(Reason::UpdatePaused), message)
@@ -66,8 +66,14 @@ fn moving(version: &str, input: &StatusInput<'_>, outlook: &Outlook) -> (Option<
     }
 }
 
+/// What an update has done, of what it has to do: what the release before has already is neither.
+fn changed(input: &StatusInput<'_>) -> (usize, usize) {
+    let unchanged = input.unchanged.min(input.done);
+    (input.done - unchanged, input.total.saturating_sub(unchanged))
+}
+
 fn towards(version: &str, input: &StatusInput<'_>) -> String {
-    let (done, total) = (input.done, input.total);
+    let (done, total) = changed(input);
     if done == 0 {
         return format!("Working towards {version}");
     }

@@ -18,6 +18,7 @@ pub(super) struct Situation {
     pub(super) release: Release,
     pub(super) mode: Mode,
     pub(super) done: usize,
+    pub(super) unchanged: usize,
     pub(super) total: usize,
     pub(super) failures: Vec<Failure>,
     pub(super) completed: bool,
@@ -36,6 +37,7 @@ impl Situation {
             release: release("1.2.3"),
             mode,
             done: 0,
+            unchanged: 0,
             total: 10,
             failures: Vec::new(),
             completed: mode == Mode::Reconciling,
@@ -65,6 +67,7 @@ impl Situation {
             manifest_hash: self.hash,
             mode: self.mode,
             done: self.done,
+            unchanged: self.unchanged,
             total: self.total,
             failures: &self.failures,
             completed: self.completed,
@@ -491,6 +494,22 @@ fn a_hash_that_is_not_known_yet_keeps_the_old_one() {
     assert_eq!(status.version_hash, "hash=");
     assert_eq!(status.observed_generation, 7);
     assert_eq!(status.available_updates, None);
+}
+
+#[test]
+fn what_the_release_before_has_is_no_progress_of_an_update() {
+    for (done, unchanged, expected) in [
+        (0, 0, "Working towards 1.2.3"),
+        (8, 8, "Working towards 1.2.3"),
+        (9, 8, "Working towards 1.2.3: 1 of 2 done (50% complete)"),
+        (10, 8, "Working towards 1.2.3: 2 of 2 done (100% complete)"),
+        (10, 10, "Working towards 1.2.3"),
+        // Another plan of the same release, of which less is done.
+        (3, 8, "Working towards 1.2.3"),
+    ] {
+        let situation = Situation { done, unchanged, ..Situation::new(Mode::Updating) };
+        situation.check(&[&format!("Progressing=True: {expected}")]);
+    }
 }
 
 #[test]

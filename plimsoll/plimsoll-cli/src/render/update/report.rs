@@ -303,10 +303,14 @@ impl UpdateStatus {
     }
 
     fn health(&self) -> String {
-        let OperatorsProgress { total, unavailable, degraded, .. } = &self.operators;
-        let healthy = total.saturating_sub(unavailable.len() + degraded.len());
+        let OperatorsProgress { total, missing, unavailable, degraded, .. } = &self.operators;
+        let healthy = total.saturating_sub(missing.len() + unavailable.len() + degraded.len());
         let mut text = format!("{healthy} Healthy");
-        for (names, what) in [(unavailable, "Unavailable"), (degraded, "Available but degraded")] {
+        for (names, what) in [
+            (unavailable, "Unavailable"),
+            (degraded, "Available but degraded"),
+            (missing, "Missing"),
+        ] {
             if !names.is_empty() {
                 text.push_str(&format!(", {} {what} ({})", names.len(), names.join(", ")));
             }

@@ -74,6 +74,7 @@ fn updating() -> ClusterState {
         total: 4,
         updated: 2,
         updating: vec!["lock".to_owned()],
+        missing: Vec::new(),
         unavailable: vec!["crane".to_owned()],
         degraded: Vec::new(),
     });
@@ -233,5 +234,26 @@ fn an_overview_tells_where_the_cluster_may_go() {
 fn durations_are_short() {
     for (seconds, text) in [(45, "45s"), (60, "1m"), (3599, "59m"), (3600, "1h"), (7500, "2h5m")] {
         assert_eq!(duration(seconds), text);
+    }
+}
+
+#[test]
+fn operators_that_do_not_exist_are_not_healthy() {
+    for (missing, unavailable, expected) in [
+        ("", "", "4 Healthy"),
+        ("buoy", "", "3 Healthy, 1 Missing (buoy)"),
+        ("buoy tide", "crane", "1 Healthy, 1 Unavailable (crane), 2 Missing (buoy, tide)"),
+        ("buoy crane lock tide", "", "0 Healthy, 4 Missing (buoy, crane, lock, tide)"),
+    ] {
+        let names = |list: &str| list.split_whitespace().map(str::to_owned).collect();
+        let mut cluster = updating();
+        let operators = cluster.progress.operators.as_mut().expect("there are operators");
+        operators.missing = names(missing);
+        operators.unavailable = names(unavailable);
+        let mut out = Vec::new();
+        UpdateStatus::of(&cluster, at(25)).print(false, &mut out).expect("memory takes all");
+        let out = String::from_utf8(out).expect("text");
+        let line = format!("Operator Health: {expected}\n");
+        assert!(out.contains(&line), "{out}");
     }
 }

@@ -166,3 +166,22 @@ fn nothing_is_estimated_where_nothing_was_learned() {
     let expected = Estimate { elapsed: 60, remaining: None, slow: false };
     assert_eq!(estimate(update, &[], at(60)), expected);
 }
+
+#[test]
+fn what_was_done_before_an_update_is_known_from_its_first_moment() {
+    let mut timeline = Timeline::default();
+    assert_eq!(timeline.unchanged(None, false, 0), 0, "an installation");
+    let installed = [entry("1", UpdateState::Completed, 0)];
+    assert_eq!(timeline.unchanged(installed.first(), true, 7), 0, "the same release");
+    assert_eq!(timeline.unchanged(installed.first(), false, 7), 7, "it is about to be recorded");
+    let updating = [entry("2", UpdateState::Partial, 100), entry("1", UpdateState::Completed, 0)];
+    timeline.observe(&seen(&updating, &levels(4, 3), at(100)), at(100));
+    assert_eq!(timeline.unchanged(updating.first(), true, 8), 7);
+    assert_eq!(timeline.unchanged(updating.first(), false, 6), 6, "it goes back");
+    let recorded = ReleaseProgressStatus {
+        update: timeline.update().cloned(),
+        ..ReleaseProgressStatus::default()
+    };
+    let restarted = Timeline::recorded(&recorded);
+    assert_eq!(restarted.unchanged(updating.first(), true, 8), 7, "after a restart");
+}

@@ -8,6 +8,7 @@ use plimsoll_api::progress::{
 };
 use plimsoll_api::{CLUSTER_VERSION_NAME, Effect, ObjectKey, Reason};
 
+use super::super::counters::StepCounts;
 use super::super::levels::levels;
 use super::super::operators::UnhealthyOperators;
 use super::super::rejected_capabilities::RejectedCapabilities;
@@ -19,7 +20,8 @@ use crate::progress::timeline::{LevelCount, Timeline, UpdateObservation};
 use crate::progress::{Problem, Progress, format_ranges};
 use crate::spec::overrides::Overrides;
 use crate::spec::validate;
-use crate::status::{Limits, StatusInput, Updates, cluster_version_status};
+use crate::status::history::is_same;
+use crate::status::{Limits, StatusInput, Surface, Surfacing, Updates, cluster_version_status};
 use crate::update::acceptance::LoadStatus;
 use crate::update::upgradeable::NotUpgradeable;
 
@@ -74,14 +76,47 @@ impl StatusContext<'_> {
         problems.map(|problem| Problem { since: since(&problem), ..problem }).collect()
     }
 
+    /// The steps by state: those failed are what makes the ClusterVersion failing.
+    pub fn step_counts(&self) -> StepCounts {
+        let plan = self.progress.plan();
+        let total = plan.steps.len();
+        let surfacing = Surfacing {
+            mode: self.progress.mode(),
+            is_all_done: self.progress.done().len() >= plan.release_steps,
+            limits: self.limits,
+            now: self.now,
+        };
+        let done = (0..total).filter(|&step| self.progress.is_done(step)).count();
+        let mut counts = StepCounts { done, ..StepCounts::default() };
+        for problem in self.problems() {
+            let failure = failure(self.progress, &problem, &self.unhealthy);
+            let is_failing = failure.is_some_and(|it| surfacing.of(&it) == Surface::Failing);
+            let is_done = self.progress.is_done(problem.step);
+            match (is_failing, is_done) {
+                (true, _) => {
+                    counts.failed += 1;
+                    counts.done -= usize::from(is_done);
+                }
+                (false, true) => {}
+                (false, false) => counts.waiting += 1,
+            }
+        }
+        counts.pending = total - counts.done - counts.waiting - counts.failed;
+        counts
+    }
+
     /// The status of the ClusterVersion.
     pub(super) fn cluster_version(
         &self,
         previous: &ClusterVersionStatus,
         problems: &[Problem],
         is_completed: bool,
+        timeline: &Timeline,
     ) -> ClusterVersionStatus {
         let plan = self.progress.plan();
+        let done = self.progress.done().len();
+        let newest = previous.history.first();
+        let is_recorded = newest.is_some_and(|newest| is_same(newest, self.release));
         let failures: Vec<Failure> = problems
             .iter()
             .filter_map(|problem| failure(self.progress, problem, &self.unhealthy))
@@ -108,7 +143,8 @@ impl StatusContext<'_> {
             release: self.release,
             manifest_hash: &plan.hash,
             mode: self.progress.mode(),
-            done: self.progress.done().len(),
+            done,
+            unchanged: timeline.unchanged(newest, is_recorded, done),
             total: plan.release_steps,
             failures: &failures,
             completed: is_completed,
@@ -192,13 +228,16 @@ impl StatusContext<'_> {
         let updating = problems
             .iter()
             .filter(|problem| is_gate(problem.step) && done.binary_search(&problem.step).is_err());
-        let UnhealthyOperators { unavailable, degraded, troubles: _ } = self.unhealthy.clone();
+        let UnhealthyOperators { unavailable, degraded, troubles: _, existing } =
+            self.unhealthy.clone();
+        let name = |step: usize| steps[step].manifest.key.name.clone();
+        // What is done was seen, by an earlier process if not by this one.
+        let missing = gates.clone().filter(|step| done.binary_search(step).is_err()).map(name);
         OperatorsProgress {
             total: gates.count(),
             updated: done.iter().filter(|&&step| is_gate(step)).count(),
-            updating: updating
-                .map(|problem| steps[problem.step].manifest.key.name.clone())
-                .collect(),
+            updating: updating.map(|problem| name(problem.step)).collect(),
+            missing: missing.filter(|name| !existing.contains(name)).collect(),
             unavailable,
             degraded,
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{
     ClusterVersionSpec, ClusterVersionStatus, Release, UpdateHistory, UpdateState,
 };
 use plimsoll_api::progress::{CapabilitiesProgress, Orphan, ReleaseProgressStatus};
+use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::Context;
 use serde_json::json;
@@ -18,8 +18,11 @@ use super::{StatusContext, StatusReport, StatusWrite};
 use crate::capabilities::Capabilities;
 use crate::plan::mode::Mode;
 use crate::plan::{GroupVersionKind, plan};
-use crate::progress::{Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, World};
+use crate::progress::{
+    Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, Transience, TryError, World,
+};
 use crate::reconciler::Uptime;
+use crate::reconciler::counters::StepCounts;
 use crate::reconciler::operators::UnhealthyOperators;
 use crate::reconciler::removals::Removals;
 use crate::spec::overrides::Overrides;
@@ -141,6 +144,30 @@ impl Script {
                 let event = Event::Executed { step: step.expect("a step"), outcome };
                 self.progress.handle(event, Timestamp::UNIX_EPOCH);
                 self.report.touch();
+            }
+            "fails" => {
+                let steps = &self.progress.plan().steps;
+                let step = steps.iter().position(|it| it.manifest.key.name == rest);
+                let outcome = StepOutcome::Failed(TryError {
+                    reason: Reason::UpdatePayloadFailed,
+                    cause: "no".to_owned(),
+                    transience: Transience::Lasting,
+                    retry_after: None,
+                });
+                let event = Event::Executed { step: step.expect("a step"), outcome };
+                let elapsed = SignedDuration::try_from(uptime.since_start()).expect("short");
+                self.progress.handle(event, Timestamp::UNIX_EPOCH + elapsed);
+                self.report.touch();
+            }
+            "counts" => {
+                return Some(self.with_context(|report, context, _| {
+                    report.compute(context);
+                    let StepCounts { done, pending, waiting, failed } = context.step_counts();
+                    let failing =
+                        report.status().conditions.iter().find(|it| it.type_ == "Failing");
+                    let failing = failing.map_or("", |condition| condition.status.as_str());
+                    format!("{done} {pending} {waiting} {failed} {failing}")
+                }));
             }
             "enabled" => {
                 self.capabilities.enabled = names(rest);
@@ -390,4 +417,17 @@ fn orphans_are_written_once_the_cluster_lists_the_same() {
     check(&[orphan("a")], &[], false);
     check(&[], &[orphan("a")], false);
     check(&[orphan("a")], &[orphan("b")], false);
+}
+
+/// Done, pending, waiting and failed steps, and whether the ClusterVersion is failing.
+#[test]
+fn steps_are_counted_as_the_cluster_version_reports_them() {
+    check("counts", "0 2 0 0 False");
+    check("applied a; counts", "1 1 0 0 False");
+    // A failure that may pass is not yet reported.
+    check("fails a; counts", "0 1 1 0 False");
+    check("fails a; fails a; fails a; counts", "0 1 0 1 True");
+    check("applied b; fails a; fails a; fails a; counts", "1 0 0 1 True");
+    check("fails a; fails a; fails a; applied a; counts", "1 1 0 0 False");
+    check("applied a; applied b; counts", "2 0 0 0 False");
 }
