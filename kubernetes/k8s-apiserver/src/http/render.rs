@@ -72,6 +72,15 @@ impl ResponseForm {
             form.is_indented = false;
             return form;
         }
+        if info.route.is_raw() {
+            // JSON or nothing, but what is not acceptable is refused in an acceptable form.
+            if Accept::only_json(&parts.headers).is_err()
+                && let Ok(accept) = Accept::choose(&parts.headers, true)
+            {
+                form.format = accept.format;
+            }
+            return form;
+        }
         let mut has_protobuf = accepts_protobuf(&parts.headers);
         if has_protobuf && let Route::Resource(target) = &info.route {
             has_protobuf = is_built_in(cluster, target);

@@ -130,6 +130,24 @@ impl Accept {
         Self::choose_of(headers, has_protobuf, true)
     }
 
+    /// Checks that a client accepts JSON.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub(crate) fn only_json(headers: &HeaderMap) -> Result<()> {
+        let says_nothing =
+            |value: &HeaderValue| value.to_str().is_ok_and(|value| value.trim().is_empty());
+        let accepts = |alternative: &Alternative<'_>| {
+            matches!(alternative.media_type, "application/json" | "application/*" | "*/*")
+        };
+        if headers.get_all(ACCEPT).iter().all(says_nothing)
+            || alternatives(headers).iter().any(accepts)
+        {
+            return Ok(());
+        }
+        Err(not_acceptable("application/json"))
+    }
+
     fn choose_of(headers: &HeaderMap, has_protobuf: bool, has_tables: bool) -> Result<Self> {
         let alternatives = alternatives(headers);
         let says_nothing =
@@ -166,14 +184,15 @@ impl Accept {
                 format!("only the following media types are accepted: {listed}"),
             ));
         }
-        Err(ApiError {
-            details: Some(Box::default()),
-            ..ApiError::new(
-                StatusReason::NotAcceptable,
-                format!("406: Not Acceptable\n\nAvailable representations: {listed}"),
-            )
-        })
+        Err(not_acceptable(listed))
     }
+}
+
+/// The error that none of the accepted media types is among those that are listed.
+fn not_acceptable(listed: &str) -> ApiError {
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {listed}");
+    let error = ApiError::new(StatusReason::NotAcceptable, message);
+    ApiError { details: Some(Box::default()), ..error }
 }
 
 /// Whether the client requests aggregated discovery.

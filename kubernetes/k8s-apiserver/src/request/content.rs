@@ -165,7 +165,7 @@ fn read_json(bytes: &[u8]) -> Result<Value, String> {
 /// Upstream: sigs.k8s.io/yaml/yaml.go: YAMLToJSON
 fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     if bytes.trim_ascii_start().first() == Some(&b'{') {
-        return read_json(bytes);
+        return read_json(bytes).or_else(|why| flow_yaml(bytes).ok_or(why));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| format!("yaml: {error}"))?;
     if text.trim_start_matches([' ', '\r', '\n']).starts_with('\t') {
@@ -186,6 +186,12 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
             };
         format!("yaml: {message}")
     })
+}
+
+/// What begins as JSON does and is YAML nevertheless: with a comma after the last item, plain keys or
+/// comments.
+fn flow_yaml(bytes: &[u8]) -> Option<Value> {
+    lenient_yaml(first_document(std::str::from_utf8(bytes).ok()?)).ok()
 }
 
 /// The first document of a YAML stream.
@@ -236,11 +242,13 @@ pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
     let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
     let malformed = |why: String| refused(format!("error converting YAML to JSON: yaml: {why}"));
     let document = if bytes.trim_ascii_start().first() == Some(&b'{') {
-        serde_json::from_slice(bytes).map_err(|error: serde_json::Error| {
-            malformed(if error.is_eof() {
-                format!("line {}: did not find expected node content", error.line())
-            } else {
-                error.to_string()
+        serde_json::from_slice(bytes).or_else(|error: serde_json::Error| {
+            flow_yaml(bytes).ok_or_else(|| {
+                malformed(if error.is_eof() {
+                    format!("line {}: did not find expected node content", error.line())
+                } else {
+                    error.to_string()
+                })
             })
         })?
     } else {

@@ -28,6 +28,15 @@ pub(crate) enum Route {
     Unknown,
 }
 
+impl Route {
+    /// Whether the document has no registered kind: it is sent as the JSON that it is.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go: WriteRawJSON
+    pub(crate) fn is_raw(&self) -> bool {
+        matches!(self, Self::ServerVersion | Self::Issuer(_))
+    }
+}
+
 /// The path of the OpenID configuration of the token issuer.
 pub(crate) const ISSUER_CONFIGURATION: &str = "/.well-known/openid-configuration";
 

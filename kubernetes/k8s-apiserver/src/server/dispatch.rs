@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, USER_AGENT, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use k8s_cel::go::{parse_duration, quote};
 
 use crate::access;
 use crate::clock::rfc3339_seconds;
@@ -40,6 +41,9 @@ pub(crate) async fn handle(
     (parts, info): (&Parts, &RequestInfo),
     body: &Bytes,
 ) -> Response<Body> {
+    if let Err(error) = check_timeout(info) {
+        return respond::error(&error);
+    }
     let admitted = access::admit(&shared.access, &shared.cluster, (parts, info), body);
     let mut admitted = match admitted {
         Ok(admitted) => admitted,
@@ -58,6 +62,29 @@ pub(crate) async fn handle(
     }
     let error = ApiError::internal("the object changed too often while webhooks were called");
     admitted.complete(respond::error(&error))
+}
+
+/// Checks the parameter `timeout`, which clients send for requests that end. What it says has no
+/// effect: nothing here takes so long.
+///
+/// Upstream: k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go: parseTimeout
+fn check_timeout(info: &RequestInfo) -> Result<()> {
+    let Some(given) = info.query.get("timeout").filter(|given| !given.is_empty()) else {
+        return Ok(());
+    };
+    if info.is_watch() || parse_duration(given).is_some() {
+        return Ok(());
+    }
+    let unit = given.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let why = match unit {
+        "" => "missing unit in duration".to_owned(),
+        _ if unit.len() == given.len() => "invalid duration".to_owned(),
+        _ => format!("unknown unit {} in duration", quote(unit)),
+    };
+    Err(ApiError::bad_request(format!(
+        "invalid timeout specified in the request URL - time: {why} {}",
+        quote(given)
+    )))
 }
 
 /// Runs a request once; it may leave pending webhook calls.
@@ -106,6 +133,9 @@ fn answer(
     );
     if !is_for_all && parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(ApiError::method_not_allowed());
+    }
+    if route.is_raw() {
+        Accept::only_json(&parts.headers)?;
     }
     match route {
         Route::OpenApi => openapi::answer(&shared.cluster, &shared.documents, (parts, info)),
