@@ -66,6 +66,9 @@ free_port() {
   python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
+# Further flags of kube-controller-manager.
+manager_flags=()
+
 started=()
 
 # Ends what `start` started.
@@ -115,7 +118,7 @@ start() { # FLAG...
     sleep 0.5
   done
   "$cache/control-plane/kube-controller-manager" --kubeconfig "$work/kubeconfig" \
-    --secure-port "$(free_port)" --leader-elect=false \
+    --secure-port "$(free_port)" --leader-elect=false "${manager_flags[@]}" \
     >"$work/kube-controller-manager.log" 2>&1 &
   started+=($!)
 }
