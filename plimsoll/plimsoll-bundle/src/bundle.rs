@@ -17,6 +17,15 @@ pub struct Bundle {
     pub properties: Vec<Value>,
 }
 
+impl Bundle {
+    /// The namespace that it suggests to be installed into; absent if it does not.
+    pub fn suggested_namespace(&self) -> Option<&str> {
+        let BundleContent::Registry(content) = &self.content else { return None };
+        let name = content.csv.annotations.get("operatorframework.io/suggested-namespace")?;
+        Some(name.as_str()).filter(|name| !name.is_empty())
+    }
+}
+
 /// What a bundle installs, by its media type.
 #[derive(Debug, Clone)]
 pub enum BundleContent {
@@ -74,6 +83,7 @@ impl BundleObject {
 pub(crate) fn finished(mut defects: Vec<Defect>, package: &str) -> Vec<Defect> {
     for defect in &mut defects {
         package.clone_into(&mut defect.package);
+        defect.shorten();
     }
     defects.sort();
     defects.dedup();

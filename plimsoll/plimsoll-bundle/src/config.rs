@@ -316,3 +316,6 @@ fn taken(pod: &mut Value, given: &Map<String, Value>) -> DeploymentConfig {
         volumes: list(take("volumes")),
     }
 }
+
+#[cfg(test)]
+mod tests;

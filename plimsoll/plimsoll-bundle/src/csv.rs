@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::OnceLock;
 
 use k8s_schema::builtin;
 use plimsoll_content::bundle::BundleManifest;
 use plimsoll_content::catalog::{Defect, DefectCode};
-use plimsoll_content::yaml;
+use plimsoll_content::yaml::{self, Lines};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -48,13 +49,7 @@ impl ClusterServiceVersion {
         code: DefectCode,
         message: impl Into<String>,
     ) -> Defect {
-        Defect {
-            file: self.source.file.clone(),
-            line: self.source.line(field),
-            package: String::new(),
-            code,
-            message: message.into(),
-        }
+        self.source.defect(field, code, message)
     }
 
     /// The field of the numbered webhook.
@@ -68,23 +63,44 @@ impl ClusterServiceVersion {
     }
 }
 
-/// The text that a ClusterServiceVersion was read from. Lines are looked up when something is
-/// wrong.
+/// Where a ClusterServiceVersion was read from. Lines are looked up when something is wrong.
 #[derive(Debug, Clone)]
 pub(crate) struct CsvSource {
     file: String,
     text: String,
     first_line: u32,
+    lines: OnceLock<Option<Lines>>,
 }
 
 impl CsvSource {
+    fn of(manifest: &BundleManifest<'_>) -> Self {
+        Self {
+            file: manifest.file.path.clone(),
+            text: String::from_utf8_lossy(&manifest.file.bytes).into_owned(),
+            first_line: manifest.first_line,
+            lines: OnceLock::new(),
+        }
+    }
+
+    fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Defect {
+        Defect {
+            file: self.file.clone(),
+            line: self.line(field),
+            package: String::new(),
+            code,
+            message: message.into(),
+        }
+    }
+
     fn line(&self, field: &str) -> u32 {
-        let lines = yaml::lines(&self.text);
-        let first = usize::try_from(self.first_line).unwrap_or_default();
-        // Of the documents of the file, the last that begins before or where this one does.
-        let lines = lines.iter().rev().find(|lines| lines.of("") <= first).or(lines.first());
-        let line = lines.map(|lines| lines.of(field));
-        line.and_then(|line| u32::try_from(line).ok()).unwrap_or(self.first_line)
+        let lines = self.lines.get_or_init(|| {
+            let first = usize::try_from(self.first_line).unwrap_or_default();
+            // Of the documents of the file, the last that begins before or where this one does.
+            let begins_before = |lines: &Lines| lines.of("") <= first;
+            yaml::lines(&self.text).into_iter().rev().find(begins_before)
+        });
+        let line = lines.as_ref().and_then(|lines| u32::try_from(lines.of(field)).ok());
+        line.unwrap_or(self.first_line)
     }
 }
 
@@ -254,7 +270,8 @@ pub(crate) fn read(
 ) -> ClusterServiceVersion {
     let mut value = value.clone();
     drop_nulls(&mut value);
-    let mut reader = CsvReader { manifest, defects };
+    let source = CsvSource::of(manifest);
+    let mut reader = CsvReader { source: &source, defects };
     let metadata = &value["metadata"];
     let spec = &value["spec"];
     for field in TEXTS {
@@ -277,11 +294,7 @@ pub(crate) fn read(
         webhooks: reader.webhooks(&spec["webhookdefinitions"]),
         owned_definitions: reader.owned_definitions(&spec["customresourcedefinitions"]["owned"]),
         owned_api_services: reader.api_services(&spec["apiservicedefinitions"]["owned"]),
-        source: CsvSource {
-            file: manifest.file.path.clone(),
-            text: String::from_utf8_lossy(&manifest.file.bytes).into_owned(),
-            first_line: manifest.first_line,
-        },
+        source: source.clone(),
     }
 }
 
@@ -298,14 +311,14 @@ pub(crate) fn drop_nulls(value: &mut Value) {
 }
 
 /// Reads fields and reports those of another type. An absent field is null here.
-struct CsvReader<'r, 'f> {
-    manifest: &'r BundleManifest<'f>,
+struct CsvReader<'r> {
+    source: &'r CsvSource,
     defects: &'r mut Vec<Defect>,
 }
 
-impl CsvReader<'_, '_> {
+impl CsvReader<'_> {
     fn report(&mut self, field: &str, message: impl Into<String>) {
-        self.defects.push(self.manifest.defect(field, DefectCode::BundleFile, message));
+        self.defects.push(self.source.defect(field, DefectCode::BundleFile, message));
     }
 
     fn wrong_type(&mut self, field: &str, wanted: &str, value: &Value) {

@@ -27,6 +27,6 @@ pub use csv::{
 pub use load::load;
 pub use render::{
     CA_ANNOTATION, CertificateProvider, RenderOptions, RenderedBundle, SERVING_ANNOTATION,
-    ServingCertificate, render,
+    ServingCertificate, object_key, render,
 };
 pub use validate::validate;

@@ -34,16 +34,10 @@ pub fn load(files: &[BundleFile]) -> Result<Bundle, Vec<Defect>> {
         .retain(|it| it.severity() == Severity::Error && it.code != DefectCode::BundleAnnotation);
     let metadata = metadata.unwrap_or_default();
     let package = metadata.package.clone();
+    let documents = manifest_documents(files, &mut defects);
     let mut manifests = Vec::new();
-    for file in sorted(files, "manifests/") {
-        if file.path["manifests/".len()..].contains('/') {
-            let message = "a directory inside `manifests`: move its files there, or remove it";
-            defects.push(whole_file(&file.path, message));
-            continue;
-        }
-        for manifest in documents(file, &mut defects) {
-            objects(&manifest, &manifest.value, &mut manifests, &mut defects);
-        }
+    for manifest in &documents {
+        objects(manifest, manifest.value.clone(), &mut manifests, &mut defects);
     }
     defects.retain(|it| it.severity() == Severity::Error);
     let mut own_properties = Vec::new();
@@ -80,6 +74,22 @@ fn sorted<'f>(files: &'f [BundleFile], directory: &str) -> Vec<&'f BundleFile> {
     let mut found: Vec<&BundleFile> =
         files.iter().filter(|file| file.path.starts_with(directory)).collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn manifest_documents<'f>(
+    files: &'f [BundleFile],
+    defects: &mut Vec<Defect>,
+) -> Vec<BundleManifest<'f>> {
+    let mut found = Vec::new();
+    for file in sorted(files, "manifests/") {
+        if file.path["manifests/".len()..].contains('/') {
+            let message = "a directory inside `manifests`: move its files there, or remove it";
+            defects.push(whole_file(&file.path, message));
+        } else {
+            found.extend(documents(file, defects));
+        }
+    }
     found
 }
 
@@ -120,56 +130,58 @@ fn whole_file(path: &str, message: impl Into<String>) -> Defect {
 }
 
 /// An object and the document that it stands in.
-type Placed<'m> = (BundleManifest<'m>, BundleObject);
+type Placed<'m> = (&'m BundleManifest<'m>, BundleObject);
 
 /// The object of a document, or the objects of a list.
 ///
 /// Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go: decodeToList
-fn objects<'f>(
-    manifest: &BundleManifest<'f>,
-    value: &Value,
-    found: &mut Vec<Placed<'f>>,
+fn objects<'m>(
+    manifest: &'m BundleManifest<'m>,
+    mut value: Value,
+    found: &mut Vec<Placed<'m>>,
     defects: &mut Vec<Defect>,
 ) {
-    let Some(entries) = value.as_object() else {
-        let message = format!(
-            "not an object but {}: every file of `manifests` holds objects",
-            csv::shortened(value)
-        );
-        return defects.push(manifest.defect("", DefectCode::BundleFile, message));
-    };
-    if let Some(Value::Array(items)) = entries.get("items") {
-        for item in items {
-            objects(manifest, &item_of(entries, item), found, defects);
+    if let Some(Value::Array(items)) = value.get_mut("items") {
+        let items = std::mem::take(items);
+        let text = |name: &str| value[name].as_str().unwrap_or_default();
+        let (kind, api_version) = (text("kind"), text("apiVersion"));
+        for mut item in items {
+            set_kind(&mut item, kind.strip_suffix("List").unwrap_or_default(), api_version);
+            objects(manifest, item, found, defects);
         }
         return;
     }
-    if entries.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
-        let message = "an object without a kind";
-        return defects.push(manifest.defect("", DefectCode::BundleFile, message));
-    }
-    if let Some(error) = metadata_error(entries) {
-        let message = format!("{} `{}`: {error}", manifest.kind(), manifest.name());
-        return defects.push(manifest.defect("metadata", DefectCode::BundleFile, message));
-    }
     let (file, line) = (manifest.file.path.clone(), manifest.first_line);
-    found.push((manifest.clone(), BundleObject { file, line, value: value.clone() }));
+    let object = BundleObject { file, line, value };
+    match problem(&object) {
+        Some(message) => defects.push(object.defect(DefectCode::BundleFile, message)),
+        None => found.push((manifest, object)),
+    }
 }
 
 /// An item of a list has the kind that the list is of, unless it says so itself.
-fn item_of(list: &Map<String, Value>, item: &Value) -> Value {
-    let mut item = item.clone();
-    let text = |name: &str| list.get(name).and_then(Value::as_str).unwrap_or_default();
-    let kind = text("kind").strip_suffix("List").unwrap_or_default();
+fn set_kind(item: &mut Value, kind: &str, api_version: &str) {
     if let Some(entries) = item.as_object_mut()
         && !kind.is_empty()
         && !entries.contains_key("kind")
         && !entries.contains_key("apiVersion")
     {
         entries.insert("kind".to_owned(), kind.into());
-        entries.insert("apiVersion".to_owned(), text("apiVersion").into());
+        entries.insert("apiVersion".to_owned(), api_version.into());
     }
-    item
+}
+
+/// What keeps a value from being an object.
+fn problem(object: &BundleObject) -> Option<String> {
+    let Some(entries) = object.value.as_object() else {
+        let found = csv::shortened(&object.value);
+        return Some(format!("not an object but {found}: every file of `manifests` holds objects"));
+    };
+    if object.kind().is_empty() {
+        return Some("an object without a kind".to_owned());
+    }
+    let error = metadata_error(entries)?;
+    Some(format!("{} `{}`: {error}", object.kind(), object.name()))
 }
 
 fn metadata_error(entries: &Map<String, Value>) -> Option<String> {
@@ -187,7 +199,7 @@ fn registry(manifests: Vec<Placed<'_>>, defects: &mut Vec<Defect>) -> Option<Reg
                 defects.push(object.defect(DefectCode::BundleFile, message));
             }
             "ClusterServiceVersion" => {
-                found = Some(csv::read(&manifest, &object.value, defects));
+                found = Some(csv::read(manifest, &object.value, defects));
             }
             "CustomResourceDefinition" => definitions.extend(definition(object, defects)),
             _ => {
@@ -260,6 +272,7 @@ fn further_properties(
                     let field = format!("properties[{index}]");
                     let message = "a property has a `type`, which is text, and a `value`";
                     defects.push(manifest.defect(&field, DefectCode::Property, message));
+                    break;
                 }
             }
         }
@@ -324,3 +337,6 @@ fn compact(json: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

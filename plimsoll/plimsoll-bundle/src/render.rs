@@ -13,7 +13,7 @@ mod services;
 mod serving;
 mod webhooks;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::ObjectKey;
 use plimsoll_content::catalog::{Defect, DefectCode};
@@ -72,14 +72,14 @@ pub fn render(bundle: &Bundle, options: &RenderOptions) -> Result<RenderedBundle
                 let defect = csv.defect("spec.installModes", DefectCode::TargetNamespaces, message);
                 finished(vec![defect], &bundle.package)
             })?;
-            let rendered = registry(content, &Installation { options, targets });
-            conflicts(&rendered.objects, &content.others, &bundle.package)?;
-            Ok(rendered)
+            let installation = Installation { options, targets };
+            let rendered = registry(content, &installation);
+            let objects = distinct(rendered.objects, &content.others, &bundle.package)?;
+            Ok(RenderedBundle { objects, certificates: rendered.certificates })
         }
         BundleContent::Plain(objects) => {
-            let plain_objects = objects;
-            let objects = plain(plain_objects, &options.install_namespace);
-            conflicts(&objects, plain_objects, &bundle.package)?;
+            let rendered = plain(objects, &options.install_namespace);
+            let objects = distinct(rendered, objects, &bundle.package)?;
             Ok(RenderedBundle { objects, certificates: Vec::new() })
         }
     }
@@ -116,7 +116,7 @@ fn registry(content: &RegistryContent, installation: &Installation<'_>) -> Rende
     objects.extend(services::api_services(csv, installation));
     objects.extend(certificates::objects(&serving, installation));
     let certificates = certificates::issued(&serving, &objects, installation);
-    RenderedBundle { objects: without_repetitions(objects), certificates }
+    RenderedBundle { objects, certificates }
 }
 
 /// Kinds of other objects that live in no namespace.
@@ -169,52 +169,54 @@ fn plain(objects: &[BundleObject], namespace: &str) -> Vec<Value> {
         }
         rendered.push(value);
     }
-    without_repetitions(rendered)
+    rendered
 }
 
-/// Equal objects once: the same permissions twice make the same role twice.
-fn without_repetitions(objects: Vec<Value>) -> Vec<Value> {
-    let mut kept: Vec<Value> = Vec::with_capacity(objects.len());
-    for object in objects {
-        if !kept.contains(&object) {
-            kept.push(object);
-        }
-    }
-    kept
-}
-
-/// Two objects that differ and are the same to an API server.
-fn conflicts(
-    objects: &[Value],
+/// Equal objects once: the same permissions twice make the same role twice. Two that differ and are
+/// the same to an API server are an error.
+fn distinct(
+    objects: Vec<Value>,
     written: &[BundleObject],
     package: &str,
-) -> Result<(), Vec<Defect>> {
-    let mut seen = BTreeSet::new();
-    let mut defects = Vec::new();
-    for key in objects.iter().map(key) {
-        if seen.contains(&key) {
-            let message = format!(
-                "{key} is there twice, and not the same: remove one, or give it another name"
-            );
-            let place = written.iter().find(|it| it.kind() == key.kind && it.name() == key.name);
-            defects.push(match place {
-                Some(object) => object.defect(DefectCode::BundleFile, message),
-                None => Defect {
-                    file: "manifests".to_owned(),
-                    line: 0,
-                    package: String::new(),
-                    code: DefectCode::BundleFile,
-                    message,
-                },
-            });
+) -> Result<Vec<Value>, Vec<Defect>> {
+    let mut kept: Vec<Value> = Vec::with_capacity(objects.len());
+    let mut places = BTreeMap::new();
+    let mut conflicts = BTreeSet::new();
+    for object in objects {
+        let key = object_key(&object);
+        match places.get(&key) {
+            Some(place) if kept[*place] == object => {}
+            Some(_) => {
+                conflicts.insert(key);
+            }
+            None => {
+                places.insert(key, kept.len());
+                kept.push(object);
+            }
         }
-        seen.insert(key);
     }
-    if defects.is_empty() { Ok(()) } else { Err(finished(defects, package)) }
+    if conflicts.is_empty() {
+        return Ok(kept);
+    }
+    let defects = conflicts.into_iter().map(|key| {
+        let message =
+            format!("{key} is there twice, and not the same: remove one, or give it another name");
+        match written.iter().rfind(|it| it.kind() == key.kind && it.name() == key.name) {
+            Some(object) => object.defect(DefectCode::BundleFile, message),
+            None => Defect {
+                file: "manifests".to_owned(),
+                line: 0,
+                package: String::new(),
+                code: DefectCode::BundleFile,
+                message,
+            },
+        }
+    });
+    Err(finished(defects.collect(), package))
 }
 
-/// What identifies an object.
-fn key(object: &Value) -> ObjectKey {
+/// What identifies a rendered object.
+pub fn object_key(object: &Value) -> ObjectKey {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let api_version = text(&object["apiVersion"]);
     ObjectKey {

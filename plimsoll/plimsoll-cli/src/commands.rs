@@ -69,7 +69,7 @@ pub enum Command {
     /// Inspect operator catalogs
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
-    /// Validate operator bundles
+    /// Validate operator bundles, and show what they install
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
     /// Show what would be installed for packages, or why nothing can be

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::names;
 use super::serving::ServingDeployment;
-use super::{Installation, key, metadata};
+use super::{Installation, metadata, object_key};
 
 /// On a Secret that the built-in provider fills: the service that the certificate is for.
 pub const SERVING_ANNOTATION: &str = "plimsoll.io/serving-certificate";
@@ -188,5 +188,5 @@ pub(super) fn issued(
 
 /// Everything that calls a service lives in no namespace, whatever upstream writes into it.
 fn caller(object: &Value) -> ObjectKey {
-    ObjectKey { namespace: String::new(), ..key(object) }
+    ObjectKey { namespace: String::new(), ..object_key(object) }
 }

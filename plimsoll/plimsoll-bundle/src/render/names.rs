@@ -79,3 +79,36 @@ pub(super) fn certificate(service: &str) -> String {
 pub(super) fn issuer(certificate: &str) -> String {
     with_suffix(certificate, "selfsigned-issuer")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{base36, service, with_suffix};
+
+    #[test]
+    fn names_are_cut_where_upstream_cuts_them() {
+        let of = |length: usize| "x".repeat(length);
+        for (base, suffix, length) in
+            [(of(10), of(20), 31), (of(43), of(20), 64), (of(44), of(20), 63)]
+        {
+            assert_eq!(with_suffix(&base, &suffix).len(), length, "{base}-{suffix}");
+        }
+        assert_eq!(with_suffix(&of(3), &of(70)), format!("-{}", of(70)));
+        assert_eq!(with_suffix(&"é".repeat(30), &of(43)).len(), 18 + 1 + 43);
+    }
+
+    #[test]
+    fn a_service_has_a_name_that_api_servers_accept() {
+        assert_eq!(service("a.b"), "a-b-service");
+        for length in [55, 56, 57, 200] {
+            assert_eq!(service(&"x".repeat(length)).len(), 63);
+        }
+    }
+
+    #[test]
+    fn numbers_have_no_leading_zeros() {
+        for (bytes, text) in [(&[0_u8, 0][..], "0"), (&[0, 36], "10"), (&[1, 0], "74"), (&[], "0")]
+        {
+            assert_eq!(base36(bytes), text);
+        }
+    }
+}

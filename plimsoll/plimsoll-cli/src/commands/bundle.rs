@@ -1,6 +1,7 @@
 //! `plimsoll bundle`: look into the directory of a bundle.
 
 mod check_upgrade;
+mod render;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,6 +27,10 @@ pub enum BundleCommand {
     /// Problems are changes that existing objects may not survive. What OLM v1 would say is shown
     /// where it differs.
     CheckUpgrade(CheckUpgradeArguments),
+    /// Print the objects that install a bundle, in the order they are applied
+    ///
+    /// What keeps the bundle from being installed is printed with file and line.
+    Render(render::RenderArguments),
 }
 
 /// Arguments of `plimsoll bundle validate`.
@@ -42,11 +47,13 @@ pub struct ValidateArguments {
 ///
 /// # Errors
 ///
-/// When what the command is given cannot be read, or the output cannot be written.
+/// When what the command is given cannot be read, when a bundle cannot be rendered, or when the output
+/// cannot be written.
 pub fn run(command: BundleCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     match command {
         BundleCommand::Validate(arguments) => validate(&arguments, out),
         BundleCommand::CheckUpgrade(arguments) => check_upgrade::run(&arguments, out),
+        BundleCommand::Render(arguments) => render::run(&arguments, out),
     }
 }
 
@@ -65,3 +72,6 @@ fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCo
     defects.retain(|defect| !matches!(defect.code, DefectCode::NoImage));
     write_report(&defects, &arguments.output, out)
 }
+
+#[cfg(test)]
+mod tests;

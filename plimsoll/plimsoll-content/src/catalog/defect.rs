@@ -108,7 +108,7 @@ const MESSAGE_SIZE_MAX: usize = 2_000;
 
 impl Defect {
     /// Cuts a message off that is longer than anybody reads.
-    pub(super) fn shorten(&mut self) {
+    pub fn shorten(&mut self) {
         if self.message.len() > MESSAGE_SIZE_MAX {
             self.message.truncate(self.message.floor_char_boundary(MESSAGE_SIZE_MAX));
             self.message.push('…');

@@ -1,0 +1,51 @@
+//! The commands on the bundle of the repository.
+
+use std::path::Path;
+
+use clap::Parser;
+use serde_json::Value;
+
+use super::{BundleCommand, run};
+
+#[derive(Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: BundleCommand,
+}
+
+/// What a command prints about `examples/bundles/lantern/2.2.0`.
+fn printed(command: &str, words: &[&str]) -> Result<String, anyhow::Error> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bundles/lantern/2.2.0");
+    let bundle = root.to_string_lossy();
+    let words = ["bundle", command, &*bundle].into_iter().chain(words.iter().copied());
+    let line = Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
+    let mut out = Vec::new();
+    run(line.command, &mut out)?;
+    Ok(String::from_utf8(out).expect("the output is text"))
+}
+
+#[test]
+fn a_bundle_is_rendered_in_the_order_of_application() {
+    let text = printed("render", &[]).unwrap();
+    let expected = "customresourcedefinition.apiextensions.k8s.io \"beacons.lantern.example.com\"\n\
+                    deployment.apps \"lantern/lantern\"\n";
+    assert_eq!(text, expected);
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = directory.path().join("config.yaml");
+    std::fs::write(&config, "deploymentConfig: {nodeSelector: {disk: ssd}}").expect("a file");
+    let config = config.to_string_lossy();
+    let words = ["-n", "harbour", "--config", &config, "-o", "json"];
+    let objects: Vec<Value> = serde_json::from_str(&printed("render", &words).unwrap()).unwrap();
+    assert_eq!(objects[1]["metadata"]["namespace"], "harbour");
+    assert_eq!(objects[1]["spec"]["template"]["spec"]["nodeSelector"]["disk"], "ssd");
+}
+
+#[test]
+fn what_keeps_a_bundle_from_being_rendered_is_listed_with_its_place() {
+    let error = printed("render", &["--watch-namespace", "a", "--watch-namespace", "b"]);
+    let text = error.unwrap_err().to_string();
+    let wanted = "\n  manifests/lantern.clusterserviceversion.yaml:16: error [target-namespaces]: \
+                  package lantern: it cannot watch several namespaces: a, b; it supports \
+                  AllNamespaces, OwnNamespace";
+    assert!(text.ends_with(wanted), "{text}");
+}
