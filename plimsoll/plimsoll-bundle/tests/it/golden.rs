@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use differences::{DIFFERENCES, Difference};
 
-fn committed() -> PathBuf {
+pub(crate) fn committed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
@@ -41,7 +41,7 @@ fn file_name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).expect("names are UTF-8")
 }
 
-fn bundle_files(directory: &Path) -> Vec<BundleFile> {
+pub(crate) fn bundle_files(directory: &Path) -> Vec<BundleFile> {
     let mut files = Vec::new();
     for part in ["manifests", "metadata"] {
         for path in entries(&directory.join(part)) {

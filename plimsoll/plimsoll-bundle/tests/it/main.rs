@@ -8,3 +8,4 @@
 
 mod crd_safety;
 mod golden;
+mod hostile;
