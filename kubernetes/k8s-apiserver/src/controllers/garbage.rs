@@ -187,6 +187,9 @@ fn delete_dependents(cluster: &mut Cluster, now: &str, owner: &Stored) {
             disown(cluster, &resource, &stored, std::slice::from_ref(&owner.uid));
             continue;
         }
+        if is_in_circle(cluster, &stored) {
+            unblock_owners(cluster, &resource, &stored);
+        }
         let options = DeleteOptions {
             propagation: cluster
                 .store
@@ -198,6 +201,30 @@ fn delete_dependents(cluster: &mut Cluster, now: &str, owner: &Stored) {
             tracing::debug!(%error, ?storage, name = %key.name, "a dependent stays");
         }
     }
+}
+
+/// Whether an object waits for the deletion of one of its dependents that waits for it in turn.
+fn is_in_circle(cluster: &Cluster, stored: &Stored) -> bool {
+    let dependents = cluster.store.dependents(&stored.uid);
+    let mut found = dependents.iter().filter_map(|(storage, key)| cluster.store.find(storage, key));
+    found.any(|dependent| {
+        let waits = || kept_policy(dependent) == Some(Propagation::Foreground);
+        dependent.deleting && waits()
+    })
+}
+
+/// Lets the owners of an object be deleted before it.
+///
+/// Upstream: k8s.io/kubernetes/pkg/controller/garbagecollector/patch.go: unblockOwnerReferencesStrategicMergePatch
+fn unblock_owners(cluster: &mut Cluster, resource: &Arc<ApiResource>, stored: &Arc<Stored>) {
+    let mut object = stored.decode();
+    let references = metadata::of(&mut object).get_mut("ownerReferences");
+    for reference in references.and_then(Value::as_array_mut).into_iter().flatten() {
+        if reference["blockOwnerDeletion"] == true {
+            reference["blockOwnerDeletion"] = false.into();
+        }
+    }
+    cluster.put(&resource.storage, &stored.key, object, stored.schema_id);
 }
 
 /// Removes a finalizer from an object, and the object if nothing else blocks its deletion.

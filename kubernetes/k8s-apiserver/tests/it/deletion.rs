@@ -125,6 +125,23 @@ fn a_foreground_deletion_waits_for_blocking_dependents() {
 }
 
 #[test]
+fn a_circle_of_owners_is_deleted_in_the_foreground() {
+    let cluster = TestCluster::new();
+    let names = ["a", "b", "c"];
+    for name in names {
+        create(&cluster, name, "");
+    }
+    for (name, owner) in [("a", "c"), ("b", "a"), ("c", "b")] {
+        let owner = cluster.check(&format!("GET {CONFIG_MAPS}/{owner}"), "", 200, "");
+        let owners = owned_by(&owner, r#", "blockOwnerDeletion": true"#);
+        let patch = format!(r#"{{"metadata": {{{}}}}}"#, owners.trim_start_matches([',', ' ']));
+        cluster.check(&format!("PATCH {CONFIG_MAPS}/{name}"), &patch, 200, "");
+    }
+    cluster.check(&format!("DELETE {CONFIG_MAPS}/a?propagationPolicy=Foreground"), "", 200, "");
+    assert_eq!(names.map(|name| exists(&cluster, name)), [false; 3]);
+}
+
+#[test]
 fn a_collection_is_deleted_by_selector() {
     let cluster = TestCluster::new();
     create(&cluster, "a", r#", "labels": {"x": "y"}"#);

@@ -96,24 +96,9 @@ impl RuleEvaluator {
 
     fn items(&mut self, node: &Node, at: &EvaluationContext<'_>, items: &[Value]) {
         let Some(rules) = &node.items else { return };
-        let list_type = &node.list_type;
         for (index, item) in items.iter().enumerate() {
-            let find = |list: Option<&'_ Value>| -> Option<usize> {
-                let list = list?.as_array()?;
-                match list_type {
-                    ListType::Map(keys) => {
-                        list.iter().position(|other| same_key(other, item, keys))
-                    }
-                    ListType::Set => list.iter().position(|other| other == item),
-                    ListType::Atomic => None,
-                }
-            };
-            let pick = |list: Option<&'_ Value>| find(list);
-            let old = match list_type {
-                ListType::Map(_) => pick(at.old).and_then(|index| at.old?.get(index)),
-                ListType::Set | ListType::Atomic => None,
-            };
-            let current = pick(at.current).and_then(|index| at.current?.get(index));
+            let old = same_item(&node.list_type, at.old, item);
+            let current = same_item(&node.list_type, at.current, item);
             let path = format!("{}[{index}]", at.path);
             self.node(rules, &at.below(path, item, old, current));
         }
@@ -301,6 +286,16 @@ impl RuleEvaluator {
 
 const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
                              validation rules will be evaluator";
+
+/// The item of a list that an item replaces; only lists that are maps have one.
+///
+/// Upstream: k8s.io/apiserver/pkg/cel/common/equality.go: correlateOldValueForChildAtNewIndex
+fn same_item<'a>(list_type: &ListType, list: Option<&'a Value>, item: &Value) -> Option<&'a Value> {
+    match list_type {
+        ListType::Map(keys) => list?.as_array()?.iter().find(|other| same_key(other, item, keys)),
+        ListType::Set | ListType::Atomic => None,
+    }
+}
 
 /// `self` and `oldSelf`, the latter plain and as an optional.
 fn bindings(declared: &Declared, at: &EvaluationContext<'_>) -> (Bindings, Bindings) {

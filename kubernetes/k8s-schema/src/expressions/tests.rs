@@ -27,7 +27,7 @@ fn errors(spec: &Value, object: &Value, live: Option<&Value>) -> Vec<String> {
 
 #[test]
 fn rules_say_what_is_wrong_with_an_object() {
-    let table: [(Value, Value, Option<Value>, &[&str]); 14] = [
+    let table: [(Value, Value, Option<Value>, &[&str]); 16] = [
         (
             json!({"type": "object", "properties": {"a": {"type": "integer"}},
                 "x-kubernetes-validations": [{"rule": "self.a > 1"}]}),
@@ -87,6 +87,20 @@ fn rules_say_what_is_wrong_with_an_object() {
             json!([{"k": "new", "v": 0}, {"k": "b", "v": 1}]),
             Some(json!([{"k": "b", "v": 2}])),
             &["spec[1]: Invalid value: failed rule: self.v >= oldSelf.v"],
+        ),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string",
+                "x-kubernetes-validations": [{"rule": "self != 'a'"}]}}),
+            json!(["a"]),
+            Some(json!(["a"])),
+            &[],
+        ),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string",
+                "x-kubernetes-validations": [{"rule": "self != 'a'"}]}}),
+            json!(["a", "b"]),
+            Some(json!(["a"])),
+            &["spec[0]: Invalid value: \"a\": failed rule: self != 'a'"],
         ),
         (
             json!({"type": "object", "additionalProperties": {"type": "integer",
