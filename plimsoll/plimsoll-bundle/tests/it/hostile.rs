@@ -7,24 +7,7 @@ use serde_json::json;
 use crate::golden::{bundle_files, committed};
 
 /// What takes the place of a value.
-const VALUES: &[&str] = &[
-    "",
-    "1",
-    "-1",
-    "99999999999999999999",
-    "1.5",
-    "true",
-    "~",
-    "[]",
-    "{}",
-    "[~]",
-    "[[1]]",
-    "{a: b}",
-    "\"\"",
-    "'*'",
-    "é",
-    "&a [*a]",
-];
+const VALUES: &[&str] = &["-1", "99999999999999999999", "true", "[]", "{}", "[~]", "\"\"", "'*'"];
 
 fn check(files: &[BundleFile]) {
     let defects = match load(files) {
