@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -16,7 +16,8 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// How long a handshake or the head of a request may take.
+/// How long a handshake or the head of a request may take, and the rest of it with its answer: as long as
+/// an API server waits for a webhook by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -75,8 +76,8 @@ async fn answer<F: Future<Output = Response<Full<Bytes>>>>(
     respond: impl Fn(Request<Incoming>) -> F,
 ) {
     let service = service_fn(move |request| {
-        let response = respond(request);
-        async { Ok::<_, Infallible>(response.await) }
+        let response = timeout(PATIENCE, respond(request));
+        async { Ok::<_, Infallible>(response.await.unwrap_or_else(|_| too_slow())) }
     });
     let ended = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -85,5 +86,52 @@ async fn answer<F: Future<Output = Response<Full<Bytes>>>>(
         .await;
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection for {purpose} ended early");
+    }
+}
+
+/// The answer to a request whose body does not arrive; the connection is closed after it.
+fn too_slow() -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(b"the request took too long")));
+    *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
+    let close = http::HeaderValue::from_static("close");
+    response.headers_mut().insert(http::header::CONNECTION, close);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    //! Clients that stop halfway are not waited for. On a paused clock.
+
+    use http_body_util::BodyExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Sends what there is of a request and says nothing more; the first line of the answer.
+    async fn check(sent: &str, expected: &str) {
+        let (mut client, server) = duplex(1 << 10);
+        let begun = Instant::now();
+        let serving = tokio::spawn(answer(server, "a test", async |request: Request<Incoming>| {
+            let body = request.into_body().collect().await.map(|body| body.to_bytes());
+            Response::new(Full::new(body.unwrap_or_default()))
+        }));
+        client.write_all(sent.as_bytes()).await.expect("it is read");
+        let mut answered = String::new();
+        client.read_to_string(&mut answered).await.expect("the connection ends");
+        serving.await.expect("no panic");
+        assert_eq!(answered.lines().next().unwrap_or_default(), expected, "{sent:?}");
+        assert!(begun.elapsed() <= 2 * PATIENCE, "{sent:?}: {:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_does_not_end_is_given_up() {
+        let post = "POST / HTTP/1.1\r\nHost: x\r\n";
+        check(post, "").await;
+        check(&format!("{post}Content-Length: 8\r\n\r\nhalf"), "HTTP/1.1 408 Request Timeout")
+            .await;
+        let chunked = format!("{post}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
+        check(&chunked, "HTTP/1.1 408 Request Timeout").await;
+        check(&format!("{post}Content-Length: 4\r\n\r\nfull"), "HTTP/1.1 200 OK").await;
     }
 }
