@@ -158,8 +158,10 @@ impl Rehearsal {
         let recorded = Client::new(recorder.clone(), "default");
         let (_release, release) = watch::channel(Arc::clone(&self.next));
         let (view, views) = watch::channel(View::default());
+        // What would not begin is reported, and rehearsed as if it were forced.
+        let would_not_begin = !forecast.stops().is_empty();
         let (version, began) = (&self.next.release.version, Instant::now());
-        let controller = self.controller(recorded, release, view, clock);
+        let controller = self.controller(recorded, release, view, clock, would_not_begin);
         let mut running = tokio::spawn(controller.run(stop.clone()));
         let mut timeline = tokio::select! {
             biased;
@@ -245,7 +247,7 @@ impl Rehearsal {
         let operators = tokio::spawn(operators::run(client.clone(), options, stop.clone()));
         let (_release, release) = watch::channel(Arc::clone(outgoing));
         let (view, views) = watch::channel(View::default());
-        let controller = self.controller(client.clone(), release, view, clock);
+        let controller = self.controller(client.clone(), release, view, clock, false);
         let running = tokio::spawn(controller.run(stop.clone()));
         let version = &outgoing.release.version;
         let install =
@@ -276,6 +278,7 @@ impl Rehearsal {
         release: watch::Receiver<Arc<Payload>>,
         view: watch::Sender<View>,
         clock: VirtualClock,
+        force_release: bool,
     ) -> Controller {
         Controller {
             client,
@@ -287,7 +290,7 @@ impl Rehearsal {
                     cluster_id: CLUSTER_ID.to_owned(),
                     ..ClusterVersionSpec::default()
                 }),
-                force_release: false,
+                force_release,
                 leadership: Leadership::Alone,
                 always_enabled: Vec::new(),
                 capability_webhook: None,

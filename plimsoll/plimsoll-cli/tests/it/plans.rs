@@ -282,6 +282,20 @@ fn rehearsal(initial_state: InitialState, next: &Arc<Payload>, faults: &str) -> 
     }
 }
 
+#[test]
+fn a_way_back_is_rehearsed_to_its_end_and_succeeds_when_it_is_forced() {
+    let (first, second) = sample_payloads();
+    let initial_state = InitialState::Release(second);
+    let mut result = rehearsal(initial_state, &first, "").run().expect("it can be rehearsed");
+    assert_eq!(result.timeline.end, RehearsalEnd::Complete);
+    let report = RehearsalReport::of(&result, String::new());
+    assert!(!report.succeeds && report.done == report.total, "it is not forced");
+    let blockers: Vec<&str> = report.plan.blockers.iter().map(|it| it.reason.as_str()).collect();
+    assert_eq!(blockers, ["LowDesiredVersion"]);
+    result.forecast = result.forecast.forced();
+    assert!(RehearsalReport::of(&result, String::new()).succeeds);
+}
+
 fn reported(result: &RehearsalResult) -> String {
     let report = RehearsalReport::of(result, "a stage".to_owned());
     serde_json::to_string_pretty(&report).expect("it is JSON")

@@ -35,6 +35,9 @@ pub struct PlanArguments {
     /// How the cluster is set up
     #[command(flatten)]
     setup: Setup,
+    /// Plan a forced update, which accepts the risk of failed preconditions
+    #[arg(long)]
+    force: bool,
     /// Show every object and field
     #[arg(long)]
     details: bool,
@@ -86,6 +89,7 @@ pub(super) fn run(
     let to = load(&arguments.to)?;
     let target = setup.target(&to)?;
     let forecast = forecast(from.as_ref(), &to, &target);
+    let forecast = if arguments.force { forecast.forced() } else { forecast };
     let report = ForecastReport::of(&forecast);
     report.write(&arguments.output, arguments.details, out)?;
     let would_stop = !report.blockers.is_empty();
