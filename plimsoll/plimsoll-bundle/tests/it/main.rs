@@ -6,6 +6,7 @@
     reason = "these are tests, also where they are not test functions; their data lies in files"
 )]
 
+mod author;
 mod crd_safety;
 mod golden;
 mod hostile;

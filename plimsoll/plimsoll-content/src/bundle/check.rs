@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use plimsoll_resolve::version::{parse_strict, parse_tolerant};
 use serde_json::Value;
 
-use super::properties::{apis, definition_api};
+use super::properties::{apis, definition_api, service_api};
 use super::read::BundleManifest;
 use crate::catalog::{Defect, DefectCode};
 
@@ -46,6 +46,8 @@ pub(super) fn check(
     examples(csv, defects);
     owned(csv, manifests, defects);
     webhooks(csv, defects);
+    annotations(csv, defects);
+    service_accounts(csv, manifests, defects);
     for (index, image) in csv.list("/spec/relatedImages").iter().enumerate() {
         if image["image"].as_str().unwrap_or_default().is_empty() {
             let field = format!("spec.relatedImages[{index}]");
@@ -115,9 +117,9 @@ fn minimum_kubernetes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     if text.is_empty() {
         let text = "no minKubeVersion: it may be installed where it does not run";
         defects.push(csv.defect("spec", DefectCode::BundleAdvice, text));
-    } else if parse_strict(text.strip_prefix('v').unwrap_or(text)).is_err() {
-        let hint =
-            parse_tolerant(text).map_or_else(|_| String::new(), |it| format!(", write {it}"));
+    } else if parse_strict(text).is_err() {
+        let hint = parse_tolerant(text.strip_prefix('v').unwrap_or(text))
+            .map_or_else(|_| String::new(), |it| format!(", write {it}"));
         let text = format!("minKubeVersion `{text}` is not a full version{hint}");
         defects.push(csv.defect("spec.minKubeVersion", DefectCode::BundleFile, text));
     }
@@ -140,16 +142,73 @@ fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
             );
         }
     };
-    let owned: BTreeSet<String> = csv
-        .list("/spec/customresourcedefinitions/owned")
-        .iter()
-        .filter_map(|it| it["kind"].as_str().map(str::to_owned))
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let definitions = csv.list("/spec/customresourcedefinitions/owned").iter();
+    let services = csv.list("/spec/apiservicedefinitions/owned").iter();
+    let owned: BTreeSet<(String, String)> = definitions
+        .filter_map(definition_api)
+        .chain(services.filter_map(service_api))
+        .map(|(group, version, kind)| (format!("{group}/{version}"), kind))
         .collect();
     for example in examples {
-        let kind = example["kind"].as_str().unwrap_or_default();
-        if !owned.contains(kind) {
-            let text = format!("alm-examples has a {kind}, which the bundle does not own");
-            report(DefectCode::BundleAdvice, text);
+        let (api_version, kind) = (text(&example["apiVersion"]), text(&example["kind"]));
+        if !owned.contains(&(api_version.clone(), kind.clone())) {
+            let text = format!(
+                "alm-examples has a {kind} of {api_version}, which the bundle does not own"
+            );
+            report(DefectCode::BundleFile, text);
+        }
+    }
+}
+
+/// Annotations that are known by their exact names.
+///
+/// Upstream: github.com/operator-framework/api/pkg/validation/internal/annotations.go: ValidateAnnotationNames
+const ANNOTATIONS: [&str; 5] = [
+    "olm.operatorGroup",
+    "olm.operatorNamespace",
+    "olm.providedAPIs",
+    "olm.skipRange",
+    "olm.targetNamespaces",
+];
+
+fn annotations(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+    let written = csv.value.pointer("/metadata/annotations").and_then(Value::as_object);
+    for name in written.into_iter().flat_map(|it| it.keys()) {
+        let known = ANNOTATIONS.iter().find(|known| known.eq_ignore_ascii_case(name));
+        if let Some(known) = known.filter(|known| *known != name) {
+            let text = format!("the annotation {name} is not {known}, write it like this");
+            defects.push(csv.defect("metadata.annotations", DefectCode::BundleFile, text));
+        }
+        if name == "olm.properties" {
+            let text = "properties stand in the annotation olm.properties, write them in \
+                        metadata/properties.yaml";
+            defects.push(csv.defect("metadata.annotations", DefectCode::BundleAdvice, text));
+        }
+    }
+}
+
+/// The service accounts of deployments are created by what installs the bundle.
+///
+/// Upstream: github.com/operator-framework/api/pkg/validation/internal/bundle.go: validateServiceAccounts
+fn service_accounts(
+    csv: &BundleManifest<'_>,
+    manifests: &[BundleManifest<'_>],
+    defects: &mut Vec<Defect>,
+) {
+    let used: BTreeSet<&str> = csv
+        .list("/spec/install/spec/deployments")
+        .iter()
+        .filter_map(|it| it.pointer("/spec/template/spec/serviceAccountName")?.as_str())
+        .collect();
+    for manifest in manifests.iter().filter(|it| it.text("/apiVersion") == "v1") {
+        let name = manifest.name();
+        if manifest.kind() == "ServiceAccount" && used.contains(name) {
+            let text = format!(
+                "the service account {name} is that of a deployment, for which it is created: \
+                 remove the manifest, or rename it"
+            );
+            defects.push(manifest.defect("metadata.name", DefectCode::BundleFile, text));
         }
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn definition_api(value: &Value) -> Option<(String, String, String)> 
     Some((group.to_owned(), text("version")?, text("kind")?))
 }
 
-fn service_api(value: &Value) -> Option<(String, String, String)> {
+pub(super) fn service_api(value: &Value) -> Option<(String, String, String)> {
     let text = |key: &str| value[key].as_str().map(str::to_owned);
     Some((text("group")?, text("version")?, text("kind")?))
 }

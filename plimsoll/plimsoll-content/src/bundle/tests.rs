@@ -136,6 +136,51 @@ fn defects_of_a_bundle_have_their_line() {
 }
 
 #[test]
+fn what_authors_write_wrongly_is_named() {
+    let annotation = |text: &str| {
+        csv("1.0.0", "").replace("metadata:\n", &format!("metadata:\n  annotations: {{{text}}}\n"))
+    };
+    let error = "manifests/csv.yaml:4: error [bundle-file]: package a: ";
+    let cases = [
+        (
+            csv("1.0.0", "").replace("1.30.0", "v1.30"),
+            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion `v1.30` is not a full version, write 1.30.0".to_owned(),
+        ),
+        (
+            annotation("olm.skiprange: '<1.0.0'"),
+            format!("{error}the annotation olm.skiprange is not olm.skipRange, write it like this"),
+        ),
+        (
+            annotation("alm-examples: '[{\"apiVersion\": \"g.io/v1\", \"kind\": \"Bulb\"}]'"),
+            format!("{error}alm-examples has a Bulb of g.io/v1, which the bundle does not own"),
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(said(&text, ""), expected);
+    }
+    let deployments = csv(
+        "1.0.0",
+        "  install:\n    spec:\n      deployments:\n      - name: d\n        spec: {template: {spec: {serviceAccountName: keeper}}}\n",
+    );
+    let account =
+        |name: &str| format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}}}\n");
+    let with = |name: &str| {
+        let account = account(name);
+        reported(&converted(&[
+            ("manifests/csv.yaml", &deployments),
+            ("manifests/sa.yaml", &account),
+            ("metadata/annotations.yaml", ANNOTATIONS),
+        ]))
+    };
+    assert_eq!(with("other"), "");
+    assert_eq!(
+        with("keeper"),
+        "manifests/sa.yaml:3: error [bundle-file]: package a: the service account keeper is that of a \
+         deployment, for which it is created: remove the manifest, or rename it"
+    );
+}
+
+#[test]
 fn a_bundle_whose_dependencies_cannot_be_read_is_left_out_and_hides_no_other() {
     let (old, new) = (csv("1.0.0", ""), csv("2.0.0", ""));
     let converted = converted(&[
