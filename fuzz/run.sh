@@ -27,7 +27,7 @@ esac
 rm -rf "$target/check"
 
 for name in payload yaml template patches apply schemas cel protobuf selectors requests snapshot \
-    catalog bundle crd_safety rendering index resolve; do
+    catalog bundle crd_safety rendering index resolve image; do
     runs=$limit
     # These ask a server, or start one for each input.
     case "$name $kept" in

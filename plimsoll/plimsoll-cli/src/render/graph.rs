@@ -8,6 +8,8 @@ mod layout;
 mod mermaid;
 mod svg;
 
+use plimsoll_resolve::printable::on_one_line;
+
 /// How a graph is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Picture {
@@ -96,16 +98,15 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(text, "{arguments}").expect("writing to a string does not fail");
 }
 
-/// A text in which nothing is markup.
+/// A text in which nothing is markup, and nothing is hidden.
 fn entities(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
+    for character in on_one_line(text).chars() {
         match character {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            character if character.is_control() => escaped.push(' '),
             character => escaped.push(character),
         }
     }

@@ -1,5 +1,7 @@
 //! Graphs in the language of Graphviz.
 
+use plimsoll_resolve::printable::on_one_line;
+
 use super::{Edge, Graph, Node, Tone, line};
 
 pub(super) fn draw(graph: &Graph) -> String {
@@ -48,5 +50,5 @@ fn node(text: &mut String, index: usize, node: &Node) {
 }
 
 fn quoted(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', " ")
+    on_one_line(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -52,6 +52,35 @@ fn pictures_name_every_node_and_edge_and_no_text_is_markup() {
     assert!(Graph::default().draw(Picture::Svg).contains("<svg"));
 }
 
+#[test]
+fn text_of_others_stays_text_in_every_picture() {
+    let mut graph = graph(2, "0>1");
+    let text = "a\"];b[\"\\\n</text><script>\u{202e}|c\r--> d";
+    graph.title = text.to_owned();
+    graph.nodes[0].lines = vec![text.to_owned()];
+    graph.edges[0].label = text.to_owned();
+    graph.ranks = vec![Rank { label: text.to_owned(), nodes: vec![0, 1] }];
+    for picture in [Picture::Dot, Picture::Mermaid, Picture::Svg] {
+        let drawn = graph.draw(picture);
+        let hidden = drawn.chars().find(|it| *it != '\n' && (it.is_control() || *it == '\u{202e}'));
+        assert_eq!(hidden, None, "{drawn}");
+        let count = |part: &str| drawn.matches(part).count();
+        match picture {
+            // Quotes of the text are escaped, and so is what escapes.
+            Picture::Dot => {
+                assert_eq!((count("a\""), count("a\\\"];b[\\\"\\\\\\\\n")), (0, 4), "{drawn}")
+            }
+            Picture::Mermaid | Picture::Svg => {
+                assert_eq!(
+                    (count("a\""), count("<script>"), count("</text><")),
+                    (0, 0, 0),
+                    "{drawn}"
+                );
+            }
+        }
+    }
+}
+
 /// A graph whose nodes lie in two ranks: one node, and the others.
 fn ranked(nodes: usize) -> Graph {
     let mut graph = graph(nodes, "");
