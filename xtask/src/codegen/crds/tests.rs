@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow};
 
 use super::generate;
 
-/// The definition of the last kind when the types are these, and all others are the tree's.
+/// The definition of ReleaseProgress when its types are these, and all others are the tree's.
 fn progress(source: &str) -> Result<String> {
     let files = generate(|path| {
         if path.ends_with("progress.rs") {
@@ -13,7 +13,8 @@ fn progress(source: &str) -> Result<String> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         Ok(std::fs::read_to_string(root.join(path))?)
     })?;
-    files.into_iter().next_back().map(|(_, text)| text).ok_or_else(|| anyhow!("no file"))
+    let mut files = files.into_iter().filter(|(name, _)| name == "releaseprogresses.yaml");
+    files.next().map(|(_, text)| text).ok_or_else(|| anyhow!("no file"))
 }
 
 const STATUS: &str = r#"
