@@ -242,6 +242,24 @@ reasons! {
     ChangeSetIncomplete,
     /// Another member of the change set cannot move.
     ChangeSetBlocked,
+    /// The content of a bundle can be installed.
+    UnpackSuccessful,
+    /// The content of a bundle cannot be read or installed.
+    UnpackFailed,
+    /// A bundle is installed.
+    InstallationSucceeded,
+    /// A rollout stopped before its end.
+    InstallationFailed,
+    /// A bundle is being rolled out.
+    RollingOut,
+    /// No bundle is installed yet.
+    NotInstalled,
+    /// A person has paused the Operator.
+    Paused,
+    /// The Operator is being deleted.
+    Deleting,
+    /// The bundle, its channel or its package is deprecated.
+    Deprecated,
 }
 
 impl fmt::Display for Reason {

@@ -15,6 +15,7 @@
 //! * An API has one owner. The second one is refused with the name of the first.
 
 mod change_set;
+pub mod conditions;
 mod decide;
 pub mod deletion;
 mod installed;
@@ -92,9 +93,11 @@ pub struct OperatorDecision {
     pub held_back: Option<OperatorBlock>,
     /// The requirements of the bundle that is installed, or that is about to be.
     pub requirements: Vec<CheckedRequirement>,
-    /// What is wrong with what is installed or chosen and stops nothing, as sentences: deprecations, a
-    /// cluster that it does not fit any more.
-    pub warnings: Vec<String>,
+    /// Why the bundle that is installed or chosen does not fit the cluster any more, as a sentence; `None`
+    /// if it does.
+    pub unfit: Option<String>,
+    /// What is deprecated of that bundle, and the author's message, as a sentence; `None` if nothing is.
+    pub deprecation: Option<String>,
     /// The Operators whose requirements the installed bundle satisfies, by name.
     pub dependants: Vec<Dependant>,
     /// Whether it was installed as a dependency and nothing depends on it.

@@ -320,15 +320,20 @@ fn report<'a>(
     let current = operator.installed.as_ref().map(|it| &it.bundle);
     let subject = bundle.or(current);
     let requirements = subject.map(|it| installed.check(name, it)).unwrap_or_default();
-    let mut warnings = Vec::new();
-    if let Some(bundle) = subject {
-        warnings.extend(unfit_for(name, bundle, inputs.facts));
-        warnings.extend(deprecation(inputs, name, bundle));
-    }
+    let unfit = subject.and_then(|it| unfit_for(name, it, inputs.facts));
+    let deprecation = subject.and_then(|it| deprecation(inputs, name, it));
     let dependants = installed.dependants(name);
     let is_orphaned =
         operator.is_dependency && operator.installed.is_some() && dependants.is_empty();
-    OperatorDecision { action, held_back, requirements, warnings, dependants, is_orphaned }
+    OperatorDecision {
+        action,
+        held_back,
+        requirements,
+        unfit,
+        deprecation,
+        dependants,
+        is_orphaned,
+    }
 }
 
 /// What the catalogs say is deprecated of a bundle.

@@ -221,7 +221,7 @@ fn rendered(decisions: &BTreeMap<String, OperatorDecision>) -> String {
         for requirement in requirements.filter(|it| it.provider.is_none()) {
             writeln!(text, "  {}", installed::unmet(name, requirement)).unwrap();
         }
-        for warning in &decision.warnings {
+        for warning in decision.unfit.iter().chain(&decision.deprecation) {
             writeln!(text, "  warning: {warning}").unwrap();
         }
         for dependant in &decision.dependants {

@@ -126,6 +126,15 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::InvalidChangeSet,
         Reason::ChangeSetIncomplete,
         Reason::ChangeSetBlocked,
+        Reason::UnpackSuccessful,
+        Reason::UnpackFailed,
+        Reason::InstallationSucceeded,
+        Reason::InstallationFailed,
+        Reason::RollingOut,
+        Reason::NotInstalled,
+        Reason::Paused,
+        Reason::Deleting,
+        Reason::Deprecated,
     ];
     let list = every_condition();
     let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();

@@ -1,0 +1,303 @@
+//! What an Operator reports: whether its requirements hold, its bundle is valid and it is installed
+//! (OPR-8 to OPR-10), and what a ClusterOperator reports (CO-7 to CO-14).
+//!
+//! An idle Operator does not progress, and a blocked upgrade does not either: what is installed stays.
+
+use jiff::Timestamp;
+use plimsoll_api::config::MetaCondition;
+use plimsoll_api::olm::BundleReference;
+use plimsoll_api::{ConditionStatus, Reason};
+
+use super::installed::all_unmet;
+use super::{InstalledOperator, OperatorAction, OperatorDecision, version_text};
+
+/// Type of the condition that requirements hold.
+pub const CONSTRAINTS_SATISFIED: &str = "ConstraintsSatisfied";
+/// Type of the condition that the content of the bundle can be installed.
+pub const HAS_VALID_BUNDLE: &str = "HasValidBundle";
+/// Type of the condition that a bundle is installed.
+pub const INSTALLED: &str = "Installed";
+/// Type of the condition that something is deprecated; absent if nothing is.
+pub const DEPRECATED: &str = "Deprecated";
+
+/// What is known of an Operator.
+#[derive(Debug, Clone, Copy)]
+pub struct OperatorObservation<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Generation of the spec that it was decided by.
+    pub generation: i64,
+    /// What is installed; `None` if nothing is.
+    pub installed: Option<&'a InstalledOperator>,
+    /// What was decided.
+    pub decision: &'a OperatorDecision,
+    /// The content of the bundle that is installed or about to be.
+    pub bundle: &'a BundleContent,
+    /// How far a rollout is.
+    pub rollout: &'a Rollout,
+    /// Workloads of what is installed that are not available, as sentences.
+    pub unavailable: &'a [String],
+}
+
+/// What became of reading the content of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BundleContent {
+    /// It was not read yet.
+    Unread,
+    /// It can be installed.
+    Valid {
+        /// Name of the bundle.
+        bundle: String,
+    },
+    /// It cannot be read or installed.
+    Invalid {
+        /// Name of the bundle.
+        bundle: String,
+        /// Why.
+        message: String,
+    },
+}
+
+/// How far a rollout is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rollout {
+    /// None is under way.
+    Idle,
+    /// Objects are being applied.
+    UnderWay {
+        /// The bundle.
+        bundle: BundleReference,
+        /// Number of objects that are applied and ready.
+        done: usize,
+        /// Number of objects.
+        total: usize,
+        /// What it waits for, in a few words; empty for nothing in particular.
+        waits_for: String,
+    },
+    /// It stopped before its end.
+    Failed {
+        /// The bundle.
+        bundle: BundleReference,
+        /// Why.
+        message: String,
+    },
+}
+
+/// A condition before it is merged with what is there.
+type Reported = (&'static str, ConditionStatus, Reason, String);
+
+/// The conditions of an Operator. Those that stay as they are keep their transition times.
+pub fn conditions(
+    observation: &OperatorObservation<'_>,
+    before: &[MetaCondition],
+    now: Timestamp,
+) -> Vec<MetaCondition> {
+    let mut reported = vec![
+        constraints_satisfied(observation),
+        has_valid_bundle(observation),
+        installed(observation),
+        progressing(observation),
+        available(observation),
+        degraded(observation),
+        upgradeable(observation),
+    ];
+    if let Some(message) = &observation.decision.deprecation {
+        reported.push((DEPRECATED, ConditionStatus::True, Reason::Deprecated, message.clone()));
+    }
+    let condition = |(type_, status, reason, message): Reported| MetaCondition {
+        type_: type_.to_owned(),
+        status,
+        observed_generation: Some(observation.generation),
+        last_transition_time: before
+            .iter()
+            .find(|it| it.type_ == type_ && it.status == status)
+            .map_or(now, |it| it.last_transition_time),
+        reason: reason.to_string(),
+        message,
+    };
+    reported.into_iter().map(condition).collect()
+}
+
+/// How the requested and the installed version are shown: `^1.2 (@v1.2.5)`, `*` for any (OPR-14).
+pub fn resolved_version(requested: &str, installed: Option<&BundleReference>) -> String {
+    let requested = if requested.is_empty() { "*" } else { requested };
+    match installed {
+        None => requested.to_owned(),
+        Some(bundle) => format!("{requested} (@{})", version_text(&bundle.version)),
+    }
+}
+
+fn constraints_satisfied(observation: &OperatorObservation<'_>) -> Reported {
+    let OperatorObservation { name, decision, installed, .. } = observation;
+    let (status, reason, message) = if let Some(unfit) = &decision.unfit {
+        (ConditionStatus::False, Reason::ClusterIncompatible, unfit.clone())
+    } else {
+        let unmet = all_unmet(name, &decision.requirements);
+        match (&decision.action, unmet.is_empty()) {
+            (_, false) => (ConditionStatus::False, Reason::UnmetDependency, unmet.join("; ")),
+            (OperatorAction::Blocked(block), true) if installed.is_none() => {
+                (ConditionStatus::Unknown, block.reason, "no bundle is chosen".to_owned())
+            }
+            _ => {
+                let message = "everything that it requires is there".to_owned();
+                (ConditionStatus::True, Reason::AsExpected, message)
+            }
+        }
+    };
+    (CONSTRAINTS_SATISFIED, status, reason, message)
+}
+
+fn has_valid_bundle(observation: &OperatorObservation<'_>) -> Reported {
+    let (status, reason, message) = match (observation.bundle, &observation.decision.action) {
+        (BundleContent::Valid { bundle }, _) => {
+            let message = format!("bundle {bundle} successfully unpacked");
+            (ConditionStatus::True, Reason::UnpackSuccessful, message)
+        }
+        (BundleContent::Invalid { bundle, message }, _) => {
+            let message = format!("bundle {bundle}: {message}");
+            (ConditionStatus::False, Reason::UnpackFailed, message)
+        }
+        (BundleContent::Unread, OperatorAction::Blocked(block)) => {
+            (ConditionStatus::Unknown, block.reason, "no bundle is chosen".to_owned())
+        }
+        (BundleContent::Unread, _) => {
+            (ConditionStatus::Unknown, Reason::RollingOut, "the bundle is being read".to_owned())
+        }
+    };
+    (HAS_VALID_BUNDLE, status, reason, message)
+}
+
+fn installed(observation: &OperatorObservation<'_>) -> Reported {
+    let (status, reason, message) = match (observation.installed, observation.rollout) {
+        (Some(installed), _) => (
+            ConditionStatus::True,
+            Reason::InstallationSucceeded,
+            format!("Instantiated bundle {} successfully", installed.reference.name),
+        ),
+        (None, Rollout::Failed { bundle, message }) => (
+            ConditionStatus::False,
+            Reason::InstallationFailed,
+            format!("bundle {}: {message}", bundle.name),
+        ),
+        (None, Rollout::Idle | Rollout::UnderWay { .. }) => match &observation.decision.action {
+            OperatorAction::Blocked(block) => {
+                (ConditionStatus::False, block.reason, block.message.clone())
+            }
+            _ => {
+                let message = "no bundle is installed yet".to_owned();
+                (ConditionStatus::False, Reason::NotInstalled, message)
+            }
+        },
+    };
+    (INSTALLED, status, reason, message)
+}
+
+fn progressing(observation: &OperatorObservation<'_>) -> Reported {
+    use ConditionStatus::{False, True};
+    let rolling = |text: String| (True, Reason::RollingOut, text);
+    let (status, reason, message) = match (&observation.decision.action, observation.rollout) {
+        (OperatorAction::Delete, _) => {
+            (True, Reason::Deleting, "Its objects are being deleted".to_owned())
+        }
+        (OperatorAction::Paused, _) => (False, Reason::Paused, "Paused by spec.paused".to_owned()),
+        (_, Rollout::UnderWay { bundle, done, total, waits_for }) => {
+            let mut text =
+                format!("Rolling out {}: {done} of {total} objects", version_text(&bundle.version));
+            if !waits_for.is_empty() {
+                text.push_str(&format!(", waiting on {waits_for}"));
+            }
+            rolling(text)
+        }
+        (_, Rollout::Failed { bundle, message }) => {
+            let text = format!("Rollout of {} failed: {message}", version_text(&bundle.version));
+            (False, Reason::InstallationFailed, text)
+        }
+        (OperatorAction::Blocked(block), Rollout::Idle) => {
+            (False, block.reason, capitalized(&block.message))
+        }
+        (OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen), Rollout::Idle) => {
+            rolling(format!("Preparing {}", version_text(&chosen.reference.version)))
+        }
+        (OperatorAction::Return { revision }, Rollout::Idle) => {
+            rolling(format!("Returning to revision {revision}"))
+        }
+        (OperatorAction::Keep, Rollout::Idle) => {
+            let version = observation.installed.map(|it| version_text(&it.reference.version));
+            let text = format!("{} is installed", version.unwrap_or_default());
+            (False, Reason::AsExpected, text)
+        }
+    };
+    ("Progressing", status, reason, message)
+}
+
+fn available(observation: &OperatorObservation<'_>) -> Reported {
+    let (status, reason, message) = match (observation.installed, observation.unavailable) {
+        (None, _) => {
+            (ConditionStatus::False, Reason::NotInstalled, "No bundle is installed".to_owned())
+        }
+        (Some(_), []) => {
+            (ConditionStatus::True, Reason::AsExpected, "All workloads are available".to_owned())
+        }
+        (Some(_), unavailable) => (
+            ConditionStatus::False,
+            Reason::WorkloadNotAvailable,
+            capitalized(&unavailable.join("; ")),
+        ),
+    };
+    ("Available", status, reason, message)
+}
+
+fn degraded(observation: &OperatorObservation<'_>) -> Reported {
+    let (status, reason, message) = match (observation.rollout, observation.unavailable) {
+        (Rollout::Failed { bundle, message }, _) => (
+            ConditionStatus::True,
+            Reason::InstallationFailed,
+            format!("Rollout of {} failed: {message}", version_text(&bundle.version)),
+        ),
+        // A rollout makes workloads unavailable for a while: that is ordinary.
+        (Rollout::Idle, [_, ..]) if observation.installed.is_some() => (
+            ConditionStatus::True,
+            Reason::WorkloadNotAvailable,
+            capitalized(&observation.unavailable.join("; ")),
+        ),
+        (Rollout::Idle | Rollout::UnderWay { .. }, _) => {
+            (ConditionStatus::False, Reason::AsExpected, "Nothing is degraded".to_owned())
+        }
+    };
+    ("Degraded", status, reason, message)
+}
+
+fn upgradeable(observation: &OperatorObservation<'_>) -> Reported {
+    let decision = observation.decision;
+    let blocked = match &decision.action {
+        OperatorAction::Blocked(block) => Some(block),
+        _ => decision.held_back.as_ref(),
+    };
+    let objection = observation.installed.and_then(|it| it.objection.as_ref());
+    let (status, reason, message) =
+        match (blocked.filter(|_| observation.installed.is_some()), objection) {
+            (Some(block), _) => (ConditionStatus::False, block.reason, capitalized(&block.message)),
+            (None, Some(objection)) => {
+                (ConditionStatus::False, Reason::UpgradeBlocked, capitalized(objection))
+            }
+            (None, None) => {
+                (ConditionStatus::True, Reason::AsExpected, "Nothing holds up an update".to_owned())
+            }
+        };
+    ("Upgradeable", status, reason, message)
+}
+
+/// A message as administrators read it (CO-13): the name of an Operator at its beginning stays as it is
+/// written where a capital letter would be another name.
+fn capitalized(text: &str) -> String {
+    let first_word = text.split(' ').next().unwrap_or_default();
+    if first_word.contains(['.', '-', '/']) {
+        return text.to_owned();
+    }
+    let mut letters = text.chars();
+    let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}", letters.as_str())
+}
+
+#[cfg(test)]
+mod tests;
