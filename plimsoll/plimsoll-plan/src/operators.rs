@@ -1,5 +1,5 @@
 //! What becomes of Operators: a function of the Operators, the catalogs and the cluster, with a
-//! decision for each Operator (OPR-7 to OPR-13).
+//! decision for each Operator (OPR-7 to OPR-13, OPR-26, OPR-27).
 //!
 //! A decision does not depend on the order in which anything happened: only on what is requested, what
 //! is installed, and who was first, by creation time and then by name.

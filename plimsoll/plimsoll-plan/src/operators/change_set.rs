@@ -1,4 +1,4 @@
-//! Change sets: Operators that move together or not at all.
+//! Change sets: Operators that move together or not at all (OPR-26).
 
 use super::{OperatorInputs, RequestedOperator};
 

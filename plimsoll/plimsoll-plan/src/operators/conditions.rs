@@ -1,5 +1,5 @@
 //! What an Operator reports: whether its requirements hold, its bundle is valid and it is installed
-//! (OPR-8 to OPR-10), and what a ClusterOperator reports (CO-7 to CO-14).
+//! (OPR-8 to OPR-10), and what a ClusterOperator reports (OPR-30, CO-7 to CO-14).
 //!
 //! An idle Operator does not progress, and a blocked upgrade does not either: what is installed stays.
 

@@ -1,5 +1,5 @@
 //! How an Operator goes: its objects are deleted in an order in which everything that has to be cleaned
-//! up still can be (OPR-11).
+//! up still can be (OPR-11, OPR-29).
 //!
 //! 1. Its operands, while the operator runs: its finalizers are removed by nobody else.
 //! 2. Its definitions, while conversion and validation still answer.

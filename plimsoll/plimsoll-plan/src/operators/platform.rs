@@ -1,4 +1,4 @@
-//! What an update of the platform would break.
+//! What an update of the platform would break (OPR-31).
 
 use plimsoll_resolve::ClusterFacts;
 use plimsoll_resolve::requirement::{InstalledPackage, check_requirements, unfit_for};

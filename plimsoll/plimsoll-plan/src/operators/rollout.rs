@@ -1,4 +1,4 @@
-//! The objects of a revision as a plan: the same kind of plan as that of a release.
+//! The objects of a revision as a plan: the same kind of plan as that of a release (OPR-28).
 //!
 //! Objects are applied phase by phase, those of a phase side by side. A phase begins when everything in
 //! the one before it is ready: definitions are served before roles name their kinds, and the webhooks of
