@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::invariants::violations;
+use crate::invariants::{falls, violations};
 use crate::release::{VERSIONS, releases};
 use crate::runner::{self, ScenarioResult};
 use crate::scenario::{Action, Scenario};
@@ -43,11 +43,16 @@ fn reported(result: &ScenarioResult, field: &str) -> usize {
 #[test]
 fn each_invariant_can_fail() {
     let releases = releases();
-    assert_eq!(violations(&without_faults(), releases), Vec::<String>::new());
+    let everything = |result: &ScenarioResult| {
+        let mut found = violations(result, releases);
+        found.extend(falls(result));
+        found
+    };
+    assert_eq!(everything(&without_faults()), Vec::<String>::new());
     let check = |expected: &str, corrupt: fn(&mut ScenarioResult)| {
         let mut result = without_faults();
         corrupt(&mut result);
-        let found = violations(&result, releases);
+        let found = everything(&result);
         assert!(found.iter().any(|text| text.contains(expected)), "{expected}: {found:?}");
     };
     check("comes before", |result| {

@@ -104,10 +104,11 @@ impl Clock for ProcessClock {
 /// The HTTP statuses of errors that a server, or something before it, answers with. Left out are
 /// those that say that something is not there.
 const STATUSES: [u16; 14] = [400, 401, 403, 405, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504];
-/// Statuses that say that something is not there. Reads are answered so although it is; a deletion that
-/// was would rightly count as done.
+/// Statuses that say that something is not there. Lists and watches are answered so although it is. Of
+/// single objects it would be believed: a deletion rightly counts as done, and a record of progress that
+/// is not there is begun anew.
 const ABSENT: [u16; 2] = [404, 410];
-/// The share of reads that are answered with each of them, where requests are refused at all.
+/// The share of them that are answered with each, where requests are refused at all.
 const ABSENT_SHARE: f64 = 0.02;
 /// What servers ask for with Retry-After, in seconds.
 const RETRY_AFTER: [u32; 3] = [1, 30, 86_400];
@@ -467,7 +468,7 @@ fn faults(scenario: &Scenario, number: usize) -> Faults {
         }
     }
     for (salt, code) in (0x300..).zip(ABSENT).filter(|_| scenario.refusals > 0.0) {
-        for verb in ["get", "list", "watch"] {
+        for verb in ["list", "watch"] {
             let reads = Requests::any().verb(verb).share(seed ^ salt, ABSENT_SHARE);
             faults.add(reads, Fault::Refused(Refusal::new(code)));
         }
