@@ -56,6 +56,37 @@ fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_record_that_is_wrongly_said_to_be_missing_is_found_all_the_same() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let operators = OperatorSetup(Duration::from_millis(50), OperatorFaults::default());
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut harness = Harness::start(kind, &payloads, operators).await;
+        harness.control();
+        harness.completed(&first.release.version).await;
+        harness.release(&second);
+        let version = second.release.version.clone();
+        harness.until(|v| !v.completed && v.version == version && v.done * 2 >= v.total).await;
+        harness.kill().await;
+        let (_, done) = recorded(&harness).await;
+        assert!(!done.is_empty());
+
+        let wrong = Faults::none();
+        let first_read = Requests::any().verb("get").resource("releaseprogresses").times(1);
+        wrong.add(first_read, Fault::refused(404));
+        harness.control_with(harness.cluster.client_with_faults(wrong.clone()));
+        harness.until(|view| view.version == version && view.done > 0).await;
+        assert_eq!(wrong.fired().len(), 1);
+        harness.kill().await;
+        let (_, after) = recorded(&harness).await;
+        assert!(done.iter().all(|step| after.contains(step)), "{done:?} then {after:?}");
+        harness.control();
+        harness.completed(&version).await;
+        harness.stop().await;
+    });
+}
+
+#[test]
 fn a_controller_that_restarts_at_rest_reports_no_progress() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();

@@ -98,7 +98,13 @@ impl Controller {
         })
         .await?;
         owners::release(client, writer, &resources, progress.as_ref(), &status).await;
+        let was_there = progress.is_some();
         let progress = retry_until_ok(stop, || bootstrap::release_progress(client, writer)).await?;
+        if !was_there {
+            // It may have been there after all: a server that answers that there is none can be wrong
+            // once, and what is recorded is not to be done again.
+            recorded = recorded_progress(&progress);
+        }
         let seen = SeenStatuses {
             cluster_version: VersionedStatus::of(&cluster_version),
             release_progress: VersionedStatus::of(&progress),
