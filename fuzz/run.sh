@@ -29,9 +29,10 @@ rm -rf "$target/check"
 for name in payload yaml template patches apply schemas cel protobuf selectors requests snapshot \
     catalog bundle crd_safety rendering index resolve image; do
     runs=$limit
-    # These ask a server, or start one for each input.
+    # These ask a server, start one for each input, or write files.
     case "$name $kept" in
     "selectors $target/check") runs="-seed=1 -runs=10000" ;;
+    "image $target/check") runs="-seed=1 -runs=3000" ;;
     "requests $target/check" | "snapshot $target/check") runs="-seed=1 -runs=2000" ;;
     esac
     mkdir -p "$kept/$name" "$target/artifacts/$name"
