@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::invariants::{falls, violations};
+use crate::invariants::{counted, violations};
 use crate::release::{VERSIONS, releases};
 use crate::runner::{self, ScenarioResult};
 use crate::scenario::{Action, Scenario};
@@ -45,7 +45,7 @@ fn each_invariant_can_fail() {
     let releases = releases();
     let everything = |result: &ScenarioResult| {
         let mut found = violations(result, releases);
-        found.extend(falls(result));
+        found.extend(counted(result, releases));
         found
     };
     assert_eq!(everything(&without_faults()), Vec::<String>::new());

@@ -16,7 +16,7 @@ mod shrink;
 
 use std::ops::Range;
 
-use invariants::{falls, violations};
+use invariants::{counted, violations};
 use release::releases;
 use runner::ScenarioResult;
 use scenario::Scenario;
@@ -24,9 +24,10 @@ use scenario::Scenario;
 /// Number of seeds by default: a quarter second of a processor each.
 const SEEDS: u64 = 200;
 
-/// Of a thousand seeds, those in which progress that was reported may fall after all: when a process ends
-/// between what it did and its report, the next one may begin from an older report.
-const FALLS_PER_THOUSAND: usize = 5;
+/// Of a thousand seeds, those that may fail in what is counted: reported progress falls when a process
+/// ends between what it did and its report and the next one begins from an older report; and a server
+/// that was restored from a backup is not noticed when its revisions have passed those before at once.
+const COUNTED_PER_THOUSAND: usize = 8;
 
 /// The seeds to run.
 fn seeds() -> Range<u64> {
@@ -50,7 +51,8 @@ type Check = fn(&ScenarioResult) -> Vec<String>;
 fn failures(seed: u64) -> [Option<String>; 2] {
     let scenario = Scenario::of(seed);
     let result = runner::run(&scenario);
-    let checks: [Check; 2] = [|result| violations(result, releases()), falls];
+    let checks: [Check; 2] =
+        [|result| violations(result, releases()), |result| counted(result, releases())];
     checks.map(|check| {
         let found = check(&result);
         if found.is_empty() {
@@ -84,15 +86,15 @@ fn the_controller_keeps_its_promises_whatever_the_seed() {
     let of = |index: usize| -> Vec<&str> {
         found.iter().filter_map(|failures| failures[index].as_deref()).collect()
     };
-    let (broken, fallen) = (of(0), of(1));
+    let (broken, counted) = (of(0), of(1));
     assert!(broken.is_empty(), "{} of {total} seeds fail\n{}", broken.len(), broken.join("\n"));
-    let ceiling = total * FALLS_PER_THOUSAND / 1000;
-    println!("reported progress falls with {} of {total} seeds, at most {ceiling}", fallen.len());
+    let ceiling = total * COUNTED_PER_THOUSAND / 1000;
+    println!("{} of {total} seeds fail in what is counted, at most {ceiling}", counted.len());
     assert!(
-        fallen.len() <= ceiling,
-        "reported progress falls with {} of {total} seeds, at most {ceiling}\n{}",
-        fallen.len(),
-        fallen.join("\n")
+        counted.len() <= ceiling,
+        "{} of {total} seeds fail in what is counted, at most {ceiling}\n{}",
+        counted.len(),
+        counted.join("\n")
     );
 }
 
