@@ -28,7 +28,7 @@ pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<S
         found.extend(capabilities(writes, releases));
         found.extend(history(writes));
     }
-    if !is_restored(result) {
+    if !result.is_restored {
         found.extend(convergence(result, releases));
     }
     found
@@ -39,14 +39,10 @@ pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<S
 pub(crate) fn counted(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
     let histories = result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks);
     let mut found: Vec<String> = histories.flat_map(progress).collect();
-    if is_restored(result) {
+    if result.is_restored {
         found.extend(convergence(result, releases));
     }
     found
-}
-
-fn is_restored(result: &ScenarioResult) -> bool {
-    result.writes.last().is_some_and(|write| write.rollbacks > 0)
 }
 
 /// Writes of manifests that the server took, with the number of their release and what they wrote.
@@ -330,7 +326,7 @@ fn convergence(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
     let installed = entries.is_some_and(|entries| {
         entries.iter().any(|it| it["version"] == VERSIONS[0] && it["state"] == "Completed")
     });
-    let is_rolled_back = is_restored(result);
+    let is_rolled_back = result.writes.last().is_some_and(|write| write.rollbacks > 0);
     let is_pruned = result.writes.last().is_some_and(|it| it.requested.contains(PRUNE));
     for (path, by) in &result.found {
         let wanted = releases[result.wanted].items.iter().find(|item| item.path == *path);

@@ -57,6 +57,8 @@ pub(crate) struct ScenarioResult {
     /// The release that wrote what is at the path of each manifest at the end; `None` if nothing
     /// is there.
     pub(crate) found: Vec<(String, Option<String>)>,
+    /// Whether the server was restored from a backup.
+    pub(crate) is_restored: bool,
 }
 
 /// Runs a scenario to its end.
@@ -68,8 +70,10 @@ pub(crate) fn run(scenario: &Scenario) -> ScenarioResult {
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let result = runtime.block_on(async { Runner::new(scenario).run(scenario).await });
+    let mut result = runtime.block_on(async { Runner::new(scenario).run(scenario).await });
     runtime.shutdown_background();
+    let is_restore = |action: &Action| matches!(action, Action::Restart { from_backup: true });
+    result.is_restored = scenario.actions.iter().any(|(_, action)| is_restore(action));
     result
 }
 
@@ -425,6 +429,7 @@ impl Runner {
             }
         };
         ScenarioResult {
+            is_restored: false,
             writes: self.recorder.writes(),
             wanted,
             invalid,
