@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_testkit::faults::Requests;
-use k8s_testkit::{Fault, Faults};
+use k8s_testkit::{ClusterKind, Fault, Faults};
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
+use plimsoll_content::Payload;
 use plimsoll_plan::progress::parse_ranges;
 use plimsoll_simulation::operators::Faults as OperatorFaults;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::events::reported;
-use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads};
+use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads};
 
 /// The plan on record, and the steps recorded as done.
 async fn recorded(harness: &Harness) -> (String, Vec<usize>) {
@@ -21,15 +22,21 @@ async fn recorded(harness: &Harness) -> (String, Vec<usize>) {
     (text("planHash"), parse_ranges(&text("doneSteps"), usize::MAX))
 }
 
+/// The first release of the sample, installed by operators that take their time, and the second.
+async fn installed(kind: ClusterKind) -> (Harness, Arc<Payload>) {
+    let (first, second) = sample_payloads();
+    let operators = OperatorSetup(Duration::from_millis(50), OperatorFaults::default());
+    let payloads = [Arc::clone(&first), Arc::clone(&second)];
+    let mut harness = Harness::start(kind, &payloads, operators).await;
+    harness.control();
+    harness.completed(&first.release.version).await;
+    (harness, second)
+}
+
 #[test]
 fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
     on_each_cluster(|kind| async move {
-        let (first, second) = sample_payloads();
-        let operators = OperatorSetup(Duration::from_millis(50), OperatorFaults::default());
-        let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut harness = Harness::start(kind, &payloads, operators).await;
-        harness.control();
-        harness.completed(&first.release.version).await;
+        let (mut harness, second) = installed(kind).await;
         harness.release(&second);
         let mut before = (String::new(), Vec::new());
         for share in 1..6 {
@@ -58,15 +65,12 @@ fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
 #[test]
 fn a_record_that_is_wrongly_said_to_be_missing_is_found_all_the_same() {
     on_each_cluster(|kind| async move {
-        let (first, second) = sample_payloads();
-        let operators = OperatorSetup(Duration::from_millis(50), OperatorFaults::default());
-        let payloads = [Arc::clone(&first), Arc::clone(&second)];
-        let mut harness = Harness::start(kind, &payloads, operators).await;
-        harness.control();
-        harness.completed(&first.release.version).await;
+        let (mut harness, second) = installed(kind).await;
+        // It waits there, so that the records before and after are of the same plan.
+        harness.pause(json!("50")).await;
         harness.release(&second);
-        let version = second.release.version.clone();
-        harness.until(|v| !v.completed && v.version == version && v.done * 2 >= v.total).await;
+        let paused = |status: &Value| condition(status, "Progressing")["reason"] == "UpdatePaused";
+        harness.cluster_version_until(paused).await;
         harness.kill().await;
         let (_, done) = recorded(&harness).await;
         assert!(!done.is_empty());
@@ -75,11 +79,13 @@ fn a_record_that_is_wrongly_said_to_be_missing_is_found_all_the_same() {
         let first_read = Requests::any().verb("get").resource("releaseprogresses").times(1);
         wrong.add(first_read, Fault::refused(404));
         harness.control_with(harness.cluster.client_with_faults(wrong.clone()));
+        let version = second.release.version.clone();
         harness.until(|view| view.version == version && view.done > 0).await;
         assert_eq!(wrong.fired().len(), 1);
         harness.kill().await;
         let (_, after) = recorded(&harness).await;
         assert!(done.iter().all(|step| after.contains(step)), "{done:?} then {after:?}");
+        harness.pause(Value::Null).await;
         harness.control();
         harness.completed(&version).await;
         harness.stop().await;
