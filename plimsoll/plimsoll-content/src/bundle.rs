@@ -42,7 +42,7 @@ pub struct BundleDocument {
     pub file: String,
     /// The line in it, from 1.
     pub line: u32,
-    /// The document: `olm.package`, `olm.channel` or `olm.bundle`.
+    /// The document: `olm.package`, `olm.channel`, `olm.bundle` or `olm.deprecations`.
     pub value: Value,
 }
 

@@ -250,6 +250,34 @@ fn package_manifests_lead_from_their_heads_along_what_is_replaced() {
 }
 
 #[test]
+fn deprecations_stand_beside_the_bundles() {
+    let csv = csv("1.0.0", "");
+    let check = |deprecations: &str, schemas: &[&str], problems: &str| {
+        let converted = converted(&[
+            ("a/1/manifests/csv.yaml", &csv),
+            ("a/1/metadata/a.yaml", ANNOTATIONS),
+            ("a/deprecations.yaml", deprecations),
+        ]);
+        let written = converted.documents.iter().filter_map(|it| it.value["schema"].as_str());
+        assert_eq!(written.collect::<Vec<_>>(), schemas, "{deprecations}");
+        assert_eq!(reported(&converted), problems, "{deprecations}");
+    };
+    let package = ["olm.package", "olm.channel", "olm.bundle"];
+    let entry = "entries: [{reference: {schema: olm.bundle, name: a.v1.0.0}, message: old}]\n";
+    check(
+        &format!("schema: olm.deprecations\npackage: a\n{entry}"),
+        &[&package[..], &["olm.deprecations"]].concat(),
+        "",
+    );
+    check(
+        &format!("package: a\n{entry}"),
+        &package,
+        "a/deprecations.yaml:1: warning [bundle-advice]: not a document of schema olm.deprecations: \
+         it is ignored",
+    );
+}
+
+#[test]
 fn trees_of_bundles_are_told_from_catalogs() {
     let check = |names: &[&str], expected: bool| {
         assert_eq!(is_bundles(names.iter().copied()), expected, "{names:?}");

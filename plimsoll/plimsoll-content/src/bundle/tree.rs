@@ -9,7 +9,7 @@ use super::metadata;
 use super::package_manifest::{self, PackageManifest};
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents, is_document};
-use super::{BundleObjects, ConvertedBundles, check, leave_out_objects};
+use super::{BundleDocument, BundleObjects, ConvertedBundles, check, leave_out_objects};
 use crate::catalog::{Defect, DefectCode};
 use crate::finding::Severity;
 
@@ -82,7 +82,7 @@ pub(super) fn convert(
     let mut tree = TreeFiles::new(names, read);
     let mut directories: BTreeMap<&str, BundleFiles> = BTreeMap::new();
     let mut package_manifests = Vec::new();
-    let (mut others, mut modes) = (Vec::new(), Vec::new());
+    let (mut others, mut modes, mut deprecations) = (Vec::new(), Vec::new(), Vec::new());
     let mut converted = ConvertedBundles::default();
     let defects = &mut converted.defects;
     for (file, name) in names.iter().enumerate() {
@@ -102,6 +102,7 @@ pub(super) fn convert(
             }
             None if package_manifest::is_package_manifest(name) => package_manifests.push(file),
             None if name.ends_with("ci.yaml") => modes.push(file),
+            None if is_deprecations(name) => deprecations.push(file),
             None => others.push(file),
         }
     }
@@ -134,9 +135,29 @@ pub(super) fn convert(
         }
         converted.documents.extend(documents);
     }
+    for file in tree.load(&deprecations, defects) {
+        let mut found = Vec::new();
+        for document in documents(&file, &mut found) {
+            if document.text("/schema") == "olm.deprecations" {
+                let (file, line) = (file.path.clone(), document.line(""));
+                converted.documents.push(BundleDocument { file, line, value: document.value });
+            } else {
+                let text = "not a document of schema olm.deprecations: it is ignored";
+                found.push(document.defect("", DefectCode::BundleAdvice, text));
+            }
+        }
+        defects.extend(found);
+    }
     converted.defects.sort();
     converted.defects.dedup();
     converted
+}
+
+/// Whether a file beside bundle directories says what is deprecated: a bundle directory has no
+/// place for that.
+fn is_deprecations(name: &str) -> bool {
+    let file = name.rsplit_once('/').map_or(name, |(_, file)| file);
+    file == "deprecations.yaml" || file == "deprecations.json"
 }
 
 /// Bundle directories inside of others are not bundles of their own: mostly they are what the outer
