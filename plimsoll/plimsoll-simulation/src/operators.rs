@@ -7,9 +7,10 @@
 //! * What no manifest creates but somebody does at run time appears: namespaces, and kinds that
 //!   neither the payload nor the server brings (as definitions that allow everything). That is the
 //!   delay after the first Deployment of an operator has rolled out.
+//! * Operators of bundles run, and look after the objects of their kinds (see `packages`).
 //!
-//! Nobody polls: everything follows from watches. What to do is decided by `simulator`, which has
-//! no client and no clock; this module watches and writes.
+//! Nobody polls: everything follows from watches. What to do is decided by `simulator` and
+//! `packages`, which have no client and no clock; this module watches and writes.
 //!
 //! # Caveats
 //!
@@ -20,6 +21,7 @@
 mod faults;
 mod fixtures;
 mod operator_status;
+mod packages;
 mod roles;
 mod runner;
 mod simulator;
@@ -38,9 +40,10 @@ use plimsoll_content::inclusion::{self, Decision};
 use plimsoll_controller::{SharedClock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-pub use faults::{Fault, FaultError, Faults, ScriptedFault};
+pub use faults::{Fault, FaultError, Faults, PackageFault, PackageFaultKind, ScriptedFault};
 pub use roles::SimulatedRelease;
 
+use packages::Packages;
 use roles::Roles;
 use runner::Runner;
 use simulator::Simulator;
@@ -121,8 +124,10 @@ pub async fn run(
         namespaces: roles.namespaces.clone(),
         external_kinds: roles.external_kinds.clone(),
     };
-    let simulator = Simulator::new(roles, options.faults, options.delay);
-    Runner::new(client, simulator, fixtures, options.clock).run(&stop).await;
+    let Faults { operators, packages } = options.faults;
+    let simulator = Simulator::new(roles, operators, options.delay);
+    let packages = Packages::new(packages, options.delay);
+    Runner::new(client, simulator, packages, fixtures, options.clock).run(&stop).await;
     Ok(())
 }
 

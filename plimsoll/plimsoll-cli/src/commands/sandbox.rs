@@ -49,8 +49,9 @@ pub enum SandboxCommand {
     KubeApiserver(ProgramArguments),
     /// Simulate workloads and operators on a cluster without nodes
     ///
-    /// Deployments become available, and each operator of the releases reports as a healthy one
-    /// would. Use it on clusters that are only API servers.
+    /// Deployments become available, each operator of the releases reports as a healthy one would,
+    /// and operators of bundles look after the objects of their kinds. Use it on clusters that are
+    /// only API servers.
     Operators(OperatorsArguments),
 }
 
@@ -79,13 +80,14 @@ pub struct OperatorsArguments {
     #[command(flatten)]
     pub cluster: ClusterArguments,
     /// Directory of a release payload; give it once for each release the cluster may be at
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(long, value_name = "DIR")]
     pub release: Vec<PathBuf>,
     /// How long an operator takes from the change of its Deployments to its report
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
     pub delay: Duration,
     /// YAML list of faults: operator, fault (NeverAvailable, Degraded, VersionStuck,
-    /// NotUpgradeable), minutes (for Degraded), and optionally after and release
+    /// NotUpgradeable), minutes (for Degraded), and optionally after and release; or package, fault
+    /// (NeverAvailable, KeepsFinalizers), and optionally after and version
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
     /// Cluster profile

@@ -12,10 +12,14 @@
 //! - operator: tide-gauge
 //!   fault: VersionStuck
 //!   release: 1.1.0
+//! - package: lantern
+//!   fault: KeepsFinalizers
+//!   version: 1.1.1
 //! ```
 //!
 //! `after` counts from the start of the simulation; `release` limits the fault to the update of the
-//! operator to that release and its time there.
+//! operator to that release and its time there. `package` names an Operator instead of a
+//! ClusterOperator; `version` limits the fault to Deployments with an image of that tag.
 
 use std::collections::BTreeSet;
 
@@ -56,9 +60,36 @@ pub struct ScriptedFault {
     pub release: Option<String>,
 }
 
+/// How the operator of a bundle goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackageFaultKind {
+    /// Its Deployments do not become available.
+    NeverAvailable,
+    /// It does not remove its finalizer from objects that are being deleted.
+    KeepsFinalizers,
+}
+
+/// A fault of the operator of a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageFault {
+    /// Name of the Operator.
+    pub package: String,
+    /// What goes wrong.
+    pub fault: PackageFaultKind,
+    /// When it begins, from the start of the simulation.
+    pub after: Duration,
+    /// The tag of images that it is limited to; `None` for all.
+    pub version: Option<String>,
+}
+
 /// The faults of a simulation; none by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Faults(pub Vec<ScriptedFault>);
+pub struct Faults {
+    /// Those of the operators of releases.
+    pub operators: Vec<ScriptedFault>,
+    /// Those of the operators of bundles.
+    pub packages: Vec<PackageFault>,
+}
 
 /// Why a script of faults cannot be used.
 #[derive(Debug, Error)]
@@ -90,6 +121,38 @@ pub enum FaultError {
         /// The operator.
         operator: String,
     },
+    /// It names both a ClusterOperator and a package, or neither.
+    #[error(
+        "fault {fault} names {given}: it is of an `operator` (a ClusterOperator) or of a `package`"
+    )]
+    Subject {
+        /// The fault.
+        fault: String,
+        /// What it names.
+        given: &'static str,
+    },
+    /// The fault is none of a package's, or has a field that theirs do not have.
+    #[error(
+        "package `{package}` cannot have fault {fault}: there are NeverAvailable and \
+         KeepsFinalizers, with `after` and `version`"
+    )]
+    NotOfPackages {
+        /// The package.
+        package: String,
+        /// The fault.
+        fault: String,
+    },
+    /// The fault is none of a ClusterOperator's, or has a field that theirs do not have.
+    #[error(
+        "operator `{operator}` cannot have fault {fault}: there are NeverAvailable, Degraded, \
+         VersionStuck and NotUpgradeable, with `after`, `release` and, for Degraded, `minutes`"
+    )]
+    NotOfOperators {
+        /// The operator.
+        operator: String,
+        /// The fault.
+        fault: String,
+    },
     /// No release has the operator.
     #[error("no release has an operator `{operator}`; there are {}", known.join(", "))]
     OperatorUnknown {
@@ -112,13 +175,15 @@ pub enum FaultError {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
-    operator: String,
+struct FaultEntry {
+    operator: Option<String>,
+    package: Option<String>,
     fault: Name,
     minutes: Option<f64>,
     #[serde(default, deserialize_with = "duration")]
     after: Duration,
     release: Option<String>,
+    version: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -127,6 +192,7 @@ enum Name {
     Degraded,
     VersionStuck,
     NotUpgradeable,
+    KeepsFinalizers,
 }
 
 impl Faults {
@@ -137,18 +203,31 @@ impl Faults {
     /// When it is none.
     pub fn parse(text: &str) -> Result<Self, FaultError> {
         let options = serde_saphyr::options! { with_snippet: false };
-        let entries: Vec<Entry> = serde_saphyr::from_str_with_options(text, options)
+        let entries: Vec<FaultEntry> = serde_saphyr::from_str_with_options(text, options)
             .map_err(|source| FaultError::Parse { source: Box::new(source) })?;
-        entries.into_iter().map(ScriptedFault::try_from).collect::<Result<_, _>>().map(Self)
+        let mut faults = Self::default();
+        for entry in entries {
+            match (entry.operator.clone(), entry.package.clone()) {
+                (Some(operator), None) => faults.operators.push(entry.of_operator(operator)?),
+                (None, Some(package)) => faults.packages.push(entry.of_package(package)?),
+                (operator, _) => {
+                    let given = if operator.is_some() { "both" } else { "nothing" };
+                    let fault = format!("{:?}", entry.fault);
+                    return Err(FaultError::Subject { fault, given });
+                }
+            }
+        }
+        Ok(faults)
     }
 
-    /// Checks that every operator and release that is named exists.
+    /// Checks that every operator and release that is named exists. Packages need not: they may be
+    /// installed later.
     ///
     /// # Errors
     ///
     /// Names the first that does not.
     pub fn check(&self, operators: &BTreeSet<&str>, releases: &[String]) -> Result<(), FaultError> {
-        for scripted in &self.0 {
+        for scripted in &self.operators {
             let operator = scripted.operator.clone();
             if !operators.contains(operator.as_str()) {
                 let known = operators.iter().map(|&name| name.to_owned()).collect();
@@ -166,12 +245,12 @@ impl Faults {
     }
 }
 
-impl TryFrom<Entry> for ScriptedFault {
-    type Error = FaultError;
-
-    fn try_from(entry: Entry) -> Result<Self, FaultError> {
-        let Entry { operator, fault, minutes, after, release } = entry;
-        let fault = match (fault, minutes) {
+impl FaultEntry {
+    fn of_operator(self, operator: String) -> Result<ScriptedFault, FaultError> {
+        let Self { operator: _, package: _, fault: name, minutes, after, release, version } = self;
+        let refused =
+            |operator| FaultError::NotOfOperators { operator, fault: format!("{name:?}") };
+        let fault = match (name, minutes) {
             (Name::Degraded, None) => return Err(FaultError::MinutesMissing { operator }),
             (Name::Degraded, Some(minutes)) => {
                 let Ok(lasts) = Duration::try_from_secs_f64(minutes * MINUTE) else {
@@ -179,12 +258,31 @@ impl TryFrom<Entry> for ScriptedFault {
                 };
                 Fault::Degraded { lasts }
             }
+            (Name::KeepsFinalizers, _) => return Err(refused(operator)),
             (_, Some(_)) => return Err(FaultError::MinutesUnused { operator }),
             (Name::NeverAvailable, None) => Fault::NeverAvailable,
             (Name::VersionStuck, None) => Fault::VersionStuck,
             (Name::NotUpgradeable, None) => Fault::NotUpgradeable,
         };
-        Ok(Self { operator, fault, after, release })
+        if version.is_some() {
+            return Err(refused(operator));
+        }
+        Ok(ScriptedFault { operator, fault, after, release })
+    }
+
+    fn of_package(self, package: String) -> Result<PackageFault, FaultError> {
+        let Self { operator: _, package: _, fault: name, minutes, after, release, version } = self;
+        let fault = match name {
+            Name::NeverAvailable => Some(PackageFaultKind::NeverAvailable),
+            Name::KeepsFinalizers => Some(PackageFaultKind::KeepsFinalizers),
+            Name::Degraded | Name::VersionStuck | Name::NotUpgradeable => None,
+        };
+        match fault {
+            Some(fault) if minutes.is_none() && release.is_none() => {
+                Ok(PackageFault { package, fault, after, version })
+            }
+            _ => Err(FaultError::NotOfPackages { package, fault: format!("{name:?}") }),
+        }
     }
 }
 

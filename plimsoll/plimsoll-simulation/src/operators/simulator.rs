@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::ClusterOperatorStatus;
 
-use super::faults::{Fault, Faults};
+use super::faults::{Fault, ScriptedFault};
 use super::operator_status::{self, ActiveFaults};
 use super::roles::{OperatorRole, ReleaseRole, Roles};
 use super::template_fingerprint::TemplateFingerprint;
@@ -84,7 +84,7 @@ pub(super) enum SimulatorAction {
 #[derive(Debug)]
 pub(super) struct Simulator {
     roles: Roles,
-    faults: Faults,
+    faults: Vec<ScriptedFault>,
     delay: Duration,
     workloads: BTreeMap<ObjectKey, ObservedWorkload>,
     states: BTreeMap<String, OperatorState>,
@@ -134,7 +134,7 @@ enum FixtureState {
 }
 
 impl Simulator {
-    pub(super) fn new(roles: Roles, faults: Faults, delay: Duration) -> Self {
+    pub(super) fn new(roles: Roles, faults: Vec<ScriptedFault>, delay: Duration) -> Self {
         let fixtures = if roles.is_without_workloads() {
             FixtureState::Due(delay)
         } else {
@@ -234,7 +234,7 @@ impl Simulator {
             RolloutState::Waiting | RolloutState::At(_) => None,
         });
         let pauses = self.states.values().filter_map(|state| state.pause);
-        let faults = self.faults.0.iter().flat_map(|fault| {
+        let faults = self.faults.iter().flat_map(|fault| {
             let end = match (fault.fault, self.states.get(&fault.operator)) {
                 (Fault::Degraded { lasts }, Some(state)) => {
                     state.degraded_since.map(|since| since + lasts)
@@ -322,7 +322,6 @@ impl Simulator {
         now: Duration,
     ) -> impl Iterator<Item = Fault> {
         self.faults
-            .0
             .iter()
             .filter(move |fault| fault.operator == name && fault.after <= now)
             .filter(move |fault| {

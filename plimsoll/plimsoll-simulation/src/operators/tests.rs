@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_testkit::clusters;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE, Decision, decide};
 use plimsoll_content::payload::{TemplateContext, parse};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -99,6 +99,72 @@ async fn operators_report_the_release_that_is_applied() {
         };
         let done = timeout(PATIENCE, work).await;
         assert!(done.is_ok(), "{kind}: not all operators became healthy");
+        stop.cancel();
+        simulation.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_operator_of_a_bundle_runs_and_looks_after_its_objects() {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+    });
+    let labels = json!({ "olm.io/operator": "lantern" });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "beacons.lantern.example.com", "labels": labels },
+        "spec": {
+            "group": "lantern.example.com",
+            "names": { "kind": "Beacon", "plural": "beacons" },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    });
+    let selected = json!({ "app": "lantern" });
+    let container = json!({ "name": "operator", "image": "registry.example.com/lantern:1.0.0" });
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "lantern", "namespace": "default", "labels": labels },
+        "spec": {
+            "selector": { "matchLabels": selected },
+            "template": {
+                "metadata": { "labels": selected }, "spec": { "containers": [container] },
+            },
+        },
+    });
+    let beacon = json!({
+        "apiVersion": "lantern.example.com/v1",
+        "kind": "Beacon",
+        "metadata": { "name": "north", "namespace": "default" },
+    });
+    for kind in clusters() {
+        let cluster = kind.start().await.unwrap();
+        let client = cluster.client();
+        let stop = CancellationToken::new();
+        let options =
+            SimulationOptions { delay: Duration::from_millis(20), ..SimulationOptions::default() };
+        let simulation = tokio::spawn(run(client.clone(), options, stop.clone()));
+        let work = async {
+            apply(&client, vec![definition.clone(), beacon.clone(), deployment.clone()]).await;
+            let is_available = |object: Option<&DynamicObject>| {
+                object.is_some_and(|it| it.data["status"]["availableReplicas"] == 1)
+            };
+            await_condition(api_of(&client, &deployment), "lantern", is_available).await.unwrap();
+            let has_finalizer = |object: Option<&DynamicObject>| {
+                object.is_some_and(|it| it.metadata.finalizers.is_some())
+            };
+            let beacons = api_of(&client, &beacon);
+            await_condition(beacons.clone(), "north", has_finalizer).await.unwrap();
+            beacons.delete("north", &DeleteParams::default()).await.unwrap();
+            await_condition(beacons, "north", |it: Option<&DynamicObject>| it.is_none())
+                .await
+                .unwrap();
+        };
+        let done = timeout(PATIENCE, work).await;
+        assert!(done.is_ok(), "{kind}: the operator does not look after its objects");
         stop.cancel();
         simulation.await.unwrap().unwrap();
     }

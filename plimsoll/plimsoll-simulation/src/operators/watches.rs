@@ -27,35 +27,39 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// Longest pause between attempts to watch.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Watches all objects of a resource, for ever.
+/// Watches all objects of a resource that a label selector selects, for ever.
 pub(super) fn watch(
     client: Client,
     resource: &ApiResource,
+    labels: &str,
 ) -> impl Stream<Item = WatchEvent> + use<> {
     let plural = resource.plural.clone();
     let mut names = Vec::new();
-    watcher(Api::<DynamicObject>::all_with(client, resource), watcher::Config::default())
-        .backoff(Doubling::default())
-        .inspect_err(move |error| {
-            tracing::debug!(resource = plural, %error, "watch failed, will be taken up again");
-        })
-        .filter_map(|event| std::future::ready(event.ok()))
-        .filter_map(move |event| {
-            let event = match event {
-                watcher::Event::Init => {
-                    names.clear();
-                    None
-                }
-                watcher::Event::InitApply(object) => {
-                    names.extend(object.metadata.name.clone());
-                    Some(WatchEvent::Applied(Box::new(object)))
-                }
-                watcher::Event::InitDone => Some(WatchEvent::Listed(std::mem::take(&mut names))),
-                watcher::Event::Apply(object) => Some(WatchEvent::Applied(Box::new(object))),
-                watcher::Event::Delete(object) => Some(WatchEvent::Deleted(Box::new(object))),
-            };
-            std::future::ready(event)
-        })
+    watcher(
+        Api::<DynamicObject>::all_with(client, resource),
+        watcher::Config::default().labels(labels),
+    )
+    .backoff(Doubling::default())
+    .inspect_err(move |error| {
+        tracing::debug!(resource = plural, %error, "watch failed, will be taken up again");
+    })
+    .filter_map(|event| std::future::ready(event.ok()))
+    .filter_map(move |event| {
+        let event = match event {
+            watcher::Event::Init => {
+                names.clear();
+                None
+            }
+            watcher::Event::InitApply(object) => {
+                names.extend(object.metadata.name.clone());
+                Some(WatchEvent::Applied(Box::new(object)))
+            }
+            watcher::Event::InitDone => Some(WatchEvent::Listed(std::mem::take(&mut names))),
+            watcher::Event::Apply(object) => Some(WatchEvent::Applied(Box::new(object))),
+            watcher::Event::Delete(object) => Some(WatchEvent::Deleted(Box::new(object))),
+        };
+        std::future::ready(event)
+    })
 }
 
 /// Waits until the server serves a kind that a CustomResourceDefinition defines.
@@ -70,7 +74,8 @@ pub(super) async fn served(client: Client, kind: ApiKind) {
     }
 }
 
-fn is_established(definition: Option<&DynamicObject>) -> bool {
+/// Whether a definition is served.
+pub(super) fn is_established(definition: Option<&DynamicObject>) -> bool {
     let Some(definition) = definition else {
         return false;
     };

@@ -209,5 +209,5 @@ fn operators(random: &mut fastrand::Rng) -> Faults {
         let release = random.bool().then(|| VERSIONS[1].to_owned());
         faults.push(ScriptedFault { operator: name.to_owned(), fault, after, release });
     }
-    Faults(faults)
+    Faults { operators: faults, packages: Vec::new() }
 }

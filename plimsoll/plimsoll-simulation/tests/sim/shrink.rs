@@ -21,9 +21,9 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
         less.actions.remove(index);
         smaller.push(less);
     }
-    for index in 0..scenario.operators.0.len() {
+    for index in 0..scenario.operators.operators.len() {
         let mut less = scenario.clone();
-        less.operators.0.remove(index);
+        less.operators.operators.remove(index);
         smaller.push(less);
     }
     let shares: [fn(&mut Scenario) -> &mut f64; 5] = [
@@ -61,5 +61,5 @@ fn what_a_scenario_fails_without_is_taken_away() {
     let (at, _) = smallest.actions[0];
     assert_eq!(smallest.actions, [(at, Action::Release(1))]);
     assert!(smallest.errors > 0.0 && !smallest.leased && smallest.delay.is_zero());
-    assert!(smallest.operators.0.is_empty());
+    assert!(smallest.operators.operators.is_empty());
 }

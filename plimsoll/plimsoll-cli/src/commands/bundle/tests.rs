@@ -15,7 +15,12 @@ struct Line {
 
 /// What a command prints about `examples/bundles/lantern/2.2.0`.
 fn printed(command: &str, words: &[&str]) -> Result<String, anyhow::Error> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bundles/lantern/2.2.0");
+    printed_of("bundles/lantern/2.2.0", command, words)
+}
+
+/// What a command prints about a bundle below `examples`.
+fn printed_of(path: &str, command: &str, words: &[&str]) -> Result<String, anyhow::Error> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(path);
     let bundle = root.to_string_lossy();
     let words = ["bundle", command, &*bundle].into_iter().chain(words.iter().copied());
     let line = Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
@@ -48,4 +53,25 @@ fn what_keeps_a_bundle_from_being_rendered_is_listed_with_its_place() {
                   package lantern: it cannot watch several namespaces: a, b; it supports \
                   AllNamespaces, OwnNamespace";
     assert!(text.ends_with(wanted), "{text}");
+}
+
+#[test]
+fn the_bundles_of_the_example_catalog_are_in_order() {
+    let rendered = |version: &str| {
+        let path = format!("catalog/{version}");
+        assert_eq!(printed_of(&path, "validate", &[]).unwrap(), "0 errors, 0 warnings\n", "{path}");
+        printed_of(&path, "render", &[]).unwrap_or_else(|error| panic!("{path}: {error:#}"))
+    };
+    let others = ["lantern/1.1.1", "lantern/2.1.0-rc.1", "ledger/1.4.0", "ledger/1.5.0"];
+    for version in others.iter().chain(&["tide/0.3.0", "tide/0.4.0"]) {
+        rendered(version);
+    }
+    assert!(
+        rendered("ledger/2.0.0")
+            .contains("clusterrole.rbac.authorization.k8s.io \"databases-viewer\"")
+    );
+    let palette = "configmap \"lantern/lantern-palette\"";
+    assert!(rendered("lantern/1.0.0").contains(palette));
+    assert!(!rendered("lantern/1.1.0").contains(palette));
+    assert!(rendered("lantern/2.0.0").contains("validatingwebhookconfiguration"));
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Fault, Faults, ScriptedFault};
+use super::{Fault, Faults, PackageFault, PackageFaultKind, ScriptedFault};
 
 fn check(text: &str, expected: Result<&[ScriptedFault], &str>) {
     match (Faults::parse(text), expected) {
-        (Ok(faults), Ok(expected)) => assert_eq!(faults.0, expected, "{text}"),
+        (Ok(faults), Ok(expected)) => assert_eq!(faults.operators, expected, "{text}"),
         (Err(error), Err(expected)) => {
             let mut message = error.to_string();
             if let Some(source) = std::error::Error::source(&error) {
@@ -56,12 +56,29 @@ fn what_is_no_fault_is_refused_with_the_reason() {
 }
 
 #[test]
+fn faults_of_packages_are_their_own() {
+    let text = "- {package: lantern, fault: KeepsFinalizers, after: 1s, version: 1.1.1}";
+    let expected = PackageFault {
+        package: "lantern".into(),
+        fault: PackageFaultKind::KeepsFinalizers,
+        after: Duration::from_secs(1),
+        version: Some("1.1.1".into()),
+    };
+    assert_eq!(Faults::parse(text).expect("it is in order").packages, [expected]);
+    check("- {package: lantern, fault: VersionStuck}", Err("package `lantern` cannot have fault"));
+    check("- {package: lantern, fault: NeverAvailable, release: 1.0.0}", Err("cannot have fault"));
+    check("- {operator: crane, fault: KeepsFinalizers}", Err("operator `crane` cannot have fault"));
+    check("- {operator: crane, fault: NeverAvailable, version: '1'}", Err("cannot have fault"));
+    check("- {fault: NeverAvailable}", Err("names nothing"));
+    check("- {operator: a, package: b, fault: NeverAvailable}", Err("names both"));
+}
+
+#[test]
 fn operators_and_releases_must_exist() {
     let faults = |release: Option<&str>| {
-        Faults(vec![ScriptedFault {
-            release: release.map(str::to_owned),
-            ..fault(Fault::VersionStuck)
-        }])
+        let release = release.map(str::to_owned);
+        let operators = vec![ScriptedFault { release, ..fault(Fault::VersionStuck) }];
+        Faults { operators, packages: Vec::new() }
     };
     let cases = [
         (&["crane"][..], None, None),

@@ -66,7 +66,7 @@ struct Simulation {
 
 impl Simulation {
     fn new(roles: Roles, faults: &str) -> Self {
-        let faults = Faults::parse(faults).unwrap();
+        let faults = Faults::parse(faults).unwrap().operators;
         let simulator = Simulator::new(roles, faults, Duration::from_secs(DELAY));
         Self { simulator, log: Vec::new(), now: 0 }
     }
