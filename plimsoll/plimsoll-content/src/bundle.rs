@@ -10,6 +10,7 @@ mod channels;
 mod check;
 mod documents;
 mod files;
+mod find;
 mod metadata;
 mod package_manifest;
 mod properties;
@@ -22,6 +23,7 @@ use crate::catalog::{CatalogLoader, Defect, DefectCode};
 use crate::finding::Severity;
 
 pub use check::KINDS;
+pub use find::{carried_files, find};
 pub use metadata::{BundleMetadata, read as read_metadata};
 pub use read::{BundleManifest, documents};
 pub use tree::is_bundles;

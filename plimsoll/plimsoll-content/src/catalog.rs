@@ -21,7 +21,9 @@ mod order;
 mod pending;
 mod property;
 mod record;
+mod search;
 mod tables;
+mod wanted;
 
 pub use constraint::{CONSTRAINT_NESTING_MAX, CONSTRAINT_SIZE_MAX};
 pub use convert::documents;
@@ -37,6 +39,8 @@ pub use model::{
 };
 pub use offer::IndexedCatalog;
 pub use record::{LIST_MAX, Text};
+pub use search::BundleSearch;
+pub use wanted::CatalogBundle;
 
 #[cfg(test)]
 mod tests;

@@ -57,6 +57,10 @@ impl<'f> PackageManifest<'f> {
         Some(Self { manifest, name, channels, default_channel })
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn directory(&self) -> &str {
         self.manifest.file.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
@@ -103,7 +107,7 @@ pub(super) fn documents(
 }
 
 /// The bundles of a package: each directory below it with a ClusterServiceVersion.
-fn bundles(
+pub(super) fn bundles(
     package: &PackageManifest<'_>,
     others: &[usize],
     tree: &mut TreeFiles<'_>,

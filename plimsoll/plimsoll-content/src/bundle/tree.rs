@@ -32,13 +32,13 @@ pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
 }
 
 /// A file of a bundle, by its name in `manifests/` or `metadata/`.
-enum BundlePart<'n> {
+pub(super) enum BundlePart<'n> {
     Manifest(&'n str),
     Metadata(&'n str),
 }
 
 /// The bundle directory that a file lies in, empty or with a slash at its end, and its part there.
-fn bundle_part(name: &str) -> Option<(&str, BundlePart<'_>)> {
+pub(super) fn bundle_part(name: &str) -> Option<(&str, BundlePart<'_>)> {
     let mut found = None;
     for (part, is_manifest) in [("manifests/", true), ("metadata/", false)] {
         let at = if name.starts_with(part) {
@@ -60,9 +60,9 @@ fn bundle_part(name: &str) -> Option<(&str, BundlePart<'_>)> {
 
 /// The files of a bundle directory, by their numbers.
 #[derive(Default)]
-struct BundleFiles {
-    manifests: Vec<usize>,
-    metadata: Vec<usize>,
+pub(super) struct BundleFiles {
+    pub(super) manifests: Vec<usize>,
+    pub(super) metadata: Vec<usize>,
 }
 
 /// What is known of a package.
@@ -80,35 +80,27 @@ pub(super) fn convert(
     read: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
 ) -> ConvertedBundles {
     let mut tree = TreeFiles::new(names, read);
-    let mut directories: BTreeMap<&str, BundleFiles> = BTreeMap::new();
     let mut package_manifests = Vec::new();
     let (mut others, mut modes, mut deprecations) = (Vec::new(), Vec::new(), Vec::new());
     let mut converted = ConvertedBundles::default();
     let defects = &mut converted.defects;
     for (file, name) in names.iter().enumerate() {
-        match bundle_part(name) {
-            Some((directory, part)) => {
-                let (BundlePart::Manifest(name) | BundlePart::Metadata(name)) = part;
-                let bundle = directories.entry(directory).or_default();
-                match part {
-                    _ if name.starts_with('.') => {}
-                    _ if name.contains('/') => {
-                        let text = "a directory inside a bundle's directories is ignored";
-                        defects.push(whole_file(names[file], DefectCode::BundleAdvice, text));
-                    }
-                    BundlePart::Manifest(_) => bundle.manifests.push(file),
-                    BundlePart::Metadata(_) => bundle.metadata.push(file),
-                }
-            }
-            None if package_manifest::is_package_manifest(name) => package_manifests.push(file),
-            None if name.ends_with("ci.yaml") => modes.push(file),
-            None if is_deprecations(name) => deprecations.push(file),
-            None => others.push(file),
+        if bundle_part(name).is_some() {
+            continue;
+        }
+        if package_manifest::is_package_manifest(name) {
+            package_manifests.push(file);
+        } else if name.ends_with("ci.yaml") {
+            modes.push(file);
+        } else if is_deprecations(name) {
+            deprecations.push(file);
+        } else {
+            others.push(file);
         }
     }
     let modes = tree.load(&modes, defects);
     let package_manifests = tree.load(&package_manifests, defects);
-    leave_out_nested(&mut directories, names, defects);
+    let directories = bundle_directories(names, defects);
     let mut packages: BTreeMap<String, Members> = BTreeMap::new();
     for (directory, files) in directories {
         if let Some(mut bundle) = bundle(directory, &files, &mut tree, defects) {
@@ -155,7 +147,7 @@ pub(super) fn convert(
 
 /// Whether a file beside bundle directories says what is deprecated: a bundle directory has no
 /// place for that.
-fn is_deprecations(name: &str) -> bool {
+pub(super) fn is_deprecations(name: &str) -> bool {
     let file = name.rsplit_once('/').map_or(name, |(_, file)| file);
     file == "deprecations.yaml" || file == "deprecations.json"
 }
@@ -184,8 +176,32 @@ fn leave_out_nested(
     });
 }
 
+/// The bundle directories among files of such names.
+pub(super) fn bundle_directories<'n>(
+    names: &[&'n str],
+    defects: &mut Vec<Defect>,
+) -> BTreeMap<&'n str, BundleFiles> {
+    let mut directories: BTreeMap<&str, BundleFiles> = BTreeMap::new();
+    for (file, name) in names.iter().enumerate() {
+        let Some((directory, part)) = bundle_part(name) else { continue };
+        let (BundlePart::Manifest(name) | BundlePart::Metadata(name)) = part;
+        let bundle = directories.entry(directory).or_default();
+        match part {
+            _ if name.starts_with('.') => {}
+            _ if name.contains('/') => {
+                let text = "a directory inside a bundle's directories is ignored";
+                defects.push(whole_file(names[file], DefectCode::BundleAdvice, text));
+            }
+            BundlePart::Manifest(_) => bundle.manifests.push(file),
+            BundlePart::Metadata(_) => bundle.metadata.push(file),
+        }
+    }
+    leave_out_nested(&mut directories, names, defects);
+    directories
+}
+
 /// Reads a bundle directory; `None` when there is no bundle in it that could be used.
-fn bundle(
+pub(super) fn bundle(
     directory: &str,
     files: &BundleFiles,
     tree: &mut TreeFiles<'_>,

@@ -12,6 +12,7 @@ use super::pending::{
     self, DocumentPosition, Pending, PendingBundle, PendingContent, PendingFacts, PendingPackage,
 };
 use super::record::Text;
+use super::wanted::WantedBundle;
 
 pub use file::{DOCUMENT_SIZE_MAX, FileLoader};
 
@@ -36,6 +37,8 @@ pub struct CatalogLoader {
     /// Where the facts of the bundle before lie in `kept`.
     last_facts: (usize, usize),
     is_full: bool,
+    /// The one bundle that is looked for; then nothing else is kept.
+    wanted: Option<WantedBundle>,
 }
 
 /// A catalog that was read, defects and all.
@@ -58,6 +61,21 @@ impl CatalogLoader {
     /// A loader that has read nothing.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A loader that looks for one bundle only.
+    pub(super) fn searching(wanted: WantedBundle) -> Self {
+        Self { wanted: Some(wanted), ..Self::default() }
+    }
+
+    /// What is looked for.
+    pub(super) fn wanted(&self) -> Option<&WantedBundle> {
+        self.wanted.as_ref()
+    }
+
+    /// What was looked for.
+    pub(super) fn into_wanted(self) -> Option<WantedBundle> {
+        self.wanted
     }
 
     /// Begins a file; its name is what defects are reported with.
@@ -148,6 +166,9 @@ impl CatalogLoader {
 
     /// Takes a document.
     pub(super) fn document(&mut self, mut document: Document<'_>, place: DocumentPosition) {
+        if let Some(wanted) = &mut self.wanted {
+            return wanted.document(document);
+        }
         let schema = document.schema.take().unwrap_or_default();
         let is_package = &*schema == "olm.package";
         let name = document.name.take().unwrap_or_default();
@@ -197,6 +218,9 @@ impl CatalogLoader {
         place: DocumentPosition,
         message: &str,
     ) {
+        if let Some(wanted) = &mut self.wanted {
+            return wanted.lost(schema, package, &name, message);
+        }
         self.defect(place, package, DefectCode::Syntax, message);
         if package.is_empty() {
             return;
