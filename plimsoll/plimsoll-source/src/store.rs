@@ -6,7 +6,7 @@
 
 mod directory;
 mod memory;
-mod oci;
+pub(crate) mod oci;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +93,14 @@ pub enum StoreError {
         /// The versions that the store has; empty when it has none.
         known: Vec<String>,
     },
+    /// There is no such image, or it is not clear which one is meant.
+    #[error("{}; it has {}", wanted_image(reference), listed(known))]
+    NoSuchImage {
+        /// The tag, digest or pull specification that was requested; empty for the only image.
+        reference: String,
+        /// The names of the images that the layout has, or their digests.
+        known: Vec<String>,
+    },
     /// Files of a payload cannot be read.
     #[error("{0}")]
     Files(ReadErrors),
@@ -109,8 +117,15 @@ pub enum StoreError {
     Cancelled,
 }
 
-fn listed(versions: &[String]) -> String {
-    if versions.is_empty() { "none".to_owned() } else { versions.join(", ") }
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+fn wanted_image(reference: &str) -> String {
+    if reference.is_empty() {
+        return "the layout has not one image: name the one that is meant".to_owned();
+    }
+    format!("the layout has no image {reference:?}")
 }
 
 /// Whether a pull specification means a release: to the letter, or by its digest.
@@ -143,4 +158,4 @@ fn unless_cancelled(cancelled: &AtomicBool) -> Result<(), StoreError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

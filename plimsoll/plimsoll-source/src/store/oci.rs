@@ -1,8 +1,10 @@
-//! An OCI image layout on disk: release images as `skopeo copy … oci:DIR` and its like leave them.
+//! An OCI image layout on disk: images of releases, catalogs and bundles as `skopeo copy … oci:DIR`
+//! and its like leave them.
 //!
 //! Every blob is compared with its digest before anything in it is believed. Of the layers, only
-//! files that lie directly in the two payload directories are read.
+//! selected files are read: of a release those that lie directly in the two payload directories.
 
+mod image;
 mod layer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +14,19 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_content::hash::hexadecimal;
-use plimsoll_content::payload::{IMAGELESS, ReleaseHeader, SourceFile};
+use plimsoll_content::payload::{Directory, IMAGELESS, ReleaseHeader, SourceFile};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
+
+pub(crate) use image::LayoutImage;
 
 use super::{
     Fetched, Listing, PayloadStore, Signature, StoreError, head_of, names, no_such_release,
     unless_cancelled,
 };
 use crate::bounded::{open_ordinary, read_bounded};
+use crate::directory::{FILE_SIZE_MAX, PAYLOAD_SIZE_MAX};
 
 /// Largest index or manifest that is read: theirs are lists of a few descriptors.
 const DOCUMENT_SIZE_MAX: u64 = 4 << 20;
@@ -64,7 +69,8 @@ struct Index {
 }
 
 #[derive(Debug, Deserialize)]
-struct Image {
+struct ImageManifest {
+    config: Option<Descriptor>,
     layers: Vec<Descriptor>,
 }
 
@@ -114,9 +120,35 @@ impl OciLayout {
             Ok(manifest) => &manifest.digest,
             Err(problem) => return Err(content(&self.path, problem)),
         };
-        let image: Image = parse(&self.blob(digest)?, &self.document(digest)?)?;
-        let mut files = layer::Files::default();
-        for layer in &image.layers {
+        let selection = layer::FileSelection {
+            directories: Directory::ALL.map(|it| it.name().to_owned()).to_vec(),
+            is_deep: false,
+            file_size_max: FILE_SIZE_MAX,
+            size_max: PAYLOAD_SIZE_MAX,
+            noun: "payload",
+        };
+        let files = self.selected(&self.image_manifest(digest)?, selection, cancelled)?;
+        let payload_file = |(path, bytes): (String, Vec<u8>)| {
+            let (directory, name) = path.split_once('/')?;
+            let directory = Directory::ALL.into_iter().find(|it| it.name() == directory)?;
+            Some(SourceFile { directory, name: name.to_owned(), bytes: bytes.into() })
+        };
+        Ok(files.into_iter().filter_map(payload_file).collect())
+    }
+
+    fn image_manifest(&self, digest: &str) -> Result<ImageManifest, StoreError> {
+        parse(&self.blob(digest)?, &self.document(digest)?)
+    }
+
+    /// The selected files of an image, by their paths in it.
+    fn selected(
+        &self,
+        manifest: &ImageManifest,
+        selection: layer::FileSelection,
+        cancelled: &AtomicBool,
+    ) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
+        let mut files = layer::Files::new(selection);
+        for layer in &manifest.layers {
             unless_cancelled(cancelled)?;
             let path = self.blob(&layer.digest)?;
             verify(&path, &layer.digest)?;

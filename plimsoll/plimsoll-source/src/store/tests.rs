@@ -110,13 +110,17 @@ fn a_set_in_memory_does_the_same() {
 }
 
 /// An OCI layout under construction.
-struct Layout(tempfile::TempDir);
+pub(crate) struct Layout(tempfile::TempDir);
 
 impl Layout {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("blobs/sha256")).unwrap();
         Self(root)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
     }
 
     fn blob(&self, bytes: &[u8], media_type: &str) -> Value {
@@ -129,7 +133,7 @@ impl Layout {
         })
     }
 
-    fn layer(&self, files: &[(&str, &[u8])], gzip: bool) -> Value {
+    pub(crate) fn layer(&self, files: &[(&str, &[u8])], gzip: bool) -> Value {
         let mut archive = tar::Builder::new(Vec::new());
         for (path, bytes) in files {
             let mut header = tar::Header::new_gnu();
@@ -151,7 +155,17 @@ impl Layout {
         self.blob(manifest.to_string().as_bytes(), "manifest.v1+json")
     }
 
-    fn index(&self, images: &[Value]) -> OciLayout {
+    /// An image of a name with labels.
+    pub(crate) fn labelled(&self, name: &str, labels: &Value, layers: &[Value]) -> Value {
+        let config = json!({ "config": { "Labels": labels } });
+        let config = self.blob(config.to_string().as_bytes(), "config.v1+json");
+        let manifest = json!({ "schemaVersion": 2, "config": config, "layers": layers });
+        let mut image = self.blob(manifest.to_string().as_bytes(), "manifest.v1+json");
+        image["annotations"] = json!({ "org.opencontainers.image.ref.name": name });
+        image
+    }
+
+    pub(crate) fn index(&self, images: &[Value]) -> OciLayout {
         let index = json!({ "schemaVersion": 2, "manifests": images });
         fs::write(self.0.path().join("index.json"), index.to_string()).unwrap();
         OciLayout::new(self.0.path())

@@ -1,16 +1,14 @@
-//! The payload files in the layers of an image, later layers over earlier ones.
+//! Selected files in the layers of an image, later layers over earlier ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path};
 
 use flate2::read::MultiGzDecoder;
-use plimsoll_content::payload::{Directory, SourceFile};
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 use super::{StoreError, content};
 use crate::bounded::{open_ordinary, read_bounded};
-use crate::directory::{FILE_SIZE_MAX, PAYLOAD_SIZE_MAX};
 
 /// In a layer, what begins so takes away a file or directory of an earlier one.
 const WHITEOUT: &str = ".wh.";
@@ -23,11 +21,28 @@ const HEADER_SIZE_MAX: u64 = 1 << 20;
 /// releases have some 500 MB.
 const LAYERS_SIZE_MAX: u64 = 16 << 30;
 
+/// Which files of an image are read, and how many bytes of them.
+#[derive(Debug, Clone)]
+pub(super) struct FileSelection {
+    /// The directories that they lie in, relative to the root of the image; empty for the root.
+    pub(super) directories: Vec<String>,
+    /// Whether those of directories inside of these belong to it, too.
+    pub(super) is_deep: bool,
+    /// Most bytes of one file.
+    pub(super) file_size_max: u64,
+    /// Most bytes of all files together, in all layers.
+    pub(super) size_max: u64,
+    /// What the files are together, for errors: `payload`.
+    pub(super) noun: &'static str,
+}
+
 /// The files collected so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Files {
-    files: BTreeMap<(Directory, String), Vec<u8>>,
-    /// Bytes of payload files that were read.
+    selection: FileSelection,
+    /// By their paths in the image.
+    files: BTreeMap<String, Vec<u8>>,
+    /// Bytes of selected files that were read.
     read: u64,
     /// Bytes of layers that were read, decompressed.
     layers: u64,
@@ -36,31 +51,34 @@ pub(super) struct Files {
 /// What one layer changes.
 #[derive(Debug, Default)]
 struct Changes {
-    files: BTreeMap<(Directory, String), Vec<u8>>,
+    files: BTreeMap<String, Vec<u8>>,
     /// Files of earlier layers that it takes away.
-    gone: BTreeSet<(Directory, String)>,
-    /// Directories of which it takes away all that earlier layers have.
-    emptied: BTreeSet<Directory>,
+    gone: BTreeSet<String>,
+    /// Directories of which it takes away all that earlier layers have below them.
+    emptied: BTreeSet<String>,
 }
 
 /// Where an entry lies, as far as that matters.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
-    /// It takes away all that earlier layers have.
-    Opaque,
-    /// It takes away all that earlier layers have in a payload directory.
-    Emptied(Directory),
-    /// It takes away a file.
-    Gone(Directory, String),
-    /// A payload directory.
-    Itself(Directory),
-    /// Directly in a payload directory.
-    Inside(Directory, String),
+    /// It takes away all that earlier layers have below a directory.
+    Emptied(String),
+    /// It takes away a file, or a directory with all that is below it.
+    Gone(String),
+    /// A selected directory, or one that it lies in.
+    Itself,
+    /// A selected file, by its path.
+    Inside(String),
     /// Elsewhere.
     Elsewhere,
 }
 
 impl Files {
+    /// No files yet.
+    pub(super) fn new(selection: FileSelection) -> Self {
+        Self { selection, files: BTreeMap::new(), read: 0, layers: 0 }
+    }
+
     /// Adds a layer.
     pub(super) fn add(&mut self, path: &Path, media_type: &str) -> Result<(), StoreError> {
         let io_error = |source| StoreError::Io { path: path.to_owned(), source };
@@ -110,7 +128,9 @@ impl Files {
             return Err(content(path, &problem));
         }
         let Changes { files, gone, emptied } = changes;
-        self.files.retain(|place, _| !emptied.contains(&place.0) && !gone.contains(place));
+        self.files.retain(|path, _| {
+            !gone.contains(path) && !ancestors(path).any(|it| emptied.contains(it))
+        });
         self.files.extend(files);
         Ok(())
     }
@@ -126,57 +146,57 @@ impl Files {
         let refuse = |name: &str, problem: &str| Err(content(layer, &format!("{name}: {problem}")));
         let Ok(name) = std::str::from_utf8(name) else {
             let name = String::from_utf8_lossy(name);
-            return match place(&name) {
+            return match place(&self.selection, &name) {
                 Place::Elsewhere => Ok(()),
                 _ => refuse(&name, "its name is not UTF-8"),
             };
         };
-        let (directory, file) = match place(name) {
+        let noun = self.selection.noun;
+        let path = match place(&self.selection, name) {
             Place::Elsewhere => return Ok(()),
-            Place::Opaque => {
-                changes.emptied.extend(Directory::ALL);
-                return Ok(());
-            }
             Place::Emptied(directory) => {
                 changes.emptied.insert(directory);
                 return Ok(());
             }
-            Place::Gone(directory, file) => {
-                changes.gone.insert((directory, file));
+            Place::Gone(path) => {
+                changes.emptied.insert(path.clone());
+                changes.gone.insert(path);
                 return Ok(());
             }
-            Place::Itself(_) if kind.is_dir() => return Ok(()),
-            Place::Itself(_) => return refuse(name, "not a directory; a payload has no links"),
-            Place::Inside(directory, file) => (directory, file),
+            Place::Itself if kind.is_dir() => return Ok(()),
+            Place::Itself => {
+                return refuse(name, &format!("not a directory; a {noun} has no links"));
+            }
+            Place::Inside(path) => path,
         };
         if kind.is_dir() {
             // It takes the place of a file, if there was one.
-            changes.gone.insert((directory, file));
+            changes.gone.insert(path);
             return Ok(());
         }
         if !kind.is_file() {
-            return refuse(name, "not a plain file; a payload has no links");
+            return refuse(name, &format!("not a plain file; a {noun} has no links"));
         }
-        if entry.size() > FILE_SIZE_MAX {
-            return refuse(name, "too large for a manifest");
+        let file_size_max = self.selection.file_size_max;
+        if entry.size() > file_size_max {
+            return refuse(name, &format!("larger than {} MiB", file_size_max >> 20));
         }
         self.read = self.read.saturating_add(entry.size());
-        if self.read > PAYLOAD_SIZE_MAX {
-            return refuse(name, "the payload is too large");
+        if self.read > self.selection.size_max {
+            let size = self.selection.size_max >> 20;
+            return refuse(name, &format!("the files of the {noun} are larger than {size} MiB"));
         }
-        let bytes = read_bounded(entry, FILE_SIZE_MAX)
+        let bytes = read_bounded(entry, file_size_max)
             .map_err(|source| StoreError::Io { path: layer.to_owned(), source })?;
-        changes.files.insert((directory, file), bytes);
+        // It takes the place of a directory, if there was one.
+        changes.emptied.insert(path.clone());
+        changes.files.insert(path, bytes);
         Ok(())
     }
 
-    pub(super) fn into_files(self) -> Vec<SourceFile> {
-        let file = |((directory, name), bytes): (_, Vec<u8>)| SourceFile {
-            directory,
-            name,
-            bytes: bytes.into(),
-        };
-        self.files.into_iter().map(file).collect()
+    /// The files, by their paths in the image.
+    pub(super) fn into_files(self) -> BTreeMap<String, Vec<u8>> {
+        self.files
     }
 }
 
@@ -206,27 +226,54 @@ fn attribute(layer: &Path, attributes: &[u8]) -> Result<Option<Vec<u8>>, StoreEr
     Ok(name)
 }
 
-/// What a path means.
-fn place(path: &str) -> Place {
+/// What a path means. One that leads upwards means nothing.
+fn place(selection: &FileSelection, path: &str) -> Place {
     let parts = Path::new(path).components();
     let parts = parts.filter(|part| !matches!(part, Component::CurDir | Component::RootDir));
-    let parts: Vec<&str> = parts.filter_map(|part| part.as_os_str().to_str()).collect();
-    let payload = |name: &str| Directory::ALL.into_iter().find(|it| it.name() == name);
-    match parts.as_slice() {
-        [OPAQUE] => Place::Opaque,
-        [name] => match (name.strip_prefix(WHITEOUT).and_then(payload), payload(name)) {
-            (Some(directory), _) => Place::Emptied(directory),
-            (None, Some(directory)) => Place::Itself(directory),
-            (None, None) => Place::Elsewhere,
-        },
-        [directory, name] => match (payload(directory), name.strip_prefix(WHITEOUT)) {
-            (None, _) => Place::Elsewhere,
-            (Some(directory), _) if *name == OPAQUE => Place::Emptied(directory),
-            (Some(directory), Some(gone)) => Place::Gone(directory, gone.to_owned()),
-            (Some(directory), None) => Place::Inside(directory, (*name).to_owned()),
-        },
-        _ => Place::Elsewhere,
+    let parts: Option<Vec<&str>> = parts
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    let Some(parts) = parts else { return Place::Elsewhere };
+    let Some((name, parents)) = parts.split_last() else { return Place::Itself };
+    let (path, parent) = (parts.join("/"), parents.join("/"));
+    if *name == OPAQUE {
+        return if selection.touches(&parent) { Place::Emptied(parent) } else { Place::Elsewhere };
     }
+    if let Some(gone) = name.strip_prefix(WHITEOUT) {
+        let path = if parent.is_empty() { gone.to_owned() } else { format!("{parent}/{gone}") };
+        return if selection.touches(&path) { Place::Gone(path) } else { Place::Elsewhere };
+    }
+    let leads_to = |directory: &String| *directory == path || is_below(directory, &path);
+    if selection.directories.iter().any(leads_to) {
+        return Place::Itself;
+    }
+    let holds = |directory: &String| {
+        if selection.is_deep { is_below(&path, directory) } else { parent == *directory }
+    };
+    if selection.directories.iter().any(holds) { Place::Inside(path) } else { Place::Elsewhere }
+}
+
+impl FileSelection {
+    /// Whether something selected may lie at a path, below it, or above it.
+    fn touches(&self, path: &str) -> bool {
+        self.directories.iter().any(|it| it == path || is_below(it, path) || is_below(path, it))
+    }
+}
+
+/// Whether a path lies below a directory; everything lies below the root.
+fn is_below(path: &str, directory: &str) -> bool {
+    if directory.is_empty() {
+        return !path.is_empty();
+    }
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The directories that a path lies in, the root among them.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(end, _)| &path[..end]).chain([""])
 }
 
 #[cfg(test)]

@@ -30,16 +30,25 @@ fn names(layers: &[&[&str]]) -> String {
     read(layers)
 }
 
+/// The files of a payload.
+fn payload() -> FileSelection {
+    let directories = ["manifests", "release-manifests"].map(str::to_owned).to_vec();
+    let (file_size_max, size_max) = (1 << 20, 2 << 20);
+    FileSelection { directories, is_deep: false, file_size_max, size_max, noun: "payload" }
+}
+
 fn read(layers: impl IntoIterator<Item = Vec<u8>>) -> String {
-    let mut files = Files::default();
+    read_selected(payload(), layers)
+}
+
+fn read_selected(selection: FileSelection, layers: impl IntoIterator<Item = Vec<u8>>) -> String {
+    let mut files = Files::new(selection);
     for layer in layers {
         if let Err(error) = files.add_stream(Path::new("layer"), layer.as_slice()) {
             return error.to_string();
         }
     }
-    let names =
-        files.into_files().into_iter().map(|file| format!("{}/{}", file.directory, file.name));
-    names.collect::<Vec<_>>().join(" ")
+    files.into_files().into_keys().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -129,4 +138,63 @@ fn damaged_archives_end_in_an_answer() {
     for end in 0..whole.len() {
         read([whole[..end].to_vec()]);
     }
+}
+
+#[test]
+fn a_deep_selection_has_the_directories_inside_of_it() {
+    let selection = |directory: &str| FileSelection {
+        directories: vec![directory.to_owned()],
+        is_deep: true,
+        ..payload()
+    };
+    let first: &[&str] = &["configs/a/x", "configs/a/y", "configs/b", "etc/passwd", "configs.txt"];
+    let layer = |names: &[&str]| {
+        let entries: Vec<_> = names
+            .iter()
+            .map(|name| match name.ends_with('/') {
+                true => (EntryType::Directory, *name, &b""[..]),
+                false => (EntryType::Regular, *name, &b"x"[..]),
+            })
+            .collect();
+        archive(&entries)
+    };
+    // For `directory`, first the layer above and a second one.
+    for (directory, second, left) in [
+        ("configs", &[][..], "configs/a/x configs/a/y configs/b"),
+        ("configs/a", &[], "configs/a/x configs/a/y"),
+        ("", &[], "configs.txt configs/a/x configs/a/y configs/b etc/passwd"),
+        ("configs", &["configs/.wh.a"], "configs/b"),
+        ("configs", &["configs/.wh.a", "configs/a/z"], "configs/a/z configs/b"),
+        ("configs", &["configs/a/.wh..wh..opq"], "configs/b"),
+        ("configs/a", &["configs/.wh..wh..opq"], ""),
+        ("configs/a", &[".wh.configs"], ""),
+        ("configs/a", &[".wh.etc", "configs/.wh.b"], "configs/a/x configs/a/y"),
+        // A file instead of a directory, and a directory instead of a file.
+        ("configs", &["configs/a"], "configs/a configs/b"),
+        ("configs", &["configs/b/", "configs/b/c"], "configs/a/x configs/a/y configs/b/c"),
+        ("configs", &["configs/a/"], "configs/a/x configs/a/y configs/b"),
+        // What leads upwards leads nowhere.
+        ("configs", &["configs/../configs/c", "../configs/d"], "configs/a/x configs/a/y configs/b"),
+    ] {
+        let read = read_selected(selection(directory), [layer(first), layer(second)]);
+        assert_eq!(read, left, "{directory:?} {second:?}");
+    }
+    let links = [("configs", "configs/a"), ("configs", "configs/a/b"), ("configs/a/b", "configs")];
+    for (directory, link) in links {
+        let layer = archive(&[(EntryType::Symlink, link, b"")]);
+        let error = read_selected(selection(directory), [layer]);
+        assert!(error.contains("a payload has no links"), "{link}: {error}");
+    }
+}
+
+#[test]
+fn files_are_bounded_one_by_one_and_together() {
+    let megabyte = vec![b'x'; 1 << 20];
+    let large = vec![b'x'; (1 << 20) + 1];
+    let file = |name, bytes| archive(&[(EntryType::Regular, name, bytes)]);
+    let error = read([file("manifests/a", &large)]);
+    assert_eq!(error, "layer: manifests/a: larger than 1 MiB");
+    // In all layers together, also of what is replaced.
+    let error = read([0; 3].map(|_| file("manifests/a", &megabyte)));
+    assert_eq!(error, "layer: manifests/a: the files of the payload are larger than 2 MiB");
 }
