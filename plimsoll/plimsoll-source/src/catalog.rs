@@ -7,6 +7,7 @@
 
 mod cache;
 mod files;
+mod source;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -24,8 +25,10 @@ use sha2::{Digest as _, Sha256};
 
 pub use cache::Cache;
 use files::{Found, FoundFile, find};
+pub use source::{ContentError, OpenCatalog, bundle_content, open_source, version_of};
 
 use crate::bounded::{open_ordinary, read_bounded};
+use crate::store::StoreError;
 
 /// How much of a file is read at once.
 const PIECE: usize = 256 << 10;
@@ -46,6 +49,12 @@ pub enum CatalogError {
     /// There are no files in it.
     #[error("`{0}` contains no files")]
     Empty(PathBuf),
+    /// Files changed, came or went while it was read.
+    #[error("`{0}` changed while it was read: it is read again when it no longer changes")]
+    Changing(PathBuf),
+    /// An image layout cannot be read.
+    #[error(transparent)]
+    Layout(#[from] StoreError),
     /// What was just written cannot be opened.
     #[error("the index of `{path}` cannot be used")]
     Index {
@@ -109,22 +118,38 @@ pub fn open(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<CatalogIndex<Bytes>, CatalogError> {
     let found = found(path)?;
-    let Some(cache) = cache else { return index(path, read(&found, progress)) };
+    if cache.is_none() {
+        return index(path, read(&found, progress));
+    }
+    open_found(path, &found, cache, progress).map(|opened| opened.index)
+}
+
+/// Opens the catalog of certain files, from the cache if it is there; its digest has no prefix.
+fn open_found(
+    path: &Path,
+    found: &Found,
+    cache: Option<&Cache>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<OpenCatalog, CatalogError> {
     let key = found.key();
-    if let Some(index) = cache.by_files(&key) {
-        return Ok(index);
+    if let Some((index, digest)) = cache.and_then(|cache| cache.by_files(&key)) {
+        return Ok(OpenCatalog { index, digest });
     }
     // Somebody may have read the same content elsewhere.
-    let digest = digest(&found).map_err(|source| unreadable(path, source))?;
-    if let Some(index) = cache.by_content(&digest) {
-        cache.remember(&key, &digest, &found);
-        return Ok(index);
+    let digest = digest(found).map_err(|source| unreadable(path, source))?;
+    if let Some(cache) = cache
+        && let Some(index) = cache.by_content(&digest)
+    {
+        cache.remember(&key, &digest, found);
+        return Ok(OpenCatalog { index, digest });
     }
-    let loaded = read(&found, progress);
-    if cache.store(&digest, &loaded.index) {
-        cache.remember(&key, &digest, &found);
+    let loaded = read(found, progress);
+    if let Some(cache) = cache
+        && cache.store(&digest, &loaded.index)
+    {
+        cache.remember(&key, &digest, found);
     }
-    index(path, loaded)
+    Ok(OpenCatalog { index: index(path, loaded)?, digest })
 }
 
 /// Reads a catalog without any cache.

@@ -30,10 +30,10 @@ impl Cache {
         Self { directory: directory.join(format!("v{FORMAT_VERSION}")) }
     }
 
-    /// The index that was made of certain files as they are now.
-    pub(super) fn by_files(&self, key: &str) -> Option<CatalogIndex<Bytes>> {
-        let digest = fs::read_to_string(self.path(key, "files")).ok()?;
-        self.by_content(digest.trim())
+    /// The index that was made of certain files as they are now, and the digest of their content.
+    pub(super) fn by_files(&self, key: &str) -> Option<(CatalogIndex<Bytes>, String)> {
+        let digest = fs::read_to_string(self.path(key, "files")).ok()?.trim().to_owned();
+        Some((self.by_content(&digest)?, digest))
     }
 
     /// The index that was made of some content.

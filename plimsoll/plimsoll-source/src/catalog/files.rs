@@ -13,9 +13,12 @@ use plimsoll_content::hash::hexadecimal;
 use sha2::{Digest as _, Sha256};
 
 /// Names of patterns that leave files out, in the syntax of `.gitignore`.
-const IGNORE_FILE: &str = ".indexignore";
+pub(super) const IGNORE_FILE: &str = ".indexignore";
 /// Most files of a catalog: a tree of seven thousand real bundles has some 60,000.
 const FILES_MAX: usize = 1_000_000;
+/// What the entries begin with that Kubernetes puts into a mounted volume to replace all of its files
+/// at once. Those that are meant lead to them.
+const VOLUME_ENTRY: &str = "..";
 /// What is wrong with a symbolic link that is not followed.
 const LINK_OUT: &str = "the symbolic link leads out of the catalog";
 
@@ -94,6 +97,10 @@ pub(super) fn find(path: &Path) -> io::Result<Found> {
     let (inside, outside) = (root.clone(), Arc::new(Mutex::new(Vec::new())));
     let refused = Arc::clone(&outside);
     walk.filter_entry(move |entry| {
+        let name = entry.file_name().as_encoded_bytes();
+        if entry.depth() > 0 && name.starts_with(VOLUME_ENTRY.as_bytes()) {
+            return false;
+        }
         let leaves = entry.path_is_symlink()
             && fs::canonicalize(entry.path()).is_ok_and(|target| !target.starts_with(&inside));
         if leaves {
