@@ -20,6 +20,7 @@ mod decide;
 pub mod deletion;
 mod installed;
 mod platform;
+pub mod reconciler;
 pub mod rollout;
 mod selection;
 

@@ -1,0 +1,282 @@
+//! Catalogs: when they are looked at, and what is reported of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use plimsoll_api::config::MetaCondition;
+use plimsoll_api::olm::{
+    CatalogAvailability, CatalogDefects, CatalogSource, CatalogSpec, CatalogStatus,
+};
+use plimsoll_api::{ConditionStatus, Reason};
+use serde_json::Value;
+
+use super::report::STATUS_RETRY;
+use super::track::duration;
+use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
+use crate::reconciler::Uptime;
+
+/// How often a catalog is looked at that does not say how often.
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// How soon a catalog that could not be read is looked at again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What a catalog has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CatalogContent {
+    /// Digest of it.
+    pub digest: String,
+    /// Number of packages.
+    pub packages: u64,
+    /// Number of bundles.
+    pub bundles: u64,
+    /// What is wrong with it; `None` if nothing is.
+    pub defects: Option<CatalogDefects>,
+    /// The Operators whose packages differ from what the catalog had before.
+    pub changed: BTreeSet<String>,
+}
+
+/// What is known of one Catalog.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TrackedCatalog {
+    uid: String,
+    revision: String,
+    generation: i64,
+    pub(super) spec: CatalogSpec,
+    reported: CatalogStatus,
+    /// What was read last; `None` before the first success.
+    content: Option<CatalogContent>,
+    /// When it was read.
+    read: Option<jiff::Timestamp>,
+    /// Why it could not be read the last time; `None` if it could.
+    failure: Option<String>,
+    is_reading: bool,
+    was_looked_at: bool,
+    next: Option<Uptime>,
+    is_status_written: bool,
+    is_report_due: bool,
+    /// When a status that could not be written is written again.
+    status_at: Option<Uptime>,
+}
+
+impl TrackedCatalog {
+    /// Whether it was tried to read it once.
+    pub(super) fn was_looked_at(&self) -> bool {
+        self.was_looked_at || self.spec.availability == CatalogAvailability::Unavailable
+    }
+
+    pub(super) fn is_served(&self) -> bool {
+        self.content.is_some() && self.spec.availability == CatalogAvailability::Available
+    }
+
+    pub(super) fn weight(&self) -> i64 {
+        self.spec.weight
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Uptime> {
+        [self.next.filter(|_| !self.is_reading), self.status_at].into_iter().flatten().min()
+    }
+
+    fn interval(&self) -> Duration {
+        let interval = duration(&self.spec.poll_interval).unwrap_or(POLL_INTERVAL);
+        match self.failure {
+            Some(_) => interval.min(RETRY_INTERVAL),
+            None => interval,
+        }
+    }
+
+    /// Why it is not served; `None` if it is.
+    fn unavailable(&self) -> Option<String> {
+        if self.spec.availability == CatalogAvailability::Unavailable {
+            return Some("its spec.availability is Unavailable".to_owned());
+        }
+        match (&self.content, &self.failure) {
+            (Some(_), _) => None,
+            (None, Some(failure)) => Some(failure.clone()),
+            (None, None) => Some("it is being read".to_owned()),
+        }
+    }
+
+    fn status(&self, moment: Moment) -> CatalogStatus {
+        let content = self.content.clone().unwrap_or_default();
+        let serving = match self.unavailable() {
+            None => {
+                let counts = format!(
+                    "{} packages and {} bundles are served",
+                    content.packages, content.bundles
+                );
+                (ConditionStatus::True, Reason::AsExpected, counts)
+            }
+            Some(why) => (ConditionStatus::False, Reason::CatalogUnavailable, sentence(&why)),
+        };
+        let progressing = match (&self.failure, self.is_reading && self.content.is_none()) {
+            (_, true) => {
+                (ConditionStatus::True, Reason::RollingOut, "The content is being read".to_owned())
+            }
+            (Some(failure), false) => (
+                ConditionStatus::False,
+                Reason::CatalogUnavailable,
+                format!("The content cannot be read: {failure}; what was read last is served"),
+            ),
+            (None, false) => {
+                (ConditionStatus::False, Reason::AsExpected, "The content was read".to_owned())
+            }
+        };
+        let before = &self.reported.conditions;
+        let condition = |type_: &str, (status, reason, message): (_, Reason, String)| {
+            let kept = before.iter().find(|it| it.type_ == type_ && it.status == status);
+            MetaCondition {
+                type_: type_.to_owned(),
+                status,
+                observed_generation: Some(self.generation),
+                last_transition_time: kept.map_or(moment.time, |it| it.last_transition_time),
+                reason: reason.to_string(),
+                message,
+            }
+        };
+        CatalogStatus {
+            observed_generation: self.generation,
+            conditions: vec![condition("Serving", serving), condition("Progressing", progressing)],
+            digest: content.digest,
+            last_read_time: self.read,
+            packages: content.packages,
+            bundles: content.bundles,
+            defects: content.defects,
+        }
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}", letters.as_str())
+}
+
+/// The catalogs that are not served, with the reason.
+pub(super) fn unavailable(catalogs: &BTreeMap<String, TrackedCatalog>) -> BTreeMap<String, String> {
+    let named = catalogs.iter().filter_map(|(name, it)| Some((name.clone(), it.unavailable()?)));
+    named.collect()
+}
+
+impl OperatorReconciler {
+    /// A watch showed a Catalog.
+    pub(super) fn catalog_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
+        let Some(value) = object else {
+            self.catalogs.remove(name);
+            self.undecided.extend(self.operators.keys().cloned());
+            return;
+        };
+        let metadata = &value["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let spec: CatalogSpec = serde_json::from_value(value["spec"].clone()).unwrap_or_default();
+        let uid = text("uid");
+        if self.catalogs.get(name).is_some_and(|known| known.uid != uid) {
+            self.catalogs.remove(name);
+        }
+        let is_new = !self.catalogs.contains_key(name);
+        let catalog = self.catalogs.entry(name.to_owned()).or_default();
+        catalog.uid = uid;
+        catalog.revision = text("resourceVersion");
+        catalog.generation = metadata["generation"].as_i64().unwrap_or_default();
+        catalog.reported = serde_json::from_value(value["status"].clone()).unwrap_or_default();
+        catalog.is_report_due = true;
+        let is_moved = is_new || catalog.spec.source != spec.source;
+        let is_ranked_otherwise =
+            catalog.spec.weight != spec.weight || catalog.spec.availability != spec.availability;
+        let is_polled_otherwise = catalog.spec.poll_interval != spec.poll_interval;
+        catalog.spec = spec;
+        if is_moved {
+            // What it had was read elsewhere.
+            catalog.content = None;
+            catalog.failure = None;
+            catalog.was_looked_at = false;
+        }
+        if is_moved || is_polled_otherwise {
+            catalog.next = Some(moment.uptime);
+        }
+        if is_moved || is_ranked_otherwise {
+            self.undecided.extend(self.operators.keys().cloned());
+        }
+    }
+
+    /// A catalog was looked at.
+    pub(super) fn catalog_read(
+        &mut self,
+        name: &str,
+        content: Result<Option<CatalogContent>, String>,
+        moment: Moment,
+    ) {
+        let Some(catalog) = self.catalogs.get_mut(name) else { return };
+        let was_served = catalog.is_served();
+        let was_looked_at = std::mem::replace(&mut catalog.was_looked_at, true);
+        catalog.is_reading = false;
+        match content {
+            Ok(content) => {
+                catalog.failure = None;
+                if let Some(content) = content {
+                    let changed = content.changed.clone();
+                    catalog.content = Some(content);
+                    catalog.read = Some(moment.time);
+                    self.undecided.extend(changed);
+                }
+            }
+            Err(failure) => catalog.failure = Some(failure),
+        }
+        catalog.next = Some(moment.uptime + catalog.interval());
+        catalog.is_report_due = true;
+        if catalog.is_served() != was_served || !was_looked_at {
+            self.undecided.extend(self.operators.keys().cloned());
+        }
+    }
+
+    /// Looks at the catalogs whose time has come.
+    pub(super) fn read_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        for (name, catalog) in &mut self.catalogs {
+            let is_due = catalog.next.is_some_and(|at| at <= moment.uptime);
+            let is_available = catalog.spec.availability == CatalogAvailability::Available;
+            if is_due && is_available && !catalog.is_reading {
+                catalog.is_reading = true;
+                let source: CatalogSource = catalog.spec.source.clone();
+                effects.push(OperatorEffect::ReadCatalog { name: name.clone(), source });
+            } else if is_due {
+                catalog.next = None;
+            }
+        }
+    }
+
+    /// Where a catalog is.
+    pub(super) fn source(&self, catalog: &str) -> Option<CatalogSource> {
+        Some(self.catalogs.get(catalog)?.spec.source.clone())
+    }
+
+    /// Writes the statuses of catalogs that changed.
+    pub(super) fn report_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        for (name, catalog) in &mut self.catalogs {
+            let is_due = catalog.status_at.is_some_and(|at| at <= moment.uptime);
+            if !(catalog.is_report_due || is_due) || catalog.is_status_written {
+                continue;
+            }
+            (catalog.is_report_due, catalog.status_at) = (false, None);
+            let status = catalog.status(moment);
+            if status == catalog.reported {
+                continue;
+            }
+            catalog.is_status_written = true;
+            effects.push(OperatorEffect::WriteStatus {
+                kind: OperatorKind::Catalog,
+                name: name.clone(),
+                status: serde_json::to_value(&status).unwrap_or_default(),
+                revision: catalog.revision.clone(),
+            });
+        }
+    }
+
+    /// The status of a catalog was written, or could not be.
+    pub(super) fn catalog_status_written(&mut self, name: &str, is_written: bool, moment: Moment) {
+        if let Some(catalog) = self.catalogs.get_mut(name) {
+            catalog.is_status_written = false;
+            if !is_written {
+                catalog.status_at = Some(moment.uptime + STATUS_RETRY);
+            }
+        }
+    }
+}
