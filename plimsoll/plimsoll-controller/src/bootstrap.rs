@@ -8,7 +8,9 @@ use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::progress::ClusterVersionRecord;
-use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, RELEASE_PROGRESS, crd};
+use plimsoll_api::{
+    ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, RELEASE_PROGRESS, crd,
+};
 use plimsoll_plan::reconciler::desired::CapabilityRules;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -62,29 +64,49 @@ pub(crate) async fn install_crds(
     writer: &Writer,
     stop: &CancellationToken,
 ) -> Result<Vec<String>, Error> {
-    let newer = apply_definitions(client, writer).await?;
-    for kind in [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS] {
-        while !is_served(client, kind).await? {
+    let kinds = [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS];
+    install_definitions(client, writer, &release_definitions(), &kinds, stop).await
+}
+
+/// The definitions of the controller of releases.
+pub(crate) fn release_definitions() -> Vec<Value> {
+    let others = crd::manifests().into_iter().skip(1);
+    iter::once(crd::cluster_versions(None)).chain(others).collect()
+}
+
+/// Installs definitions that are missing and waits until all of their kinds are served. Returns the
+/// names of ours that a newer version of this program installed.
+pub(crate) async fn install_definitions(
+    client: &Client,
+    writer: &Writer,
+    manifests: &[Value],
+    kinds: &[ApiKind],
+    stop: &CancellationToken,
+) -> Result<Vec<String>, Error> {
+    let newer = apply_definitions(client, writer, manifests).await?;
+    for kind in kinds {
+        while !is_served(client, *kind).await? {
             pause(POLL_SOON, stop).await?;
         }
     }
     Ok(newer)
 }
 
-/// Applies the CRDs that are missing, and our own one unless a newer version of this program
-/// installed it: an older definition would drop fields that it does not know. Returns the names of
+/// Applies the CRDs that are missing, and our own ones unless a newer version of this program
+/// installed them: an older definition would drop fields that it does not know. Returns the names of
 /// those that are left as they are.
 pub(crate) async fn apply_definitions(
     client: &Client,
     writer: &Writer,
+    manifests: &[Value],
 ) -> Result<Vec<String>, Error> {
     let definitions = definitions();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
     let mut newer = Vec::new();
-    let others = crd::manifests().into_iter().skip(1);
-    for manifest in iter::once(crd::cluster_versions(None)).chain(others) {
+    for manifest in manifests {
         let name = manifest["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let ours = manifest["spec"]["group"] == RELEASE_PROGRESS.group;
+        let ours = manifest["spec"]["group"] == RELEASE_PROGRESS.group
+            || manifest["spec"]["group"] == OPERATOR.group;
         let found = api
             .get_metadata_opt(&name)
             .await
@@ -106,7 +128,7 @@ pub(crate) async fn apply_definitions(
             }
             Some(_) if !ours => {}
             Some(_) | None => writer
-                .apply_own(&definitions, &name, &manifest)
+                .apply_own(&definitions, &name, manifest)
                 .await
                 .map_err(|source| Error::InstallCrd { name, source })?,
         }

@@ -28,8 +28,7 @@ use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::Recorder;
-use crate::fence::fenced;
-use crate::lease::{self, LeaseLoss};
+use crate::lease::{self, LEASE_NAME, Leadership};
 use crate::release_loader::SharedStore;
 use crate::view::View;
 use crate::webhook::{self, CapabilityWebhook};
@@ -59,15 +58,6 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-/// How controllers make sure that only one of them writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Leadership {
-    /// By a Lease, under this identity.
-    Lease(String),
-    /// There is only this one: an embedded cluster.
-    Alone,
-}
-
 /// Reconciles a cluster to a release.
 pub struct Controller {
     /// The client of the cluster.
@@ -93,40 +83,13 @@ impl Controller {
     /// When the API server rejects what has to be read or created at the start, the webhook cannot
     /// listen, or the lease is lost.
     pub async fn run(mut self, stop: CancellationToken) -> Result<(), Error> {
-        let leading = stop.child_token();
-        let keeper = match &self.settings.leadership {
-            Leadership::Alone => None,
-            Leadership::Lease(identity) => {
-                let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
-                let held = lease::acquire(client, clock, identity.clone(), &stop).await;
-                let Some(held) = held else { return Ok(()) };
-                let released = CancellationToken::new();
-                let leading = leading.clone();
-                let stop = released.clone();
-                let fence = CancellationToken::new();
-                self.client = fenced(self.client.clone(), fence.clone());
-                let task = tokio::spawn(async move {
-                    let lost = held.keep(stop).await;
-                    if lost != LeaseLoss::Released {
-                        fence.cancel();
-                    }
-                    leading.cancel();
-                    lost
-                });
-                Some((task, released))
-            }
+        let leadership = self.settings.leadership.clone();
+        let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+        let work = |client: Client, leading: CancellationToken| async move {
+            self.client = client;
+            self.lead(&leading).await
         };
-        let ended = self.lead(&leading).await;
-        if let Some((task, released)) = keeper {
-            released.cancel();
-            if let Ok(LeaseLoss::Taken | LeaseLoss::Expired) = task.await {
-                return Err(Error::LeaseLost);
-            }
-        }
-        match ended {
-            Err(Error::Stopped) => Ok(()),
-            other => other,
-        }
+        lease::leading(client, clock, LEASE_NAME, &leadership, &stop, work).await
     }
 
     /// Runs as the leader.

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Client;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ObjectKey, Reason};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, ObjectKey, Reason};
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -66,12 +66,12 @@ fn type_of(severity: Severity) -> &'static str {
     }
 }
 
-/// The ClusterVersion as the object of an occurrence.
-fn cluster_version(uid: &str) -> ObjectReference {
+/// A cluster-scoped object of ours, by its kind, name and uid, as the object of an occurrence.
+fn cluster_scoped((kind, name, uid): (ApiKind, &str, &str)) -> ObjectReference {
     ObjectReference {
-        api_version: Some(format!("{}/{}", CLUSTER_VERSION.group, CLUSTER_VERSION.version)),
-        kind: Some(CLUSTER_VERSION.kind.to_owned()),
-        name: Some(CLUSTER_VERSION_NAME.to_owned()),
+        api_version: Some(kind.api_version()),
+        kind: Some(kind.kind.to_owned()),
+        name: Some(name.to_owned()),
         uid: Some(uid.to_owned()),
         ..ObjectReference::default()
     }
@@ -117,13 +117,18 @@ impl Recorder {
 
     /// Emits an event about the ClusterVersion, whose uid is `owner`; never waits.
     pub(crate) fn emit(&self, owner: &str, draft: EventDraft) {
+        self.emit_about((CLUSTER_VERSION, CLUSTER_VERSION_NAME, owner), draft);
+    }
+
+    /// Emits an event about a cluster-scoped object, by its kind, name and uid; never waits.
+    pub(crate) fn emit_about(&self, about: (ApiKind, &str, &str), draft: EventDraft) {
         let EventDraft { severity, reason, action, note, related } = draft;
         let occurrence = Occurrence {
             severity,
             reason,
             action,
             note,
-            regarding: cluster_version(owner),
+            regarding: cluster_scoped(about),
             related: related.as_ref().map(object),
         };
         tracing::info!(

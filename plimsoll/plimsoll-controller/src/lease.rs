@@ -14,6 +14,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::SharedClock;
+use crate::error::Error;
+use crate::fence::fenced;
 use crate::write::Writer;
 
 /// How long a lease holds without renewal: as Kubernetes' own controllers.
@@ -27,8 +29,69 @@ pub(crate) const RENEWAL_DEADLINE: Duration = Duration::from_secs(10);
 const LEASE_RETRY: Duration = Duration::from_secs(2);
 /// Namespace of the lease: there on every cluster.
 pub(crate) const LEASE_NAMESPACE: &str = "kube-system";
-/// Name of the lease.
+/// Name of the lease of the controller of releases.
 pub(crate) const LEASE_NAME: &str = "plimsoll";
+/// Name of the lease of the controller of Operators.
+pub(crate) const OPERATORS_LEASE_NAME: &str = "plimsoll-operators";
+
+/// How controllers make sure that only one of them writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leadership {
+    /// By a Lease, under this identity.
+    Lease(String),
+    /// There is only this one: an embedded cluster.
+    Alone,
+}
+
+/// Waits for the leadership, and works as long as it lasts: on a client that writes nothing once it is
+/// lost, until the token that the work gets is cancelled.
+///
+/// # Errors
+///
+/// Those of the work, and [`Error::LeaseLost`].
+pub(crate) async fn leading<F: Future<Output = Result<(), Error>>>(
+    client: Client,
+    clock: SharedClock,
+    name: &'static str,
+    leadership: &Leadership,
+    stop: &CancellationToken,
+    work: impl FnOnce(Client, CancellationToken) -> F,
+) -> Result<(), Error> {
+    let leading = stop.child_token();
+    let mut client = client;
+    let keeper = match leadership {
+        Leadership::Alone => None,
+        Leadership::Lease(identity) => {
+            let held = acquire(client.clone(), clock, name, identity.clone(), stop).await;
+            let Some(held) = held else { return Ok(()) };
+            let released = CancellationToken::new();
+            let ended = leading.clone();
+            let stop = released.clone();
+            let fence = CancellationToken::new();
+            client = fenced(client, fence.clone());
+            let task = tokio::spawn(async move {
+                let lost = held.keep(stop).await;
+                if lost != LeaseLoss::Released {
+                    fence.cancel();
+                }
+                ended.cancel();
+                lost
+            });
+            Some((task, released))
+        }
+    };
+    let ended = work(client, leading).await;
+    if let Some((task, released)) = keeper {
+        released.cancel();
+        if let Ok(LeaseLoss::Taken | LeaseLoss::Expired) = task.await {
+            return Err(Error::LeaseLost);
+        }
+    }
+    match ended {
+        Err(Error::Stopped) => Ok(()),
+        other => other,
+    }
+}
 
 /// A lease that is held until [`Held::release`].
 pub(crate) struct Held {
@@ -42,6 +105,8 @@ struct Keeper {
     client: Client,
     writer: Writer,
     clock: SharedClock,
+    /// Name of the lease.
+    name: &'static str,
     identity: String,
 }
 
@@ -49,10 +114,11 @@ struct Keeper {
 pub(crate) async fn acquire(
     client: Client,
     clock: SharedClock,
+    name: &'static str,
     identity: String,
     stop: &CancellationToken,
 ) -> Option<Held> {
-    let keeper = Keeper { writer: Writer::new(client.clone()), client, clock, identity };
+    let keeper = Keeper { writer: Writer::new(client.clone()), client, clock, name, identity };
     // What was last seen of somebody else's lease, and since when it has been so.
     let mut seen: Option<(Option<String>, Instant)> = None;
     let mut is_logged = false;
@@ -127,7 +193,7 @@ impl Held {
 
     /// The lease as it is now; one that somebody deleted is made again.
     async fn reload(&self) -> Result<Reloaded, kube::Error> {
-        let Some(lease) = self.keeper.api().get_opt(LEASE_NAME).await? else {
+        let Some(lease) = self.keeper.api().get_opt(self.keeper.name).await? else {
             tracing::warn!("the lease was deleted; it is made again");
             return match self.keeper.write(None).await {
                 // Another controller was first.
@@ -180,7 +246,7 @@ impl Keeper {
         &self,
         seen: &mut Option<(Option<String>, Instant)>,
     ) -> Result<Option<Lease>, kube::Error> {
-        let current = self.api().get_opt(LEASE_NAME).await?;
+        let current = self.api().get_opt(self.name).await?;
         let Some(current) = current else {
             // Deleted while somebody held it: the holder makes it again, or stops in time.
             let is_held = seen.as_ref().is_some_and(|(_, since)| since.elapsed() <= LEASE_DURATION);
@@ -220,7 +286,7 @@ impl Keeper {
         let transitions = before.lease_transitions.unwrap_or_default();
         let lease = Lease {
             metadata: current.map_or_else(
-                || ObjectMeta { name: Some(LEASE_NAME.to_owned()), ..ObjectMeta::default() },
+                || ObjectMeta { name: Some(self.name.to_owned()), ..ObjectMeta::default() },
                 |lease| lease.metadata.clone(),
             ),
             spec: Some(LeaseSpec {

@@ -153,7 +153,7 @@ async fn watch_one<K>(
 }
 
 /// An object as a watch brings it, whole or metadata alone.
-trait WatchedObject {
+pub(crate) trait WatchedObject {
     fn metadata(&self) -> &ObjectMeta;
     fn into_value(self) -> Value;
 }
@@ -340,7 +340,7 @@ pub(crate) fn mark(metadata: &ObjectMeta) -> Mark {
 }
 
 /// Since when an object has been going, and what holds it.
-fn terminating(metadata: &ObjectMeta) -> Option<Terminating> {
+pub(crate) fn terminating(metadata: &ObjectMeta) -> Option<Terminating> {
     let since = metadata.deletion_timestamp.as_ref()?.0;
     let finalizers = metadata.finalizers.clone().unwrap_or_default();
     Some(Terminating { since, finalizers, remaining: Vec::new() })

@@ -255,7 +255,8 @@ async fn write_release_progress(
         {
             // Not even its kind is left. It takes a moment to be served: the next write finds it.
             let lost = Err(Error::WriteProgress { source });
-            bootstrap::apply_definitions(client, &writer).await.and(lost)
+            let definitions = bootstrap::release_definitions();
+            bootstrap::apply_definitions(client, &writer, &definitions).await.and(lost)
         }
         made => made,
     };

@@ -4,7 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::Reason;
 
 use super::correlator::{BURST, EventCorrelator, REFILL, SERIES_ENDS_AFTER, SERIES_REFRESH, Write};
-use super::{Occurrence, Severity, cluster_version, truncated};
+use super::{
+    CLUSTER_VERSION, CLUSTER_VERSION_NAME, Occurrence, Severity, cluster_scoped, truncated,
+};
 
 fn reported(note: &str) -> Occurrence {
     Occurrence {
@@ -12,7 +14,7 @@ fn reported(note: &str) -> Occurrence {
         reason: Reason::PayloadLoaded,
         action: "Update",
         note: note.to_owned(),
-        regarding: cluster_version("uid"),
+        regarding: cluster_scoped((CLUSTER_VERSION, CLUSTER_VERSION_NAME, "uid")),
         related: None,
     }
 }

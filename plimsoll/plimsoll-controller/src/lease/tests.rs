@@ -82,7 +82,7 @@ async fn a_lease_that_cannot_be_renewed_is_given_up_before_others_may_take_it() 
     ] {
         let stop = CancellationToken::new();
         let clock = Arc::new(SystemClock);
-        let held = acquire(server(trouble), clock, "us".to_owned(), &stop);
+        let held = acquire(server(trouble), clock, LEASE_NAME, "us".to_owned(), &stop);
         let held = timeout_at(Instant::now() + LEASE_DURATION, held).await.unwrap().unwrap();
         let begun = Instant::now();
         assert_eq!(held.keep(stop).await, expected);
@@ -97,7 +97,9 @@ async fn a_deleted_lease_is_made_again_by_its_holder() {
     for code in [404, 409] {
         let stop = CancellationToken::new();
         let clock = Arc::new(SystemClock);
-        let held = acquire(server(Trouble::Deleted(code)), clock, "us".to_owned(), &stop).await;
+        let held =
+            acquire(server(Trouble::Deleted(code)), clock, LEASE_NAME, "us".to_owned(), &stop)
+                .await;
         let ends = tokio::spawn(held.expect("it is free").keep(stop.clone()));
         sleep(20 * LEASE_DURATION).await;
         assert!(!ends.is_finished(), "{code}");
@@ -125,7 +127,7 @@ async fn a_lease_that_was_held_is_not_taken_at_once_when_it_is_deleted() {
     let begun = Instant::now();
     let stop = CancellationToken::new();
     let client = Client::new(service, "default");
-    let held = acquire(client, Arc::new(SystemClock), "us".to_owned(), &stop).await;
+    let held = acquire(client, Arc::new(SystemClock), LEASE_NAME, "us".to_owned(), &stop).await;
     assert!(held.is_some());
     assert!(begun.elapsed() > LEASE_DURATION, "{:?}", begun.elapsed());
 }
