@@ -10,11 +10,11 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, Status};
 use kube::{Api, Client, ResourceExt};
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_api::{ObjectKey, Reason};
+use plimsoll_api::olm::DELETION_FINALIZER;
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::apply::prepare::{self, PathPart};
 use plimsoll_plan::health::failure;
@@ -147,6 +147,52 @@ impl Writer {
             Ok(_) => Ok(Deleted::Gone),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Deleted::Absent),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for the deletion of the object of a uid, and does not wait for its end; one that is gone, or
+    /// that another one took the place of, is no error.
+    pub(crate) async fn delete_object(
+        &self,
+        key: &ObjectKey,
+        served: &Served,
+        uid: &str,
+    ) -> Result<(), kube::Error> {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+        let parameters =
+            DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        match self.api(served, &key.namespace).delete(&key.name, &parameters).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Adds or removes the finalizer of an Operator; refused if its finalizers are not as they were any
+    /// more.
+    pub(crate) async fn set_operator_finalizer(
+        &self,
+        name: &str,
+        before: &[String],
+        is_added: bool,
+    ) -> Result<(), kube::Error> {
+        let path = PointerBuf::from_tokens(["metadata", "finalizers"]);
+        let mut after = before.to_vec();
+        after.retain(|it| it != DELETION_FINALIZER);
+        if is_added {
+            after.push(DELETION_FINALIZER.to_owned());
+        }
+        let mut patch = Vec::new();
+        if !before.is_empty() {
+            let value = serde_json::json!(before);
+            patch.push(PatchOperation::Test(TestOperation { path: path.clone(), value }));
+        }
+        let value = serde_json::json!(after);
+        patch.push(PatchOperation::Add(AddOperation { path, value }));
+        let patch = Patch::<()>::Json(json_patch::Patch(patch));
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &api_resource(OPERATOR));
+        match api.patch_metadata(name, &status_parameters(), &patch).await {
+            Err(kube::Error::Api(status)) if status.code == 404 && !is_added => Ok(()),
+            other => other.map(|_| ()),
         }
     }
 

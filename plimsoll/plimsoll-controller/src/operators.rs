@@ -1,0 +1,85 @@
+//! The controller of Operators: it reads catalogs, carries out what
+//! [`plimsoll_plan::operators::reconciler`] says, and decides nothing.
+//!
+//! It runs beside the controller of releases, or alone: each has a lease of its own, and they share
+//! nothing but the cluster.
+
+mod catalogs;
+mod content;
+mod control_loop;
+mod facts;
+mod inspect;
+mod watches;
+
+use std::sync::Arc;
+
+use kube::Client;
+use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, crd};
+use plimsoll_source::catalog::Cache;
+use tokio_util::sync::CancellationToken;
+
+use self::control_loop::ControlLoop;
+use crate::bootstrap::{self, retry_until_ok};
+use crate::clock::SharedClock;
+use crate::error::Error;
+use crate::events::Recorder;
+use crate::lease::{self, Leadership, OPERATORS_LEASE_NAME};
+use crate::write::Writer;
+
+/// How a controller of Operators is set up.
+#[derive(Debug, Clone)]
+pub struct OperatorSettings {
+    /// Who may write.
+    pub leadership: Leadership,
+    /// Where the indexes of catalogs are kept; `None` keeps them in memory.
+    pub cache: Option<Cache>,
+}
+
+/// Installs, upgrades and deletes what Operators request.
+pub struct OperatorController {
+    /// The client of the cluster.
+    pub client: Client,
+    /// The time of day.
+    pub clock: SharedClock,
+    /// How it is set up.
+    pub settings: OperatorSettings,
+}
+
+impl OperatorController {
+    /// Runs until it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// When the API server rejects what has to be read or created at the start, or the lease is lost.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
+        let Self { client, clock, settings } = self;
+        let leadership = settings.leadership.clone();
+        let work = |client: Client, leading: CancellationToken| {
+            Self { client, clock: Arc::clone(&clock), settings }.lead(leading)
+        };
+        let name = OPERATORS_LEASE_NAME;
+        lease::leading(client, Arc::clone(&clock), name, &leadership, &stop, work).await
+    }
+
+    /// Runs as the leader.
+    async fn lead(self, stop: CancellationToken) -> Result<(), Error> {
+        let writer = Writer::new(self.client.clone());
+        let definitions = crd::operator_manifests();
+        let kinds = [OPERATOR, OPERATOR_REVISION, CATALOG];
+        let install =
+            || bootstrap::install_definitions(&self.client, &writer, &definitions, &kinds, &stop);
+        retry_until_ok(&stop, install).await?;
+        let instance = match &self.settings.leadership {
+            Leadership::Lease(identity) => identity,
+            Leadership::Alone => "plimsoll",
+        };
+        let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+        let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
+        let mut control_loop = ControlLoop::start(&self, recorder, &stop).await?;
+        control_loop.run(&stop).await;
+        drop(control_loop);
+        // Events emitted last are written before the process ends.
+        let _ = tokio::time::timeout(control_loop::DRAIN_TIME_MAX, event_writer).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! The catalogs that are read: their indexes, and what decisions need of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_api::olm::{CatalogDefect, CatalogDefects, CatalogSource};
+use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
+use plimsoll_content::finding::Severity;
+use plimsoll_plan::operators::reconciler::CatalogContent;
+use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, Package};
+use plimsoll_source::catalog::{Bytes, Cache, open_source, version_of};
+
+use crate::write::chain;
+
+/// Defects that a status names.
+const DEFECTS_NAMED: usize = 10;
+
+/// A catalog as it was read last.
+#[derive(Debug, Clone)]
+pub(super) struct ReadCatalog {
+    /// What tells whether its source may have changed.
+    version: String,
+    digest: String,
+    index: Arc<CatalogIndex<Bytes>>,
+}
+
+impl ReadCatalog {
+    /// A package of it; `None` if it has none of that name.
+    fn package(&self, name: &str) -> Option<Package> {
+        IndexedCatalog::new(&self.index).package(name)
+    }
+}
+
+/// What became of looking at a catalog.
+pub(super) struct Look {
+    /// The catalog; `None` if it is as it was.
+    pub(super) read: Option<ReadCatalog>,
+    /// What is reported; `None` if it is as it was.
+    pub(super) content: Option<CatalogContent>,
+}
+
+/// Looks at a catalog, and reads it if it changed. `names` are those of the Operators. Blocks.
+///
+/// # Errors
+///
+/// When it cannot be read; the text says why.
+pub(super) fn look(
+    source: &CatalogSource,
+    before: Option<&ReadCatalog>,
+    names: &BTreeSet<String>,
+    cache: Option<&Cache>,
+) -> Result<Look, String> {
+    let version = version_of(source).map_err(|error| chain(&error))?;
+    if before.is_some_and(|it| it.version == version) {
+        return Ok(Look { read: None, content: None });
+    }
+    let opened = open_source(source, cache).map_err(|error| chain(&error))?;
+    let index = Arc::new(opened.index);
+    let read = ReadCatalog { version, digest: opened.digest, index };
+    if before.is_some_and(|it| it.digest == read.digest) {
+        // Another file with the same content.
+        return Ok(Look { read: Some(read), content: None });
+    }
+    let package = |catalog: &ReadCatalog, name: &String| catalog.package(name);
+    let is_changed =
+        |name: &&String| before.is_none_or(|before| package(before, name) != package(&read, name));
+    let changed = names.iter().filter(is_changed).cloned().collect();
+    let counts = read.index.counts();
+    let defects = read.index.defects().map_err(|error| chain(&error))?;
+    let content = CatalogContent {
+        digest: read.digest.clone(),
+        packages: counts.packages,
+        bundles: counts.bundles,
+        defects: summary(&defects),
+        changed,
+    };
+    Ok(Look { read: Some(read), content: Some(content) })
+}
+
+fn summary(defects: &[plimsoll_content::catalog::Defect]) -> Option<CatalogDefects> {
+    let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
+    let named = defects.iter().take(DEFECTS_NAMED).map(|it| CatalogDefect {
+        file: it.file.clone(),
+        line: it.line,
+        package: it.package.clone(),
+        message: it.message.clone(),
+    });
+    (!defects.is_empty()).then(|| CatalogDefects {
+        errors,
+        warnings: defects.len() - errors,
+        first: named.collect(),
+    })
+}
+
+/// What catalogs offer for some packages.
+pub(super) fn parts<'a>(
+    served: impl Iterator<Item = (&'a str, i64)>,
+    read: &BTreeMap<String, ReadCatalog>,
+    names: &BTreeSet<String>,
+) -> Vec<CatalogPart> {
+    let part = |(name, weight): (&str, i64)| {
+        let catalog = read.get(name)?;
+        let name = CatalogName { namespace: String::new(), name: name.to_owned() };
+        let packages = names.iter().filter_map(|it| catalog.package(it)).collect();
+        Some(CatalogPart { name, weight, packages })
+    };
+    served.filter_map(part).collect()
+}
+
+/// The properties of a bundle as its catalog has them; `None` if it has no such bundle.
+pub(super) fn properties(
+    read: Option<&ReadCatalog>,
+    package: &str,
+    bundle: &str,
+) -> Option<Vec<plimsoll_resolve::Property>> {
+    IndexedCatalog::new(&read?.index).properties(package, bundle)
+}

@@ -1,0 +1,430 @@
+//! The loop: turns watches, timers and answers into events, hands them to the
+//! [`OperatorReconciler`], and carries out what it says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
+use plimsoll_content::expressions::Cel;
+use plimsoll_plan::operators::deletion::LiveObject;
+use plimsoll_plan::operators::reconciler::{
+    Moment, OperatorEffect, OperatorEvent, OperatorKind, OperatorReconciler, WrittenPart,
+};
+use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::progress::{StepBlocker, StepOutcome};
+use plimsoll_plan::reconciler::discovery::GroupVersion;
+use plimsoll_source::catalog::Cache;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::catalogs::{self, ReadCatalog};
+use super::{OperatorController, content, facts, inspect, watches};
+use crate::bootstrap::retry_until_ok;
+use crate::clock::{SharedClock, Stopwatch};
+use crate::definition::definitions;
+use crate::error::Error;
+use crate::events::Recorder;
+use crate::resources::{Resources, Served, api_resource};
+use crate::write::{Writer, chain};
+
+/// How long requests in flight may take to end when the controller is stopped.
+pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// Observations that may wait to be handled.
+const EVENTS_QUEUED: usize = 1024;
+/// How long the response to a discovery request may take.
+const DISCOVERY_TIME_MAX: Duration = Duration::from_secs(10);
+/// How often the facts of the cluster are read again: nodes and versions change rarely.
+const FACTS_INTERVAL: Duration = Duration::from_secs(5 * 60);
+/// How soon facts that could not be read are read again.
+const FACTS_RETRY: Duration = Duration::from_secs(5);
+
+/// What a task brings back.
+enum Answer {
+    /// Something for the reconciler.
+    Event(OperatorEvent),
+    /// A catalog that was looked at, by name.
+    Catalog(String, Result<catalogs::Look, String>),
+    /// A group version that was discovered.
+    Discovered(GroupVersion, Resources),
+}
+
+/// A running controller of Operators.
+pub(super) struct ControlLoop {
+    client: Client,
+    clock: SharedClock,
+    stopwatch: Stopwatch,
+    writer: Writer,
+    recorder: Recorder,
+    cache: Option<Cache>,
+    reconciler: OperatorReconciler,
+    resources: Resources,
+    catalogs: BTreeMap<String, ReadCatalog>,
+    tasks: JoinSet<Answer>,
+    watches: JoinSet<()>,
+    operands: BTreeMap<String, AbortHandle>,
+    sender: mpsc::Sender<OperatorEvent>,
+    events: mpsc::Receiver<OperatorEvent>,
+    facts_at: Instant,
+}
+
+impl ControlLoop {
+    /// Begins: discovers what is served, and watches what configures the add-on layer.
+    pub(super) async fn start(
+        controller: &OperatorController,
+        recorder: Recorder,
+        stop: &CancellationToken,
+    ) -> Result<Self, Error> {
+        let client = controller.client.clone();
+        let discover = || async {
+            Resources::discover(&client).await.map_err(|source| Error::Discover { source })
+        };
+        let resources = retry_until_ok(stop, discover).await?;
+        let (sender, events) = mpsc::channel(EVENTS_QUEUED);
+        let mut watches = JoinSet::new();
+        for kind in [
+            (OperatorKind::Operator, OPERATOR),
+            (OperatorKind::Revision, OPERATOR_REVISION),
+            (OperatorKind::Catalog, CATALOG),
+        ] {
+            watches.spawn(watches::configuration(client.clone(), kind, sender.clone()));
+        }
+        let clock = Arc::clone(&controller.clock);
+        Ok(Self {
+            stopwatch: Stopwatch::start(clock.now()),
+            clock,
+            writer: Writer::new(client.clone()),
+            client,
+            recorder,
+            cache: controller.settings.cache.clone(),
+            reconciler: OperatorReconciler::new(resources.scopes()),
+            resources,
+            catalogs: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            watches,
+            operands: BTreeMap::new(),
+            sender,
+            events,
+            facts_at: Instant::now(),
+        })
+    }
+
+    /// Runs until it is stopped.
+    pub(super) async fn run(&mut self, stop: &CancellationToken) {
+        loop {
+            let discover_at = self.reconciler.discover_at().map(|at| self.stopwatch.instant(at));
+            let wake_at = self.reconciler.wake_at(self.moment());
+            let wake_at = wake_at.map(|at| self.stopwatch.instant(at));
+            tokio::select! {
+                // In order, so that a simulation is repeatable.
+                biased;
+                () = stop.cancelled() => break,
+                Some(Ok(answer)) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    self.answered(answer);
+                }
+                Some(event) = self.events.recv() => self.handle(event),
+                () = sleep_until(discover_at.unwrap_or_else(Instant::now)),
+                    if discover_at.is_some() => self.discover(),
+                () = sleep_until(self.facts_at) => self.read_facts(),
+                () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => {
+                    let effects = self.reconciler.woken(self.moment());
+                    self.carry_out(effects);
+                }
+            }
+            // A burst of events is decided on once.
+            while let Ok(event) = self.events.try_recv() {
+                self.handle(event);
+            }
+            self.decide();
+        }
+        self.drain().await;
+    }
+
+    /// Waits for the requests in flight: what they wrote is recorded.
+    async fn drain(&mut self) {
+        self.watches.abort_all();
+        let drained = async { while self.tasks.join_next().await.is_some() {} };
+        // What does not end in time is found by the next process.
+        let _ = timeout(DRAIN_TIME_MAX, drained).await;
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            time: self.clock.now(),
+            steady: self.stopwatch.steady_time(),
+            uptime: self.stopwatch.uptime(),
+        }
+    }
+
+    fn handle(&mut self, event: OperatorEvent) {
+        let effects = self.reconciler.handle(event, self.moment());
+        self.carry_out(effects);
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        match answer {
+            Answer::Event(event) => self.handle(event),
+            Answer::Catalog(name, look) => {
+                let content = look.map(|look| {
+                    if let Some(read) = look.read {
+                        self.catalogs.insert(name.clone(), read);
+                    }
+                    look.content
+                });
+                self.handle(OperatorEvent::CatalogRead { name, content });
+            }
+            Answer::Discovered(version, found) => {
+                let kinds = found.scopes().collect();
+                self.resources.extend(found);
+                self.handle(OperatorEvent::Discovered(version, kinds));
+            }
+        }
+    }
+
+    fn decide(&mut self) {
+        let names = self.reconciler.undecided();
+        if names.is_empty() {
+            return;
+        }
+        let parts = catalogs::parts(self.reconciler.served_catalogs(), &self.catalogs, &names);
+        let effects = self.reconciler.decide(&names, &parts, &Cel, self.moment());
+        self.carry_out(effects);
+    }
+
+    fn discover(&mut self) {
+        let moment = self.moment();
+        while let Some(version) = self.reconciler.next_discovery(moment) {
+            let client = self.client.clone();
+            self.tasks.spawn(async move {
+                let found = Resources::discover_version(&client, &version.0, &version.1);
+                // A request that fails is repeated like one that finds nothing.
+                let found = timeout(DISCOVERY_TIME_MAX, found).await.ok().and_then(Result::ok);
+                Answer::Discovered(version, found.unwrap_or_default())
+            });
+        }
+    }
+
+    fn read_facts(&mut self) {
+        self.facts_at = Instant::now() + FACTS_INTERVAL;
+        let client = self.client.clone();
+        let sender = self.sender.clone();
+        self.watches.spawn(async move {
+            loop {
+                match facts::read(&client).await {
+                    Ok(facts) => {
+                        let _ = sender.send(OperatorEvent::Facts(Box::new(facts))).await;
+                        return;
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "could not read the facts of the cluster");
+                        tokio::time::sleep(FACTS_RETRY).await;
+                    }
+                }
+            }
+        });
+    }
+
+    fn carry_out(&mut self, effects: Vec<OperatorEffect>) {
+        for effect in effects {
+            self.carry_out_one(effect);
+        }
+    }
+
+    fn carry_out_one(&mut self, effect: OperatorEffect) {
+        match effect {
+            OperatorEffect::ReadCatalog { name, source } => {
+                let before = self.catalogs.get(&name).cloned();
+                let names: BTreeSet<String> = self.reconciler.operator_names().cloned().collect();
+                let cache = self.cache.clone();
+                self.tasks.spawn(async move {
+                    let look = spawn_blocking(move || {
+                        catalogs::look(&source, before.as_ref(), &names, cache.as_ref())
+                    });
+                    let look = look.await.unwrap_or_else(|error| Err(error.to_string()));
+                    Answer::Catalog(name, look)
+                });
+            }
+            OperatorEffect::ReadBundle { operator, ticket, bundle, source, spec } => {
+                let read = self.catalogs.get(&bundle.catalog);
+                let properties = catalogs::properties(read, &operator, &bundle.name);
+                let properties = properties.unwrap_or_default();
+                let name = operator.clone();
+                self.tasks.spawn(async move {
+                    let content = spawn_blocking(move || {
+                        content::read(&name, &bundle, &source, &spec, properties).map(Box::new)
+                    });
+                    let content = content.await.unwrap_or_else(|error| Err(error.to_string()));
+                    Answer::Event(OperatorEvent::BundleRead { operator, ticket, content })
+                });
+            }
+            OperatorEffect::Look { operator, ticket, objects, definitions: (definitions, _) } => {
+                let (client, resources) = (self.client.clone(), self.resources.clone());
+                self.tasks.spawn(async move {
+                    let findings = inspect::look(client, resources, objects, definitions).await;
+                    Answer::Event(OperatorEvent::Looked { operator, ticket, findings })
+                });
+            }
+            OperatorEffect::WriteRevision { operator, ticket, revisions } => {
+                let writer = self.writer.clone();
+                self.tasks.spawn(async move {
+                    let resource = api_resource(OPERATOR_REVISION);
+                    let mut result = Ok(());
+                    for (name, object) in revisions {
+                        if let Err(error) = writer.apply_own(&resource, &name, &object).await {
+                            result = Err(format!(
+                                "OperatorRevision {name} could not be written: {}",
+                                chain(&error)
+                            ));
+                            break;
+                        }
+                    }
+                    Answer::Event(OperatorEvent::RevisionWritten { operator, ticket, result })
+                });
+            }
+            OperatorEffect::DeleteRevision(name) => {
+                let writer = self.writer.clone();
+                self.watches.spawn(async move {
+                    let deleted = writer.delete_own(&api_resource(OPERATOR_REVISION), &name).await;
+                    if let Err(error) = deleted {
+                        tracing::debug!(%error, name, "could not delete an old revision");
+                    }
+                });
+            }
+            OperatorEffect::SetFinalizer { operator, before, is_added } => {
+                let writer = self.writer.clone();
+                self.tasks.spawn(async move {
+                    let written = writer.set_operator_finalizer(&operator, &before, is_added).await;
+                    answer_write(OperatorKind::Operator, operator, WrittenPart::Finalizer, &written)
+                });
+            }
+            OperatorEffect::WriteStatus { kind, name, status, revision } => {
+                let writer = self.writer.clone();
+                self.tasks.spawn(async move {
+                    let resource = api_resource(match kind {
+                        OperatorKind::Catalog => CATALOG,
+                        OperatorKind::Operator | OperatorKind::Revision => OPERATOR,
+                    });
+                    let written = writer.write_status(&resource, &name, &status, &revision).await;
+                    answer_write(kind, name, WrittenPart::Status, &written.map(|_| ()))
+                });
+            }
+            OperatorEffect::Execute { operator, run, plan, step } => {
+                let kind = plan.steps[step].kind();
+                let served = self.resources.get(&kind).cloned();
+                let writer = self.writer.clone();
+                self.tasks.spawn(async move {
+                    let outcome = match served {
+                        Some(served) => writer.execute(&plan.steps[step], &served).await,
+                        None => StepOutcome::Blocked(StepBlocker::KindNotServed(kind)),
+                    };
+                    Answer::Event(OperatorEvent::Executed { operator, run, step, outcome })
+                });
+            }
+            OperatorEffect::Watch(kind, scope) => {
+                let Some(served) = self.resources.get(&kind) else { return };
+                let (client, resource) = (self.client.clone(), served.resource.clone());
+                self.watches.spawn(watches::objects(client, resource, scope, self.sender.clone()));
+            }
+            OperatorEffect::WatchOperands(definition) => self.watch_operands(definition),
+            OperatorEffect::UnwatchOperands(definition) => {
+                if let Some(watch) = self.operands.remove(&definition) {
+                    watch.abort();
+                }
+            }
+            OperatorEffect::Delete { operator, object } => self.request_deletion(operator, object),
+            OperatorEffect::ReadNamespace { operator, namespace } => {
+                let (client, resources) = (self.client.clone(), self.resources.clone());
+                self.tasks.spawn(async move {
+                    let objects = inspect::namespace_content(client, resources, &namespace).await;
+                    Answer::Event(OperatorEvent::NamespaceRead { operator, namespace, objects })
+                });
+            }
+            OperatorEffect::Emit { operator, uid, draft } => {
+                self.recorder.emit_about((OPERATOR, &operator, &uid), draft);
+            }
+        }
+    }
+
+    /// Watches the objects of the kind of a definition. One that is not served has none.
+    fn watch_operands(&mut self, definition: String) {
+        let is_it = |served: &Served| {
+            let ApiResource { plural, group, .. } = &served.resource;
+            format!("{plural}.{group}") == definition
+        };
+        let (client, sender) = (self.client.clone(), self.sender.clone());
+        let known = self.resources.iter().map(|(_, served)| served).find(|it| is_it(it));
+        let known = known.map(|it| it.resource.clone());
+        let name = definition.clone();
+        let watch = self.watches.spawn(async move {
+            let resource = match known {
+                Some(resource) => Some(resource),
+                None => definition_resource(&client, &name).await,
+            };
+            match resource {
+                Some(resource) => watches::operands(client, (name, resource), sender).await,
+                None => {
+                    let change = plimsoll_plan::operators::reconciler::WatchedChange::Listed;
+                    let _ = sender.send(OperatorEvent::OperandWatched(name, change)).await;
+                }
+            }
+        });
+        self.operands.insert(definition, watch);
+    }
+
+    fn request_deletion(&mut self, operator: String, object: LiveObject) {
+        let LiveObject { key, uid, .. } = object;
+        let Some(served) = self.served(&key) else {
+            let result = Err(format!("{key}: its kind is not served"));
+            let event = OperatorEvent::DeletionAnswered { operator, uid, result };
+            self.tasks.spawn(async move { Answer::Event(event) });
+            return;
+        };
+        let writer = self.writer.clone();
+        self.tasks.spawn(async move {
+            let deleted = writer.delete_object(&key, &served, &uid).await;
+            let result = deleted.map_err(|error| format!("{key}: {}", chain(&error)));
+            Answer::Event(OperatorEvent::DeletionAnswered { operator, uid, result })
+        });
+    }
+
+    /// How a kind is served, in any version.
+    fn served(&self, key: &ObjectKey) -> Option<Served> {
+        let is_it = |kind: &GroupVersionKind| kind.group == key.group && kind.kind == key.kind;
+        let mut found = self.resources.iter().filter(|(kind, _)| is_it(kind));
+        found.next().map(|(_, served)| served.clone())
+    }
+}
+
+/// What became of a write of an object that configures the add-on layer.
+fn answer_write(
+    kind: OperatorKind,
+    name: String,
+    what: WrittenPart,
+    written: &Result<(), kube::Error>,
+) -> Answer {
+    if let Err(error) = written {
+        tracing::debug!(%error, name, ?what, "could not write; trying again");
+    }
+    let is_written = written.is_ok();
+    Answer::Event(OperatorEvent::Written { kind, name, what, is_written })
+}
+
+/// The resource that a definition defines, in the version that is stored; `None` if there is no such
+/// definition.
+async fn definition_resource(client: &Client, name: &str) -> Option<ApiResource> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
+    let definition = api.get_opt(name).await.ok().flatten()?;
+    let spec = &definition.data["spec"];
+    let mut versions = spec["versions"].as_array()?.iter();
+    let served = versions.find(|version| version["served"] == true)?;
+    let gvk = kube::core::GroupVersionKind::gvk(
+        spec["group"].as_str()?,
+        served["name"].as_str()?,
+        spec["names"]["kind"].as_str()?,
+    );
+    Some(ApiResource::from_gvk_with_plural(&gvk, spec["names"]["plural"].as_str()?))
+}

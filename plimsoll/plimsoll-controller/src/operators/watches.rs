@@ -1,0 +1,225 @@
+//! Watches of the add-on layer: of what configures it, of the objects of all Operators, and of the
+//! objects of the kinds that they define.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use futures::StreamExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_api::{ApiKind, GroupKind, ObjectKey};
+use plimsoll_plan::health::readiness;
+use plimsoll_plan::operators::reconciler::{
+    ObservedObject, OperatorEvent, OperatorKind, WatchedChange,
+};
+use plimsoll_plan::progress::NamespaceState;
+use plimsoll_plan::reconciler::watches::WatchScope;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use super::inspect::operator;
+use crate::observe::{WatchedObject, mark, revision, terminating};
+use crate::resources::api_resource;
+
+/// Watches objects that configure the add-on layer, until the receiver is gone.
+pub(super) async fn configuration(
+    client: Client,
+    (kind, resource): (OperatorKind, ApiKind),
+    sender: mpsc::Sender<OperatorEvent>,
+) {
+    let api: Api<DynamicObject> = Api::all_with(client, &api_resource(resource));
+    let shown = |object: Option<DynamicObject>, id: Id, _: u64| {
+        let object = object.map(|it| Box::new(it.into_value()));
+        vec![OperatorEvent::Configuration { kind, name: id.name, object }]
+    };
+    let listed = || OperatorEvent::ConfigurationListed(kind);
+    relay(api, watcher::Config::default(), shown, listed, sender).await;
+}
+
+/// Watches the objects of a kind that carry the label of an Operator; of definitions and namespaces
+/// all, until the receiver is gone.
+pub(super) async fn objects(
+    client: Client,
+    resource: ApiResource,
+    scope: WatchScope,
+    sender: mpsc::Sender<OperatorEvent>,
+) {
+    let kind = GroupKind::new(&resource.group, &resource.kind);
+    let config = match scope {
+        WatchScope::Definitions | WatchScope::Namespaces => watcher::Config::default(),
+        WatchScope::Metadata | WatchScope::Workloads | WatchScope::Operators => {
+            watcher::Config::default().labels(OPERATOR_LABEL)
+        }
+    };
+    let listed = || OperatorEvent::Watched(kind.clone(), WatchedChange::Listed);
+    match scope {
+        WatchScope::Metadata | WatchScope::Definitions | WatchScope::Namespaces => {
+            let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
+            let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, revision| {
+                events(&kind, scope, object, id, revision)
+            };
+            relay(api, config, shown, listed, sender).await;
+        }
+        WatchScope::Workloads | WatchScope::Operators => {
+            let api: Api<DynamicObject> = Api::all_with(client, &resource);
+            let shown = |object: Option<DynamicObject>, id: Id, revision| {
+                events(&kind, scope, object, id, revision)
+            };
+            relay(api, config, shown, listed, sender).await;
+        }
+    }
+}
+
+/// Watches all objects of the kind of a definition, until the receiver is gone.
+pub(super) async fn operands(
+    client: Client,
+    (definition, resource): (String, ApiResource),
+    sender: mpsc::Sender<OperatorEvent>,
+) {
+    let kind = GroupKind::new(&resource.group, &resource.kind);
+    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
+    let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, revision| {
+        let change = change(&kind, WatchScope::Metadata, object, id, revision);
+        vec![OperatorEvent::OperandWatched(definition.clone(), change)]
+    };
+    let listed = || OperatorEvent::OperandWatched(definition.clone(), WatchedChange::Listed);
+    relay(api, watcher::Config::default(), shown, listed, sender).await;
+}
+
+/// What a change of an object means; `None` for one that is gone.
+fn events<T: WatchedObject>(
+    kind: &GroupKind,
+    scope: WatchScope,
+    object: Option<T>,
+    id: Id,
+    revision: u64,
+) -> Vec<OperatorEvent> {
+    let mut events = Vec::new();
+    match scope {
+        WatchScope::Namespaces => {
+            let state = object.as_ref().map(|it| match it.metadata().deletion_timestamp {
+                Some(_) => NamespaceState::Terminating,
+                None => NamespaceState::Active,
+            });
+            events.push(OperatorEvent::Namespace(id.name.clone(), state));
+        }
+        WatchScope::Definitions => {
+            if let Some((plural, group)) = id.name.split_once('.') {
+                events.push(OperatorEvent::Definition(group.to_owned(), plural.to_owned()));
+            }
+        }
+        WatchScope::Metadata | WatchScope::Workloads | WatchScope::Operators => {}
+    }
+    events.push(OperatorEvent::Watched(kind.clone(), change(kind, scope, object, id, revision)));
+    events
+}
+
+fn change<T: WatchedObject>(
+    kind: &GroupKind,
+    scope: WatchScope,
+    object: Option<T>,
+    id: Id,
+    revision: u64,
+) -> WatchedChange {
+    let key = ObjectKey {
+        group: kind.group.clone(),
+        kind: kind.kind.clone(),
+        namespace: id.namespace,
+        name: id.name,
+    };
+    let Some(object) = object else { return WatchedChange::Gone { key, revision } };
+    let metadata = object.metadata();
+    let owners = metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone());
+    let mut observed = ObservedObject {
+        key,
+        operator: operator(metadata),
+        uid: metadata.uid.clone().unwrap_or_default(),
+        owners: owners.collect(),
+        mark: mark(metadata),
+        health: None,
+        terminating: terminating(metadata),
+        whole: None,
+    };
+    match scope {
+        WatchScope::Workloads => {
+            observed.health = readiness::workload(&kind.group, &kind.kind, &object.into_value());
+        }
+        WatchScope::Operators => observed.whole = Some(object.into_value()),
+        WatchScope::Metadata | WatchScope::Definitions | WatchScope::Namespaces => {}
+    }
+    WatchedChange::Present(Box::new(observed))
+}
+
+/// Namespace, empty for cluster-scoped objects, and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Id {
+    namespace: String,
+    name: String,
+}
+
+impl Id {
+    fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Sends what a watch shows: what is there, what is gone, and when all was shown. What a new listing
+/// does not show any more is gone.
+async fn relay<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    shown: impl Fn(Option<K>, Id, u64) -> Vec<OperatorEvent>,
+    listed: impl Fn() -> OperatorEvent,
+    sender: mpsc::Sender<OperatorEvent>,
+) where
+    K: kube::Resource + WatchedObject + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut known: BTreeMap<Id, u64> = BTreeMap::new();
+    let mut unseen: BTreeMap<Id, u64> = BTreeMap::new();
+    let mut watched = std::pin::pin!(watcher::watcher(api, config).default_backoff());
+    while let Some(event) = watched.next().await {
+        let events = match event {
+            Ok(Event::Init) => {
+                unseen.clone_from(&known);
+                continue;
+            }
+            Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                let (id, revision) = (Id::of(object.metadata()), revision(object.metadata()));
+                unseen.remove(&id);
+                known.insert(id.clone(), revision);
+                shown(Some(object), id, revision)
+            }
+            Ok(Event::Delete(object)) => {
+                let id = Id::of(object.metadata());
+                known.remove(&id);
+                let revision = revision(object.metadata());
+                shown(None, id, revision)
+            }
+            Ok(Event::InitDone) => {
+                let mut events = Vec::new();
+                for (id, revision) in std::mem::take(&mut unseen) {
+                    known.remove(&id);
+                    events.extend(shown(None, id, revision + 1));
+                }
+                events.push(listed());
+                events
+            }
+            Err(error) => {
+                tracing::debug!(%error, "watching failed; trying again");
+                continue;
+            }
+        };
+        for event in events {
+            if sender.send(event).await.is_err() {
+                return;
+            }
+        }
+    }
+}
