@@ -18,11 +18,11 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// The namespace that it suggests to be installed into; absent if it does not.
-    pub fn suggested_namespace(&self) -> Option<&str> {
+    /// The namespace that it suggests to be installed into, by name or by a template; absent if it
+    /// does not.
+    pub fn suggested_namespace(&self) -> Option<String> {
         let BundleContent::Registry(content) = &self.content else { return None };
-        let name = content.csv.annotations.get("operatorframework.io/suggested-namespace")?;
-        Some(name.as_str()).filter(|name| !name.is_empty())
+        content.csv.suggested_namespace()
     }
 }
 

@@ -127,6 +127,14 @@ fn watch_namespace_rules(modes: &BTreeSet<InstallMode>) -> (WatchNamespace, Allo
     (presence, allowed)
 }
 
+/// The namespace that the operator has to watch, if there is only one that it can: its own.
+pub(crate) fn sole_namespace(bundle: &Bundle, install_namespace: &str) -> Option<String> {
+    let BundleContent::Registry(content) = &bundle.content else { return None };
+    let rules = watch_namespace_rules(&content.csv.install_modes);
+    let is_only = rules == (WatchNamespace::Required, AllowedNamespace::Own);
+    is_only.then(|| install_namespace.to_owned())
+}
+
 /// Reads the configuration of a bundle that is installed into a namespace. Null configures nothing.
 ///
 /// # Errors

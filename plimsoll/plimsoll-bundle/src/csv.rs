@@ -16,6 +16,11 @@ use serde_json::{Map, Value, json};
 /// The annotation that carries properties of a bundle.
 pub(crate) const PROPERTIES_ANNOTATION: &str = "olm.properties";
 
+/// The annotation that suggests a namespace.
+const NAMESPACE: &str = "operatorframework.io/suggested-namespace";
+/// The annotation that suggests one as a whole: a Namespace as JSON.
+pub(crate) const NAMESPACE_TEMPLATE: &str = "operatorframework.io/suggested-namespace-template";
+
 /// How an operator is deployed.
 #[derive(Debug, Clone)]
 pub struct ClusterServiceVersion {
@@ -42,6 +47,16 @@ pub struct ClusterServiceVersion {
 }
 
 impl ClusterServiceVersion {
+    /// The namespace that it suggests, by name or by a template.
+    pub(crate) fn suggested_namespace(&self) -> Option<String> {
+        let annotation = |name: &str| self.annotations.get(name).filter(|text| !text.is_empty());
+        annotation(NAMESPACE).cloned().or_else(|| {
+            let template: Value = serde_json::from_str(annotation(NAMESPACE_TEMPLATE)?).ok()?;
+            let name = template["metadata"]["name"].as_str()?;
+            (!name.is_empty()).then(|| name.to_owned())
+        })
+    }
+
     /// A defect of a field, such as `spec.webhookdefinitions[0]`.
     pub(crate) fn defect(
         &self,

@@ -2,14 +2,15 @@
 //! what replacing their definitions would break.
 //!
 //! [`load`] makes a [`Bundle`] of the files of a bundle directory, [`read_config`] reads what an
-//! installation configures, [`render`](render()) makes the objects. Each ends in a value or in
-//! everything that is wrong.
+//! installation configures, [`render`](render()) makes the objects, and [`revision_objects`] those that
+//! an Operator is installed with. Each ends in a value or in everything that is wrong.
 
 mod bundle;
 mod config;
 pub mod crd_safety;
 mod csv;
 mod go_json;
+mod install;
 mod load;
 mod render;
 mod targets;
@@ -24,9 +25,10 @@ pub use csv::{
     ClusterServiceVersion, InstallMode, OwnedApiService, PolicyRule, StrategyDeployment,
     StrategyPermission, WebhookDescription, WebhookKind,
 };
+pub use install::{InstallRequest, RevisionObjects, revision_objects};
 pub use load::load;
 pub use render::{
     CA_ANNOTATION, CertificateProvider, RenderOptions, RenderedBundle, SERVING_ANNOTATION,
-    ServingCertificate, object_key, render,
+    ServingCertificate, object_key, render, serving_certificates,
 };
 pub use validate::validate;

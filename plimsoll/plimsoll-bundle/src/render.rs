@@ -26,6 +26,7 @@ use crate::validate::validate;
 
 pub use certificates::{
     CA_ANNOTATION, CertificateProvider, SERVING_ANNOTATION, ServingCertificate,
+    serving_certificates,
 };
 
 /// Where and how a bundle is installed.
@@ -115,10 +116,12 @@ fn registry(content: &RegistryContent, installation: &Installation<'_>) -> Rende
     objects.extend(services::services(&serving, installation));
     objects.extend(services::api_services(csv, installation));
     objects.extend(certificates::objects(&serving, installation));
-    let certificates = certificates::issued(&serving, &objects, installation);
+    let certificates = serving_certificates(&objects);
     RenderedBundle { objects, certificates }
 }
 
+/// The group of kinds that are not built in and live in no namespace.
+const CONSOLE_GROUP: &str = "console.openshift.io";
 /// Kinds of other objects that live in no namespace.
 const CLUSTER_KINDS: &[&str] = &[
     "ClusterRole",
@@ -130,6 +133,14 @@ const CLUSTER_KINDS: &[&str] = &[
     "ConsoleYAMLSample",
     "PriorityClass",
 ];
+
+/// Whether objects of a kind live in no namespace, as far as that is known: of built-in kinds, and of
+/// those that a bundle may contain.
+pub(crate) fn is_cluster_scoped(group: &str, kind: &str) -> bool {
+    let mut builtin = k8s_schema::builtin::resources().iter();
+    builtin.any(|it| !it.namespaced && it.kind == kind && it.group == group)
+        || (group == CONSOLE_GROUP && CLUSTER_KINDS.contains(&kind))
+}
 
 fn other(object: &BundleObject, namespace: &str) -> Value {
     let mut value = object.value.clone();

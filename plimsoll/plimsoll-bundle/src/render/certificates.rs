@@ -163,27 +163,27 @@ fn built_in(service: &str, namespace: &str) -> Value {
     secret
 }
 
-/// What the built-in provider has to issue, and who calls the services.
-pub(super) fn issued(
-    serving: &[ServingDeployment<'_>],
-    objects: &[Value],
-    installation: &Installation<'_>,
-) -> Vec<ServingCertificate> {
-    if installation.options.certificates != CertificateProvider::BuiltIn {
-        return Vec::new();
-    }
-    let issued = |deployment: &ServingDeployment<'_>| {
-        let secret = names::certificate(&deployment.service);
-        let wanted = format!("{}/{secret}", installation.namespace());
-        let calls = |object: &&Value| object["metadata"]["annotations"][CA_ANNOTATION] == wanted;
-        ServingCertificate {
-            namespace: installation.namespace().to_owned(),
-            service: deployment.service.clone(),
-            secret,
-            callers: objects.iter().filter(calls).map(caller).collect(),
-        }
+/// What the built-in provider has to issue, and who calls the services, as the annotations of an
+/// installation's objects say.
+pub fn serving_certificates(objects: &[Value]) -> Vec<ServingCertificate> {
+    let annotation = |object: &Value, name: &str| {
+        object["metadata"]["annotations"][name].as_str().map(str::to_owned)
     };
-    serving.iter().map(issued).collect()
+    let certificate = |object: &Value| {
+        let service = annotation(object, SERVING_ANNOTATION)?;
+        let key = object_key(object);
+        let wanted = format!("{}/{}", key.namespace, key.name);
+        let calls = |it: &&Value| annotation(it, CA_ANNOTATION).is_some_and(|it| it == wanted);
+        let callers = objects.iter().filter(calls).map(caller).collect();
+        let is_secret = key.kind == "Secret" && key.group.is_empty();
+        is_secret.then_some(ServingCertificate {
+            namespace: key.namespace,
+            service,
+            secret: key.name,
+            callers,
+        })
+    };
+    objects.iter().filter_map(certificate).collect()
 }
 
 /// Everything that calls a service lives in no namespace, whatever upstream writes into it.

@@ -10,3 +10,4 @@ mod author;
 mod crd_safety;
 mod golden;
 mod hostile;
+mod install;

@@ -71,6 +71,8 @@ codes! {
     BundleKind = "bundle-kind", Error;
     /// Namespaces that an operator is to watch, or to run in, and cannot.
     TargetNamespaces = "target-namespaces", Error;
+    /// A configuration of an Operator that its bundle does not allow.
+    BundleConfig = "bundle-config", Error;
     }
 }
 

@@ -91,7 +91,7 @@ fn options(bundle: &Bundle, arguments: &RenderArguments) -> Result<RenderOptions
     let install_namespace = arguments
         .namespace
         .clone()
-        .or_else(|| bundle.suggested_namespace().map(str::to_owned))
+        .or_else(|| bundle.suggested_namespace())
         .unwrap_or_else(|| bundle.package.clone());
     let config = match &arguments.config {
         Some(path) => configured(bundle, &install_namespace, path, &arguments.watch_namespaces)?,
