@@ -5,6 +5,7 @@
 //! nothing but the cluster.
 
 mod catalogs;
+mod certificates;
 mod content;
 mod control_loop;
 mod facts;

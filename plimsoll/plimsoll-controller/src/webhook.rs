@@ -4,7 +4,7 @@
 //! It is a convenience: what it refuses the controller would not act on either. So a webhook that
 //! cannot be reached lets everything pass.
 
-mod certificate;
+pub(crate) mod certificate;
 mod server;
 
 use std::net::SocketAddr;

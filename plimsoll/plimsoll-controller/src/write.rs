@@ -9,6 +9,7 @@ use std::time::Duration;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, Status};
@@ -35,6 +36,9 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often one manifest is tried again with refused fields dropped: manifests have a handful.
 const REFUSALS_MAX: usize = 16;
 
+/// The field manager of what the built-in provider of certificates writes.
+const CERTIFICATE_MANAGER: &str = "plimsoll-certificates";
+
 /// Writes to a cluster.
 #[derive(Clone)]
 pub(crate) struct Writer {
@@ -48,6 +52,17 @@ impl Writer {
 
     /// Executes a step. Failures are outcomes, not errors.
     pub(crate) async fn execute(&self, step: &Step, served: &Served) -> StepOutcome {
+        self.execute_trusting(step, served, None).await
+    }
+
+    /// Executes a step whose object calls a service: the certificates (base64) that it trusts are set
+    /// in it, if any are given.
+    pub(crate) async fn execute_trusting(
+        &self,
+        step: &Step,
+        served: &Served,
+        ca_bundle: Option<&str>,
+    ) -> StepOutcome {
         let work = async {
             match step.action {
                 Action::Delete => {
@@ -55,7 +70,7 @@ impl Writer {
                 }
                 Action::CreateOnly => self.create(step, served).await.map(StepOutcome::Applied),
                 Action::Apply | Action::Gate | Action::Refuse(_) => {
-                    self.apply_step(step, served).await.map(StepOutcome::Applied)
+                    self.apply_step(step, served, ca_bundle).await.map(StepOutcome::Applied)
                 }
             }
         };
@@ -74,14 +89,19 @@ impl Writer {
         }
     }
 
-    async fn apply_step(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
+    async fn apply_step(
+        &self,
+        step: &Step,
+        served: &Served,
+        ca_bundle: Option<&str>,
+    ) -> Result<Mark, kube::Error> {
         let api = self.api(served, &step.manifest.key.namespace);
         let name = &step.manifest.key.name;
         let mut refused: Vec<Vec<PathPart>> = Vec::new();
         // What plain create and update would drop, server-side apply refuses: drop it, say so,
         // and try again. A server names some of the fields at a time, so this may take rounds.
         for _ in 0..REFUSALS_MAX {
-            let body = body(step, served, &refused)?;
+            let body = body(step, served, &refused, ca_bundle)?;
             let status = match apply(&api, name, &*body).await {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
@@ -90,7 +110,7 @@ impl Writer {
                 return Err(kube::Error::Api(status));
             }
         }
-        apply(&api, name, &*body(step, served, &refused)?).await
+        apply(&api, name, &*body(step, served, &refused, ca_bundle)?).await
     }
 
     /// Tries a step without effect: the object as it would be, `None` when there is nothing to try.
@@ -107,7 +127,7 @@ impl Writer {
         let parameters = PatchParams::apply(FIELD_MANAGER).force().dry_run();
         let mut refused = Vec::new();
         for _ in 0..=REFUSALS_MAX {
-            let body = body(step, served, &refused)?;
+            let body = body(step, served, &refused, None)?;
             let name = &step.manifest.key.name;
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {
@@ -242,6 +262,32 @@ impl Writer {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, resource);
         apply(&api, name, object).await.map(|_| ())
+    }
+
+    /// Fills the Secret of a serving certificate, and creates it if it is missing. Its data has a
+    /// field manager of its own: whoever applies the rest of the Secret leaves it.
+    pub(crate) async fn fill_secret(
+        &self,
+        namespace: &str,
+        name: &str,
+        secret: &Secret,
+    ) -> Result<(), kube::Error> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let parameters = PatchParams::apply(CERTIFICATE_MANAGER).force();
+        api.patch_metadata(name, &parameters, &Patch::Apply(secret)).await.map(|_| ())
+    }
+
+    /// Replaces a cluster-scoped object that trusts other certificates now; a conflict if it changed
+    /// since it was read.
+    pub(crate) async fn replace_trusting(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+    ) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let field_manager = Some(CERTIFICATE_MANAGER.to_owned());
+        let parameters = PostParams { field_manager, ..PostParams::default() };
+        api.replace(&object.name_any(), &parameters, object).await.map(|_| ())
     }
 
     /// Deletes an object of our own making; one that is gone already is no error.
@@ -394,8 +440,12 @@ fn body(
     step: &Step,
     served: &Served,
     refused: &[Vec<PathPart>],
+    ca_bundle: Option<&str>,
 ) -> Result<Box<RawValue>, kube::Error> {
     let mut object = prepare::object(step, served.scope);
+    if let Some(ca_bundle) = ca_bundle {
+        prepare::set_ca_bundles(&mut object, ca_bundle);
+    }
     for path in refused {
         prepare::remove_field(&mut object, path);
     }

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::catalogs::{self, ReadCatalog};
+use super::certificates::{self, Certificates};
 use super::{OperatorController, content, facts, inspect, watches};
 use crate::bootstrap::retry_until_ok;
 use crate::clock::{SharedClock, Stopwatch};
@@ -67,6 +68,7 @@ pub(super) struct ControlLoop {
     tasks: JoinSet<Answer>,
     watches: JoinSet<()>,
     operands: BTreeMap<String, AbortHandle>,
+    certificates: Certificates,
     sender: mpsc::Sender<OperatorEvent>,
     events: mpsc::Receiver<OperatorEvent>,
     facts_at: Instant,
@@ -94,10 +96,14 @@ impl ControlLoop {
             watches.spawn(watches::configuration(client.clone(), kind, sender.clone()));
         }
         let clock = Arc::clone(&controller.clock);
+        let writer = Writer::new(client.clone());
+        let certificates = Certificates::new(client.clone(), writer.clone(), Arc::clone(&clock));
+        watches.spawn(certificates.clone().keep());
         Ok(Self {
             stopwatch: Stopwatch::start(clock.now()),
+            certificates,
             clock,
-            writer: Writer::new(client.clone()),
+            writer,
             client,
             recorder,
             cache: controller.settings.cache.clone(),
@@ -315,10 +321,16 @@ impl ControlLoop {
             OperatorEffect::Execute { operator, run, plan, step } => {
                 let kind = plan.steps[step].kind();
                 let served = self.resources.get(&kind).cloned();
-                let writer = self.writer.clone();
+                let (writer, certificates) = (self.writer.clone(), self.certificates.clone());
                 self.tasks.spawn(async move {
+                    let work = &plan.steps[step];
                     let outcome = match served {
-                        Some(served) => writer.execute(&plan.steps[step], &served).await,
+                        Some(served) => match certificates.provide(&plan.steps, work).await {
+                            Ok(bundle) => {
+                                writer.execute_trusting(work, &served, bundle.as_deref()).await
+                            }
+                            Err(error) => certificates::outcome(work, &error),
+                        },
                         None => StepOutcome::Blocked(StepBlocker::KindNotServed(kind)),
                     };
                     Answer::Event(OperatorEvent::Executed { operator, run, step, outcome })

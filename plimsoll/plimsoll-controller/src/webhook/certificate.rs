@@ -71,8 +71,21 @@ pub(super) async fn of_cluster(
 fn made(name: &str, now: Timestamp) -> Result<(Certificate, Timestamp), Error> {
     let failed = |message: String| Error::Certificate { message };
     let not_after = now + SignedDuration::from_hours(24 * LIFETIME_DAYS);
-    let mut parameters =
-        CertificateParams::new(vec![name.to_owned()]).map_err(|error| failed(error.to_string()))?;
+    let parameters = parameters(vec![name.to_owned()], now, LIFETIME_DAYS)
+        .map_err(|error| failed(error.to_string()))?;
+    let key = KeyPair::generate().map_err(|error| failed(error.to_string()))?;
+    let certificate =
+        parameters.self_signed(&key).map_err(|error| failed(error.to_string()))?.pem();
+    Ok((Certificate { certificate, key: key.serialize_pem() }, not_after))
+}
+
+/// A certificate for some names that is valid for a number of days from now.
+pub(crate) fn parameters(
+    names: Vec<String>,
+    now: Timestamp,
+    days: i64,
+) -> Result<CertificateParams, rcgen::Error> {
+    let mut parameters = CertificateParams::new(names)?;
     let day = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
         let small = |number: i8| u8::try_from(number).unwrap_or(1);
@@ -80,11 +93,8 @@ fn made(name: &str, now: Timestamp) -> Result<(Certificate, Timestamp), Error> {
     };
     // A day earlier: the clocks of API servers differ.
     parameters.not_before = day(now - SignedDuration::from_hours(24));
-    parameters.not_after = day(not_after);
-    let key = KeyPair::generate().map_err(|error| failed(error.to_string()))?;
-    let certificate =
-        parameters.self_signed(&key).map_err(|error| failed(error.to_string()))?.pem();
-    Ok((Certificate { certificate, key: key.serialize_pem() }, not_after))
+    parameters.not_after = day(now + SignedDuration::from_hours(24 * days));
+    Ok(parameters)
 }
 
 fn kept(secret: &Secret, name: &str, now: Timestamp) -> Option<Certificate> {

@@ -74,25 +74,41 @@ pub fn is_cluster_version(api_version: &str, kind: &str) -> bool {
 }
 
 fn remove_ca_bundles(object: &mut Value, kind: &str) {
-    let remove = |config: Option<&mut Value>| {
-        if let Some(config) = config.and_then(Value::as_object_mut) {
-            config.remove("caBundle");
+    for config in client_configs(object, kind) {
+        config.remove("caBundle");
+    }
+}
+
+/// Sets the `caBundle` of whatever an object calls by a service, as base64; whether any was another
+/// one before. Objects that call nobody have none.
+pub fn set_ca_bundles(object: &mut Value, ca_bundle: &str) -> bool {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let mut is_changed = false;
+    for config in client_configs(object, &kind) {
+        let calls_service = config.get("service").is_some_and(Value::is_object);
+        if calls_service && config.get("caBundle").is_none_or(|it| it != ca_bundle) {
+            config.insert("caBundle".to_owned(), ca_bundle.into());
+            is_changed = true;
         }
-    };
-    match kind {
-        // Without the Webhook strategy there is no client configuration to take it from.
+    }
+    is_changed
+}
+
+/// What says whom an object calls.
+fn client_configs<'o>(object: &'o mut Value, kind: &str) -> Vec<&'o mut Map<String, Value>> {
+    let configs: Vec<Option<&mut Value>> = match kind {
+        // Without the Webhook strategy there is no client configuration.
         "CustomResourceDefinition" => {
-            remove(object.pointer_mut("/spec/conversion/webhook/clientConfig"));
+            vec![object.pointer_mut("/spec/conversion/webhook/clientConfig")]
         }
         "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
             let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
-            for webhook in webhooks.into_iter().flatten() {
-                remove(webhook.get_mut("clientConfig"));
-            }
+            webhooks.into_iter().flatten().map(|it| it.get_mut("clientConfig")).collect()
         }
-        "APIService" => remove(object.get_mut("spec")),
-        _ => {}
-    }
+        "APIService" => vec![object.get_mut("spec")],
+        _ => Vec::new(),
+    };
+    configs.into_iter().flatten().filter_map(Value::as_object_mut).collect()
 }
 
 /// One step of a path into an object.

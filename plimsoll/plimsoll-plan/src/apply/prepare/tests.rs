@@ -5,7 +5,7 @@
 use plimsoll_content::Manifest;
 use serde_json::{Value, json};
 
-use super::{display_path, object, remove_field, undeclared_fields};
+use super::{display_path, object, remove_field, set_ca_bundles, undeclared_fields};
 use crate::plan::{Action, Readiness, Step};
 use crate::progress::Scope;
 
@@ -81,6 +81,37 @@ fn an_injected_ca_bundle_is_left_to_who_injects_it() {
         json!({"kind": "ValidatingWebhookConfiguration", "metadata": meta,
             "webhooks": [{"name": "a", "clientConfig": {"url": "u"}}]}),
     );
+}
+
+#[test]
+fn callers_of_services_get_a_ca_bundle() {
+    let to = |config: Value| {
+        [
+            json!({"kind": "MutatingWebhookConfiguration",
+                "webhooks": [{"clientConfig": config}, {"clientConfig": {"url": "u"}}, {}]}),
+            json!({"kind": "CustomResourceDefinition", "spec": {"conversion":
+                {"strategy": "Webhook", "webhook": {"clientConfig": config}}}}),
+            json!({"kind": "APIService", "spec": config}),
+        ]
+    };
+    let service = json!({"name": "s", "namespace": "n"});
+    let trusting = |bundle: &str| to(json!({"service": service, "caBundle": bundle}));
+    let (none, old, new) = (to(json!({"service": service})), trusting("b2xk"), trusting("bmV3"));
+    let nobody =
+        json!({"kind": "CustomResourceDefinition", "spec": {"conversion": {"strategy": "None"}}});
+    let others = to(json!({"url": "u"})).into_iter().chain([
+        nobody,
+        json!({"kind": "APIService", "spec": {"service": null}}),
+        json!({"kind": "ConfigMap", "spec": {"service": {}}}),
+    ]);
+    let cases = none.into_iter().chain(old).zip(new.clone().into_iter().chain(new.clone()));
+    let cases = cases.map(|(before, after)| (before, after, true));
+    let same = new.into_iter().chain(others).map(|object| (object.clone(), object, false));
+    for (before, after, is_changed) in cases.chain(same) {
+        let mut object = before.clone();
+        assert_eq!(set_ca_bundles(&mut object, "bmV3"), is_changed, "{before}");
+        assert_eq!(object, after, "{before}");
+    }
 }
 
 #[test]

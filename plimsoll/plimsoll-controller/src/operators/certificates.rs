@@ -1,0 +1,295 @@
+//! The built-in provider of certificates: it fills the Secrets that bundles want for their webhooks
+//! and API services, renews them, and gives the objects that call these the certificates to trust
+//! (BUN-18).
+//!
+//! Each Secret has an authority of its own, which signs nothing else. A certificate that is renewed
+//! has the same authority, so that nobody who calls it has to be changed. When the authority itself
+//! is replaced, the one before is trusted as well until everybody has the new one.
+
+mod issue;
+mod kept;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Client, ResourceExt as _};
+use plimsoll_api::Reason;
+use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_bundle::{CA_ANNOTATION, SERVING_ANNOTATION};
+use plimsoll_plan::apply::prepare::set_ca_bundles;
+use plimsoll_plan::plan::{Action, Step};
+use plimsoll_plan::progress::{StepOutcome, Transience, TryError};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use self::kept::{KeptCertificate, Renewal};
+use crate::clock::SharedClock;
+use crate::write::{self, Writer, chain};
+
+/// How often certificates and those who trust them are looked at: certificates are renewed weeks
+/// before their end.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
+/// How soon what failed is tried again.
+const RENEWAL_RETRY: Duration = Duration::from_secs(5 * 60);
+/// The kinds of objects that call services: group, version, kind, plural.
+const CALLERS: [[&str; 4]; 4] = [
+    [
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+    ],
+    [
+        "admissionregistration.k8s.io",
+        "v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+    ],
+    ["apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"],
+    ["apiregistration.k8s.io", "v1", "APIService", "apiservices"],
+];
+
+/// Why a certificate cannot be provided.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CertificateError {
+    /// The Secret or an object that trusts it cannot be read.
+    #[error("cannot read {object}")]
+    Read {
+        /// The object, or the kind of objects.
+        object: String,
+        /// The error of the client.
+        source: kube::Error,
+    },
+    /// The Secret or an object that trusts it cannot be written.
+    #[error("cannot write {object}")]
+    Write {
+        /// The object.
+        object: String,
+        /// The error of the client.
+        source: kube::Error,
+    },
+    /// A certificate cannot be made.
+    #[error("cannot make the certificate of service {service}: {message}")]
+    Make {
+        /// The service, as `NAMESPACE/NAME`.
+        service: String,
+        /// The error of the library.
+        message: String,
+    },
+}
+
+impl CertificateError {
+    /// The refusal of the API server or the loss of the connection; absent if neither is the cause.
+    fn client_error(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Read { source, .. } | Self::Write { source, .. } => Some(source),
+            Self::Make { .. } => None,
+        }
+    }
+}
+
+/// What it means for a step that its certificate cannot be provided.
+pub(super) fn outcome(step: &Step, error: &CertificateError) -> StepOutcome {
+    match error.client_error() {
+        Some(source) => write::outcome(step, source),
+        None => StepOutcome::Failed(TryError {
+            reason: Reason::UpdatePayloadFailed,
+            cause: error.to_string(),
+            transience: Transience::Lasting,
+            retry_after: None,
+        }),
+    }
+}
+
+/// A Secret that a bundle wants a certificate in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServingSecret {
+    namespace: String,
+    name: String,
+    /// The service whose names the certificate has.
+    service: String,
+    /// Name of the Operator.
+    operator: String,
+}
+
+impl ServingSecret {
+    /// What an object says that is a step of an Operator's plan; `None` if it wants no certificate.
+    fn of(step: &Step) -> Option<Self> {
+        let key = &step.manifest.key;
+        let service = step.manifest.annotations.get(SERVING_ANNOTATION)?.clone();
+        if key.kind != "Secret" || !key.group.is_empty() || step.action == Action::Delete {
+            return None;
+        }
+        let object = step.manifest.object();
+        let operator = object["metadata"]["labels"][OPERATOR_LABEL].as_str()?.to_owned();
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
+        Some(Self { namespace, name, service, operator })
+    }
+
+    /// What a Secret of the cluster says.
+    fn of_secret(secret: &Secret) -> Option<Self> {
+        Some(Self {
+            namespace: secret.namespace()?,
+            name: secret.name_any(),
+            service: secret.annotations().get(SERVING_ANNOTATION)?.clone(),
+            operator: secret.labels().get(OPERATOR_LABEL)?.clone(),
+        })
+    }
+
+    /// How annotations name it.
+    fn reference(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// The names that the service is called by.
+    fn names(&self) -> Vec<String> {
+        let host = format!("{}.{}", self.service, self.namespace);
+        vec![host.clone(), format!("{host}.svc"), format!("{host}.svc.cluster.local")]
+    }
+}
+
+/// Provides certificates.
+#[derive(Clone)]
+pub(super) struct Certificates {
+    client: Client,
+    writer: Writer,
+    clock: SharedClock,
+}
+
+impl Certificates {
+    pub(super) fn new(client: Client, writer: Writer, clock: SharedClock) -> Self {
+        Self { client, writer, clock }
+    }
+
+    /// Provides what the object of a step needs before it is applied: the certificate of a Secret,
+    /// or that of the Secret whose authority the object trusts. Answers the certificates to be
+    /// trusted, as base64; none for an object that trusts nobody. Only Secrets of the same plan are
+    /// looked at.
+    ///
+    /// # Errors
+    /// When the Secret cannot be read or written, or a certificate not be made.
+    pub(super) async fn provide(
+        &self,
+        steps: &[Step],
+        step: &Step,
+    ) -> Result<Option<String>, CertificateError> {
+        if let Some(secret) = ServingSecret::of(step) {
+            self.ensure(&secret).await?;
+            return Ok(None);
+        }
+        let Some(reference) = step.manifest.annotations.get(CA_ANNOTATION) else { return Ok(None) };
+        let mut secrets = steps.iter().filter_map(ServingSecret::of);
+        match secrets.find(|secret| secret.reference() == *reference) {
+            Some(secret) => self.ensure(&secret).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Renews certificates for ever.
+    pub(super) async fn keep(self) {
+        loop {
+            let renewed = self.renew_all().await;
+            sleep(if renewed.is_ok() { RENEWAL_INTERVAL } else { RENEWAL_RETRY }).await;
+        }
+    }
+
+    /// Makes sure that every certificate is valid, and that everybody trusts it who calls its
+    /// service.
+    ///
+    /// # Errors
+    /// The first thing that failed; the rest is done nevertheless.
+    async fn renew_all(&self) -> Result<(), CertificateError> {
+        let labelled = ListParams::default().labels(OPERATOR_LABEL);
+        let secrets: Api<Secret> = Api::all(self.client.clone());
+        let secrets = secrets.list(&labelled).await;
+        let secrets = secrets
+            .map_err(|source| CertificateError::Read { object: "Secrets".to_owned(), source })?;
+        let mut result = Ok(());
+        for secret in secrets.items.iter().filter_map(ServingSecret::of_secret) {
+            let ensured = match self.ensure(&secret).await {
+                Ok(ca_bundle) => self.trust(&secret, &ca_bundle).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = ensured {
+                tracing::warn!(error = %chain(&error), "could not renew a certificate");
+                result = result.and(Err(error));
+            }
+        }
+        result
+    }
+
+    /// Makes sure that a Secret has a valid certificate. Answers what to trust, as base64.
+    async fn ensure(&self, secret: &ServingSecret) -> Result<String, CertificateError> {
+        let object = || format!("Secret {}", secret.reference());
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
+        let found = api.get_opt(&secret.name).await;
+        let found = found.map_err(|source| CertificateError::Read { object: object(), source })?;
+        let kept = found.as_ref().map(KeptCertificate::of).unwrap_or_default();
+        let now = self.clock.now();
+        let names = secret.names();
+        let renewal = kept.renewal(&names, now);
+        if renewal == Renewal::NotDue {
+            return Ok(STANDARD.encode(&kept.authorities));
+        }
+        let made = issue::issue(&kept, renewal, &secret.service, &names, now).map_err(|error| {
+            let service = format!("{}/{}", secret.namespace, secret.service);
+            CertificateError::Make { service, message: error.to_string() }
+        })?;
+        let filled = made.secret(&secret.namespace, &secret.name, &secret.operator);
+        self.writer
+            .fill_secret(&secret.namespace, &secret.name, &filled)
+            .await
+            .map_err(|source| CertificateError::Write { object: object(), source })?;
+        let ca_bundle = STANDARD.encode(&made.authorities);
+        tracing::info!(secret = secret.reference(), service = secret.service, "made a certificate");
+        // Whoever calls the service already must trust the new authority at once.
+        if made.authorities != kept.authorities && found.is_some() {
+            self.trust(secret, &ca_bundle).await?;
+        }
+        Ok(ca_bundle)
+    }
+
+    /// Lets those trust a certificate that call its service, and exist.
+    async fn trust(&self, secret: &ServingSecret, ca_bundle: &str) -> Result<(), CertificateError> {
+        let own = ListParams::default().labels(&format!("{OPERATOR_LABEL}={}", secret.operator));
+        for [group, version, kind, plural] in CALLERS {
+            let gvk = GroupVersionKind::gvk(group, version, kind);
+            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let found = match api.list(&own).await {
+                // Not every cluster has API services.
+                Err(kube::Error::Api(status)) if status.code == 404 => continue,
+                found => found.map_err(|source| CertificateError::Read {
+                    object: format!("objects of kind {kind}"),
+                    source,
+                })?,
+            };
+            for mut object in found.items {
+                let trusted = object.annotations().get(CA_ANNOTATION);
+                if trusted.is_none_or(|it| *it != secret.reference()) {
+                    continue;
+                }
+                // Items of lists may lack it.
+                object.data["kind"] = Value::from(kind);
+                let is_changed = set_ca_bundles(&mut object.data, ca_bundle);
+                if let Some(fields) = object.data.as_object_mut() {
+                    fields.remove("kind");
+                }
+                if !is_changed {
+                    continue;
+                }
+                self.writer.replace_trusting(&resource, &object).await.map_err(|source| {
+                    CertificateError::Write {
+                        object: format!("{kind} {}", object.name_any()),
+                        source,
+                    }
+                })?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! When certificates are renewed, and who trusts them meanwhile.
+
+use super::super::issue::issue;
+use super::*;
+
+const SERVICE: &str = "crane-service";
+
+fn day(number: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24 * number)
+}
+
+fn names(namespace: &str) -> Vec<String> {
+    let host = format!("{SERVICE}.{namespace}");
+    vec![host.clone(), format!("{host}.svc"), format!("{host}.svc.cluster.local")]
+}
+
+fn made(kept: &KeptCertificate, renewal: Renewal, now: Timestamp) -> KeptCertificate {
+    issue(kept, renewal, SERVICE, &names("harbour"), now).expect("it can be made")
+}
+
+fn first(now: Timestamp) -> KeptCertificate {
+    made(&KeptCertificate::default(), Renewal::Authority, now)
+}
+
+#[test]
+fn what_ends_or_is_broken_is_renewed() {
+    let good = first(day(1000));
+    let other = first(day(1000));
+    let with = |change: &dyn Fn(&mut KeptCertificate)| {
+        let mut kept = good.clone();
+        change(&mut kept);
+        kept
+    };
+    let untouched = || good.clone();
+    let own = names("harbour");
+    for (what, kept, names, now, expected) in [
+        ("new", untouched(), &own, day(1000), Renewal::NotDue),
+        (
+            "a clock that differs",
+            untouched(),
+            &own,
+            day(1000) - SignedDuration::from_hours(20),
+            Renewal::NotDue,
+        ),
+        ("before it is due", untouched(), &own, day(1059), Renewal::NotDue),
+        ("due", untouched(), &own, day(1061), Renewal::Certificate),
+        ("ended", untouched(), &own, day(2000), Renewal::Certificate),
+        ("before it begins", untouched(), &own, day(990), Renewal::Certificate),
+        (
+            "the authority before it is due",
+            untouched(),
+            &own,
+            day(1000 + 3284),
+            Renewal::Certificate,
+        ),
+        ("the authority due", untouched(), &own, day(1000 + 3286), Renewal::Authority),
+        ("another name", untouched(), &names("pier"), day(1000), Renewal::Certificate),
+        ("nothing", KeptCertificate::default(), &own, day(1000), Renewal::Authority),
+        (
+            "no certificate",
+            with(&|it| it.certificate.clear()),
+            &own,
+            day(1000),
+            Renewal::Certificate,
+        ),
+        ("text", with(&|it| it.certificate = "x".into()), &own, day(1000), Renewal::Certificate),
+        ("no key", with(&|it| it.key.clear()), &own, day(1000), Renewal::Certificate),
+        (
+            "another key",
+            with(&|it| it.key.clone_from(&other.key)),
+            &own,
+            day(1000),
+            Renewal::Certificate,
+        ),
+        (
+            "of another authority",
+            with(&|it| {
+                it.certificate.clone_from(&other.certificate);
+                it.key.clone_from(&other.key);
+            }),
+            &own,
+            day(1000),
+            Renewal::Certificate,
+        ),
+        ("no authority", with(&|it| it.authorities.clear()), &own, day(1000), Renewal::Authority),
+        (
+            "no authority's key",
+            with(&|it| it.authority_key.clear()),
+            &own,
+            day(1000),
+            Renewal::Authority,
+        ),
+        ("no end", with(&|it| it.authority_not_after = None), &own, day(1000), Renewal::Authority),
+    ] {
+        assert_eq!(kept.renewal(names, now), expected, "{what}");
+        if expected != Renewal::NotDue {
+            let renewed = issue(&kept, expected, SERVICE, names, now).expect("it can be made");
+            assert_eq!(renewed.renewal(names, now), Renewal::NotDue, "{what}, renewed");
+        }
+    }
+}
+
+#[test]
+fn whoever_trusts_one_trusts_the_next() {
+    let before = first(day(1000));
+    let own = names("harbour");
+    let trusting = |certificate: &KeptCertificate, authorities: &KeptCertificate| {
+        let mut client = certificate.clone();
+        client.authorities.clone_from(&authorities.authorities);
+        client
+    };
+    // The same authority: nobody has to be changed.
+    let renewed = made(&before, Renewal::Certificate, day(1061));
+    assert_eq!(renewed.authorities, before.authorities);
+    assert_ne!(renewed.key, before.key);
+    // Another one: the one before is trusted, too, and the one before that no more.
+    let replaced = made(&renewed, Renewal::Authority, day(1062));
+    assert!(trusting(&renewed, &replaced).serves(&own, day(1062)));
+    assert!(replaced.serves(&own, day(1062)));
+    assert!(!trusting(&replaced, &renewed).serves(&own, day(1062)));
+    let again = made(&replaced, Renewal::Authority, day(1063));
+    assert!(trusting(&replaced, &again).serves(&own, day(1063)));
+    assert!(!trusting(&renewed, &again).serves(&own, day(1063)));
+    // An authority whose key is another one cannot sign for it.
+    let mut broken = before.clone();
+    broken.authority_key.clone_from(&replaced.authority_key);
+    assert_eq!(broken.renewal(&own, day(1000)), Renewal::NotDue);
+    let repaired = made(&broken, Renewal::Certificate, day(1061));
+    assert_ne!(repaired.authority_key, broken.authority_key);
+    assert!(repaired.serves(&own, day(1061)));
+}
+
+#[test]
+fn a_secret_holds_all_of_it() {
+    let made = first(day(1000));
+    let secret = made.secret("harbour", "crane-service-cert", "crane");
+    assert_eq!(KeptCertificate::of(&secret), made);
+    assert_eq!(secret.labels().get("olm.io/operator").map(String::as_str), Some("crane"));
+    assert_eq!(KeptCertificate::of(&Secret::default()), KeptCertificate::default());
+}
