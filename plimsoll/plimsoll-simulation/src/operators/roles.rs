@@ -44,7 +44,8 @@ pub(super) struct Roles {
     pub(super) operators: BTreeMap<String, OperatorRole>,
     /// Namespaces that no manifest creates.
     pub(super) namespaces: BTreeSet<String>,
-    /// Kinds that no definition of the payloads brings; many of them are served by any server.
+    /// Kinds that no definition of the payloads brings; many of them are served by any server. The
+    /// controller defines ClusterOperators.
     pub(super) external_kinds: BTreeSet<ExternalKind>,
 }
 
@@ -151,7 +152,8 @@ impl Roles {
         for manifest in manifests {
             let kind = manifest.key.group_kind();
             // A definition needs a group with a domain; the others are every server's own.
-            if kind.group.contains('.') && !brought.contains(&kind) {
+            let is_custom = kind.group.contains('.') && !is_cluster_operator(&manifest.key);
+            if is_custom && !brought.contains(&kind) {
                 self.external_kinds.insert(ExternalKind {
                     group: kind.group,
                     version: manifest.version.clone(),

@@ -68,6 +68,8 @@ fn kinds_that_the_payload_does_not_define_are_external() {
         manifest("b.yaml", &object("example.com/v1", "Berth", "", "north")),
         manifest("b.yaml", &object("apps/v1", "Deployment", "crane", "crane")),
         manifest("b.yaml", &object("image.example.com/v1", "Picture", "crane", "a")),
+        // The controller defines it, with a status.
+        manifest("b.yaml", &object("config.openshift.io/v1", "ClusterOperator", "", "crane")),
     ]);
     let external: Vec<(&str, &str, bool)> = roles
         .external_kinds
