@@ -6,7 +6,6 @@ mod control_loop;
 mod features;
 mod observed;
 mod startup;
-mod storage;
 mod update_request;
 
 use std::sync::Arc;

@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
+use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, RELEASE_PROGRESS};
@@ -20,6 +22,7 @@ use plimsoll_plan::apply::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::health::readiness;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::reconciler::execution::Observation;
+use plimsoll_plan::reconciler::revisions::{KnownObjects, StorageRollback};
 use plimsoll_plan::reconciler::watches::{WatchScope, WatchedObjects};
 use plimsoll_plan::removal::{self, Terminating};
 use serde::de::DeserializeOwned;
@@ -36,8 +39,12 @@ pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
 pub(crate) enum ConfigObservation {
     /// The ClusterVersion; `None` when it is gone.
     ClusterVersion(Option<Box<DynamicObject>>),
-    /// The ReleaseProgress does not exist any more.
-    ReleaseProgressGone,
+    /// The revision of the ReleaseProgress; `None` when it is gone.
+    ReleaseProgress(Option<u64>),
+    /// The connection of the watch of the ClusterVersion was lost: it is going to be listed.
+    ClusterVersionInterrupted,
+    /// The same for the ReleaseProgress.
+    ReleaseProgressInterrupted,
     /// The FeatureGate; `None` when there is none.
     FeatureGate(Option<Box<DynamicObject>>),
     /// The data of a ConfigMap; `None` when there is none.
@@ -53,44 +60,48 @@ pub(crate) async fn watch_kind(
     sender: mpsc::Sender<Observation>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
-    let mut relay = Relay { kind, scope, objects, sender, known: BTreeMap::new(), unseen: None };
+    let mut relay = Relay { kind, scope, objects, sender, known: KnownObjects::default() };
     let config = watcher::Config::default();
     match scope {
         WatchScope::Metadata | WatchScope::Definitions => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-            let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
-            while let Some(event) = events.next().await {
-                if !relay.handle(event).await {
-                    return;
-                }
-            }
+            follow(&mut relay, ListingWatch::new(api, config)).await;
         }
         WatchScope::Namespaces | WatchScope::Workloads | WatchScope::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
-            while let Some(event) = events.next().await {
-                if !relay.handle(event).await {
-                    return;
-                }
-            }
+            follow(&mut relay, ListingWatch::new(api, config)).await;
+        }
+    }
+}
+
+/// Hands the events of a watch to a relay until its receiver is gone.
+async fn follow<K>(relay: &mut Relay, mut events: ListingWatch<K>)
+where
+    K: WatchedObject + kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+{
+    loop {
+        let event = events.next().await;
+        if !relay.handle(event, events.is_interrupted()).await {
+            return;
         }
     }
 }
 
 /// Watches one object by its name until the receiver is gone; while its kind is not served, it is
-/// retried every half minute.
+/// retried every half minute. `interrupted` is sent when a connection was lost, if there is one.
 pub(crate) async fn watch_named(
     client: Client,
     (kind, name): (ApiKind, &'static str),
     observed: impl Fn(Option<Box<DynamicObject>>) -> ConfigObservation,
+    interrupted: Option<fn() -> ConfigObservation>,
     sender: mpsc::Sender<ConfigObservation>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
-    let observed = |object: Option<DynamicObject>| Some(observed(object.map(Box::new)));
-    watch_one(api, name, observed, sender).await;
+    let observed = |object: Option<DynamicObject>| observed(object.map(Box::new));
+    watch_one(api, name, observed, interrupted, sender).await;
 }
 
-/// Watches whether the ReleaseProgress exists, until the receiver is gone.
+/// Watches whether the ReleaseProgress exists, and at which revision, until the receiver is gone.
 pub(crate) async fn watch_release_progress(
     client: Client,
     sender: mpsc::Sender<ConfigObservation>,
@@ -99,9 +110,10 @@ pub(crate) async fn watch_release_progress(
     let api: Api<PartialObjectMeta<DynamicObject>> =
         Api::all_with(client, &api_resource(RELEASE_PROGRESS));
     let observed = |object: Option<PartialObjectMeta<DynamicObject>>| {
-        object.is_none().then_some(ConfigObservation::ReleaseProgressGone)
+        ConfigObservation::ReleaseProgress(object.map(|object| revision(&object.metadata)))
     };
-    watch_one(api, CLUSTER_VERSION_NAME, observed, sender).await;
+    let interrupted = || ConfigObservation::ReleaseProgressInterrupted;
+    watch_one(api, CLUSTER_VERSION_NAME, observed, Some(interrupted), sender).await;
 }
 
 /// Watches one ConfigMap until the receiver is gone.
@@ -112,24 +124,25 @@ pub(crate) async fn watch_config_map(
 ) {
     let observed = |object: Option<ConfigMap>| {
         let data = object.map(|object| object.data.unwrap_or_default());
-        Some(ConfigObservation::ConfigMap { name, data })
+        ConfigObservation::ConfigMap { name, data }
     };
-    watch_one(Api::namespaced(client, namespace), name, observed, sender).await;
+    watch_one(Api::namespaced(client, namespace), name, observed, None, sender).await;
 }
 
 async fn watch_one<K>(
     api: Api<K>,
     name: &str,
-    observed: impl Fn(Option<K>) -> Option<ConfigObservation>,
+    observed: impl Fn(Option<K>) -> ConfigObservation,
+    interrupted: Option<fn() -> ConfigObservation>,
     sender: mpsc::Sender<ConfigObservation>,
 ) where
     K: kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
 {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
+    let mut events = ListingWatch::new(api, config);
     let mut seen = false;
-    while let Some(event) = events.next().await {
-        let observation = match event {
+    loop {
+        let observation = match events.next().await {
             Ok(Event::Init) => {
                 seen = false;
                 continue;
@@ -142,13 +155,79 @@ async fn watch_one<K>(
             Ok(Event::InitDone | Event::Delete(_)) => observed(None),
             Err(error) => {
                 tracing::debug!(%error, name, "watching failed; trying again");
-                continue;
+                match interrupted.filter(|_| events.is_interrupted()) {
+                    Some(interrupted) => interrupted(),
+                    None => continue,
+                }
             }
         };
-        let Some(observation) = observation else { continue };
         if sender.send(observation).await.is_err() {
             return;
         }
+    }
+}
+
+/// A watch that lists anew when its connection was lost: the server that answers then may have been
+/// restored from a backup, and a watch of it that continues where this one was would show nothing of
+/// that. Whoever follows it learns beforehand that a list comes, to know what that has to show.
+struct ListingWatch<K> {
+    api: Api<K>,
+    config: watcher::Config,
+    events: BoxStream<'static, watcher::Result<Event<K>>>,
+    backoff: watcher::DefaultBackoff,
+    /// How long to wait before the next request; `None` if the last one did not fail.
+    delay: Option<Duration>,
+    /// Whether the list is complete, so that changes are watched.
+    is_listed: bool,
+    /// Whether the last event was the end of a watch of changes, so that a list follows.
+    is_interrupted: bool,
+}
+
+impl<K> ListingWatch<K>
+where
+    K: kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+{
+    fn new(api: Api<K>, config: watcher::Config) -> Self {
+        let events = watcher::watcher(api.clone(), config.clone()).boxed();
+        Self {
+            api,
+            config,
+            events,
+            backoff: watcher::DefaultBackoff::default(),
+            delay: None,
+            is_listed: false,
+            is_interrupted: false,
+        }
+    }
+
+    /// The next event; such watches never end.
+    async fn next(&mut self) -> watcher::Result<Event<K>> {
+        if let Some(delay) = self.delay.take() {
+            tokio::time::sleep(delay).await;
+        }
+        let Some(event) = self.events.next().await else { return std::future::pending().await };
+        self.is_interrupted = false;
+        match &event {
+            Ok(Event::Init) => self.is_listed = false,
+            Ok(Event::InitApply(_)) => {}
+            Ok(Event::InitDone) => self.is_listed = true,
+            // A list that is answered does not show that watching works.
+            Ok(Event::Apply(_) | Event::Delete(_)) => self.backoff.reset(),
+            Err(error) => {
+                self.delay = self.backoff.next();
+                self.is_interrupted = self.is_listed && lists_again(error);
+                if self.is_interrupted {
+                    self.is_listed = false;
+                    self.events = watcher::watcher(self.api.clone(), self.config.clone()).boxed();
+                }
+            }
+        }
+        event
+    }
+
+    /// Whether the last event was the end of a watch of changes: a list follows.
+    fn is_interrupted(&self) -> bool {
+        self.is_interrupted
     }
 }
 
@@ -184,27 +263,31 @@ struct Relay {
     scope: WatchScope,
     objects: Arc<WatchedObjects>,
     sender: mpsc::Sender<Observation>,
-    /// Objects of interest that exist, with the revision they were last shown at.
-    known: BTreeMap<(String, String), u64>,
-    /// While a listing runs: those known before that it has not shown.
-    unseen: Option<BTreeMap<(String, String), u64>>,
+    /// Objects of interest.
+    known: KnownObjects<(String, String)>,
 }
 
 impl Relay {
-    /// Handles one event; false when the receiver is gone.
-    async fn handle<T: WatchedObject>(&mut self, event: watcher::Result<Event<T>>) -> bool {
+    /// Handles one event, which may say that the connection was lost; false when the receiver is gone.
+    async fn handle<T: WatchedObject>(
+        &mut self,
+        event: watcher::Result<Event<T>>,
+        is_interrupted: bool,
+    ) -> bool {
         match event {
             Ok(Event::Init) => {
-                self.unseen = Some(self.known.clone());
+                self.known.list_begins();
                 true
             }
             Ok(Event::InitApply(object) | Event::Apply(object)) => self.present(object).await,
             Ok(Event::Delete(object)) => {
-                let revision = revision(object.metadata());
-                self.gone(id(object.metadata()), revision).await
+                let (id, revision) = (id(object.metadata()), revision(object.metadata()));
+                self.known.gone(&id, revision, self.objects.contains_key(&id));
+                self.gone(id, revision).await
             }
             Ok(Event::InitDone) => {
-                for (id, revision) in self.unseen.take().unwrap_or_default() {
+                for (id, revision) in self.known.listed() {
+                    self.known.gone(&id, revision, self.objects.contains_key(&id));
                     if !self.gone(id, revision + 1).await {
                         return false;
                     }
@@ -213,7 +296,8 @@ impl Relay {
             }
             Err(error) => {
                 tracing::debug!(kind = %self.kind, %error, "watching failed; trying again");
-                !is_interruption(&error) || self.send(Observation::Interrupted).await
+                let interrupted = || self.send(Observation::Interrupted(self.kind.clone()));
+                !is_interrupted || interrupted().await
             }
         }
     }
@@ -222,15 +306,22 @@ impl Relay {
         let metadata = object.metadata();
         let id = id(metadata);
         let revision = revision(metadata);
-        if let Some(unseen) = &mut self.unseen {
-            unseen.remove(&id);
+        let key = self.objects.get(&id).cloned();
+        let is_known = match self.scope {
+            WatchScope::Namespaces | WatchScope::Operators => true,
+            WatchScope::Metadata | WatchScope::Definitions | WatchScope::Workloads => key.is_some(),
+        };
+        if is_known && let Some(rollback) = self.known.shown(&id, revision) {
+            let StorageRollback { seen, now } = rollback;
+            let (kind, name) = (&self.kind, &id.1);
+            tracing::warn!(%kind, name, seen, now, "an object is listed at an earlier revision");
+            return self.send(Observation::RolledBack).await;
         }
         if self.scope == WatchScope::Namespaces {
             let terminating = metadata.deletion_timestamp.is_some();
             let state =
                 if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
             let name = id.1.clone();
-            self.known.insert(id.clone(), revision);
             if !self.send(Observation::Namespace { name, state: Some(state) }).await {
                 return false;
             }
@@ -240,10 +331,6 @@ impl Relay {
         }
         let mark = mark(metadata);
         let mut terminating = terminating(metadata);
-        let key = self.objects.get(&id).cloned();
-        if key.is_some() || self.scope == WatchScope::Operators {
-            self.known.insert(id.clone(), revision);
-        }
         let mut health = None;
         match (self.scope, &key) {
             (WatchScope::Operators, _) => {
@@ -270,7 +357,6 @@ impl Relay {
     }
 
     async fn gone(&mut self, id: (String, String), revision: u64) -> bool {
-        self.known.remove(&id);
         if self.scope == WatchScope::Namespaces {
             let name = id.1.clone();
             if !self.send(Observation::Namespace { name, state: None }).await {
@@ -309,14 +395,15 @@ impl Relay {
     }
 }
 
-/// Whether the connection was lost or could not be made; otherwise the server answered with an
-/// error.
-fn is_interruption(error: &watcher::Error) -> bool {
+/// Whether objects have to be listed again: the connection was lost or could not be made, or the
+/// server does not have the changes any more. Otherwise it answered with an error.
+fn lists_again(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => !matches!(error, kube::Error::Api(_)),
-        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
+        watcher::Error::WatchError(status) => status.code == 410,
+        watcher::Error::NoResourceVersion => true,
     }
 }
 

@@ -10,6 +10,7 @@ use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{CLUSTER_VERSION, Condition, RELEASE_PROGRESS};
 use plimsoll_plan::reconciler::counters::Counters;
 use plimsoll_plan::reconciler::rejected_capabilities::{rejected_names, without};
+use plimsoll_plan::reconciler::revisions::{StorageRollback, WrittenRevision};
 use plimsoll_plan::reconciler::status_report::{
     ClusterVersionWrite, StatusContext, StatusReport, StatusWrite,
 };
@@ -30,6 +31,13 @@ pub(crate) struct SeenStatuses {
     pub(crate) release_progress: VersionedStatus,
 }
 
+/// An object with one of the statuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatusObject {
+    ClusterVersion,
+    ReleaseProgress,
+}
+
 /// How a write of both statuses ended.
 struct StatusWriteOutcome {
     /// How both objects were left, as far as that is known.
@@ -45,6 +53,9 @@ pub(crate) struct Reporter {
     stopwatch: Stopwatch,
     report: StatusReport,
     seen: SeenStatuses,
+    /// The revisions of both objects.
+    cluster_version: WrittenRevision,
+    release_progress: WrittenRevision,
     /// Somebody else wrote after this process had read; see [`Self::is_outdated`].
     is_outdated: bool,
     /// There was no ClusterVersion to write to.
@@ -67,6 +78,8 @@ impl Reporter {
             stopwatch,
             report,
             seen,
+            cluster_version: WrittenRevision::default(),
+            release_progress: WrittenRevision::default(),
             is_outdated: false,
             is_deleted: false,
             writing: None,
@@ -141,6 +154,8 @@ impl Reporter {
         match ended {
             Ok(StatusWriteOutcome { seen, result }) => {
                 self.seen = seen;
+                self.cluster_version.written(self.seen.cluster_version.revision());
+                self.release_progress.written(self.seen.release_progress.revision());
                 match result {
                     Ok(rejected) => {
                         self.report.write_succeeded(rejected, self.stopwatch.uptime());
@@ -156,6 +171,23 @@ impl Reporter {
             Err(error) => tracing::warn!(%error, "writing status was interrupted"),
         }
         self.report.write_failed(self.stopwatch.uptime());
+    }
+
+    /// The connection of the watch of an object was lost: it is going to be listed.
+    pub(crate) fn interrupted(&mut self, object: StatusObject) {
+        self.revision(object).interrupted();
+    }
+
+    /// A watch showed an object; whether it is from before the last write that was answered.
+    pub(crate) fn shown(&mut self, object: StatusObject, revision: u64) -> Option<StorageRollback> {
+        self.revision(object).shown(revision)
+    }
+
+    fn revision(&mut self, object: StatusObject) -> &mut WrittenRevision {
+        match object {
+            StatusObject::ClusterVersion => &mut self.cluster_version,
+            StatusObject::ReleaseProgress => &mut self.release_progress,
+        }
     }
 
     /// Whether somebody else, as a leader whose last write came in late, wrote the status after

@@ -54,6 +54,11 @@ impl VersionedStatus {
         }
     }
 
+    /// The revision that it was last seen at; 0 if that is no number.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision.parse().unwrap_or_default()
+    }
+
     /// What an object shows that this process has made again after it was deleted.
     pub(crate) fn made_again(object: &DynamicObject) -> Self {
         Self { is_ours: true, ..Self::of(object) }

@@ -96,6 +96,8 @@ pub enum Event {
         /// What it showed.
         mark: Mark,
     },
+    /// All objects of a kind are going to be listed.
+    ListExpected(GroupKind),
     /// A watch has shown all objects of a kind that exist.
     Listed(GroupKind),
     /// The health of an object was seen.
@@ -286,6 +288,7 @@ impl Progress {
                     self.taken_up.insert(index);
                 }
                 track.applied = old_track.applied;
+                track.expect_list();
                 track.reached = true;
                 let is_done = matches!(old_track.state, State::Done(_));
                 track.enter(if is_done { State::Done(None) } else { State::Due }, now);
@@ -484,6 +487,7 @@ impl Progress {
                     self.observed(index, mark, now);
                 }
             }
+            Event::ListExpected(kind) => self.expect_list(&kind),
             Event::Listed(kind) => {
                 if kind.group.is_empty() && kind.kind == "Namespace" {
                     self.world.namespaces_listed();
@@ -589,19 +593,29 @@ impl Progress {
         self.repair_if_drifted(index, now);
     }
 
+    /// The objects of a kind are going to be listed: at least as our writes have left them.
+    fn expect_list(&mut self, kind: &GroupKind) {
+        for (step, track) in self.plan.steps.iter().zip(&mut self.tracks) {
+            if step.manifest.key.group_kind() == *kind {
+                track.expect_list();
+            }
+        }
+    }
+
     /// Steps done by an earlier process, or under an earlier plan, whose object a complete listing did
-    /// not show are due.
+    /// not show are due; and those whose object is older than our write before it left it: the API
+    /// server was restored from a backup.
     fn listed(&mut self, kind: &GroupKind, now: Timestamp) {
         for index in 0..self.tracks.len() {
             let step = &self.plan.steps[index];
             let track = &mut self.tracks[index];
+            if step.action == Action::Delete || step.manifest.key.group_kind() != *kind {
+                continue;
+            }
             let unseen = track.observed.is_none() && track.written.is_none();
+            let is_older = track.is_listed_older();
             let settled = matches!(track.state, State::Waiting(_) | State::Done(_));
-            if unseen
-                && settled
-                && step.action != Action::Delete
-                && step.manifest.key.group_kind() == *kind
-            {
+            if settled && (unseen || is_older) {
                 track.enter(State::Due, now);
             }
         }

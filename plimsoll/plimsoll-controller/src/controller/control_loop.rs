@@ -9,7 +9,6 @@ use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_plan::reconciler::desired::{AcceptedRelease, CapabilityRules};
 use plimsoll_plan::reconciler::events::{self, EventDraft};
 use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
-use plimsoll_plan::reconciler::revisions::StorageRollback;
 use plimsoll_plan::reconciler::startup::BegunPlan;
 use plimsoll_plan::reconciler::{Reconciler, Uptime};
 use plimsoll_plan::removal::PRUNE;
@@ -18,7 +17,6 @@ use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use super::features::FeatureWatch;
-use super::storage::StorageChecks;
 use super::{Controller, DRAIN_TIME_MAX};
 use crate::clock::Stopwatch;
 use crate::events::Recorder;
@@ -49,7 +47,9 @@ pub(super) struct ControlLoop {
     /// Another plan, which an earlier process had begun: what it found done counts once that plan
     /// begins again.
     pub(super) begun: Option<BegunPlan>,
-    pub(super) storage: StorageChecks,
+    /// Whether the connection of the ClusterVersion's watch was lost and it was not listed since: what
+    /// is requested may have changed, so nothing is started.
+    pub(super) is_cluster_version_unknown: bool,
     /// Whether the API server's storage went back to an earlier state.
     pub(super) is_storage_rolled_back: bool,
     /// A release that is accepted although the capabilities that it makes necessary are not
@@ -86,7 +86,6 @@ impl ControlLoop {
             self.update_prune_annotation(controller).await;
             self.report(controller);
             self.start_held_plan(self.stopwatch.steady_time());
-            self.storage.start_due();
             let wake_at = self.wake_at(controller.clock.now());
             tokio::select! {
                 // In order, so that a simulation is repeatable; what is rare comes first, so that a
@@ -103,7 +102,6 @@ impl ControlLoop {
                 Some(observation) = configuration.recv() => {
                     self.configuration_observed(controller, observation).await;
                 }
-                rollback = self.storage.answered() => self.storage_checked(rollback),
                 event = self.loader.next() => self.release_found(controller, event).await,
                 Ok(()) = controller.release.changed(), if self.takes_releases() => {
                     self.release_given(controller).await;
@@ -131,14 +129,7 @@ impl ControlLoop {
 
     /// Whether the API server's storage went back to an earlier state.
     fn is_rolled_back(&self) -> bool {
-        self.is_storage_rolled_back || self.session.progress().is_rolled_back()
-    }
-
-    fn storage_checked(&mut self, rollback: Option<StorageRollback>) {
-        if let Some(StorageRollback { seen, now }) = rollback {
-            tracing::warn!(seen, now, "the newest revision of the API server fell");
-            self.is_storage_rolled_back = true;
-        }
+        self.is_storage_rolled_back || self.session.execution.is_rolled_back()
     }
 
     /// Waits for the requests in flight, and writes the last status.
@@ -153,7 +144,8 @@ impl ControlLoop {
     /// before that would reconcile the cluster to the release before, and undo what is there of
     /// this one; or not know that a capability is enabled that has objects already.
     fn start_held_plan(&mut self, now: Timestamp) {
-        if self.session.execution.is_held() && self.is_status_written() {
+        let is_known = !self.is_cluster_version_unknown;
+        if is_known && self.session.execution.is_held() && self.is_status_written() {
             self.session.execution.release();
             self.session.start_due(now);
         }
@@ -172,9 +164,6 @@ impl ControlLoop {
                 self.reporter.definition_changed();
             }
             self.feature_watch.defined(group, plural);
-        }
-        if event == ExecutionEvent::Observed(Observation::Interrupted) {
-            self.storage.suspect();
         }
         self.session.handle(event, now);
     }
@@ -203,7 +192,6 @@ impl ControlLoop {
         });
         let uptimes = [
             self.reconciler.requests.retry_at(),
-            self.storage.revisions.wake_at(),
             Some(self.reporter.statuses().wake_at(uptime)),
             self.reconciler.requests.reconsider_at(),
             self.unrecorded.as_ref().map(|(at, _)| *at),

@@ -102,6 +102,7 @@ impl FeatureWatch {
             self.client.clone(),
             (FEATURE_GATE, FEATURE_GATE_NAME),
             ConfigObservation::FeatureGate,
+            None,
             self.sender.clone(),
         ));
     }

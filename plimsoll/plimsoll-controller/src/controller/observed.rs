@@ -8,6 +8,7 @@ use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::progress::AnnotationRecord;
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::reconciler::events;
+use plimsoll_plan::reconciler::revisions::StorageRollback;
 use plimsoll_plan::removal::PRUNE;
 use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
 
@@ -15,6 +16,7 @@ use super::Controller;
 use super::control_loop::ControlLoop;
 use super::features::features_of;
 use crate::observe::{ConfigObservation, revision};
+use crate::report::StatusObject;
 
 impl ControlLoop {
     /// A watch showed an object that configures the controller.
@@ -28,7 +30,18 @@ impl ControlLoop {
                 self.cluster_version_changed(controller, &object).await;
             }
             ConfigObservation::ClusterVersion(None) => self.is_deleted = true,
-            ConfigObservation::ReleaseProgressGone => self.reporter.release_progress_lost(),
+            ConfigObservation::ReleaseProgress(None) => self.reporter.release_progress_lost(),
+            ConfigObservation::ReleaseProgress(Some(revision)) => {
+                self.status_shown(StatusObject::ReleaseProgress, revision);
+            }
+            ConfigObservation::ClusterVersionInterrupted => {
+                self.reporter.interrupted(StatusObject::ClusterVersion);
+                self.is_cluster_version_unknown = true;
+                self.session.execution.hold();
+            }
+            ConfigObservation::ReleaseProgressInterrupted => {
+                self.reporter.interrupted(StatusObject::ReleaseProgress);
+            }
             ConfigObservation::ConfigMap { name, data } => {
                 let (desired, uptime) = (&self.reconciler.desired, self.stopwatch.uptime());
                 if self.reconciler.requests.config_map_changed(name, data, desired, uptime) {
@@ -44,7 +57,8 @@ impl ControlLoop {
     async fn cluster_version_changed(&mut self, controller: &Controller, object: &DynamicObject) {
         let now = controller.clock.now();
         let (spec, status) = read_cluster_version(object);
-        self.storage.revisions.seen(revision(&object.metadata));
+        self.status_shown(StatusObject::ClusterVersion, revision(&object.metadata));
+        self.is_cluster_version_unknown = false;
         self.reconciler.generation = object.metadata.generation.unwrap_or_default();
         if object.uid().as_deref() != Some(&*self.uid) {
             // Another one took its place: it continues from what ReleaseProgress recorded.
@@ -67,6 +81,14 @@ impl ControlLoop {
             self.replan_if_changed(controller).await;
         }
         self.reporter.touch();
+    }
+
+    /// A watch showed an object that has one of the statuses.
+    fn status_shown(&mut self, object: StatusObject, revision: u64) {
+        if let Some(StorageRollback { seen, now }) = self.reporter.shown(object, revision) {
+            tracing::warn!(?object, seen, now, "the object is listed at an earlier revision");
+            self.is_storage_rolled_back = true;
+        }
     }
 
     fn pause_changed(&mut self, annotation: Option<String>, now: jiff::Timestamp) {

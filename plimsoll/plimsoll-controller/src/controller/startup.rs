@@ -32,7 +32,6 @@ use super::apply_update::log_plan;
 use super::control_loop::ControlLoop;
 use super::features::{self, FeatureWatch};
 use super::observed::{Annotations, read_cluster_version};
-use super::storage::StorageChecks;
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::Stopwatch;
 use crate::error::Error;
@@ -120,6 +119,7 @@ impl Controller {
             self.client.clone(),
             (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
             ConfigObservation::ClusterVersion,
+            Some(|| ConfigObservation::ClusterVersionInterrupted),
             sender.clone(),
         ));
         watches.spawn(observe::watch_release_progress(self.client.clone(), sender.clone()));
@@ -272,7 +272,7 @@ impl ControlLoop {
             recorder: state.recorder,
             feature_watch: state.feature_watch,
             rules: state.rules,
-            storage: StorageChecks::new(controller.client.clone(), stopwatch),
+            is_cluster_version_unknown: false,
             is_storage_rolled_back: false,
             unrecorded: None,
             begun,

@@ -200,6 +200,12 @@ impl Script {
                 let mark = Mark { is_terminating, ..self.mark(name, trace) };
                 Event::Observed { key: self.key(name).1, mark }
             }
+            // Shown as an earlier write than the last one left it.
+            ["older", name] => {
+                let (key, mark) = (self.key(name).1, Mark::new(50, Trace::Ours(2)));
+                Event::Observed { key, mark }
+            }
+            ["expected", name] => Event::ListExpected(GroupKind::new("", *name)),
             ["listed", name] => Event::Listed(GroupKind::new("", *name)),
             ["served", name] => Event::KindServed(kind(name), Scope::Cluster),
             ["namespace", name] => {
@@ -813,6 +819,31 @@ fn the_next_plan_leaves_alone_what_is_unchanged() {
     // Nobody saw it go between the watches of one plan and of the next.
     script.handle("listed ConfigMap");
     assert_eq!(script.started(), "a");
+}
+
+#[test]
+fn what_a_list_shows_as_before_our_write_is_applied_again() {
+    let plan = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b
+         0000_10_a_3 ConfigMap x/c";
+    let applied = "start => a b c
+         applied a =>
+         applied b =>
+         applied c =>";
+    // Nothing is expected of a list that began before the writes.
+    check(plan, Mode::Initializing, &format!("{applied}\nolder a =>\nlisted ConfigMap =>"));
+    let script = format!(
+        "{applied}
+         expected ConfigMap =>
+         untouched a =>
+         older b =>
+         listed ConfigMap => b c
+         applied b =>
+         applied c =>
+         listed ConfigMap =>"
+    );
+    let script = check(plan, Mode::Initializing, &script);
+    assert!(!script.progress.is_rolled_back());
 }
 
 #[test]

@@ -144,6 +144,8 @@ pub(super) struct Track {
     pub(super) deletion: Option<Deleted>,
     /// What a watch showed last.
     pub(super) observed: Option<Mark>,
+    /// The least revision that the next list has to show of the object; 0 if nothing is known of it.
+    expected: u64,
     /// What was last seen of its health, at which revision.
     pub(super) health: Option<(u64, Verdict)>,
     /// Repairs in a row, and when the last one was: slows down a fight over an object.
@@ -167,6 +169,7 @@ impl Track {
             written: None,
             deletion: None,
             observed: None,
+            expected: 0,
             health: None,
             repairs: 0,
             repaired: None,
@@ -197,6 +200,18 @@ impl Track {
         let revisions = marks.filter(|mark| mark.trace != Trace::Gone).map(|mark| mark.revision);
         self.started = now;
         self.started_at_revision = revisions.max().unwrap_or_default();
+    }
+
+    /// Its object is going to be listed.
+    pub(super) fn expect_list(&mut self) {
+        let applied = self.applied.filter(|mark| mark.trace != Trace::Gone);
+        self.expected = applied.map_or(0, |mark| mark.revision);
+    }
+
+    /// Whether the list that ended showed its object older than it had to, or not at all.
+    pub(super) fn is_listed_older(&mut self) -> bool {
+        let expected = std::mem::take(&mut self.expected);
+        self.observed.map_or(0, |mark| mark.revision) < expected
     }
 
     /// Our write was answered: the object is as it has to be.

@@ -36,8 +36,11 @@ pub enum Observation {
     },
     /// All objects of a kind that exist have been shown.
     Listed(GroupKind),
-    /// The connection of a watch was lost.
-    Interrupted,
+    /// The watch of a kind ended, as when its connection is lost: its objects are going to be listed
+    /// again.
+    Interrupted(GroupKind),
+    /// A list was of an earlier state than was known; see [`revisions`](super::revisions).
+    RolledBack,
     /// A definition changed, in the plan or not.
     Definition {
         /// API group of the kind that it defines.
@@ -108,6 +111,8 @@ pub struct PlanExecution {
     watches: WatchPlan,
     poller: DiscoveryPoller,
     drifted: Vec<Drift>,
+    /// A list was of an earlier state than was known.
+    is_rolled_back: bool,
     /// Nothing is started until the status names the release.
     is_held: bool,
     /// The mode in which ClusterOperators were judged last.
@@ -136,6 +141,7 @@ impl PlanExecution {
             watches: WatchPlan::default(),
             poller: DiscoveryPoller::default(),
             drifted: Vec::new(),
+            is_rolled_back: false,
             is_held: false,
             judged_in,
         };
@@ -171,6 +177,12 @@ impl PlanExecution {
     /// How far the plan has come.
     pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// Whether the API server's storage went back to an earlier state: what is known of the cluster is
+    /// of no use then.
+    pub fn is_rolled_back(&self) -> bool {
+        self.is_rolled_back || self.progress.is_rolled_back()
     }
 
     /// Deletions and orphans.
@@ -325,7 +337,10 @@ impl PlanExecution {
                 self.handle_drift(event, key, |_| is_gone, now);
             }
             Observation::Definition { group, .. } => self.poller.definition_changed(&group, uptime),
-            Observation::Interrupted => {}
+            Observation::Interrupted(kind) => {
+                self.progress.handle(Event::ListExpected(kind), now);
+            }
+            Observation::RolledBack => self.is_rolled_back = true,
             Observation::Listed(kind) => {
                 self.removals.listed(&kind, now);
                 self.progress.handle(Event::Listed(kind), now);
@@ -418,6 +433,10 @@ impl PlanExecution {
         let planned = plan.steps.iter().map(|step| step.manifest.key.group_kind());
         let is_quiet = self.progress.is_quiet(now);
         let watches = self.watches.start(steps.chain(orphans), planned, world, is_quiet);
+        for watch in &watches {
+            let kind = GroupKind::new(&watch.kind.group, &watch.kind.kind);
+            self.progress.handle(Event::ListExpected(kind), now);
+        }
         effects.extend(watches.into_iter().map(ExecutionEffect::Watch));
     }
 }

@@ -1,165 +1,153 @@
 //! Whether the API server's storage goes back to an earlier state, as one that is restored from a
 //! backup does.
 //!
-//! Nobody says so: watches that continue at a revision which the storage has not reached again show
-//! nothing. But a storage is only replaced under a server that stops or ends its watches, and the newest
-//! revision never falls otherwise. So it is requested whenever a connection was lost, and a cluster at
-//! rest costs no requests. Only revisions of one resource are compared, since a server may keep others
-//! in another storage.
+//! Nobody says so. A watch that continues at a revision which the storage has not reached again shows
+//! nothing, and one at a revision that it has passed misses what came before. Newer revisions prove
+//! nothing: a busy server passes those that were seen within seconds, and some restores raise them on
+//! purpose. But a storage is only replaced under a server that stops or ends its watches. So a watch
+//! whose connection was lost lists its objects again, and the list is compared with what is known of
+//! them: an object at an earlier revision than before, or one that is there although it was deleted, is
+//! from an earlier state. Whatever a list shows at its known or a later revision is as it was, or has
+//! changed, which is handled like any change. A cluster at rest costs no requests.
+//!
+//! Only revisions of one object are compared: a server may keep resources in several storages.
 
-use std::time::Duration;
-
-use super::Uptime;
-
-/// Least time between two checks: a server that is down interrupts every watch, again and again.
-pub const CHECK_INTERVAL_MIN: Duration = Duration::from_secs(1);
-
-/// Longest time between two checks that the server refuses: somebody has to allow them, and until then
-/// asking changes nothing.
-pub const REFUSED_INTERVAL_MAX: Duration = Duration::from_secs(5 * 60);
-
-/// The answer to a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RevisionAnswer {
-    /// The newest revision of the storage.
-    Newest(u64),
-    /// The server refuses to tell.
-    Refused,
-    /// There was no answer.
-    Lost,
-}
+use std::collections::BTreeMap;
 
 /// The storage went back to an earlier state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StorageRollback {
-    /// The newest revision that was seen before.
+    /// The newest revision of an object that was known.
     pub seen: u64,
-    /// The newest revision now.
+    /// Its revision now.
     pub now: u64,
 }
 
-/// When to ask for the newest revision, and what it means.
-#[derive(Debug, Clone)]
-pub struct RevisionChecks {
-    /// The newest revision that was seen.
-    newest: u64,
-    /// What `newest` was when the check under way began; `None` when there is none.
-    pending: Option<u64>,
-    /// When the next check begins; `None` while nothing hints at a restored storage.
-    check_at: Option<Uptime>,
-    /// When a check may begin at the earliest.
-    not_before: Uptime,
-    /// When the check under way, or the latest one, began.
-    started: Uptime,
-    /// How many checks in a row were refused.
-    refusals: u32,
+/// An object as a watch showed it last.
+#[derive(Debug, Clone, Copy)]
+struct LastShown {
+    revision: u64,
+    exists: bool,
 }
 
-impl RevisionChecks {
-    /// Starts with nothing seen.
-    pub fn new(uptime: Uptime) -> Self {
-        Self {
-            newest: 0,
-            pending: None,
-            check_at: None,
-            not_before: uptime,
-            started: uptime,
-            refusals: 0,
-        }
+/// The objects of one watch, as it showed them last, by an id.
+#[derive(Debug, Clone)]
+pub struct KnownObjects<I> {
+    objects: BTreeMap<I, LastShown>,
+    /// While they are listed: those that existed before and were not listed yet; `None` otherwise.
+    unlisted: Option<BTreeMap<I, u64>>,
+}
+
+impl<I> Default for KnownObjects<I> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), unlisted: None }
+    }
+}
+
+impl<I: Ord + Clone> KnownObjects<I> {
+    /// A list of all objects begins.
+    pub fn list_begins(&mut self) {
+        let existing = self.objects.iter().filter(|(_, last)| last.exists);
+        self.unlisted = Some(existing.map(|(id, last)| (id.clone(), last.revision)).collect());
     }
 
-    /// An answer of the server, or a watch, showed a revision.
-    pub fn seen(&mut self, revision: u64) {
+    /// An object exists at a revision. A list that shows an earlier one than was known is of an earlier
+    /// state; events of a watch may come twice.
+    pub fn shown(&mut self, id: &I, revision: u64) -> Option<StorageRollback> {
+        let last = LastShown { revision, exists: true };
+        let before = self.objects.insert(id.clone(), last)?;
+        self.unlisted.as_mut()?.remove(id);
+        let seen = before.revision;
+        (revision < seen).then_some(StorageRollback { seen, now: revision })
+    }
+
+    /// An object is gone, since a revision if that is known. It `may_return` if somebody would make it
+    /// again: then it is remembered, otherwise there would be no end of them.
+    pub fn gone(&mut self, id: &I, revision: u64, may_return: bool) {
+        match may_return {
+            true => self.objects.insert(id.clone(), LastShown { revision, exists: false }),
+            false => self.objects.remove(id),
+        };
+    }
+
+    /// The list is complete; the objects that are gone, with the revision that they were last shown at.
+    pub fn listed(&mut self) -> BTreeMap<I, u64> {
+        self.unlisted.take().unwrap_or_default()
+    }
+}
+
+/// The revision of an object that others than its watch know better: who writes it does.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WrittenRevision {
+    /// The newest revision that is known.
+    newest: u64,
+    /// The least revision that the list under way has to show; `None` when there is none.
+    expected: Option<u64>,
+}
+
+impl WrittenRevision {
+    /// A write of the object was answered.
+    pub fn written(&mut self, revision: u64) {
         self.newest = self.newest.max(revision);
     }
 
-    /// Something happened that a restored storage would cause too.
-    pub fn suspect(&mut self, uptime: Uptime) {
-        self.check_at = Some(uptime.max(self.not_before));
+    /// The connection of its watch was lost: it is going to be listed.
+    pub fn interrupted(&mut self) {
+        self.expected = Some(self.newest);
     }
 
-    /// When to call [`Self::start`]; `None` while a check is under way or none is needed.
-    pub fn wake_at(&self) -> Option<Uptime> {
-        self.check_at.filter(|_| self.pending.is_none())
-    }
-
-    /// Begins a check if it is time; true if one begins.
-    pub fn start(&mut self, uptime: Uptime) -> bool {
-        let is_due = self.wake_at().is_some_and(|at| at <= uptime);
-        if is_due {
-            self.pending = Some(self.newest);
-            self.started = uptime;
-            self.not_before = uptime + CHECK_INTERVAL_MIN;
-            self.check_at = None;
-        }
-        is_due
-    }
-
-    /// The check under way ended. One that was not answered calls for another one soon; one that was
-    /// refused for another one later, and later each time.
-    pub fn answered(&mut self, answer: RevisionAnswer) -> Option<StorageRollback> {
-        // What was seen since the request was sent may be newer than the answer.
-        let seen = self.pending.take().unwrap_or_default();
-        let now = match answer {
-            RevisionAnswer::Newest(now) => now,
-            RevisionAnswer::Refused => {
-                self.refusals += 1;
-                let delay = CHECK_INTERVAL_MIN * 2u32.pow(self.refusals.min(10));
-                self.not_before = self.started + delay.min(REFUSED_INTERVAL_MAX);
-                self.check_at = Some(self.not_before);
-                return None;
-            }
-            RevisionAnswer::Lost => {
-                self.check_at = Some(self.not_before);
-                return None;
-            }
-        };
-        self.refusals = 0;
-        self.seen(now);
-        (now < seen).then_some(StorageRollback { seen, now })
+    /// The watch showed it.
+    pub fn shown(&mut self, revision: u64) -> Option<StorageRollback> {
+        let expected = self.expected.take().unwrap_or_default();
+        self.newest = self.newest.max(revision);
+        let is_earlier = revision < expected;
+        is_earlier.then_some(StorageRollback { seen: expected, now: revision })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Scripts of what is seen and when it is checked.
+    //! Scripts of what a watch shows, and what follows.
 
     use super::*;
 
-    /// Runs a script of lines `SECONDS EVENT => OUTCOME`.
+    /// Runs a script of lines `EVENT => OUTCOME`.
     #[track_caller]
     fn check(script: &str) {
-        let mut checks = RevisionChecks::new(Uptime::default());
+        let mut known: KnownObjects<&str> = KnownObjects::default();
+        let mut written = WrittenRevision::default();
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let rollback = |found: Option<StorageRollback>| match found {
+            Some(StorageRollback { seen, now }) => format!("back from {seen} to {now}"),
+            None => String::new(),
+        };
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (event, expected) = line.split_once("=>").unwrap_or((line, ""));
             let words: Vec<&str> = event.split_whitespace().collect();
-            let uptime = Uptime::from_start(Duration::from_secs(words[0].parse().unwrap()));
-            let outcome = match words[1..] {
-                ["seen", revision] => {
-                    checks.seen(revision.parse().unwrap());
+            let outcome = match words[..] {
+                ["list"] => {
+                    known.list_begins();
                     String::new()
                 }
-                ["suspect"] => {
-                    checks.suspect(uptime);
+                ["listed"] => {
+                    let gone = known.listed();
+                    gone.iter().for_each(|(id, revision)| known.gone(id, *revision, true));
+                    gone.into_keys().collect::<Vec<_>>().join(" ")
+                }
+                ["written", revision] => {
+                    written.written(number(revision));
                     String::new()
                 }
-                ["start"] => if checks.start(uptime) { "started" } else { "" }.to_owned(),
-                ["lost"] => {
-                    assert_eq!(checks.answered(RevisionAnswer::Lost), None);
+                ["interrupted"] => {
+                    written.interrupted();
                     String::new()
                 }
-                ["refused"] => {
-                    assert_eq!(checks.answered(RevisionAnswer::Refused), None);
-                    let delay = checks.wake_at().expect("it is tried again");
-                    format!("again at {}", delay.since_start().as_secs())
+                ["showed", revision] => rollback(written.shown(number(revision))),
+                ["gone", id, revision] => {
+                    known.gone(&id, number(revision), id != "namespace");
+                    String::new()
                 }
-                ["answered", revision] => {
-                    let newest = RevisionAnswer::Newest(revision.parse().unwrap());
-                    match checks.answered(newest) {
-                        Some(StorageRollback { seen, now }) => format!("back from {seen} to {now}"),
-                        None => String::new(),
-                    }
-                }
+                [id, revision] => rollback(known.shown(&id, number(revision))),
                 _ => panic!("unknown line {line:?}"),
             };
             assert_eq!(outcome, expected.trim(), "after `{event}`");
@@ -167,74 +155,79 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_falls_is_found_when_a_connection_is_lost() {
+    fn a_list_of_an_earlier_state_is_noticed_however_new_its_revision_is() {
         check(
-            "0 seen 100
-             3600 start =>
-             3600 suspect
-             3600 start => started
-             3600 start =>
-             3601 answered 150 =>
-             7200 start =>
-             7200 suspect
-             7200 start => started
-             7200 answered 140 => back from 150 to 140",
+            "list
+             a 10
+             b 11
+             listed =>
+             a 20
+             list
+             b 31 =>
+             a 12 => back from 20 to 12
+             listed =>",
         );
     }
 
     #[test]
-    fn a_lost_connection_calls_for_a_check_at_once_but_not_more_than_once_a_second() {
+    fn what_was_deleted_and_is_there_again_as_before_is_of_an_earlier_state() {
         check(
-            "0 seen 100
-             5 suspect
-             5 start => started
-             5 lost
-             5 suspect
-             5 start =>
-             6 start => started
-             6 answered 90 => back from 100 to 90",
+            "list
+             a 10
+             namespace 11
+             listed =>
+             gone a 20
+             gone namespace 21
+             list
+             namespace 11 =>
+             a 10 => back from 20 to 10
+             listed =>
+             gone a 30
+             list
+             a 40 =>",
         );
     }
 
     #[test]
-    fn a_check_that_is_refused_is_tried_again_less_and_less_often() {
+    fn what_a_list_does_not_show_any_more_is_gone() {
         check(
-            "0 seen 100
-             5 suspect
-             5 start => started
-             5 refused => again at 7
-             6 suspect
-             6 start =>
-             7 start => started
-             7 refused => again at 11
-             11 start => started
-             11 refused => again at 19
-             19 start => started
-             19 answered 120 =>
-             30 suspect
-             30 start => started
-             30 refused => again at 32",
+            "list
+             a 10
+             b 11
+             listed =>
+             list
+             b 11 =>
+             listed => a
+             list
+             b 11 =>
+             listed =>",
         );
-        let mut at = 0;
-        let lines = [2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map(|delay| {
-            let began = at;
-            at += delay;
-            format!("{began} start => started\n{began} refused => again at {at}")
-        });
-        check(&format!("0 suspect\n{}", lines.join("\n")));
     }
 
     #[test]
-    fn what_was_seen_after_the_request_says_nothing_about_its_answer() {
+    fn events_that_come_twice_say_nothing() {
         check(
-            "0 seen 100
-             30 suspect
-             30 start => started
-             30 seen 120
-             30 answered 110 =>
-             60 suspect
-             60 start => started
-             60 answered 119 => back from 120 to 119",
+            "list
+             listed =>
+             a 10
+             a 12
+             a 10 =>
+             a 12 =>",
+        );
+    }
+
+    #[test]
+    fn a_list_lacks_a_write_that_was_answered_before() {
+        check(
+            "written 10
+             showed 9 =>
+             interrupted
+             written 12 =>
+             showed 11 =>
+             written 15
+             interrupted
+             showed 14 => back from 15 to 14
+             showed 13 =>",
         );
     }
 }

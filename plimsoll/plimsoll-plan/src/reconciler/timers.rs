@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Uptime;
 
 /// How often everything is applied once more although no watch showed a change: a safety net
-/// against what watches cannot show, such as a server restored from a backup.
+/// against what watches do not show.
 pub const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How soon a write is repeated that has to succeed before anything else is done.
 pub const WRITE_RETRY_INTERVAL: Duration = Duration::from_secs(1);

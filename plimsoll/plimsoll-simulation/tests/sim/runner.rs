@@ -57,8 +57,6 @@ pub(crate) struct ScenarioResult {
     /// The release that wrote what is at the path of each manifest at the end; `None` if nothing
     /// is there.
     pub(crate) found: Vec<(String, Option<String>)>,
-    /// Whether the server was restored from a backup.
-    pub(crate) is_restored: bool,
 }
 
 /// Runs a scenario to its end.
@@ -70,10 +68,8 @@ pub(crate) fn run(scenario: &Scenario) -> ScenarioResult {
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let mut result = runtime.block_on(async { Runner::new(scenario).run(scenario).await });
+    let result = runtime.block_on(async { Runner::new(scenario).run(scenario).await });
     runtime.shutdown_background();
-    let is_restore = |action: &Action| matches!(action, Action::Restart { from_backup: true });
-    result.is_restored = scenario.actions.iter().any(|(_, action)| is_restore(action));
     result
 }
 
@@ -188,7 +184,12 @@ impl Runner {
             }
             self.keep_running(scenario);
             if std::mem::take(&mut self.is_lost) {
-                exists = false;
+                exists = self.create_cluster_version().await;
+                if second >= scenario.faulty_until {
+                    // What was taken back is there again.
+                    self.act(&Action::Resume, exists).await;
+                    self.act(&Action::Override(false), exists).await;
+                }
             }
             exists = exists || self.create_cluster_version().await;
             if second > scenario.faulty_until + 10
@@ -429,7 +430,6 @@ impl Runner {
             }
         };
         ScenarioResult {
-            is_restored: false,
             writes: self.recorder.writes(),
             wanted,
             invalid,
