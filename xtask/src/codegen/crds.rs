@@ -232,6 +232,10 @@ fn apply(schema: &mut Map<String, Value>, marker: &Marker) -> Result<()> {
     let (key, value) = match name {
         "required" => return Ok(()),
         "nullable" => ("nullable", json!(true)),
+        "kubebuilder:validation:Schemaless" => {
+            schema.remove("type");
+            return Ok(());
+        }
         "kubebuilder:pruning:PreserveUnknownFields" => {
             ("x-kubernetes-preserve-unknown-fields", json!(true))
         }

@@ -53,8 +53,9 @@ pub struct BundleProperty {
     // +required
     #[serde(rename = "type")]
     pub type_: String,
-    /// Its value; the form depends on the type.
+    /// Its value; the form depends on the type, and need not be an object.
     // +required
+    // +kubebuilder:validation:Schemaless
     // +kubebuilder:pruning:PreserveUnknownFields
     pub value: Value,
 }
