@@ -1,4 +1,5 @@
-//! The sample release: a harbour of eight operators in two versions, part of the program.
+//! What the program shows without any files: the sample release, a harbour of eight operators in two
+//! versions, and the example catalog.
 
 mod files;
 
@@ -12,6 +13,11 @@ pub fn v1() -> Vec<SourceFile> {
 /// Version 1.1.0: other images and versions everywhere, a component more, a label and a key less.
 pub fn v2() -> Vec<SourceFile> {
     files("v1.1.0")
+}
+
+/// The files of the example catalog: their paths in it, and what they contain.
+pub fn catalog() -> &'static [(&'static str, &'static [u8])] {
+    files::CATALOG
 }
 
 fn files(version: &str) -> Vec<SourceFile> {

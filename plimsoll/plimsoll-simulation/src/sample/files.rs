@@ -1,16 +1,17 @@
-//! The files of the sample release. A test compares the list with `examples/payloads`.
+//! The files of the sample release and of the example catalog. A test compares the lists with
+//! `examples`.
 
 macro_rules! embed {
-    ($($path:literal,)*) => {
+    ($root:literal: $($path:literal,)*) => {
         &[$((
             $path,
-            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/payloads/", $path)),
+            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/", $root, $path)),
         ),)*]
     };
 }
 
 /// Paths below `examples/payloads`, in order, with the contents of the files.
-pub(super) const FILES: &[(&str, &[u8])] = embed![
+pub(super) const FILES: &[(&str, &[u8])] = embed!["payloads/":
     "v1.0.0/manifests/0000_00_harbour-office_00_namespace.yaml",
     "v1.0.0/manifests/0000_00_harbour-office_01_release.yaml",
     "v1.0.0/manifests/0000_00_harbour-office_02_rules.yaml",
@@ -140,4 +141,59 @@ pub(super) const FILES: &[(&str, &[u8])] = embed![
     "v1.1.0/release-manifests/0000_90_harbour-office_01_tide-table.yaml",
     "v1.1.0/release-manifests/image-references",
     "v1.1.0/release-manifests/release-metadata",
+];
+
+/// Paths below `examples/catalog`, in order, with the contents of the files.
+pub(super) const CATALOG: &[(&str, &[u8])] = embed!["catalog/":
+    ".indexignore",
+    "README.md",
+    "lantern/1.0.0/manifests/beacons.crd.yaml",
+    "lantern/1.0.0/manifests/lantern.clusterserviceversion.yaml",
+    "lantern/1.0.0/manifests/metrics.service.yaml",
+    "lantern/1.0.0/manifests/palette.configmap.yaml",
+    "lantern/1.0.0/metadata/annotations.yaml",
+    "lantern/1.0.0/metadata/dependencies.yaml",
+    "lantern/1.1.0/manifests/beacons.crd.yaml",
+    "lantern/1.1.0/manifests/lantern.clusterserviceversion.yaml",
+    "lantern/1.1.0/manifests/metrics.service.yaml",
+    "lantern/1.1.0/metadata/annotations.yaml",
+    "lantern/1.1.0/metadata/dependencies.yaml",
+    "lantern/1.1.1/manifests/beacons.crd.yaml",
+    "lantern/1.1.1/manifests/lantern.clusterserviceversion.yaml",
+    "lantern/1.1.1/manifests/metrics.service.yaml",
+    "lantern/1.1.1/metadata/annotations.yaml",
+    "lantern/1.1.1/metadata/dependencies.yaml",
+    "lantern/2.0.0/manifests/beacons.crd.yaml",
+    "lantern/2.0.0/manifests/lantern.clusterserviceversion.yaml",
+    "lantern/2.0.0/manifests/metrics.service.yaml",
+    "lantern/2.0.0/metadata/annotations.yaml",
+    "lantern/2.0.0/metadata/dependencies.yaml",
+    "lantern/2.1.0-rc.1/manifests/beacons.crd.yaml",
+    "lantern/2.1.0-rc.1/manifests/lantern.clusterserviceversion.yaml",
+    "lantern/2.1.0-rc.1/manifests/metrics.service.yaml",
+    "lantern/2.1.0-rc.1/metadata/annotations.yaml",
+    "lantern/2.1.0-rc.1/metadata/dependencies.yaml",
+    "lantern/ci.yaml",
+    "lantern/deprecations.yaml",
+    "ledger/1.4.0/manifests/databases-viewer.clusterrole.yaml",
+    "ledger/1.4.0/manifests/databases.crd.yaml",
+    "ledger/1.4.0/manifests/ledger.clusterserviceversion.yaml",
+    "ledger/1.4.0/metadata/annotations.yaml",
+    "ledger/1.5.0/manifests/databases-viewer.clusterrole.yaml",
+    "ledger/1.5.0/manifests/databases.crd.yaml",
+    "ledger/1.5.0/manifests/ledger.clusterserviceversion.yaml",
+    "ledger/1.5.0/metadata/annotations.yaml",
+    "ledger/2.0.0/manifests/databases-viewer.clusterrole.yaml",
+    "ledger/2.0.0/manifests/databases.crd.yaml",
+    "ledger/2.0.0/manifests/ledger.clusterserviceversion.yaml",
+    "ledger/2.0.0/metadata/annotations.yaml",
+    "ledger/ci.yaml",
+    "tide/0.3.0/manifests/queues.crd.yaml",
+    "tide/0.3.0/manifests/tide.clusterserviceversion.yaml",
+    "tide/0.3.0/metadata/annotations.yaml",
+    "tide/0.4.0/manifests/queues.crd.yaml",
+    "tide/0.4.0/manifests/tide.clusterserviceversion.yaml",
+    "tide/0.4.0/metadata/annotations.yaml",
+    "tide/0.4.0/metadata/properties.yaml",
+    "tide/ci.yaml",
 ];

@@ -9,7 +9,7 @@ use plimsoll_content::lint::lint;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
 use plimsoll_plan::plan::graph::position;
 
-use super::files::FILES;
+use super::files::{CATALOG, FILES};
 use super::{v1, v2};
 
 fn payload(files: &[SourceFile]) -> Payload {
@@ -26,20 +26,29 @@ fn included(payload: &Payload, feature_set: &str) -> BTreeSet<String> {
     included.map(|manifest| manifest.key.to_string()).collect()
 }
 
-#[test]
-fn all_files_of_the_sample_are_embedded() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/payloads");
-    let mut expected = Vec::new();
-    for version in std::fs::read_dir(&root).unwrap() {
-        for directory in std::fs::read_dir(version.unwrap().path()).unwrap() {
-            for file in std::fs::read_dir(directory.unwrap().path()).unwrap() {
-                let path = file.unwrap().path();
-                expected.push(path.strip_prefix(&root).unwrap().display().to_string());
+/// The files below a directory, relative to it, in order.
+fn listed(root: &Path) -> Vec<String> {
+    let (mut directories, mut files) = (vec![root.to_owned()], Vec::new());
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => directories.push(path),
+                false => files.push(path.strip_prefix(root).unwrap().display().to_string()),
             }
         }
     }
-    expected.sort();
-    assert_eq!(FILES.iter().map(|(path, _)| *path).collect::<Vec<_>>(), expected);
+    files.sort();
+    files
+}
+
+#[test]
+fn all_files_of_the_samples_are_embedded() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for (directory, files) in [("payloads", FILES), ("catalog", CATALOG)] {
+        let expected = listed(&examples.join(directory));
+        assert_eq!(files.iter().map(|(path, _)| *path).collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]
