@@ -1,6 +1,8 @@
 //! The permissions that a controller needs for some releases, and no others: derived from what their
 //! manifests make it do, and from its own objects.
 
+mod operators;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -15,6 +17,8 @@ use serde_json::Value;
 
 use crate::lease::LEASE_NAME;
 use crate::webhook::{CERTIFICATE_SECRET, CONFIGURATION};
+
+pub use operators::operator_permissions;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
@@ -64,7 +68,13 @@ pub fn permissions(payloads: &[&Payload], purpose: &Purpose) -> Permissions {
             needs.manifest(manifest, &plurals, purpose.prune);
         }
     }
-    Permissions { cluster: needs.rules(), lease_namespace: in_lease_namespace(purpose) }
+    let mut lease_namespace = in_lease_namespace(LEASE_NAME);
+    if purpose.webhook {
+        let name = Some(vec![CERTIFICATE_SECRET.to_owned()]);
+        let verbs = ["get", "create", "patch"];
+        lease_namespace.push(rule("", vec!["secrets".to_owned()], verbs, name));
+    }
+    Permissions { cluster: needs.rules(), lease_namespace }
 }
 
 /// Verbs by group and resource, and verbs about names.
@@ -140,18 +150,20 @@ impl Needs {
         if key.group == CLUSTER_OPERATOR.group && key.kind == CLUSTER_OPERATOR.kind {
             self.add(&key.group, &format!("{plural}/status"), &["patch"]);
         }
-        if key.group != RBAC {
+        // What is posted has no name in the URL that a rule could be about.
+        let posted = manifest.annotations.contains_key(CREATE_ONLY);
+        let name = if posted { "" } else { &key.name };
+        self.access(&key.group_kind(), &plural, name, &manifest.object());
+    }
+
+    /// What it takes to write a role or a binding, beyond writing it. Without a name it may be any.
+    fn access(&mut self, kind: &GroupKind, plural: &str, name: &str, object: &Value) {
+        if kind.group != RBAC {
             return;
         }
-        match key.kind.as_str() {
-            "Role" | "ClusterRole" => {
-                // What is posted has no name in the URL that a rule could be about.
-                let posted = manifest.annotations.contains_key(CREATE_ONLY);
-                let name = if posted { "" } else { &key.name };
-                self.name(RBAC, &plural, "escalate", name);
-            }
+        match kind.kind.as_str() {
+            "Role" | "ClusterRole" => self.name(RBAC, plural, "escalate", name),
             "RoleBinding" | "ClusterRoleBinding" => {
-                let object = manifest.object();
                 let to = |field: &str| object["roleRef"][field].as_str().unwrap_or_default();
                 let resource = if to("kind") == "Role" { "roles" } else { "clusterroles" };
                 self.name(RBAC, resource, "bind", to("name"));
@@ -198,18 +210,13 @@ fn rule<'a>(
     }
 }
 
-fn in_lease_namespace(purpose: &Purpose) -> Vec<PolicyRule> {
+fn in_lease_namespace(lease: &str) -> Vec<PolicyRule> {
     let group = "coordination.k8s.io";
     let leases = || vec!["leases".to_owned()];
-    let mut rules = vec![
+    vec![
         rule(group, leases(), ["create"], None),
-        rule(group, leases(), ["get", "update"], Some(vec![LEASE_NAME.to_owned()])),
-    ];
-    if purpose.webhook {
-        let name = Some(vec![CERTIFICATE_SECRET.to_owned()]);
-        rules.push(rule("", vec!["secrets".to_owned()], ["get", "create", "patch"], name));
-    }
-    rules
+        rule(group, leases(), ["get", "update"], Some(vec![lease.to_owned()])),
+    ]
 }
 
 /// The resources of the kinds that definitions of ours or of the releases make.
@@ -218,10 +225,13 @@ fn plurals(payloads: &[&Payload]) -> BTreeMap<GroupKind, String> {
     let definitions = manifests
         .filter(|manifest| manifest.key.kind == "CustomResourceDefinition")
         .map(Manifest::object);
-    let named = |object: Value| {
-        let spec = &object["spec"];
-        let kind = GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
-        Some((kind, spec["names"]["plural"].as_str()?.to_owned()))
-    };
-    crd::manifests().into_iter().chain(definitions).filter_map(named).collect()
+    let definitions = crd::manifests().into_iter().chain(definitions);
+    definitions.filter_map(|it| definition_plural(&it)).collect()
+}
+
+/// The kind that a definition makes, and its resource.
+fn definition_plural(object: &Value) -> Option<(GroupKind, String)> {
+    let spec = &object["spec"];
+    let kind = GroupKind::new(spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
+    Some((kind, spec["names"]["plural"].as_str()?.to_owned()))
 }

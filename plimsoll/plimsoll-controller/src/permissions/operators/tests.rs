@@ -1,0 +1,68 @@
+//! What is needed for bundles, and nothing else.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::{Value, json};
+
+use super::operator_permissions;
+
+/// Whether a rule allows a verb on a resource.
+fn allows(rules: &[PolicyRule], verb: &str, group: &str, resource: &str) -> bool {
+    let has = |list: &Option<Vec<String>>, item: &str| {
+        list.iter().flatten().any(|it| it == item || it == "*")
+    };
+    rules.iter().any(|rule| {
+        has(&Some(rule.verbs.clone()), verb)
+            && has(&rule.api_groups, group)
+            && has(&rule.resources, resource)
+    })
+}
+
+#[test]
+fn permissions_follow_from_the_objects_of_bundles() {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "beacons.lantern.example.com" },
+        "spec": {
+            "group": "lantern.example.com",
+            "names": { "kind": "Beacon", "plural": "beacons" },
+        },
+    });
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": { "name": "lantern" },
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": "lantern" },
+        "roleRef": { "kind": "ClusterRole", "name": "lantern" },
+    });
+    let deployment =
+        json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "lantern" } });
+    let bundle: Vec<Value> = vec![definition, role, binding, deployment];
+    let permissions = operator_permissions(&[bundle]);
+    let rules = &permissions.cluster;
+    for verb in ["get", "list", "watch", "create", "patch", "delete"] {
+        assert!(allows(rules, verb, "apps", "deployments"), "{verb}");
+    }
+    assert!(allows(rules, "delete", "lantern.example.com", "beacons"));
+    assert!(!allows(rules, "create", "lantern.example.com", "beacons"));
+    assert!(!allows(rules, "get", "", "secrets"));
+    for verb in ["escalate", "bind"] {
+        let named = rules.iter().filter(|it| it.verbs.iter().any(|it| it == verb));
+        let names: Vec<_> = named.filter_map(|it| it.resource_names.clone()).collect();
+        assert_eq!(names, [["lantern".to_owned()]], "{verb}");
+    }
+}
+
+#[test]
+fn without_bundles_the_controller_writes_only_what_is_its_own() {
+    let permissions = operator_permissions(&[]);
+    assert!(allows(&permissions.cluster, "patch", "olm.io", "operators/status"));
+    assert!(!allows(&permissions.cluster, "create", "apps", "deployments"));
+    assert!(!allows(&permissions.cluster, "patch", "olm.io", "catalogs"));
+    let names = permissions.lease_namespace.iter().filter_map(|it| it.resource_names.clone());
+    assert_eq!(names.collect::<Vec<_>>(), [["plimsoll-operators".to_owned()]]);
+}
