@@ -31,7 +31,7 @@ use crate::render::logs;
 /// What the program can be asked to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Reconcile a cluster to a release
+    /// Reconcile a cluster to a release, and Operators to what they request
     Run(Box<run::RunArguments>),
     /// Inspect release payloads
     #[command(subcommand)]
@@ -45,7 +45,7 @@ pub enum Command {
     /// Check the capabilities of an install-config
     #[command(subcommand)]
     InstallConfig(install_config::InstallConfigCommand),
-    /// Print the least permissions that a controller needs for a release
+    /// Print the least permissions that a controller needs for releases and Operators
     Rbac(deploy::RbacArguments),
     /// Print the manifests that deploy the controller
     Manifests(deploy::ManifestsArguments),
@@ -74,7 +74,7 @@ pub enum Command {
     Bundle(bundle::BundleCommand),
     /// Show what would be installed for packages, or why nothing can be
     Resolve(Box<resolve::ResolveArguments>),
-    /// Install and update a sample release on an embedded API server
+    /// Install and update a sample release, then an Operator, on an embedded API server
     Demo(demo::DemoArguments),
     /// Run parts of a simulated cluster
     #[command(subcommand)]

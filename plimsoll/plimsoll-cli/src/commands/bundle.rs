@@ -2,6 +2,7 @@
 
 mod check_upgrade;
 mod render;
+pub(crate) mod rendered;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,7 +1,10 @@
 //! `plimsoll demo`: the main job in one process, on a cluster that is embedded in it.
 //!
-//! Version 1 of a sample release is installed, then updated to version 2, while `kubectl` may
-//! look on. What needs nodes is played by simulated operators.
+//! Version 1 of a sample release is installed, then updated to version 2, then an Operator is installed
+//! from the example catalog, upgraded and deleted, while `kubectl` may watch. What needs nodes is played
+//! by simulated operators.
+
+mod operators;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -29,7 +32,8 @@ use crate::render::live::LiveView;
 use crate::render::{logs, table};
 use plimsoll_simulation::cluster_state::{ClusterState, api};
 use plimsoll_simulation::duration;
-use plimsoll_simulation::{operators, sample};
+use plimsoll_simulation::operators::SimulationOptions;
+use plimsoll_simulation::sample;
 
 /// How to run the demo.
 #[derive(Debug, Args)]
@@ -69,14 +73,14 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         }
         None => format!("--server http://{address}"),
     };
-    anstream::println!("  kubectl {access} get clusterversion,clusteroperators");
+    anstream::println!("  kubectl {access} get clusterversion,clusteroperators,operators");
     anstream::println!("Deployments and operators are simulated, since there are no nodes.\n");
-    let options = operators::SimulationOptions {
+    let options = SimulationOptions {
         payloads: vec![Arc::clone(&first), Arc::clone(&second)],
         delay: arguments.delay,
-        ..operators::SimulationOptions::default()
+        ..SimulationOptions::default()
     };
-    tokio::spawn(operators::run(client.clone(), options, stop.clone()));
+    tokio::spawn(plimsoll_simulation::operators::run(client.clone(), options, stop.clone()));
     let (release, releases) = watch::channel(Arc::clone(&first));
     let (view, views) = watch::channel(View::default());
     let controller = Controller {
@@ -122,6 +126,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         anstream::println!();
     }
     print_tables(&client).await?;
+    operators::run(&client, &stop).await?;
     if arguments.keep {
         anstream::println!("\nStaying up at http://{address} until interrupted (Ctrl-C)");
         stop.cancelled().await;

@@ -4,13 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, value_parser};
+use clap::{ArgGroup, Args, value_parser};
 use plimsoll_api::config::CapabilitiesSpec;
+use plimsoll_api::crd::operator_manifests;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_controller::permissions::{Purpose, permissions};
+use plimsoll_controller::permissions::{Permissions, Purpose, operator_permissions, permissions};
 use serde_json::{Value, json};
 
+use super::bundle::rendered;
 use crate::arguments::installation::InstallationArguments;
 use crate::arguments::{name, store};
 use crate::exit;
@@ -19,21 +21,29 @@ use crate::exit;
 const METRICS_PORT: u16 = 9099;
 /// Where the release lies in a pod.
 const RELEASE_PATH: &str = "/release";
+/// Where the catalogs lie in a pod.
+const CATALOGS_PATH: &str = "/catalogs";
 /// Name of all that belongs to the controller.
 const NAME: &str = "plimsoll";
+/// Name of the roles for Operators.
+const OPERATORS: &str = "plimsoll-operators";
 /// Name of the Service by which API servers ask for reviews, and the port in a pod.
 const WEBHOOK: &str = "plimsoll-webhook";
 const WEBHOOK_PORT: u16 = 9443;
 /// Label by which rules and dashboards know the controller, as they know the upstream one.
 const JOB: &str = "cluster-version-operator";
 
-/// The releases that permissions are needed for.
+/// What permissions are needed for.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("purpose").args(["release", "operators"]).required(true).multiple(true))]
 pub struct RbacArguments {
     /// Directory of a release payload; give all those between which the cluster is to be updated,
     /// the one to install first
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(long, value_name = "DIR")]
     pub release: Vec<PathBuf>,
+    /// For which Operators.
+    #[command(flatten)]
+    pub operators: OperatorRbacArguments,
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     pub profile: String,
@@ -42,14 +52,33 @@ pub struct RbacArguments {
     #[arg(long)]
     pub feature_set: Option<String>,
     /// Include the permissions to delete orphans
-    #[arg(long)]
+    #[arg(long, requires = "release")]
     pub prune: bool,
     /// Include the permissions of the capability webhook
-    #[arg(long)]
+    #[arg(long, requires = "release")]
     pub capability_webhook: bool,
     /// Namespace of the controller
     #[arg(long, default_value = NAME, value_parser = name::namespace)]
     pub namespace: String,
+}
+
+/// For which Operators permissions are needed.
+#[derive(Debug, Default, Args)]
+pub struct OperatorRbacArguments {
+    /// Include what Operators need: what the controller of Operators itself does, and what the bundles
+    /// that are named here need
+    #[arg(long)]
+    pub operators: bool,
+    /// Directory of a bundle that may be installed; repeatable. What its roles allow, the controller must
+    /// be allowed to grant
+    #[arg(long, value_name = "DIR", requires = "operators")]
+    pub bundle: Vec<PathBuf>,
+    /// Catalog with packages that may be installed
+    #[arg(long, value_name = "CATALOG", requires_all = ["operators", "package"])]
+    pub catalog: Option<PathBuf>,
+    /// Package of the catalog, in all its versions; repeatable
+    #[arg(long, value_name = "NAME", requires = "catalog")]
+    pub package: Vec<String>,
 }
 
 /// How the controller is to run.
@@ -62,8 +91,16 @@ pub struct ManifestsArguments {
     #[arg(long, value_name = "PULLSPEC")]
     pub image: String,
     /// Image of the release payload, with release-manifests/ at its root; mounted as a volume
-    #[arg(long, value_name = "PULLSPEC")]
-    pub release_image: String,
+    #[arg(
+        long,
+        value_name = "PULLSPEC",
+        required_unless_present = "operators",
+        requires = "release"
+    )]
+    pub release_image: Option<String>,
+    /// Image of a catalog, mounted as a volume at /catalogs/NAME; repeatable
+    #[arg(long, value_name = "NAME=PULLSPEC", requires = "operators", value_parser = catalog_image)]
+    pub catalog_image: Vec<(String, String)>,
     /// What the ClusterVersion is created with
     #[command(flatten)]
     pub installation: InstallationArguments,
@@ -81,7 +118,7 @@ pub struct ManifestsArguments {
 ///
 /// When a payload is defective, or the output cannot be written.
 pub fn rbac(arguments: &RbacArguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    write(&roles(arguments, &payloads(arguments)?), out)
+    write(&roles(arguments, &payloads(arguments)?, &bundles(&arguments.operators)?), out)
 }
 
 /// Prints everything.
@@ -90,13 +127,20 @@ pub fn rbac(arguments: &RbacArguments, out: &mut dyn Write) -> anyhow::Result<Ex
 ///
 /// When a payload is defective, or the output cannot be written.
 pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        arguments.rbac.release.is_empty() || arguments.release_image.is_some(),
+        "the controller is to have the permissions for a release, but no release: add --release-image"
+    );
     let namespace = &arguments.rbac.namespace;
     let mut objects = vec![
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }),
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(namespace) }),
     ];
     let payloads = payloads(&arguments.rbac)?;
-    objects.extend(roles(&arguments.rbac, &payloads));
+    if arguments.rbac.operators.operators {
+        objects.extend(operator_manifests());
+    }
+    objects.extend(roles(&arguments.rbac, &payloads, &bundles(&arguments.rbac.operators)?));
     objects.push(deployment(arguments, requested(arguments, &payloads)?.as_ref()));
     objects.push(json!({
         "apiVersion": "v1",
@@ -139,6 +183,34 @@ fn payloads(arguments: &RbacArguments) -> anyhow::Result<Vec<Payload>> {
     arguments.release.iter().map(load).collect()
 }
 
+/// The objects of each bundle that may be installed.
+fn bundles(arguments: &OperatorRbacArguments) -> anyhow::Result<Vec<Vec<Value>>> {
+    let OperatorRbacArguments { operators: _, bundle, catalog, package } = arguments;
+    let mut bundles: Vec<Vec<Value>> =
+        bundle.iter().map(|path| rendered::of_directory(path)).collect::<anyhow::Result<_>>()?;
+    if let Some(catalog) = catalog {
+        for package in package {
+            bundles.extend(rendered::of_package(catalog, package)?);
+        }
+    }
+    Ok(bundles)
+}
+
+/// Parses `NAME=PULLSPEC`.
+fn catalog_image(text: &str) -> Result<(String, String), String> {
+    let (catalog, image) = text.split_once('=').ok_or("expected NAME=PULLSPEC")?;
+    let is_label = !catalog.is_empty()
+        && catalog.len() <= 56
+        && catalog.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-')
+        && !catalog.starts_with('-')
+        && !catalog.ends_with('-');
+    if !is_label || image.is_empty() {
+        let wanted = "NAME has up to 56 lower case letters, digits and dashes, such as community";
+        return Err(format!("expected NAME=PULLSPEC, where {wanted}"));
+    }
+    Ok((catalog.to_owned(), image.to_owned()))
+}
+
 /// The capabilities that the cluster requests; `None` for those of the default set.
 fn requested(
     arguments: &ManifestsArguments,
@@ -164,16 +236,34 @@ fn metadata(namespace: &str) -> Value {
     })
 }
 
-/// The roles of a controller, and what binds its ServiceAccount to them.
-pub fn roles(arguments: &RbacArguments, payloads: &[Payload]) -> Vec<Value> {
-    let purpose = Purpose {
-        profile: arguments.profile.clone(),
-        feature_set: arguments.feature_set.clone(),
-        prune: arguments.prune,
-        webhook: arguments.capability_webhook,
-    };
-    let payloads: Vec<&Payload> = payloads.iter().collect();
-    let permissions = permissions(&payloads, &purpose);
+/// The roles of a controller, and what binds its ServiceAccount to them: for releases, and for bundles,
+/// each given by its objects.
+pub fn roles(
+    arguments: &RbacArguments,
+    payloads: &[Payload],
+    bundles: &[Vec<Value>],
+) -> Vec<Value> {
+    let mut roles = Vec::new();
+    if !payloads.is_empty() {
+        let purpose = Purpose {
+            profile: arguments.profile.clone(),
+            feature_set: arguments.feature_set.clone(),
+            prune: arguments.prune,
+            webhook: arguments.capability_webhook,
+        };
+        let payloads: Vec<&Payload> = payloads.iter().collect();
+        let permissions = permissions(&payloads, &purpose);
+        roles.extend(bound_roles(NAME, &permissions, &arguments.namespace));
+    }
+    if arguments.operators.operators {
+        let permissions = operator_permissions(bundles);
+        roles.extend(bound_roles(OPERATORS, &permissions, &arguments.namespace));
+    }
+    roles
+}
+
+/// Roles of a name, bound to the ServiceAccount of the controller.
+fn bound_roles(name: &str, permissions: &Permissions, namespace: &str) -> [Value; 4] {
     let role = |kind: &str, metadata: &Value, rules: Value| {
         let version = "rbac.authorization.k8s.io/v1";
         json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules })
@@ -183,15 +273,13 @@ pub fn roles(arguments: &RbacArguments, payloads: &[Payload]) -> Vec<Value> {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": format!("{kind}Binding"),
             "metadata": metadata,
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME },
-            "subjects": [{
-                "kind": "ServiceAccount", "name": NAME, "namespace": arguments.namespace,
-            }],
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name },
+            "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": namespace }],
         })
     };
-    let everywhere = json!({ "name": NAME });
-    let by_the_lease = json!({ "name": NAME, "namespace": "kube-system" });
-    vec![
+    let everywhere = json!({ "name": name });
+    let by_the_lease = json!({ "name": name, "namespace": "kube-system" });
+    [
         role("ClusterRole", &everywhere, json!(permissions.cluster)),
         binding("ClusterRole", &everywhere),
         role("Role", &by_the_lease, json!(permissions.lease_namespace)),
@@ -202,15 +290,29 @@ pub fn roles(arguments: &RbacArguments, payloads: &[Payload]) -> Vec<Value> {
 fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpec>) -> Value {
     let rbac = &arguments.rbac;
     let labels = json!({ "app.kubernetes.io/name": NAME, "k8s-app": JOB });
-    let mut command = vec![
-        "run".to_owned(),
-        format!("--release={RELEASE_PATH}"),
-        "--create".to_owned(),
-        format!("--image={}", arguments.release_image),
-        format!("--profile={}", rbac.profile),
-        format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"),
-        "--log-format=json".to_owned(),
-    ];
+    let mut command = vec!["run".to_owned()];
+    let (mut mounts, mut volumes) = (Vec::new(), Vec::new());
+    let mut mount = |name: String, path: String, image: &str| {
+        mounts.push(json!({ "name": name, "mountPath": path, "readOnly": true }));
+        volumes.push(json!({ "name": name, "image": { "reference": image } }));
+    };
+    if let Some(image) = &arguments.release_image {
+        command.extend([
+            format!("--release={RELEASE_PATH}"),
+            "--create".to_owned(),
+            format!("--image={image}"),
+            format!("--profile={}", rbac.profile),
+        ]);
+        mount("release".to_owned(), RELEASE_PATH.to_owned(), image);
+    }
+    if rbac.operators.operators {
+        command.push("--operators".to_owned());
+    }
+    for (catalog, image) in &arguments.catalog_image {
+        mount(format!("catalog-{catalog}"), format!("{CATALOGS_PATH}/{catalog}"), image);
+    }
+    command.push(format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"));
+    command.push("--log-format=json".to_owned());
     command.extend(rbac.feature_set.as_ref().map(|set| format!("--feature-set={set}")));
     if let Some(CapabilitiesSpec { baseline_capability_set, additional_enabled_capabilities }) =
         requested
@@ -258,16 +360,14 @@ fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpe
                             "readOnlyRootFilesystem": true,
                             "capabilities": { "drop": ["ALL"] },
                         },
-                        "volumeMounts": [
-                            { "name": "release", "mountPath": RELEASE_PATH, "readOnly": true },
-                        ],
+                        "volumeMounts": mounts,
                     }],
-                    "volumes": [{
-                        "name": "release",
-                        "image": { "reference": arguments.release_image },
-                    }],
+                    "volumes": volumes,
                 },
             },
         },
     })
 }
+
+#[cfg(test)]
+mod tests;

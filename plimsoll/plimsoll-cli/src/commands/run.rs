@@ -13,16 +13,21 @@ use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
+use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{
-    CapabilityWebhook, Controller, Leadership, Reached, Settings, SystemClock, View,
+    CapabilityWebhook, Controller, Error, Leadership, Reached, Settings, SharedStore, SystemClock,
+    View,
 };
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::duration;
+use plimsoll_source::catalog::Cache;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::address;
 use crate::arguments::capability::check_names;
+use crate::arguments::catalog::cache_directory;
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::installation::InstallationArguments;
 use crate::arguments::store;
@@ -34,7 +39,7 @@ use crate::traces::Traces;
 
 /// How to keep a cluster at a release.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("releases").args(["release", "payloads"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("work").args(["release", "payloads", "operators"]).required(true).multiple(true))]
 #[command(group = ArgGroup::new("installation").args(["install_config", "baseline", "capability"]).multiple(true).requires("create"))]
 pub struct RunArguments {
     /// Directory of the release payload; with --payloads, the one that a cluster without a release
@@ -46,6 +51,10 @@ pub struct RunArguments {
     /// newest
     #[arg(long, value_name = "DIR|oci:DIR", value_parser = store::parse)]
     pub payloads: Option<store::Location>,
+    /// Install, upgrade and delete what Operators request, from the catalogs that Catalogs name; with
+    /// or without a release
+    #[arg(long)]
+    pub operators: bool,
     /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
@@ -130,14 +139,14 @@ pub struct LimitArguments {
     degraded_tolerated: SignedDuration,
 }
 
-impl From<LimitArguments> for Limits {
-    fn from(arguments: LimitArguments) -> Self {
+impl From<&LimitArguments> for Limits {
+    fn from(arguments: &LimitArguments) -> Self {
         let mut limits = Self {
             slow_after: arguments.slow_after,
             degraded_tolerated: arguments.degraded_tolerated,
             ..Self::default()
         };
-        limits.slow_after_for.extend(arguments.slow_after_for);
+        limits.slow_after_for.extend(arguments.slow_after_for.iter().cloned());
         limits
     }
 }
@@ -151,15 +160,21 @@ fn signed_duration(text: &str) -> Result<SignedDuration, String> {
     SignedDuration::try_from(duration::parse(text)?).map_err(|error| error.to_string())
 }
 
-/// Keeps the cluster at the release until told to stop.
+/// Keeps the cluster at the release, and Operators as they are requested, until a signal stops it.
 ///
 /// # Errors
 ///
 /// When the payload is defective, the cluster cannot be reached, or leadership is lost.
 pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let format = arguments.log_format;
-    let interactive =
-        std::io::stderr().is_terminal() && !arguments.plain && format != Some(logs::Format::Json);
+    let has_release = arguments.release.is_some() || arguments.payloads.is_some();
+    if let Some(option) = unused(&arguments).filter(|_| !has_release) {
+        anyhow::bail!("{option} has no effect without a release: add --release or --payloads");
+    }
+    let interactive = has_release
+        && std::io::stderr().is_terminal()
+        && !arguments.plain
+        && format != Some(logs::Format::Json);
     let identity = identity();
     let traces = match &arguments.otlp_endpoint {
         Some(endpoint) => Some(Traces::start(endpoint, &identity)?),
@@ -168,6 +183,97 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let (traces, layer) = traces.unzip();
     let live = LiveView::of_stderr();
     logs::init_as(interactive, format, layer, &live);
+    let release = if has_release { Some(release_work(&arguments, &identity)?) } else { None };
+    let client = arguments.cluster.watching_client("run").await?;
+    let (view, views) = watch::channel(View::default());
+    let stop = stop_on_signal()?;
+    let ended = CancellationToken::new();
+    if let Some((address, tls)) = metrics(&arguments) {
+        let server = MetricsServer::bind(address, tls, views.clone(), stop.clone()).await?;
+        tracing::info!(address = %server.address(), "serving metrics");
+        tokio::spawn(server.serve(ended.clone()));
+    }
+    if arguments.until_complete {
+        tokio::spawn(stop_when_complete(views.clone(), stop.clone()));
+    }
+    let drawing = interactive.then(|| {
+        let (live, views, stop) = (live.clone(), views.clone(), stop.clone());
+        tokio::spawn(async move { live.draw(views, stop).await })
+    });
+    let mut work = JoinSet::new();
+    if let Some(ReleaseWork { settings, payload, store }) = release {
+        let (sender, release) = watch::channel(Arc::new(payload));
+        let clock = Arc::new(SystemClock);
+        let controller =
+            Controller { client: client.clone(), clock, settings, release, store, view };
+        let stop = stop.clone();
+        work.spawn(async move {
+            let ended = controller.run(stop).await;
+            drop(sender);
+            ended
+        });
+    }
+    if arguments.operators {
+        let settings = OperatorSettings {
+            leadership: Leadership::Lease(identity),
+            cache: cache_directory().as_deref().map(Cache::new),
+        };
+        let controller = OperatorController { client, clock: Arc::new(SystemClock), settings };
+        work.spawn(controller.run(stop.clone()));
+    }
+    let result = first_end(work, &stop).await;
+    ended.cancel();
+    if let Some(drawing) = drawing {
+        // A view that cannot be drawn is no reason to fail.
+        let _ = drawing.await;
+    }
+    if let Some(traces) = traces {
+        traces.end().await;
+    }
+    result?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// An option that is about releases; `None` if there is none.
+fn unused(arguments: &RunArguments) -> Option<&'static str> {
+    let given = [
+        (arguments.create, "--create"),
+        (arguments.force_release, "--force-release"),
+        (arguments.feature_set.is_some(), "--feature-set"),
+        (!arguments.always_enable_capability.is_empty(), "--always-enable-capability"),
+        (arguments.capability_webhook.is_some(), "--capability-webhook"),
+        (arguments.until_complete, "--until-complete"),
+    ];
+    given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
+}
+
+/// Waits for controllers; when one ends, the others are stopped.
+///
+/// # Errors
+///
+/// The first error that one of them ended with.
+async fn first_end(
+    mut work: JoinSet<Result<(), Error>>,
+    stop: &CancellationToken,
+) -> Result<(), anyhow::Error> {
+    let mut result = Ok(());
+    while let Some(ended) = work.join_next().await {
+        stop.cancel();
+        let ended = ended.map_err(anyhow::Error::new).and_then(|it| it.map_err(anyhow::Error::new));
+        result = result.and(ended);
+    }
+    result
+}
+
+/// What a controller of releases begins with.
+struct ReleaseWork {
+    settings: Settings,
+    payload: Payload,
+    store: Option<SharedStore>,
+}
+
+/// Reads the release, and checks what the command line says of it.
+fn release_work(arguments: &RunArguments, identity: &str) -> Result<ReleaseWork, anyhow::Error> {
     let store = arguments.payloads.as_ref().map(store::Location::open);
     let payload = match (&arguments.release, &arguments.payloads) {
         (Some(path), _) => {
@@ -188,50 +294,17 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         "--always-enable-capability",
         &arguments.always_enable_capability,
     )?;
-    let create = new_spec(&arguments, &payload)?;
-    let webhook = webhook(&arguments)?;
-    let metrics = metrics(&arguments);
-    let client = arguments.cluster.watching_client("run").await?;
     let settings = Settings {
-        profile: arguments.profile,
-        feature_set: arguments.feature_set,
-        create,
+        profile: arguments.profile.clone(),
+        feature_set: arguments.feature_set.clone(),
+        create: new_spec(arguments, &payload)?,
         force_release: arguments.force_release,
-        leadership: Leadership::Lease(identity),
-        always_enabled: arguments.always_enable_capability,
-        capability_webhook: webhook,
-        limits: arguments.limits.into(),
+        leadership: Leadership::Lease(identity.to_owned()),
+        always_enabled: arguments.always_enable_capability.clone(),
+        capability_webhook: webhook(arguments)?,
+        limits: Limits::from(&arguments.limits),
     };
-    let (_release, release) = watch::channel(Arc::new(payload));
-    let (view, views) = watch::channel(View::default());
-    let controller =
-        Controller { client, clock: Arc::new(SystemClock), settings, release, store, view };
-    let stop = stop_on_signal()?;
-    let ended = CancellationToken::new();
-    if let Some((address, tls)) = metrics {
-        let server = MetricsServer::bind(address, tls, views.clone(), stop.clone()).await?;
-        tracing::info!(address = %server.address(), "serving metrics");
-        tokio::spawn(server.serve(ended.clone()));
-    }
-    if arguments.until_complete {
-        tokio::spawn(stop_when_complete(views.clone(), stop.clone()));
-    }
-    let drawing = interactive.then(|| {
-        let stop = stop.clone();
-        tokio::spawn(async move { live.draw(views, stop).await })
-    });
-    let result = controller.run(stop.clone()).await;
-    stop.cancel();
-    ended.cancel();
-    if let Some(drawing) = drawing {
-        // A view that cannot be drawn is no reason to fail.
-        let _ = drawing.await;
-    }
-    if let Some(traces) = traces {
-        traces.end().await;
-    }
-    result?;
-    Ok(exit::SUCCESS.into())
+    Ok(ReleaseWork { settings, payload, store })
 }
 
 /// Stops once the release that is applied is completed.

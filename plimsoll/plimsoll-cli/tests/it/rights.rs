@@ -2,12 +2,13 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use plimsoll_cli::commands::deploy::{RbacArguments, roles};
+use kube::{Api, Client};
+use plimsoll_cli::commands::deploy::{OperatorRbacArguments, RbacArguments, roles};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::Leadership;
+use serde_json::Value;
 
 use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads};
 
@@ -19,6 +20,7 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
         let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
         let arguments = RbacArguments {
             release: Vec::new(),
+            operators: OperatorRbacArguments::default(),
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: None,
             prune: false,
@@ -26,21 +28,8 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
             namespace: "plimsoll".to_owned(),
         };
         let owned = [(*first).clone(), (*second).clone()];
-        for object in roles(&arguments, &owned) {
-            let text = |pointer: &str| object.pointer(pointer).and_then(|it| it.as_str());
-            let role = text("/kind").unwrap();
-            let gvk = GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", role);
-            let resource = ApiResource::from_gvk(&gvk);
-            let client = harness.client.clone();
-            let api: Api<DynamicObject> = match text("/metadata/namespace") {
-                Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-                None => Api::all_with(client, &resource),
-            };
-            let parameters = PatchParams::apply("administrator");
-            api.patch("plimsoll", &parameters, &Patch::Apply(&object)).await.unwrap();
-        }
-        let groups = ["system:serviceaccounts", "system:authenticated"];
-        let client = harness.cluster.client_as("system:serviceaccount:plimsoll:plimsoll", &groups);
+        apply_roles(&harness, &roles(&arguments, &owned, &[])).await;
+        let client = limited_client(&harness);
 
         harness.settings.leadership = Leadership::Lease("this one".to_owned());
         harness.control_with(client.clone());
@@ -56,4 +45,29 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
         assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");
         harness.stop().await;
     });
+}
+
+/// Applies roles and their bindings, as an administrator.
+pub(crate) async fn apply_roles(harness: &Harness, roles: &[Value]) {
+    for object in roles {
+        let text = |pointer: &str| object.pointer(pointer).and_then(|it| it.as_str());
+        let role = text("/kind").expect("it has a kind");
+        let name = text("/metadata/name").expect("it has a name");
+        let gvk = GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", role);
+        let resource = ApiResource::from_gvk(&gvk);
+        let client = harness.client.clone();
+        let api: Api<DynamicObject> = match text("/metadata/namespace") {
+            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            None => Api::all_with(client, &resource),
+        };
+        let parameters = PatchParams::apply("administrator");
+        let applied = api.patch(name, &parameters, &Patch::Apply(object)).await;
+        applied.expect("an administrator may apply it");
+    }
+}
+
+/// A client with the permissions of the controller's ServiceAccount.
+pub(crate) fn limited_client(harness: &Harness) -> Client {
+    let groups = ["system:serviceaccounts", "system:authenticated"];
+    harness.cluster.client_as("system:serviceaccount:plimsoll:plimsoll", &groups)
 }

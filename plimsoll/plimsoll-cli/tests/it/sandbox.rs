@@ -169,3 +169,30 @@ async fn programs_start_as_envtest_starts_those_of_a_control_plane() {
     };
     assert_eq!(poll("the server", address).await, Ok(json!("10.0.0.1")));
 }
+
+#[test]
+fn the_demo_updates_a_release_and_installs_upgrades_and_deletes_an_operator() {
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["demo", "--delay", "10ms"])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program runs");
+    let text = String::from_utf8(output.stdout).expect("it is text");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    let mut rest = text.as_str();
+    for expected in [
+        "Installing version 1.0.0",
+        "Updating to version 1.1.0",
+        "Installing Operator lantern 1.0.0 from the example catalog",
+        "lantern depends on ledger >=1.0.0 <2.0.0 but ledger is not installed",
+        "lantern has what it requires",
+        "lantern   True        ~1.1 (@v1.1.1)",
+        "Deleting lantern",
+        "ledger   True        ~1.4 (@v1.4.0)",
+    ] {
+        let at = rest.find(expected);
+        let at = at.unwrap_or_else(|| panic!("{expected:?} is missing or out of order in\n{text}"));
+        rest = &rest[at + expected.len()..];
+    }
+}

@@ -24,6 +24,9 @@ use crate::render::format::Format;
 const PROVIDERS: [&str; CertificateProvider::ALL.len()] =
     ["none", "cert-manager", "service-ca", "built-in"];
 
+/// What a list of problems begins with.
+pub(super) const CANNOT_BE_RENDERED: &str = "cannot be rendered";
+
 /// Arguments of `plimsoll bundle render`.
 #[derive(Debug, Args)]
 pub struct RenderArguments {
@@ -57,6 +60,20 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let path = &arguments.directory;
+    let bundle = read_bundle(path)?;
+    let options = options(&bundle, arguments)?;
+    let rendered =
+        render(&bundle, &options).map_err(|defects| refusal(path, CANNOT_BE_RENDERED, &defects))?;
+    if !arguments.output.write(&rendered.objects, out)? {
+        for object in &rendered.objects {
+            writeln!(out, "{}", on_one_line(&object_key(object).to_string()))?;
+        }
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Reads the bundle in a directory.
+pub(super) fn read_bundle(path: &Path) -> Result<Bundle, anyhow::Error> {
     let context = || format!("failed to read bundle `{}`", path.display());
     let (files, unreadable) = bundle_files(path).with_context(context)?;
     ensure!(
@@ -66,23 +83,15 @@ pub(super) fn run(
         "`{}` is no bundle: it needs the directories manifests and metadata",
         path.display()
     );
-    let refused = |defects: &[_]| refusal(path, "cannot be rendered", defects);
+    let refused = |defects: &[_]| refusal(path, CANNOT_BE_RENDERED, defects);
     if !unreadable.is_empty() {
         return Err(refused(&unreadable));
     }
-    let bundle = load(&files).map_err(|defects| refused(&defects))?;
-    let options = options(&bundle, arguments)?;
-    let rendered = render(&bundle, &options).map_err(|defects| refused(&defects))?;
-    if !arguments.output.write(&rendered.objects, out)? {
-        for object in &rendered.objects {
-            writeln!(out, "{}", on_one_line(&object_key(object).to_string()))?;
-        }
-    }
-    Ok(exit::SUCCESS.into())
+    load(&files).map_err(|defects| refused(&defects))
 }
 
 /// An error that lists problems, one a line.
-fn refusal(path: &Path, what: &str, problems: &[impl Display]) -> anyhow::Error {
+pub(super) fn refusal(path: &Path, what: &str, problems: &[impl Display]) -> anyhow::Error {
     let lines: Vec<String> = problems.iter().map(|it| on_one_line(&it.to_string())).collect();
     anyhow!("`{}` {what}:\n  {}", path.display(), lines.join("\n  "))
 }
