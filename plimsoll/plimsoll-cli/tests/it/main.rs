@@ -15,6 +15,7 @@ mod inspect;
 mod install;
 mod invocations;
 mod leadership;
+mod operators;
 mod overrides;
 mod plans;
 mod readme;

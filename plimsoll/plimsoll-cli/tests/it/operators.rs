@@ -1,0 +1,479 @@
+//! Operators on whole clusters: catalogs are published, Operators installed, upgraded and deleted, and
+//! simulated operators play what their bundles run.
+//!
+//! Most tests are scenarios, lists of steps in `operators/*.yaml`. Each is played once as it is, and once
+//! with a controller that is killed after each step and followed by another one.
+
+mod fixture;
+mod scenario;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use clap::Parser;
+use jiff::{SignedDuration, Timestamp};
+use k8s_testkit::ClusterKind;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION};
+use plimsoll_cli::commands::deploy::{RbacArguments, rbac};
+use plimsoll_controller::operators::{OperatorController, OperatorSettings};
+use plimsoll_controller::{Clock, Error, Leadership};
+use plimsoll_simulation::operators::Faults;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads, until};
+use crate::rights::{apply_roles, limited_client};
+use fixture::Fixture;
+
+#[derive(Parser)]
+struct RbacLine {
+    #[command(flatten)]
+    arguments: RbacArguments,
+}
+
+/// The time of this machine, set forward by a test.
+#[derive(Default)]
+struct ShiftedClock(AtomicI64);
+
+impl Clock for ShiftedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// A cluster with a catalog and a controller of Operators.
+pub(crate) struct AddOns {
+    pub(crate) harness: Harness,
+    catalog: TempDir,
+    clock: Arc<ShiftedClock>,
+    controller: Option<(CancellationToken, JoinHandle<Result<(), Error>>)>,
+}
+
+impl AddOns {
+    /// A cluster where Catalog `fixture` is the one that a test publishes to.
+    async fn start(kind: ClusterKind, faults: &str) -> Self {
+        let mut add_ons = Self::without_catalog(kind, faults).await;
+        let path = add_ons.catalog.path().to_owned();
+        add_ons.control();
+        add_ons.add_catalog("fixture", &path).await;
+        add_ons
+    }
+
+    async fn without_catalog(kind: ClusterKind, faults: &str) -> Self {
+        let (payload, _) = sample_payloads();
+        let faults = Faults::parse(faults).expect("the faults are in order");
+        let setup = OperatorSetup(std::time::Duration::ZERO, faults);
+        let harness = Harness::start(kind, &[payload], setup).await;
+        let catalog = tempfile::tempdir().expect("a directory");
+        Fixture::begin(catalog.path());
+        Self { harness, catalog, clock: Arc::new(ShiftedClock::default()), controller: None }
+    }
+
+    fn control(&mut self) {
+        self.control_with(self.harness.client.clone());
+    }
+
+    fn control_with(&mut self, client: Client) {
+        let stop = CancellationToken::new();
+        let controller = OperatorController {
+            client,
+            clock: Arc::clone(&self.clock) as _,
+            settings: OperatorSettings { leadership: Leadership::Alone, cache: None },
+        };
+        let task = tokio::spawn(controller.run(stop.clone()));
+        self.controller = Some((stop, task));
+    }
+
+    /// Ends the controller as SIGKILL would.
+    async fn kill(&mut self) {
+        let (_, task) = self.controller.take().expect("a controller runs");
+        task.abort();
+        let _ = task.await;
+    }
+
+    async fn stop(&mut self) {
+        let (stop, task) = self.controller.take().expect("a controller runs");
+        stop.cancel();
+        task.await.expect("it does not panic").expect("it ends well");
+    }
+
+    /// Creates a Catalog of a directory, once the kind is served.
+    async fn add_catalog(&self, name: &str, path: &Path) {
+        self.apply(json!({
+            "apiVersion": "olm.io/v1",
+            "kind": "Catalog",
+            "metadata": { "name": name },
+            "spec": {
+                "source": { "type": "Directory", "path": path.to_string_lossy() },
+                "pollInterval": "1s",
+            },
+        }))
+        .await;
+    }
+
+    /// Applies an object as an administrator does, as soon as its kind is served.
+    async fn apply(&self, object: Value) -> Value {
+        let parameters = PatchParams::apply("administrator").force();
+        let patch = Patch::Apply(object.clone());
+        let applied = || async {
+            let resource = Named::of(&object);
+            let api = resource.api(&self.harness.client);
+            match api.patch(&resource.name, &parameters, &patch).await {
+                Ok(object) => Ok(serde_json::to_value(object).expect("it is JSON")),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        until("it is applied", applied, Result::is_ok).await.expect("it was applied")
+    }
+
+    /// Requests an Operator; what a test sets before and not here is removed.
+    async fn request(&self, name: &str, spec: Value) {
+        let metadata = json!({ "name": name });
+        let kind = "Operator";
+        self.apply(json!({
+            "apiVersion": "olm.io/v1", "kind": kind, "metadata": metadata, "spec": spec,
+        }))
+        .await;
+    }
+
+    /// What an Operator reports, as scenarios write it: conditions as `STATUS REASON: MESSAGE` by type,
+    /// and the fields that matter as text.
+    async fn reported(&self, name: &str) -> BTreeMap<String, String> {
+        let operator = self.harness.get(OPERATOR, name).await;
+        let status = &operator["status"];
+        let mut reported: BTreeMap<String, String> = BTreeMap::new();
+        // What is reported of an older spec is not what is waited for.
+        if status["observedGeneration"] != operator["metadata"]["generation"] {
+            return reported;
+        }
+        for it in status["conditions"].as_array().into_iter().flatten() {
+            let text = |field: &str| it[field].as_str().unwrap_or_default();
+            let told = format!("{} {}: {}", text("status"), text("reason"), text("message"));
+            reported.insert(text("type").to_owned(), told);
+        }
+        let field = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        reported.insert("version".to_owned(), field(&status["resolvedVersion"]));
+        reported.insert("generation".to_owned(), field(&operator["metadata"]["generation"]));
+        let orphaned = status["orphaned"].as_bool().unwrap_or(false);
+        reported.insert("orphaned".to_owned(), orphaned.to_string());
+        reported
+    }
+
+    /// Waits until an Operator reports what a test expects: texts that begin so.
+    async fn expect(&self, name: &str, expected: &[(&str, &str)]) {
+        let reported = || self.reported(name);
+        let is_as_expected = |found: &BTreeMap<String, String>| {
+            expected
+                .iter()
+                .all(|(what, begins)| found.get(*what).is_some_and(|it| it.starts_with(begins)))
+        };
+        until(&format!("{name} reports {expected:?}"), reported, is_as_expected).await;
+    }
+
+    async fn object(&self, named: &Named) -> Value {
+        let object = named.api(&self.harness.client).get_opt(&named.name).await;
+        match object {
+            Ok(object) => serde_json::to_value(object).expect("it is JSON"),
+            // Nothing is there of a kind that is not served.
+            Err(kube::Error::Api(status)) if status.code == 404 => Value::Null,
+            Err(error) => json!({ "error": error.to_string() }),
+        }
+    }
+
+    async fn present(&self, named: &str) -> Value {
+        let object = || async { self.object(&Named::parse(named)).await };
+        let is_there = |it: &Value| {
+            it["metadata"]["uid"].is_string() && it["metadata"]["deletionTimestamp"].is_null()
+        };
+        until(&format!("{named} is there"), object, is_there).await
+    }
+
+    async fn absent(&self, named: &str) {
+        let object = || async { self.object(&Named::parse(named)).await };
+        until(&format!("{named} is gone"), object, Value::is_null).await;
+    }
+
+    async fn delete(&self, named: &str) {
+        let named = Named::parse(named);
+        let api = named.api(&self.harness.client);
+        api.delete(&named.name, &DeleteParams::default()).await.expect("it may be deleted");
+    }
+
+    /// Changes an object by a merge patch, as somebody else.
+    async fn change(&self, named: &str, patch: Value) {
+        let named = Named::parse(named);
+        let parameters =
+            PatchParams { field_manager: Some("somebody".into()), ..PatchParams::default() };
+        let (api, patch) = (named.api(&self.harness.client), Patch::Merge(patch));
+        api.patch(&named.name, &parameters, &patch).await.expect("it may be changed");
+    }
+}
+
+impl Drop for AddOns {
+    fn drop(&mut self) {
+        if let Some((_, task)) = &self.controller {
+            task.abort();
+        }
+    }
+}
+
+/// An object, written `VERSION KIND [NAMESPACE/]NAME`.
+struct Named {
+    kind: GroupVersionKind,
+    namespace: String,
+    name: String,
+}
+
+impl Named {
+    fn parse(text: &str) -> Self {
+        let (version, rest) = text.split_once(' ').expect("a version comes first");
+        let (kind, name) = rest.split_once(' ').expect("a kind and a name follow");
+        let (namespace, name) = name.rsplit_once('/').unwrap_or(("", name));
+        Self::new(version, kind, namespace, name)
+    }
+
+    fn of(object: &Value) -> Self {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let text = |pointer: &str| text(pointer).unwrap_or_default();
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        Self::new(text("/apiVersion"), text("/kind"), namespace, name)
+    }
+
+    fn new(version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        let kind = GroupVersionKind::gvk(group, version, kind);
+        Self { kind, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    fn api(&self, client: &Client) -> Api<DynamicObject> {
+        let resource = kube::core::ApiResource::from_gvk(&self.kind);
+        match self.namespace.as_str() {
+            "" => Api::all_with(client.clone(), &resource),
+            namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+        }
+    }
+}
+
+#[test]
+fn scenarios_end_as_they_should() {
+    on_each_cluster(|kind| async move {
+        for scenario in scenario::all() {
+            for is_killed in [false, true] {
+                scenario::play(kind, &scenario, is_killed).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_missing_is_an_event_once() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        Fixture::publish(add_ons.catalog.path(), "foo", "1.2.3");
+        add_ons.request("foo", json!({ "version": "1.2.3" })).await;
+        add_ons.expect("foo", &[("ConstraintsSatisfied", "False"), ("Installed", "True")]).await;
+        add_ons.kill().await;
+        add_ons.control();
+        // It decides again, and reports nothing new.
+        add_ons.change("olm.io/v1 Operator foo", json!({ "spec": { "paused": true } })).await;
+        add_ons.expect("foo", &[("Progressing", "False Paused")]).await;
+        add_ons.stop().await;
+        let reported = crate::events::reported(&add_ons.harness).await;
+        let unmet = reported.get("UnmetDependency").map(Vec::as_slice).unwrap_or_default();
+        assert_eq!(unmet, ["foo depends on bar >=1.2.3 but bar is not installed"], "{reported:#?}");
+    });
+}
+
+#[test]
+fn what_somebody_changes_comes_back_and_what_people_add_survives_an_upgrade() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        for version in ["1.2.1", "1.2.5"] {
+            Fixture::publish(add_ons.catalog.path(), "bar", version);
+        }
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        let (config, deployment) =
+            ("v1 ConfigMap bar/bar-config", "apps/v1 Deployment bar/bar-operator");
+        add_ons.change(config, json!({ "data": { "version": "theirs", "more": "theirs" } })).await;
+        let data = || async { add_ons.object(&Named::parse(config)).await["data"].clone() };
+        let wanted = json!({ "version": "1.2.1", "more": "theirs" });
+        until("the change is reverted", data, |it| *it == wanted).await;
+        let before = add_ons.present(config).await["metadata"]["uid"].clone();
+        add_ons.delete(config).await;
+        let uid =
+            || async { add_ons.object(&Named::parse(config)).await["metadata"]["uid"].clone() };
+        until("it is made again", uid, |it| it.is_string() && *it != before).await;
+
+        let restarted = json!({ "kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z" });
+        add_ons
+            .change(
+                deployment,
+                json!({
+                    "metadata": { "labels": { "team": "harbour" } },
+                    "spec": {
+                        "replicas": 3,
+                        "template": { "metadata": { "annotations": restarted } },
+                    },
+                }),
+            )
+            .await;
+        add_ons.request("bar", json!({ "version": "1.2.5" })).await;
+        let version = ("version", "1.2.5 (@v1.2.5)");
+        add_ons.expect("bar", &[version, ("Progressing", "False AsExpected")]).await;
+        let object = add_ons.present(deployment).await;
+        assert_eq!(object["metadata"]["labels"]["team"], "harbour");
+        assert_eq!(object["spec"]["replicas"], 3);
+        let template = &object["spec"]["template"];
+        let annotations = &template["metadata"]["annotations"];
+        let restarted_at = "kubectl.kubernetes.io/restartedAt";
+        assert_eq!(annotations[restarted_at], restarted[restarted_at]);
+        let image = &template["spec"]["containers"][0]["image"];
+        assert_eq!(image, "registry.example.com/bar-operator:1.2.5");
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn an_operator_that_does_not_come_up_stops_its_rollout_and_its_upgrade_leaves_the_old_one() {
+    on_each_cluster(|kind| async move {
+        let faults = "- {package: bar, fault: NeverAvailable, version: 1.2.5}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        for version in ["1.2.1", "1.2.5"] {
+            Fixture::publish(add_ons.catalog.path(), "bar", version);
+        }
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        add_ons.request("bar", json!({ "version": "1.2.5" })).await;
+        let waits = "True RollingOut: Rolling out v1.2.5";
+        add_ons.expect("bar", &[("Progressing", waits), ("version", "1.2.5 (@v1.2.1)")]).await;
+        // Of the old revision nothing is deleted before the new one is complete.
+        add_ons.present("v1 ConfigMap bar/bar-of-1.2.1").await;
+        let back = json!({ "version": "1.2.1", "upgradePolicy": "Any" });
+        add_ons.request("bar", back).await;
+        let version = ("version", "1.2.1 (@v1.2.1)");
+        add_ons.expect("bar", &[version, ("Progressing", "False AsExpected")]).await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn what_does_not_go_is_named_with_its_finalizer_and_goes_once_it_may() {
+    on_each_cluster(|kind| async move {
+        let faults = "- {package: bar, fault: KeepsFinalizers}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        let bar = "bar.example.com/v1 Bar default/one";
+        let metadata = json!({ "name": "one", "namespace": "default" });
+        let version = "bar.example.com/v1";
+        add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
+        add_ons.looked_after(bar).await;
+        add_ons.delete("olm.io/v1 Operator bar").await;
+        let deletion =
+            || async { add_ons.harness.get(OPERATOR, "bar").await["status"]["deletion"].clone() };
+        until("it waits for the object", deletion, |it| it["phase"] == "Operands").await;
+        // The operator is there as long as its objects are.
+        add_ons.present("apps/v1 Deployment bar/bar-operator").await;
+        add_ons.clock.0.store(3600, Ordering::SeqCst);
+        let stuck = until("it is named", deletion, |it| it["stuck"].is_array()).await;
+        let named = stuck["stuck"][0].as_str().unwrap_or_default();
+        assert!(
+            named.contains("one") && named.contains("simulation.plimsoll.io/operand"),
+            "{stuck}"
+        );
+        let status = add_ons.harness.get(OPERATOR, "bar").await["status"].clone();
+        let message = condition(&status, "Progressing")["message"].as_str().unwrap_or_default();
+        assert!(message.contains("stuck: ") && message.contains(named), "{status:#}");
+        add_ons.change(bar, json!({ "metadata": { "finalizers": null } })).await;
+        add_ons.absent("olm.io/v1 Operator bar").await;
+        add_ons.absent("apps/v1 Deployment bar/bar-operator").await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn what_is_recorded_is_what_there_is() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
+        add_ons.control();
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/catalog");
+        add_ons.add_catalog("examples", &examples).await;
+        for (name, version) in [("ledger", "2.0.0"), ("tide", "~0.4"), ("lantern", "2.0.0")] {
+            add_ons.request(name, json!({ "version": version })).await;
+        }
+        for name in ["ledger", "tide", "lantern"] {
+            let satisfied = ("ConstraintsSatisfied", "True");
+            add_ons.expect(name, &[satisfied, ("Progressing", "False AsExpected")]).await;
+        }
+        let catalog = add_ons.harness.get(CATALOG, "examples").await["status"].clone();
+        assert_eq!(catalog["packages"], 3, "{catalog:#}");
+        assert_eq!(condition(&catalog, "Serving")["status"], "True", "{catalog:#}");
+        let revisions = add_ons.harness.api(OPERATOR_REVISION);
+        let revisions = revisions.list(&ListParams::default()).await.expect("a list");
+        let mut recorded = 0;
+        for revision in revisions {
+            let objects = revision.data["spec"]["objects"].as_array().cloned().unwrap_or_default();
+            for object in objects {
+                let named = Named::of(&object["object"]);
+                let live = add_ons.object(&named).await;
+                let operator = &live["metadata"]["labels"]["olm.io/operator"];
+                assert_eq!(*operator, revision.data["spec"]["operator"], "{object:#}\n{live:#}");
+                recorded += 1;
+            }
+        }
+        assert!(recorded > 20, "{recorded}");
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/catalog");
+        let line = ["rbac", "--operators", "--catalog", &*examples.to_string_lossy()];
+        let packages = ["--package", "ledger", "--package", "lantern"];
+        let arguments = RbacLine::parse_from(line.into_iter().chain(packages)).arguments;
+        let mut out = Vec::new();
+        rbac(&arguments, &mut out).expect("they are printed");
+        let out = String::from_utf8(out).expect("it is text");
+        let roles = plimsoll_content::yaml::parse(&out).into_iter();
+        let roles: Vec<Value> =
+            roles.map(|it| it.value.expect("it is YAML")).filter(|it| !it.is_null()).collect();
+        apply_roles(&add_ons.harness, &roles).await;
+        add_ons.control_with(limited_client(&add_ons.harness));
+        add_ons.add_catalog("examples", &examples).await;
+        add_ons.request("ledger", json!({ "version": "1.4.0" })).await;
+        add_ons.request("lantern", json!({ "version": "1.0.0" })).await;
+        let installed = [("Progressing", "False AsExpected"), ("ConstraintsSatisfied", "True")];
+        add_ons.expect("lantern", &installed).await;
+        add_ons.request("lantern", json!({ "version": "1.1.1" })).await;
+        let version = ("version", "1.1.1 (@v1.1.1)");
+        add_ons.expect("lantern", &[version, ("Progressing", "False AsExpected")]).await;
+        add_ons.absent("v1 ConfigMap lantern/lantern-palette").await;
+        let beacon = "lantern.example.com/v1 Beacon default/north";
+        add_ons
+            .apply(json!({
+                "apiVersion": "lantern.example.com/v1",
+                "kind": "Beacon",
+                "metadata": { "name": "north", "namespace": "default" },
+                "spec": { "colour": "green" },
+            }))
+            .await;
+        add_ons.looked_after(beacon).await;
+        add_ons.delete("olm.io/v1 Operator lantern").await;
+        add_ons.absent("olm.io/v1 Operator lantern").await;
+        add_ons.absent("v1 Namespace lantern").await;
+        add_ons.present("apps/v1 Deployment ledger-system/ledger-operator").await;
+        add_ons.stop().await;
+    });
+}

@@ -1,0 +1,158 @@
+//! A catalog of invented packages that grows while a test runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// What each version of each package requires.
+const PACKAGES: &str = include_str!("fixture.yaml");
+
+/// Requirements by version by package.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+pub(super) struct Fixture(BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>);
+
+impl Fixture {
+    fn read() -> Self {
+        serde_saphyr::from_str(PACKAGES).expect("the packages are in order")
+    }
+
+    /// Makes an empty catalog: a tree of bundles needs one at least.
+    pub(super) fn begin(catalog: &Path) {
+        write_bundle(catalog, "anchor", "1.0.0", "", &BTreeMap::new());
+    }
+
+    /// Adds a version of a package to a catalog.
+    pub(super) fn publish(catalog: &Path, package: &str, version: &str) {
+        let Self(packages) = Self::read();
+        let versions = packages.get(package).expect("the fixture has the package");
+        let requires = versions.get(version).expect("the fixture has the version");
+        // Any version before it leads to it.
+        let first = versions.keys().next().expect("a package has versions");
+        write_bundle(catalog, package, version, &format!(">={first} <{version}"), requires);
+    }
+}
+
+fn write_bundle(
+    catalog: &Path,
+    package: &str,
+    version: &str,
+    skip_range: &str,
+    requires: &BTreeMap<String, String>,
+) {
+    let prefix = "operators.operatorframework.io.bundle";
+    let annotations = json!({ "annotations": {
+        (format!("{prefix}.mediatype.v1")): "registry+v1",
+        (format!("{prefix}.manifests.v1")): "manifests/",
+        (format!("{prefix}.metadata.v1")): "metadata/",
+        (format!("{prefix}.package.v1")): package,
+        (format!("{prefix}.channels.v1")): "stable",
+        (format!("{prefix}.channel.default.v1")): "stable",
+    } });
+    let dependencies: Vec<Value> = requires
+        .iter()
+        .map(|(package, range)| {
+            let value = json!({ "packageName": package, "version": range });
+            json!({ "type": "olm.package", "value": value })
+        })
+        .collect();
+    let config = |name: String| {
+        let metadata = json!({ "name": name });
+        let data = json!({ "version": version });
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data })
+    };
+    let mut files = vec![
+        ("metadata/annotations.yaml", annotations),
+        ("manifests/csv.yaml", csv(package, version, skip_range)),
+        ("manifests/crd.yaml", definition(package)),
+        ("manifests/config.yaml", config(format!("{package}-config"))),
+        ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
+    ];
+    if !dependencies.is_empty() {
+        files.push(("metadata/dependencies.yaml", json!({ "dependencies": dependencies })));
+    }
+    // It appears as a whole: the catalog may be read at any time.
+    let staging = tempfile::tempdir().expect("a directory");
+    for (path, value) in files {
+        let path = staging.path().join(path);
+        fs::create_dir_all(path.parent().expect("it is in a directory")).expect("a directory");
+        fs::write(path, value.to_string()).expect("a file");
+    }
+    let place = catalog.join(package);
+    fs::create_dir_all(&place).expect("a directory");
+    fs::rename(staging.keep(), place.join(version)).expect("both are on one file system");
+}
+
+fn definition(package: &str) -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+    });
+    let plural = format!("{package}s");
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{package}.example.com") },
+        "spec": {
+            "group": format!("{package}.example.com"),
+            "names": { "kind": kind(package), "plural": plural, "singular": package },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    })
+}
+
+fn csv(package: &str, version: &str, skip_range: &str) -> Value {
+    let operator = format!("{package}-operator");
+    let selected = json!({ "app": operator });
+    let container = json!({
+        "name": "operator", "image": format!("registry.example.com/{operator}:{version}"),
+    });
+    let deployment = json!({
+        "name": operator,
+        "spec": {
+            "selector": { "matchLabels": selected },
+            "template": {
+                "metadata": { "labels": selected },
+                "spec": { "serviceAccountName": operator, "containers": [container] },
+            },
+        },
+    });
+    let rule = json!({
+        "apiGroups": [format!("{package}.example.com")],
+        "resources": [format!("{package}s")],
+        "verbs": ["get", "list", "watch", "update"],
+    });
+    let owned = json!({
+        "name": format!("{package}s.{package}.example.com"),
+        "version": "v1",
+        "kind": kind(package),
+    });
+    let mut annotations = json!({});
+    if !skip_range.is_empty() {
+        annotations["olm.skipRange"] = skip_range.into();
+    }
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": { "name": format!("{package}.v{version}"), "annotations": annotations },
+        "spec": {
+            "version": version,
+            "minKubeVersion": "1.30.0",
+            "installModes": [{ "type": "AllNamespaces", "supported": true }],
+            "customresourcedefinitions": { "owned": [owned] },
+            "install": { "strategy": "deployment", "spec": {
+                "clusterPermissions": [{ "serviceAccountName": operator, "rules": [rule] }],
+                "deployments": [deployment],
+            } },
+        },
+    })
+}
+
+/// The kind of a package: its name in CamelCase.
+fn kind(package: &str) -> String {
+    let (first, rest) = package.split_at(1);
+    format!("{}{rest}", first.to_uppercase())
+}

@@ -1,0 +1,163 @@
+//! Scenarios: what is done one after another, and what is waited for.
+
+use std::collections::BTreeMap;
+
+use k8s_testkit::ClusterKind;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{AddOns, Fixture, Named};
+use crate::harness::until;
+
+/// A step of a scenario.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum ScenarioStep {
+    /// Versions appear in the catalog, by package.
+    Publish(BTreeMap<String, Vec<String>>),
+    /// Operators are requested, by name with their specs.
+    Apply(BTreeMap<String, Value>),
+    /// Operators get labels.
+    Label(BTreeMap<String, Value>),
+    /// Somebody creates an object.
+    Create(Value),
+    /// An Operator is deleted.
+    Delete(String),
+    /// Some object is deleted.
+    Remove(String),
+    /// What Operators report in the end: conditions and fields that begin with a text, and texts that
+    /// any of the conditions contains.
+    Expect(BTreeMap<String, ExpectedReport>),
+    /// Objects that are there in the end.
+    Present(Vec<String>),
+    /// Objects that are gone in the end.
+    Absent(Vec<String>),
+    /// Objects that have the finalizer of the operator in the end.
+    LookedAfter(Vec<String>),
+}
+
+/// What an Operator reports in the end.
+#[derive(Debug, Clone, Deserialize)]
+struct ExpectedReport {
+    #[serde(default)]
+    mentions: Vec<String>,
+    #[serde(flatten)]
+    begins: BTreeMap<String, String>,
+}
+
+/// The steps of a scenario.
+pub(super) struct Scenario(Vec<ScenarioStep>);
+
+/// All scenarios.
+pub(super) fn all() -> Vec<Scenario> {
+    let files = [
+        include_str!("a01-a02-unmet-dependency.yaml"),
+        include_str!("a03-enforce.yaml"),
+        include_str!("a04-blocked-upgrade.yaml"),
+        include_str!("a05-range.yaml"),
+        include_str!("a06-orphan.yaml"),
+        include_str!("a17-deletion.yaml"),
+        include_str!("other-catalog.yaml"),
+    ];
+    let read = |text| Scenario(serde_saphyr::from_str(text).expect("it is a list of steps"));
+    files.map(read).into()
+}
+
+/// Plays a scenario on a cluster of its own; with `is_killed` the controller is killed after each change
+/// and followed by another one.
+pub(super) async fn play(kind: ClusterKind, Scenario(steps): &Scenario, is_killed: bool) {
+    let mut add_ons = AddOns::start(kind, "[]").await;
+    for step in steps {
+        let is_change = add_ons.play(step).await;
+        if is_change && is_killed {
+            add_ons.kill().await;
+            add_ons.control();
+        }
+    }
+    add_ons.stop().await;
+}
+
+impl AddOns {
+    /// Plays a step; whether it changes anything.
+    async fn play(&self, step: &ScenarioStep) -> bool {
+        match step {
+            ScenarioStep::Publish(packages) => {
+                for (package, versions) in packages {
+                    for version in versions {
+                        Fixture::publish(self.catalog.path(), package, version);
+                    }
+                }
+                true
+            }
+            ScenarioStep::Apply(operators) => {
+                for (name, spec) in operators {
+                    self.request(name, spec.clone()).await;
+                }
+                true
+            }
+            ScenarioStep::Label(operators) => {
+                for (name, labels) in operators {
+                    let patch = json!({ "metadata": { "labels": labels } });
+                    self.change(&format!("olm.io/v1 Operator {name}"), patch).await;
+                }
+                true
+            }
+            ScenarioStep::Create(object) => {
+                self.apply(object.clone()).await;
+                true
+            }
+            ScenarioStep::Delete(operator) => {
+                self.delete(&format!("olm.io/v1 Operator {operator}")).await;
+                true
+            }
+            ScenarioStep::Remove(named) => {
+                self.delete(named).await;
+                true
+            }
+            ScenarioStep::Expect(operators) => {
+                for (name, expected) in operators {
+                    self.expect_report(name, expected).await;
+                }
+                false
+            }
+            ScenarioStep::Present(objects) => {
+                for named in objects {
+                    self.present(named).await;
+                }
+                false
+            }
+            ScenarioStep::Absent(objects) => {
+                for named in objects {
+                    self.absent(named).await;
+                }
+                false
+            }
+            ScenarioStep::LookedAfter(objects) => {
+                for named in objects {
+                    self.looked_after(named).await;
+                }
+                false
+            }
+        }
+    }
+
+    async fn expect_report(&self, name: &str, expected: &ExpectedReport) {
+        let is_as_expected = |found: &BTreeMap<String, String>| {
+            let begins = expected.begins.iter();
+            let mut begins = begins.map(|(what, text)| {
+                found.get(what).is_some_and(|it| it.starts_with(text.as_str()))
+            });
+            let mut mentions = expected.mentions.iter();
+            begins.all(|it| it) && mentions.all(|text| found.values().any(|it| it.contains(text)))
+        };
+        let what = format!("{name} reports {expected:?}");
+        until(&what, || self.reported(name), is_as_expected).await;
+    }
+
+    /// Waits until an object has the finalizer of its operator.
+    pub(super) async fn looked_after(&self, named: &str) {
+        let object = || async { self.object(&Named::parse(named)).await };
+        let has_finalizer = |it: &Value| it["metadata"]["finalizers"].is_array();
+        until(&format!("{named} is looked after"), object, has_finalizer).await;
+    }
+}
