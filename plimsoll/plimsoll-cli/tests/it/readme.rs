@@ -101,3 +101,9 @@ fn what_the_document_on_rehearsals_shows_is_what_the_program_prints() {
     let document = include_str!("../../../../docs/rehearsal.md");
     assert!(check(document, "docs/rehearsal.md") >= 1);
 }
+
+#[test]
+fn what_the_document_on_operators_shows_can_be_run() {
+    let document = include_str!("../../../../docs/operators.md");
+    assert!(check(document, "docs/operators.md") >= 2);
+}
