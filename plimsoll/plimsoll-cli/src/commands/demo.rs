@@ -1,7 +1,7 @@
 //! `plimsoll demo`: the main job in one process, on a cluster that is embedded in it.
 //!
 //! Version 1 of a sample release is installed, then updated to version 2, then an Operator is installed
-//! from the example catalog, upgraded and deleted, while `kubectl` may watch. What needs nodes is played
+//! from the example catalog, updated and deleted, while `kubectl` may watch. What needs nodes is played
 //! by simulated operators.
 
 mod operators;

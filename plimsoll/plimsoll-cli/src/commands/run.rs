@@ -51,7 +51,7 @@ pub struct RunArguments {
     /// newest
     #[arg(long, value_name = "DIR|oci:DIR", value_parser = store::parse)]
     pub payloads: Option<store::Location>,
-    /// Install, upgrade and delete what Operators request, from the catalogs that Catalogs name; with
+    /// Install, update and delete what Operators request, from the catalogs that Catalogs name; with
     /// or without a release
     #[arg(long)]
     pub operators: bool,

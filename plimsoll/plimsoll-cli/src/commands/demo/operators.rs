@@ -1,5 +1,5 @@
 //! The second part of the demo: an Operator is installed from the example catalog, misses a dependency
-//! until that is installed, is upgraded, and is deleted.
+//! until that is installed, is updated, and is deleted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -98,12 +98,12 @@ async fn play(client: &Client, catalog: &Path) -> Result<(), anyhow::Error> {
     }
     anstream::println!("  lantern has what it requires");
 
-    anstream::println!("Upgrading lantern to ~1.1");
+    anstream::println!("Updating lantern to ~1.1");
     request(client, OPERATOR, "lantern", json!({ "version": "~1.1" })).await?;
-    let is_upgraded = |it: &Value| {
+    let is_updated = |it: &Value| {
         it["status"]["resolvedVersion"] == "~1.1 (@v1.1.1)" && is(it, "Progressing", "False")
     };
-    until(client, "lantern", is_upgraded).await?;
+    until(client, "lantern", is_updated).await?;
     anstream::println!();
     print_table(client).await?;
 
