@@ -1,5 +1,5 @@
 //! Whatever the layers of an image on disk hold: its files are read or refused, in bounded memory, and
-//! nothing outside the payload's directories is among them.
+//! nothing outside the payload's directories is among them. The image is read as a catalog, too.
 //!
 //! The first byte of the input says how many layers there are (up to three) and whether they are
 //! compressed; the rest is divided evenly among them.
@@ -10,6 +10,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
+use plimsoll_api::olm::{CatalogSource, CatalogSourceType};
+use plimsoll_source::catalog::{bundle_content, open_source};
 use plimsoll_source::store::{OciLayout, PayloadStore as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -41,6 +43,13 @@ fuzz_target!(|bytes: &[u8]| {
     let index = json!({ "schemaVersion": 2, "manifests": [image] });
     fs::write(path.join("index.json"), index.to_string())
         .expect("a temporary directory can be written");
+    let source = CatalogSource {
+        type_: CatalogSourceType::ImageLayout,
+        path: path.to_string_lossy().into_owned(),
+        reference: String::new(),
+    };
+    let _ = open_source(&source, None);
+    let _ = bundle_content(&source, "a", "a.v1");
     let store = OciLayout::new(path);
     let cancelled = AtomicBool::new(false);
     let _ = store.list();

@@ -6,6 +6,8 @@ use plimsoll_content::catalog::{Defect, DefectCode};
 use crate::bundle::{Bundle, BundleContent, BundleObject};
 use crate::render::{CA_ANNOTATION, SERVING_ANNOTATION, is_cluster_scoped, object_key};
 
+/// The group of CustomResourceDefinitions.
+const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 /// The group whose objects say what is installed.
 const OPERATORS_GROUP: &str = "olm.io";
 /// What labels and annotations begin with that the controller sets.
@@ -47,7 +49,7 @@ pub(super) fn defects(bundle: &Bundle, namespace: &str) -> Vec<Defect> {
                 report_all(object, other(object), &mut report);
             }
             for object in &content.definitions {
-                report_all(object, definition(object), &mut report);
+                report_all(object, registry_definition(object), &mut report);
             }
         }
         BundleContent::Plain(objects) => {
@@ -76,6 +78,17 @@ fn other(object: &BundleObject) -> Option<String> {
     (found != *group).then(|| {
         format!("its API group is `{found}`, and a bundle may contain the kind of `{group}` only")
     })
+}
+
+/// Of a registry+v1 bundle: what is a definition by its kind is one by its group.
+fn registry_definition(object: &BundleObject) -> Option<String> {
+    let found = object_key(&object.value).group;
+    if found == DEFINITIONS_GROUP {
+        return definition(object);
+    }
+    Some(format!(
+        "its API group is `{found}`, and a bundle may contain the kind of `{DEFINITIONS_GROUP}` only"
+    ))
 }
 
 fn definition(object: &BundleObject) -> Option<String> {

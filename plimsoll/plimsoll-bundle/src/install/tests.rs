@@ -186,6 +186,12 @@ fn what_a_bundle_may_not_contain_is_refused() {
             "ConfigMap `a`: remove `plimsoll.io/inject-ca-from`, which the controller sets",
         ),
         (
+            "apiVersion: example.com/v1\nkind: CustomResourceDefinition\n\
+             metadata: {name: a, namespace: kube-system}"
+                .to_owned(),
+            "CustomResourceDefinition `a`: its API group is `example.com`, and a bundle may contain",
+        ),
+        (
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
              metadata: {name: operators.olm.io}\nspec: {group: olm.io, names: {kind: X, plural: x},\
              \n scope: Cluster, versions: []}"

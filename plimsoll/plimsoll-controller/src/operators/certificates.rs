@@ -178,7 +178,9 @@ impl Certificates {
         step: &Step,
     ) -> Result<Option<String>, CertificateError> {
         if let Some(secret) = ServingSecret::of(step) {
-            self.ensure(&secret).await?;
+            // A Secret that was lost has another authority now, which not everybody may have.
+            let ca_bundle = self.ensure(&secret).await?;
+            self.trust(&secret, &ca_bundle).await?;
             return Ok(None);
         }
         let Some(reference) = step.manifest.annotations.get(CA_ANNOTATION) else { return Ok(None) };
@@ -209,8 +211,12 @@ impl Certificates {
         let secrets = secrets
             .map_err(|source| CertificateError::Read { object: "Secrets".to_owned(), source })?;
         let mut result = Ok(());
-        for secret in secrets.items.iter().filter_map(ServingSecret::of_secret) {
-            let ensured = match self.ensure(&secret).await {
+        for found in &secrets.items {
+            let is_going = found.metadata.deletion_timestamp.is_some();
+            let Some(secret) = ServingSecret::of_secret(found).filter(|_| !is_going) else {
+                continue;
+            };
+            let ensured = match self.renew(&secret, Some(found)).await {
                 Ok(ca_bundle) => self.trust(&secret, &ca_bundle).await,
                 Err(error) => Err(error),
             };
@@ -224,11 +230,23 @@ impl Certificates {
 
     /// Makes sure that a Secret has a valid certificate. Answers what to trust, as base64.
     async fn ensure(&self, secret: &ServingSecret) -> Result<String, CertificateError> {
-        let object = || format!("Secret {}", secret.reference());
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
         let found = api.get_opt(&secret.name).await;
-        let found = found.map_err(|source| CertificateError::Read { object: object(), source })?;
-        let kept = found.as_ref().map(KeptCertificate::of).unwrap_or_default();
+        let found = found.map_err(|source| CertificateError::Read {
+            object: format!("Secret {}", secret.reference()),
+            source,
+        })?;
+        self.renew(secret, found.as_ref()).await
+    }
+
+    /// Renews the certificate of a Secret if that is due. One that was found is not made again when
+    /// it is deleted meanwhile.
+    async fn renew(
+        &self,
+        secret: &ServingSecret,
+        found: Option<&Secret>,
+    ) -> Result<String, CertificateError> {
+        let kept = found.map(KeptCertificate::of).unwrap_or_default();
         let now = self.clock.now();
         let names = secret.names();
         let renewal = kept.renewal(&names, now);
@@ -239,15 +257,18 @@ impl Certificates {
             let service = format!("{}/{}", secret.namespace, secret.service);
             CertificateError::Make { service, message: error.to_string() }
         })?;
-        let filled = made.secret(&secret.namespace, &secret.name, &secret.operator);
-        self.writer
-            .fill_secret(&secret.namespace, &secret.name, &filled)
-            .await
-            .map_err(|source| CertificateError::Write { object: object(), source })?;
+        let mut filled = made.secret(&secret.namespace, &secret.name, &secret.operator);
+        filled.metadata.uid = found.and_then(|it| it.metadata.uid.clone());
+        self.writer.fill_secret(&secret.namespace, &secret.name, &filled).await.map_err(
+            |source| CertificateError::Write {
+                object: format!("Secret {}", secret.reference()),
+                source,
+            },
+        )?;
         let ca_bundle = STANDARD.encode(&made.authorities);
         tracing::info!(secret = secret.reference(), service = secret.service, "made a certificate");
         // Whoever calls the service already must trust the new authority at once.
-        if made.authorities != kept.authorities && found.is_some() {
+        if made.authorities != kept.authorities {
             self.trust(secret, &ca_bundle).await?;
         }
         Ok(ca_bundle)
