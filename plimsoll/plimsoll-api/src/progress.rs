@@ -65,6 +65,23 @@ pub struct ReleaseProgressStatus {
     /// was deleted and made again continues from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_version: Option<ClusterVersionRecord>,
+    /// The plan of an update that was accepted, and reported here, by a process that ended before the
+    /// ClusterVersion named it; absent when there is none. Once the update is accepted again, it
+    /// continues from there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begun_plan: Option<BegunPlanRecord>,
+}
+
+/// A plan, and what was done of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BegunPlanRecord {
+    /// Pull specification of its release.
+    pub image: String,
+    /// Hash of the manifests that the numbers in `doneSteps` refer to, in their order.
+    pub plan_hash: String,
+    /// The manifests that were done, as ranges of their numbers in the plan, from 0: `0-17,20`.
+    pub done_steps: String,
 }
 
 /// An annotation of an object.

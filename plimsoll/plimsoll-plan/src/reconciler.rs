@@ -40,7 +40,7 @@ pub mod updates;
 pub mod watches;
 
 use jiff::Timestamp;
-use plimsoll_api::progress::AnnotationRecord;
+use plimsoll_api::progress::{AnnotationRecord, BegunPlanRecord};
 
 use crate::status::Limits;
 use desired::DesiredState;
@@ -70,6 +70,9 @@ pub struct Reconciler {
     pub generation: i64,
     /// The annotations of the ClusterVersion that the controller follows.
     pub annotations: Vec<AnnotationRecord>,
+    /// Another plan, which an earlier process had begun: what it found done counts once that plan
+    /// begins again; `None` if there is none.
+    pub begun: Option<BegunPlanRecord>,
     /// How long things may take before they are reported as slow or failed.
     pub limits: Limits,
 }
@@ -100,6 +103,7 @@ impl Reconciler {
             removals: execution.removals(),
             overrides: self.desired.overrides(),
             feature_set: self.desired.features().fixed_set(),
+            begun: self.begun.as_ref(),
             limits: &self.limits,
             now,
             steady_now,

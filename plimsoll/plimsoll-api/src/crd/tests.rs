@@ -22,8 +22,8 @@ use crate::olm::{
     RemainingObjects, RevisionObject, RevisionPart, UpgradePolicy,
 };
 use crate::progress::{
-    CapabilitiesProgress, CompletedUpdate, Deletion, ImpliedCapability, LevelDuration,
-    LevelProgress, OperatorsProgress, Orphan, OverrideProgress, OverrideState,
+    BegunPlanRecord, CapabilitiesProgress, CompletedUpdate, Deletion, ImpliedCapability,
+    LevelDuration, LevelProgress, OperatorsProgress, Orphan, OverrideProgress, OverrideState,
     ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{
@@ -322,6 +322,11 @@ fn everything_a_release_progress_says_is_declared() {
             reason: "being repaired".into(),
             expires: Some(now),
         }],
+        begun_plan: Some(BegunPlanRecord {
+            image: "quay.io/example@sha256:5".to_owned(),
+            plan_hash: "h".to_owned(),
+            done_steps: "0-3".to_owned(),
+        }),
     };
     check(RELEASE_PROGRESS, "status", &status);
     check(RELEASE_PROGRESS, "status", &ReleaseProgressStatus::default());
@@ -524,7 +529,7 @@ fn the_version_of_our_definition_grows_with_its_fields() {
     let version = definition_version(|name| annotations[name].as_str());
     assert_eq!(
         (version, digest),
-        (2, 9_012_860_415_099_721_996),
+        (3, 1_268_163_707_225_549_623),
         "if the fields changed, raise the version in the marker of the type and here"
     );
     assert_eq!(definition_version(|_| None), 0);

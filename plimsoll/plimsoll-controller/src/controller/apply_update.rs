@@ -6,6 +6,7 @@ use plimsoll_plan::plan::Plan;
 use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::reconciler::desired::AcceptedRelease;
 use plimsoll_plan::reconciler::events;
+use plimsoll_plan::reconciler::startup::done_of_begun;
 use plimsoll_plan::reconciler::timers::WRITE_RETRY_INTERVAL;
 
 use super::control_loop::ControlLoop;
@@ -124,9 +125,10 @@ impl ControlLoop {
         );
         session.execution.set_pause(self.reconciler.pause.current(), now);
         session.execution.succeed(&mut self.session.execution, now);
-        if let Some(begun) = self.begun.take() {
-            let outgoing = self.session.progress().plan();
-            let done = begun.done(session.progress().plan(), outgoing);
+        let (outgoing, plan) = (self.session.progress().plan(), session.progress().plan());
+        let is_other = outgoing.release.image != plan.release.image;
+        if let Some(begun) = self.reconciler.begun.take_if(|_| is_other) {
+            let done = done_of_begun(&begun, plan, outgoing);
             session.execution.resume(&done, now);
         }
         self.session = session;

@@ -9,7 +9,6 @@ use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_plan::reconciler::desired::{AcceptedRelease, CapabilityRules};
 use plimsoll_plan::reconciler::events::{self, EventDraft};
 use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
-use plimsoll_plan::reconciler::startup::BegunPlan;
 use plimsoll_plan::reconciler::{Reconciler, Uptime};
 use plimsoll_plan::removal::PRUNE;
 use tokio::sync::{mpsc, watch};
@@ -44,9 +43,6 @@ pub(super) struct ControlLoop {
     pub(super) feature_watch: FeatureWatch,
     /// What changes of `spec.capabilities` are judged by.
     pub(super) rules: watch::Sender<CapabilityRules>,
-    /// Another plan, which an earlier process had begun: what it found done counts once that plan
-    /// begins again.
-    pub(super) begun: Option<BegunPlan>,
     /// Whether the connection of the ClusterVersion's watch was lost and it was not listed since: what
     /// is requested may have changed, so nothing is started.
     pub(super) is_cluster_version_unknown: bool,

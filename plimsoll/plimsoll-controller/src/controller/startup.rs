@@ -249,6 +249,7 @@ impl ControlLoop {
             timers: Timers::new(uptime),
             generation: cluster_version.metadata.generation.unwrap_or_default(),
             annotations: recorded_annotations,
+            begun,
             limits: settings.limits.clone(),
             desired,
         };
@@ -275,7 +276,6 @@ impl ControlLoop {
             is_cluster_version_unknown: false,
             is_storage_rolled_back: false,
             unrecorded: None,
-            begun,
         };
         control_loop.publish_rules();
         if !control_loop.is_status_written() {

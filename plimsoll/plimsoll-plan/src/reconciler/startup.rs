@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, UpdateHistory};
-use plimsoll_api::progress::ReleaseProgressStatus;
+use plimsoll_api::progress::{BegunPlanRecord, ReleaseProgressStatus};
 
 use super::desired::DesiredState;
 use super::refusal::{self, ReleaseRefusal};
@@ -78,41 +78,36 @@ pub struct Start {
     /// Where the update pauses; `None` if it does not.
     pub pause: Option<Pause>,
     /// Another plan, which an earlier process had begun; `None` if it had not.
-    pub begun: Option<BegunPlan>,
+    pub begun: Option<BegunPlanRecord>,
 }
 
-/// A plan that an earlier process recorded in ReleaseProgress before it ended, and that the status of
-/// the ClusterVersion does not name yet: the update was accepted, and will be again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BegunPlan {
-    image: String,
-    hash: String,
-    done_steps: String,
+/// The plan that an earlier process recorded in ReleaseProgress before it ended, and that is not the one
+/// that this process starts with: the status of the ClusterVersion does not name its release yet, since
+/// the update was accepted, and will be again. A process may end more than once before that, so each
+/// hands it on.
+fn begun_before(recorded: &ReleaseProgressStatus, plan: &Plan) -> Option<BegunPlanRecord> {
+    let is_this =
+        |begun: &BegunPlanRecord| begun.image == plan.release.image && begun.plan_hash == plan.hash;
+    let is_begun = !recorded.plan_hash.is_empty() && recorded.mode == Mode::Updating.as_str();
+    let latest = is_begun.then(|| BegunPlanRecord {
+        image: recorded.image.clone(),
+        plan_hash: recorded.plan_hash.clone(),
+        done_steps: recorded.done_steps.clone(),
+    });
+    let of_other = latest.clone().filter(|begun| begun.image != plan.release.image);
+    of_other.or_else(|| recorded.begun_plan.clone()).or(latest).filter(|begun| !is_this(begun))
 }
 
-impl BegunPlan {
-    fn of(recorded: &ReleaseProgressStatus) -> Option<Self> {
-        let is_begun = !recorded.plan_hash.is_empty() && recorded.mode == Mode::Updating.as_str();
-        is_begun.then(|| Self {
-            image: recorded.image.clone(),
-            hash: recorded.plan_hash.clone(),
-            done_steps: recorded.done_steps.clone(),
-        })
+/// The steps of `plan` that were done when it was begun before; none if it is another plan. Nothing of
+/// it had been applied, so they are among those that are as in the plan that it follows.
+pub fn done_of_begun(begun: &BegunPlanRecord, plan: &Plan, outgoing: &Plan) -> Vec<usize> {
+    if begun.image != plan.release.image || begun.plan_hash != plan.hash {
+        return Vec::new();
     }
-
-    /// The steps of `plan` that were done; none if it is another plan. Nothing of it had been
-    /// applied, so they are among those that are as in the plan that it follows.
-    pub fn done(&self, plan: &Plan, outgoing: &Plan) -> Vec<usize> {
-        if self.image != plan.release.image || self.hash != plan.hash {
-            return Vec::new();
-        }
-        let unchanged: BTreeSet<usize> = plan
-            .steps_like(outgoing, &Vec::from_iter(0..outgoing.release_steps))
-            .into_iter()
-            .collect();
-        let done = parse_ranges(&self.done_steps, plan.release_steps);
-        done.into_iter().filter(|step| unchanged.contains(step)).collect()
-    }
+    let unchanged: BTreeSet<usize> =
+        plan.steps_like(outgoing, &Vec::from_iter(0..outgoing.release_steps)).into_iter().collect();
+    let done = parse_ranges(&begun.done_steps, plan.release_steps);
+    done.into_iter().filter(|step| unchanged.contains(step)).collect()
 }
 
 impl<'a> Startup<'a> {
@@ -179,7 +174,15 @@ impl<'a> Startup<'a> {
             Mode::Initializing | Mode::Updating if is_same => {
                 parse_ranges(&recorded.done_steps, plan.release_steps)
             }
-            Mode::Initializing | Mode::Updating => done_before(desired, recorded, &plan, now),
+            Mode::Initializing | Mode::Updating => match &recorded.begun_plan {
+                // The ClusterVersion names it by now: a late write of the process that began it.
+                Some(begun)
+                    if begun.image == plan.release.image && begun.plan_hash == plan.hash =>
+                {
+                    parse_ranges(&begun.done_steps, plan.release_steps)
+                }
+                _ => done_before(desired, recorded, &plan, now),
+            },
             Mode::Reconciling => Vec::new(),
         };
         let paused_before = recorded.update.as_ref().and_then(|update| update.paused_before);
@@ -188,7 +191,7 @@ impl<'a> Startup<'a> {
             (Some(Pause::Next), Some(level)) if is_same => Some(Pause::Before(level)),
             (pause, _) => pause,
         };
-        let begun = BegunPlan::of(recorded).filter(|_| !is_same);
+        let begun = begun_before(recorded, &plan);
         Start { plan: Arc::new(plan), removals, done, pause, begun }
     }
 }

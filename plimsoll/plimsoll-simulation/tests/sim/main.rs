@@ -26,7 +26,7 @@ const SEEDS: u64 = 200;
 
 /// Of a thousand seeds, those that may fail in what is counted: reported progress falls when a process
 /// ends between what it did and its report and the next one begins from an older report.
-const COUNTED_PER_THOUSAND: usize = 8;
+const COUNTED_PER_THOUSAND: usize = 1;
 
 /// The seeds to run.
 fn seeds() -> Range<u64> {

@@ -10,8 +10,9 @@ use plimsoll_api::progress::{
 };
 use plimsoll_api::{GroupKind, ObjectKey};
 
-use super::{Startup, enabled_before, is_other_release, starting_status};
+use super::{Startup, done_of_begun, enabled_before, is_other_release, starting_status};
 use crate::plan::mode::Mode;
+use crate::progress::parse_ranges;
 use crate::progress::pause::Pause;
 use crate::reconciler::desired::record;
 use crate::reconciler::removals::InheritedObjects;
@@ -181,12 +182,29 @@ fn a_recorded_number_is_never_the_deletion_of_an_orphan() {
 #[test]
 fn what_was_done_of_an_update_that_is_accepted_again_counts() {
     #[track_caller]
-    fn check(recorded: &ReleaseProgressStatus, expected: &[usize]) {
+    fn check(left: &ReleaseProgressStatus, expected: &[usize]) {
         let before = desired(payload("1.0.0", "a b d"), requesting(""), "");
-        let startup = Startup::new(&before, &history("1.0.0+"), recorded);
+        let startup = Startup::new(&before, &history("1.0.0+"), left);
         let start = startup.finish(None, None, None, at(0));
         let next = desired(payload("2.0.0", "a b c"), requesting(""), "").plan(Mode::Updating);
-        let done = start.begun.map(|begun| begun.done(&next, &start.plan));
+        let done = start.begun.as_ref().map(|begun| done_of_begun(begun, &next, &start.plan));
+        // A process that ends before it accepts the update again hands it on.
+        let handed_on = ReleaseProgressStatus {
+            begun_plan: start.begun.clone(),
+            plan_hash: start.plan.hash.clone(),
+            ..recorded("1.0.0", "Reconciling", false, "")
+        };
+        let again = Startup::new(&before, &history("1.0.0+"), &handed_on);
+        assert_eq!(again.finish(None, None, None, at(0)).begun, start.begun);
+        // The ClusterVersion may name the update by then.
+        let named = desired(payload("2.0.0", "a b c"), requesting(""), "");
+        let late = Startup::new(&named, &history("2.0.0 1.0.0+"), &handed_on);
+        let late = late.finish(None, None, None, at(0));
+        if done.as_ref().is_some_and(|done| !done.is_empty()) {
+            let begun = start.begun.as_ref().expect("it was begun");
+            assert_eq!(late.done, parse_ranges(&begun.done_steps, 3));
+            assert_eq!(late.begun, None);
+        }
         assert_eq!(done.unwrap_or_default(), expected);
     }
     check(&recorded("2.0.0", "Updating", true, "0-1"), &[0, 1]);

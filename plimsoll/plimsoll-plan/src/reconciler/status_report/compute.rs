@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release, UpdateHistory};
 use plimsoll_api::progress::{
-    AnnotationRecord, CapabilitiesProgress, ClusterVersionRecord, ImpliedCapability,
-    OperatorsProgress, ReleaseProgressStatus, StepProgress,
+    AnnotationRecord, BegunPlanRecord, CapabilitiesProgress, ClusterVersionRecord,
+    ImpliedCapability, OperatorsProgress, ReleaseProgressStatus, StepProgress,
 };
 use plimsoll_api::{CLUSTER_VERSION_NAME, Effect, ObjectKey, Reason};
 
@@ -60,6 +60,8 @@ pub struct StatusContext<'a> {
     pub overrides: &'a Overrides,
     /// The feature set that the controller was started with; `None` if it follows the FeatureGate.
     pub feature_set: Option<&'a str>,
+    /// Another plan, which an earlier process had begun; `None` if there is none.
+    pub begun: Option<&'a BegunPlanRecord>,
     /// How long things may take.
     pub limits: &'a Limits,
     /// The time of day.
@@ -217,6 +219,7 @@ impl StatusContext<'_> {
                 history: history.to_vec(),
                 enabled_capabilities: self.capabilities.enabled.iter().cloned().collect(),
             }),
+            begun_plan: self.begun.cloned(),
         }
     }
 

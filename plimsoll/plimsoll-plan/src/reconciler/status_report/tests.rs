@@ -118,6 +118,7 @@ impl Script {
             feature_set: None,
             removals: &Removals::default(),
             overrides: &Overrides::default(),
+            begun: None,
             limits: &Limits::default(),
             now: Timestamp::UNIX_EPOCH + elapsed,
             steady_now: Timestamp::UNIX_EPOCH + elapsed,
