@@ -109,6 +109,7 @@ impl OperatorReconciler {
                 config: spec.config.clone(),
                 namespace: spec.namespace.clone(),
                 risks: risks.to_vec(),
+                generation: operator.object.generation,
             })
         };
         match &decision.action {

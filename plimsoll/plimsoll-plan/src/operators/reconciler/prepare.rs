@@ -72,8 +72,9 @@ impl OperatorReconciler {
         if let Some(preparation) = &operator.preparation
             && preparation.wanted().is_like(&wanted)
         {
-            let is_over = matches!(preparation, Preparation::Failed { retry_at, .. }
-                if *retry_at <= moment.uptime);
+            // Another spec may allow what was in the way.
+            let is_over = matches!(preparation, Preparation::Failed { retry_at, wanted: failed, .. }
+                if *retry_at <= moment.uptime || failed.generation != wanted.generation);
             if !is_over {
                 return Step::Waits;
             }
@@ -341,3 +342,6 @@ fn normalize(value: &mut Value) {
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,8 @@ pub(super) struct Wanted {
     pub(super) namespace: String,
     /// What does not hold and is overridden by policy.
     pub(super) risks: Vec<String>,
+    /// Generation of the spec that asks for it.
+    pub(super) generation: i64,
 }
 
 impl Wanted {
