@@ -400,8 +400,9 @@ fn protected(
     if matches!(protection, Dependants | All) && !dependants.is_empty() {
         let names: BTreeSet<&str> = dependants.iter().map(|it| it.operator.as_str()).collect();
         let names: Vec<&str> = names.into_iter().collect();
+        let depend = if names.len() == 1 { "depends" } else { "depend" };
         return Some(format!(
-            "{} depend on it: delete them first, or set spec.deletion.protect to None",
+            "{} {depend} on it: delete them first, or set spec.deletion.protect to None",
             names.join(", ")
         ));
     }
