@@ -57,7 +57,10 @@ pub(super) fn all() -> Vec<Scenario> {
         include_str!("a05-range.yaml"),
         include_str!("a06-orphan.yaml"),
         include_str!("a17-deletion.yaml"),
+        include_str!("collision.yaml"),
         include_str!("other-catalog.yaml"),
+        include_str!("protection.yaml"),
+        include_str!("rollback.yaml"),
     ];
     let read = |text| Scenario(serde_saphyr::from_str(text).expect("it is a list of steps"));
     files.map(read).into()
