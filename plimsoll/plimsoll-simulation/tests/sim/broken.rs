@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::invariants::violations;
+use crate::invariants::{counted, violations};
 use crate::release::{VERSIONS, releases};
 use crate::runner::{self, ScenarioResult};
 use crate::scenario::{Action, Scenario};
@@ -65,7 +65,11 @@ fn reported(result: &ScenarioResult, field: &str) -> usize {
 #[test]
 fn each_invariant_can_fail() {
     let releases = releases();
-    let everything = |result: &ScenarioResult| violations(result, releases);
+    let everything = |result: &ScenarioResult| {
+        let mut found = violations(result, releases);
+        found.extend(counted(result));
+        found
+    };
     assert_eq!(everything(&without_faults()), Vec::<String>::new());
     let check = |expected: &str, corrupt: fn(&mut ScenarioResult)| {
         let mut result = without_faults();
