@@ -487,7 +487,12 @@ impl OperatorReconciler {
             .filter(|(_, it)| it.wake_at(moment).is_some_and(|at| at <= moment.uptime))
             .map(|(name, _)| name.clone())
             .collect();
-        self.unsettled.extend(due);
+        for name in due {
+            if let Some(operator) = self.operators.get_mut(&name) {
+                operator.woken(moment);
+            }
+            self.unsettled.insert(name);
+        }
         effects.extend(self.settle(moment));
         effects
     }
@@ -529,3 +534,6 @@ impl OperatorReconciler {
         effects
     }
 }
+
+#[cfg(test)]
+mod tests;

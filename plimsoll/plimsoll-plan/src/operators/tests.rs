@@ -10,7 +10,7 @@ use semver::Version;
 
 use super::*;
 
-struct NoExpressions;
+pub(super) struct NoExpressions;
 
 impl Expressions for NoExpressions {
     fn evaluate(&self, _: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
@@ -19,7 +19,7 @@ impl Expressions for NoExpressions {
 }
 
 /// The fixture of the scenarios: one catalog, every 1.2.x connected by edges.
-const FIXTURE: &str = "
+pub(super) const FIXTURE: &str = "
     main 0 foo/stable
       1.2.2 provides Foo, requires bar >=1.2.3
       1.2.3 <1.2.2, provides Foo, requires bar >=1.2.3
@@ -37,7 +37,7 @@ const FIXTURE: &str = "
 /// Catalogs from lines `CATALOG WEIGHT PACKAGE/CHANNEL`, each followed by its entries, `VERSION PARTS`.
 /// Parts are `<VERSION` for what it replaces, `~RANGE` for its skipRange, `provides KIND`, `requires
 /// PACKAGE RANGE`, `requires KIND`, `deprecated TEXT`, `kubernetes VERSION`.
-fn catalogs(text: &str) -> Vec<CatalogPart> {
+pub(super) fn catalogs(text: &str) -> Vec<CatalogPart> {
     let mut catalogs: Vec<CatalogPart> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let [catalog, weight, place] = line.split(' ').collect::<Vec<_>>()[..]

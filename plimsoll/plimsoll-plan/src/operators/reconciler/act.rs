@@ -47,6 +47,7 @@ impl OperatorReconciler {
             }
         }
         if is_paused {
+            operator.preparation = None;
             return;
         }
         if !operator.object.has_finalizer() && !operator.is_finalizer_written {
@@ -367,7 +368,7 @@ impl OperatorReconciler {
         moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) {
-        let Some(known) = self.observed.kinds.get(kind).filter(|it| it.is_listed) else { return };
+        let Some(known) = self.observed.kinds.get(kind) else { return };
         let of_operator = known.objects().filter(|it| it.operator == name);
         let mut shown: Vec<Observation> = of_operator.flat_map(observations).collect();
         if kind.group.is_empty() && kind.kind == "Namespace" {
@@ -377,7 +378,9 @@ impl OperatorReconciler {
                 state: Some(*state),
             }));
         }
-        shown.push(Observation::Listed(kind.clone()));
+        if known.is_listed {
+            shown.push(Observation::Listed(kind.clone()));
+        }
         for observation in shown {
             self.execute(name, ExecutionEvent::Observed(observation), moment, effects);
         }

@@ -73,7 +73,8 @@ impl TrackedCatalog {
     }
 
     pub(super) fn wake_at(&self) -> Option<Uptime> {
-        [self.next.filter(|_| !self.is_reading), self.status_at].into_iter().flatten().min()
+        let status = self.status_at.filter(|_| !self.is_status_written);
+        [self.next.filter(|_| !self.is_reading), status].into_iter().flatten().min()
     }
 
     fn interval(&self) -> Duration {

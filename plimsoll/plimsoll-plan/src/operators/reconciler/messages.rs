@@ -1,7 +1,7 @@
 //! What is in the way of a revision, and what would help.
 
-use plimsoll_api::Reason;
 use plimsoll_api::olm::BundleReference;
+use plimsoll_api::{ObjectKey, Reason};
 
 use super::FoundObject;
 use super::track::{TrackedOperator, Wanted};
@@ -58,6 +58,11 @@ pub(super) fn owned_by_us(found: &FoundObject) -> OperatorBlock {
         operator => format!("Operator {operator}"),
     };
     let message = format!("{} belongs to {owner}: delete one of the two", found.key);
+    OperatorBlock::new(Reason::Conflict, message)
+}
+
+pub(super) fn held(key: &ObjectKey, holder: &str) -> OperatorBlock {
+    let message = format!("{key} belongs to Operator {holder}: delete one of the two");
     OperatorBlock::new(Reason::Conflict, message)
 }
 

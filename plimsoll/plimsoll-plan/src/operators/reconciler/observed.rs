@@ -112,6 +112,17 @@ impl Observed {
         })
     }
 
+    /// The workloads of an Operator that are not available, as sentences. What no watch has shown yet
+    /// is not said to be unavailable.
+    pub(super) fn unavailable(&self, operator: &str) -> Vec<String> {
+        let objects = self.of_operator(operator).into_iter();
+        let messages = objects.filter_map(|it| match &it.health {
+            Some(Verdict::Waiting { message, .. }) => Some(message.clone()),
+            Some(Verdict::Ready | Verdict::ReadyWith { .. }) | None => None,
+        });
+        messages.collect()
+    }
+
     /// The objects that name an Operator and were applied for it: what others label so is theirs.
     pub(super) fn of_operator(&self, name: &str) -> Vec<&ObservedObject> {
         let objects = self.kinds.values().flat_map(ObservedKind::objects);

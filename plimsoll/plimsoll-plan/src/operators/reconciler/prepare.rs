@@ -247,18 +247,26 @@ impl OperatorReconciler {
         {
             return Err(messages::namespace_moved(name, &installed.namespace, &content.namespace));
         }
-        let is_namespace = |key: &ObjectKey| key.group.is_empty() && key.kind == "Namespace";
+        let keys = keys(&content.objects)
+            .map_err(|message| OperatorBlock::new(Reason::UnpackFailed, message))?;
+        let mut left_out: BTreeSet<&ObjectKey> = BTreeSet::new();
+        for (key, _) in &keys {
+            // What others are about to apply cannot be found yet.
+            match self.holder(name, key) {
+                Some(_) if is_namespace(key) => {
+                    left_out.insert(key);
+                }
+                Some(holder) => return Err(messages::held(key, holder)),
+                None => {}
+            }
+        }
         for found in &findings.objects {
             if is_namespace(&found.key) {
                 if found.is_terminating {
                     return Err(messages::namespace_terminating(&found.key.name));
                 }
                 if found.operator != name {
-                    let is_it = |object: &Value| {
-                        object["kind"] == "Namespace"
-                            && object["metadata"]["name"] == found.key.name.as_str()
-                    };
-                    content.objects.retain(|object| !is_it(object));
+                    left_out.insert(&found.key);
                 }
                 continue;
             }
@@ -266,6 +274,12 @@ impl OperatorReconciler {
                 return Err(block);
             }
         }
+        // A namespace that others made stays theirs.
+        let mut number = 0;
+        content.objects.retain(|_| {
+            number += 1;
+            !left_out.contains(&keys[number - 1].0)
+        });
         if !findings.unsafe_definitions.is_empty() {
             let problems = findings.unsafe_definitions.join("; ");
             match spec.crd_upgrade_safety {
@@ -279,6 +293,20 @@ impl OperatorReconciler {
             }
         }
         Ok(())
+    }
+
+    /// The Operator among the others whose revision has an object, installed, under way or about to be.
+    fn holder(&self, name: &str, key: &ObjectKey) -> Option<&str> {
+        let mut others = self.operators.iter().filter(|(other, _)| other.as_str() != name);
+        let has = |revision: &KeptRevision| revision.manifests().any(|it| it.key == *key);
+        let found = others.find(|(_, it)| {
+            let numbers = it.installed.into_iter().chain(it.rollout.as_ref().map(|it| it.number));
+            let mut held = numbers.filter_map(|number| it.revisions.get(&number));
+            let is_written = matches!(&it.preparation,
+                Some(Preparation::Writing { revision, .. }) if has(revision));
+            is_written || held.any(has)
+        });
+        found.map(|(holder, _)| holder.as_str())
     }
 
     /// The OperatorRevisions of a revision were written.
@@ -305,6 +333,10 @@ impl OperatorReconciler {
     }
 }
 
+fn is_namespace(key: &ObjectKey) -> bool {
+    key.group.is_empty() && key.kind == "Namespace"
+}
+
 /// Why an object that exists is not taken over; `None` if it is.
 fn collision(
     name: &str,
@@ -327,7 +359,7 @@ fn collision(
 
 /// Numbers as the API server writes them: 1.0 comes back as 1, and what comes back is to have the same
 /// digest.
-fn normalize(value: &mut Value) {
+pub(super) fn normalize(value: &mut Value) {
     match value {
         Value::Number(number) => {
             let whole = number.as_f64().filter(|it| number.is_f64() && it.fract() == 0.0);

@@ -45,6 +45,11 @@ impl Removal {
         self.next
     }
 
+    /// A time that was waited for has come.
+    pub(super) fn woken(&mut self, now: Uptime) {
+        self.next = self.next.filter(|at| *at > now);
+    }
+
     /// Why objects cannot be deleted, as the API server says it.
     pub(super) fn refusals(&self) -> impl Iterator<Item = &String> {
         self.refused.values()

@@ -13,7 +13,6 @@ use crate::operators::conditions::{
     resolved_version,
 };
 use crate::operators::{OperatorAction, RequestedOperator};
-use crate::plan::Readiness;
 use crate::reconciler::events::{EventDraft, Severity};
 
 /// How often the status of one Operator is written at most.
@@ -25,8 +24,9 @@ impl OperatorReconciler {
     /// Writes the status of an Operator if it changed, and emits events about it.
     pub(super) fn report(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(request) = self.requested.get(name) else { return };
+        let unavailable = self.observed.unavailable(name);
         let Some(operator) = self.operators.get_mut(name) else { return };
-        let Some(status) = operator.status(name, request, moment) else { return };
+        let Some(status) = operator.status(name, request, &unavailable, moment) else { return };
         for draft in announcements(&operator.announced, &status.conditions) {
             effects.push(OperatorEffect::Emit {
                 operator: name.to_owned(),
@@ -95,6 +95,7 @@ impl TrackedOperator {
         &self,
         name: &str,
         request: &RequestedOperator,
+        unavailable: &[String],
         moment: Moment,
     ) -> Option<OperatorStatus> {
         let decision = self.decision.as_ref()?;
@@ -103,12 +104,11 @@ impl TrackedOperator {
             Some(Preparation::Failed { block, is_bundle, .. }) => Some((block, *is_bundle)),
             _ => self.last_block.as_ref().map(|(block, is_bundle)| (block, *is_bundle)),
         };
-        if let Some((block, false)) = block {
+        if let Some((block, _)) = block {
             decision.action = OperatorAction::Blocked(block.clone());
         }
         let bundle = self.bundle_content(block.filter(|(_, is_bundle)| *is_bundle).map(|it| it.0));
         let rollout = self.rollout_state(moment);
-        let unavailable = self.unavailable(moment);
         let observation = OperatorObservation {
             name,
             generation: self.object.generation,
@@ -116,7 +116,7 @@ impl TrackedOperator {
             decision: &decision,
             bundle: &bundle,
             rollout: &rollout,
-            unavailable: &unavailable,
+            unavailable,
         };
         let mut conditions = conditions(&observation, &self.reported.conditions, moment.time);
         self.say_what_deletion_waits_for(&mut conditions);
@@ -206,17 +206,6 @@ impl TrackedOperator {
                 waits_for: problems.first().map(|it| it.message.clone()).unwrap_or_default(),
             },
         }
-    }
-
-    /// The workloads of what is installed that are not available, as sentences.
-    fn unavailable(&self, moment: Moment) -> Vec<String> {
-        let Some(rollout) = &self.rollout else { return Vec::new() };
-        let progress = rollout.execution.progress();
-        let is_workload = |step: usize| {
-            progress.plan().steps.get(step).is_some_and(|it| it.readiness == Readiness::RolledOut)
-        };
-        let problems = progress.problems(moment.steady).into_iter();
-        problems.filter(|it| is_workload(it.step)).map(|it| it.message).collect()
     }
 
     /// A deletion reports what it waits for in place of what it does.

@@ -15,7 +15,9 @@ use serde_json::Value;
 use super::removal::Removal;
 use super::revision::{KeptRevision, RevisionContent};
 use super::{Moment, OperatorReconciler};
-use crate::operators::{InstalledOperator, OperatorBlock, OperatorDecision, RequestedOperator};
+use crate::operators::{
+    InstalledOperator, OperatorAction, OperatorBlock, OperatorDecision, RequestedOperator,
+};
 use crate::reconciler::Uptime;
 use crate::reconciler::execution::PlanExecution;
 
@@ -221,8 +223,26 @@ impl TrackedOperator {
             _ => None,
         };
         let removal = self.removal.as_ref().and_then(|it| it.wake_at());
+        // An answer comes first.
+        let status = self.status_at.filter(|_| !self.is_status_written);
         let times = [execution, deadline].into_iter().flatten().map(after);
-        times.chain([retry, removal, self.status_at].into_iter().flatten()).min()
+        let is_paused =
+            matches!(self.decision.as_ref().map(|it| &it.action), Some(OperatorAction::Paused));
+        match is_paused {
+            true => status,
+            false => times.chain([retry, removal, status].into_iter().flatten()).min(),
+        }
+    }
+
+    /// A time that was waited for has come: it is not waited for again.
+    pub(super) fn woken(&mut self, moment: Moment) {
+        let is_over = |at: &Uptime| *at <= moment.uptime;
+        if self.status_at.as_ref().is_some_and(is_over) {
+            self.status_at = None;
+        }
+        if let Some(removal) = &mut self.removal {
+            removal.woken(moment.uptime);
+        }
     }
 
     /// How long a rollout may take; `None` for any time.
@@ -389,8 +409,7 @@ impl OperatorReconciler {
             let is_required = is_required.is_some_and(|it| !it.dependants.is_empty());
             let blocked = self.operators.get(*other).and_then(|it| it.decision.as_ref());
             let is_blocked = blocked.is_some_and(|it| {
-                matches!(it.action, crate::operators::OperatorAction::Blocked(_))
-                    || it.held_back.is_some()
+                matches!(it.action, OperatorAction::Blocked(_)) || it.held_back.is_some()
             });
             *other != name && (has_requirements || is_waiting || is_required || is_blocked)
         });

@@ -1,0 +1,209 @@
+//! Whole lives of Operators on a cluster in memory, in an order that a seed decides: answers come late,
+//! and the process ends at any moment and another one takes over.
+
+mod cluster;
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::olm::OperatorHistory;
+use serde_json::{Value, json};
+
+use self::cluster::FakeCluster;
+use super::prepare::normalize;
+use super::revision::{KeptRevision, RevisionContent, operator_revisions};
+use super::track::duration;
+use super::*;
+
+/// Seeds that are played.
+const SEEDS: u64 = 40;
+
+/// Requests by a person: `apply NAME: FIELD VALUE; …`, `delete NAME`, `label KIND NAME` removes the
+/// label of an object, `remove KIND NAME` deletes one, `operand NAME` makes an object of a kind;
+/// `expect NAME VERSION` after everything has settled, `-` for an Operator that is gone.
+const LIVES: &[&str] = &[
+    "apply foo: version 1.2.3
+     expect foo 1.2.3
+     apply foo: version 1.2.5
+     expect foo 1.2.3
+     apply bar: version 1.2.5
+     expect bar 1.2.5
+     expect foo 1.2.5
+     remove ConfigMap foo-1.2.5
+     expect foo 1.2.5
+     operand foo
+     delete bar
+     expect bar -
+     delete foo
+     expect foo -",
+    "apply bar: version <1.2.6
+     apply foo: version ^1.2
+     expect bar 1.2.5
+     apply bar: version *
+     expect bar 1.2.7
+     expect foo 1.2.9
+     label ConfigMap bar-1.2.7
+     expect bar 1.2.7
+     operand bar
+     operand foo
+     delete foo
+     delete bar
+     expect foo -
+     expect bar -",
+    "apply bar: version 1.2.1
+     expect bar 1.2.1
+     apply bar: version 1.2.5
+     expect bar 1.2.5
+     apply bar: version 1.2.5; revision 1
+     expect bar 1.2.1
+     apply bar: version 1.2.7
+     expect bar 1.2.7
+     delete bar
+     expect bar -
+     apply bar: version 1.2.1
+     expect bar 1.2.1",
+];
+
+fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
+    let mut cluster = FakeCluster::new(seed);
+    for line in life.lines().map(str::trim) {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match verb {
+            "apply" => cluster.apply(rest),
+            "delete" => cluster.delete(rest),
+            "label" => cluster.remove_label(rest),
+            "remove" => cluster.remove_object(rest),
+            "operand" => cluster.add_operand(rest),
+            "expect" => {
+                cluster.settle()?;
+                let (name, version) = rest.split_once(' ').unwrap_or((rest, ""));
+                let found = cluster.installed(name);
+                if found != version {
+                    return Err(format!("{line}: it is {found}\n{}", cluster.log.join("\n")));
+                }
+                cluster.check_objects(name, version)?;
+            }
+            _ => return Err(format!("{line}: no such verb")),
+        }
+    }
+    cluster.settle()?;
+    Ok(cluster)
+}
+
+#[test]
+fn operators_live_whatever_the_order_of_events_and_whenever_the_process_ends() {
+    for seed in 0..SEEDS {
+        for (number, life) in LIVES.iter().enumerate() {
+            let played = play(life, seed);
+            assert!(played.is_ok(), "life {number}, seed {seed}: {}", played.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn at_rest_nothing_is_written_and_a_new_process_writes_nothing() {
+    for life in LIVES {
+        let life: String =
+            life.lines().take_while(|it| !it.contains("delete")).collect::<Vec<_>>().join("\n");
+        let mut cluster = play(&life, 0).expect("it settles");
+        let writes = cluster.writes;
+        cluster.wait(3600);
+        cluster.settle().expect("it settles");
+        cluster.restart();
+        cluster.settle().expect("it settles");
+        assert_eq!(cluster.writes, writes, "{life}\n{}", cluster.log.join("\n"));
+    }
+}
+
+#[test]
+fn each_event_is_emitted_once_across_restarts() {
+    let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
+    for _ in 0..3 {
+        cluster.restart();
+        cluster.settle().expect("it settles");
+    }
+    let expected = ["UnmetDependency", "InstallationSucceeded"];
+    let found: BTreeSet<&str> = cluster.events.iter().map(String::as_str).collect();
+    assert_eq!(found, BTreeSet::from(expected));
+    assert_eq!(cluster.events.len(), expected.len(), "{:?}", cluster.events);
+}
+
+#[test]
+fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
+    let large = |number: usize| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": format!("part-{number}") },
+            "data": { "x": "y".repeat(300 << 10) },
+        })
+    };
+    let content = RevisionContent {
+        bundle: BundleReference { name: "foo.v1.0.0".into(), ..BundleReference::default() },
+        properties: Vec::new(),
+        namespace: "foo".into(),
+        config: None,
+        objects: (0..10).map(large).collect(),
+    };
+    let parts = operator_revisions(("foo", "uid"), 7, &content).expect("it has objects");
+    let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["foo-7-1", "foo-7-2", "foo-7-3", "foo-7-4", "foo-7-5"]);
+    let mut read: Option<KeptRevision> = None;
+    for (name, object) in &parts {
+        assert!(object.to_string().len() < 1 << 20, "{name} is too large");
+        assert!(!read.as_ref().is_some_and(KeptRevision::is_complete));
+        let spec = serde_json::from_value(object["spec"].clone()).expect("a spec");
+        let part = KeptRevision::read(name, &spec).expect("a part");
+        match &mut read {
+            Some(read) => read.merge(part),
+            None => read = Some(part),
+        }
+    }
+    let read = read.expect("there are parts");
+    assert!(read.is_complete());
+    let objects: Vec<Value> = read.manifests().map(plimsoll_content::Manifest::object).collect();
+    assert_eq!(objects, content.objects);
+
+    let mut changed = parts[0].1["spec"].clone();
+    changed["objects"][0]["object"]["data"]["x"] = "another".into();
+    let spec = serde_json::from_value(changed).expect("a spec");
+    assert!(KeptRevision::read("foo-7-1", &spec).expect_err("refused").contains("their digest is"));
+}
+
+#[test]
+fn numbers_are_as_they_come_back_from_an_api_server() {
+    let mut value = json!({ "a": [1.0, 1.5, -3.0, 1e300], "b": { "c": 0.0 } });
+    normalize(&mut value);
+    assert_eq!(value, json!({ "a": [1, 1.5, -3, 1e300], "b": { "c": 0 } }));
+}
+
+#[test]
+fn durations_are_read() {
+    let table = [("", None), ("90s", Some(90)), ("1h30m", Some(5400)), ("5", None), ("x", None)];
+    for (text, seconds) in table {
+        assert_eq!(duration(text).map(|it| it.as_secs()), seconds, "{text:?}");
+    }
+}
+
+#[test]
+fn a_bundle_is_not_tried_again_after_it_was_rolled_back() {
+    let entry = |state: &str, bundle: &str| -> OperatorHistory {
+        serde_json::from_value(json!({
+            "state": state, "bundle": bundle, "version": "1.0.0", "revision": 1,
+            "startedTime": "2026-01-01T00:00:00Z", "completionTime": null,
+        }))
+        .expect("an entry")
+    };
+    let good = || entry("Completed", "good");
+    let table = [
+        (vec![good(), entry("Partial", "bad"), good()], true),
+        (vec![entry("Partial", "bad"), good()], false),
+        (vec![good()], false),
+        (vec![entry("Completed", "bad"), good(), entry("Partial", "bad")], true),
+    ];
+    for (history, expected) in table {
+        let mut operator = TrackedOperator { history, ..TrackedOperator::default() };
+        operator.object.spec.rollback = plimsoll_api::olm::RollbackPolicy::Automatic;
+        assert_eq!(operator.was_rolled_back("bad"), expected, "{:?}", operator.history);
+        operator.object.spec.rollback = plimsoll_api::olm::RollbackPolicy::Manual;
+        assert!(!operator.was_rolled_back("bad"));
+    }
+}
