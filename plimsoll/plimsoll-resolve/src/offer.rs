@@ -181,6 +181,8 @@ fn in_channel<'p>(
         found.versions.push(&bundle.version);
         if request.installed.is_some_and(|from| from.bundle == bundle.name) {
             found.installed_deprecation = deprecation(package, channel, bundle);
+            // A skipRange may include the version that has it: what is installed is no offer.
+            continue;
         }
         let is_reached = match (request.installed, request.edges) {
             (None, _) => true,

@@ -81,7 +81,7 @@ fn offered(catalogs: &[CatalogPart], request: &OfferRequest<'_>) -> String {
 fn what_is_offered_depends_on_what_is_requested_and_installed() {
     let of = catalogs(
         "a 0 foo/stable: 1.0.0, 1.1.0<1.0.0, 1.2.0<1.1.0, 2.0.0<1.2.0
-         a 0 foo/fast: 2.0.0, 2.1.0~≥1.0.0 ‹2.1.0<2.0.0
+         a 0 foo/fast: 2.0.0, 2.1.0~≥1.0.0 ‹2.2.0<2.0.0
          b 5 foo/stable: 1.0.0, 1.3.0!~≥1.0.0 ‹1.3.0<1.0.0, 2.2.0@1.31.0<1.3.0",
     );
     let cases = [
@@ -108,6 +108,7 @@ fn what_is_offered_depends_on_what_is_requested_and_installed() {
         ("a stable 1.1.0", "a fast", "", UpgradeEdges::Graph, "a/fast 2.1.0"),
         // The channel and the catalog of what is installed go on.
         ("a fast 2.0.0", "", "", UpgradeEdges::Graph, "a/fast 2.1.0"),
+        ("a fast 2.1.0", "a", "", UpgradeEdges::Graph, ""),
         ("b stable 1.0.0", "", "", UpgradeEdges::Graph, "a/stable 1.1.0, b/stable 1.3.0"),
         // Without the graph the highest version wins.
         (
