@@ -290,6 +290,23 @@ impl Writer {
         api.replace(&object.name_any(), &parameters, object).await.map(|_| ())
     }
 
+    /// Creates an OperatorRevision; one that exists is left alone, since it never changes.
+    pub(crate) async fn create_revision(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+    ) -> Result<(), kube::Error> {
+        let object: DynamicObject =
+            serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match api.create(&parameters, &object).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            other => other.map(|_| ()),
+        }
+    }
+
     /// Deletes an object of our own making; one that is gone already is no error.
     pub(crate) async fn delete_own(
         &self,

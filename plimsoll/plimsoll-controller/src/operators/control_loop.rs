@@ -17,7 +17,7 @@ use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{StepBlocker, StepOutcome};
 use plimsoll_plan::reconciler::discovery::GroupVersion;
 use plimsoll_source::catalog::Cache;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,8 @@ use crate::write::{Writer, chain};
 pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// Observations that may wait to be handled.
 const EVENTS_QUEUED: usize = 1024;
+/// Bundles that are read at a time.
+const BUNDLES_READ_MAX: usize = 4;
 /// How long the response to a discovery request may take.
 const DISCOVERY_TIME_MAX: Duration = Duration::from_secs(10);
 /// How often the facts of the cluster are read again: nodes and versions change rarely.
@@ -72,6 +74,8 @@ pub(super) struct ControlLoop {
     sender: mpsc::Sender<OperatorEvent>,
     events: mpsc::Receiver<OperatorEvent>,
     facts_at: Instant,
+    /// Bundles that may be read at a time.
+    reads: Arc<Semaphore>,
 }
 
 impl ControlLoop {
@@ -116,6 +120,7 @@ impl ControlLoop {
             sender,
             events,
             facts_at: Instant::now(),
+            reads: Arc::new(Semaphore::new(BUNDLES_READ_MAX)),
         })
     }
 
@@ -258,8 +263,10 @@ impl ControlLoop {
                 let read = self.catalogs.get(&bundle.catalog);
                 let properties = catalogs::properties(read, &operator, &bundle.name);
                 let properties = properties.unwrap_or_default();
-                let name = operator.clone();
+                let (name, reads) = (operator.clone(), Arc::clone(&self.reads));
                 self.tasks.spawn(async move {
+                    // The objects of many bundles at a time would take much memory.
+                    let _permit = reads.acquire().await;
                     let content = spawn_blocking(move || {
                         content::read(&name, &bundle, &source, &spec, properties).map(Box::new)
                     });
@@ -280,7 +287,7 @@ impl ControlLoop {
                     let resource = api_resource(OPERATOR_REVISION);
                     let mut result = Ok(());
                     for (name, object) in revisions {
-                        if let Err(error) = writer.apply_own(&resource, &name, &object).await {
+                        if let Err(error) = writer.create_revision(&resource, &object).await {
                             result = Err(format!(
                                 "OperatorRevision {name} could not be written: {}",
                                 chain(&error)
