@@ -85,12 +85,19 @@ impl OperatorReconciler {
         };
         let ticket = self.ticket();
         let Some(operator) = self.operators.get_mut(name) else { return Step::Waits };
+        let mut spec = operator.object.spec.clone();
+        if let (true, Some((_, installed))) =
+            (spec.namespace.is_empty(), operator.installed_revision())
+        {
+            // Where it is installed, whatever the next bundle suggests.
+            spec.namespace.clone_from(&installed.namespace);
+        }
         effects.push(OperatorEffect::ReadBundle {
             operator: name.to_owned(),
             ticket,
             bundle: wanted.bundle.clone(),
             source,
-            spec: Box::new(operator.object.spec.clone()),
+            spec: Box::new(spec),
         });
         // What failed before is reported until it is known whether it fails again.
         operator.last_block = match operator.preparation.take() {

@@ -327,14 +327,18 @@ impl FakeCluster {
                     let content = Ok(Some(content));
                     self.pending.push(("reads", OperatorEvent::CatalogRead { name, content }));
                 }
-                OperatorEffect::ReadBundle { operator, ticket, bundle, .. } => {
+                OperatorEffect::ReadBundle { operator, ticket, bundle, spec, .. } => {
                     let packages = self.catalogs.iter().flat_map(|it| &it.packages);
                     let mut bundles = packages.flat_map(|it| &it.bundles);
                     let found = bundles.find(|it| it.name == bundle.name).expect("it is offered");
                     let content = RevisionContent {
                         objects: objects(&operator, &found.version.to_string()),
                         properties: properties(&operator, found),
-                        namespace: operator.clone(),
+                        // Each bundle suggests a namespace of its own.
+                        namespace: match spec.namespace.as_str() {
+                            "" => format!("{operator}-{}", found.version),
+                            requested => requested.to_owned(),
+                        },
                         config: None,
                         bundle,
                     };
