@@ -43,6 +43,9 @@ fn schema_of(kind: ApiKind, field: &str) -> Value {
 
 /// Lists where a value says what the schema does not declare, or lacks what it requires.
 fn undeclared(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    if schema["type"].is_null() && schema["x-kubernetes-preserve-unknown-fields"] == true {
+        return;
+    }
     let expected = schema["type"].as_str().unwrap_or("any");
     let fits = match value {
         Value::Null => schema["nullable"] == true,
