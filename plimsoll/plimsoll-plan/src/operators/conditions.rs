@@ -84,7 +84,7 @@ pub enum Rollout {
 }
 
 /// A condition before it is merged with what is there.
-type Reported = (&'static str, ConditionStatus, Reason, String);
+pub(super) type Reported = (&'static str, ConditionStatus, Reason, String);
 
 /// The conditions of an Operator. Those that stay as they are keep their transition times.
 pub fn conditions(
@@ -104,18 +104,26 @@ pub fn conditions(
     if let Some(message) = &observation.decision.deprecation {
         reported.push((DEPRECATED, ConditionStatus::True, Reason::Deprecated, message.clone()));
     }
-    let condition = |(type_, status, reason, message): Reported| MetaCondition {
+    let about = (observation.generation, now);
+    reported.into_iter().map(|it| condition(it, before, about)).collect()
+}
+
+/// A condition as it is written, at a generation and a time. One that stays as it is keeps its
+/// transition time.
+pub(super) fn condition(
+    (type_, status, reason, message): Reported,
+    before: &[MetaCondition],
+    (generation, now): (i64, Timestamp),
+) -> MetaCondition {
+    let same = before.iter().find(|it| it.type_ == type_ && it.status == status);
+    MetaCondition {
         type_: type_.to_owned(),
         status,
-        observed_generation: Some(observation.generation),
-        last_transition_time: before
-            .iter()
-            .find(|it| it.type_ == type_ && it.status == status)
-            .map_or(now, |it| it.last_transition_time),
+        observed_generation: Some(generation),
+        last_transition_time: same.map_or(now, |it| it.last_transition_time),
         reason: reason.to_string(),
         message,
-    };
-    reported.into_iter().map(condition).collect()
+    }
 }
 
 /// How the requested and the installed version are shown: `^1.2 (@v1.2.5)`, `*` for any (OPR-14).
@@ -289,7 +297,7 @@ fn upgradeable(observation: &OperatorObservation<'_>) -> Reported {
 
 /// A message as administrators read it (CO-13): the name of an Operator at its beginning stays as it is
 /// written where a capital letter would be another name.
-fn capitalized(text: &str) -> String {
+pub(super) fn capitalized(text: &str) -> String {
     let first_word = text.split(' ').next().unwrap_or_default();
     if first_word.contains(['.', '-', '/']) {
         return text.to_owned();

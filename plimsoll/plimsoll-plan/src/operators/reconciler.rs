@@ -420,7 +420,7 @@ impl OperatorReconciler {
         match event {
             OperatorEvent::Configuration { kind, name, object } => match kind {
                 OperatorKind::Operator => self.operator_changed(&name, object.as_deref(), moment),
-                OperatorKind::Revision => self.revision_changed(&name, object.as_deref(), moment),
+                OperatorKind::Revision => self.revision_changed(&name, object.as_deref()),
                 OperatorKind::Catalog => self.catalog_changed(&name, object.as_deref(), moment),
             },
             OperatorEvent::ConfigurationListed(kind) => {

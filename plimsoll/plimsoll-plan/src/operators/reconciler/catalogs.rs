@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::{
     CatalogAvailability, CatalogDefects, CatalogSource, CatalogSpec, CatalogStatus,
 };
@@ -13,6 +12,7 @@ use serde_json::Value;
 use super::report::STATUS_RETRY;
 use super::track::duration;
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
+use crate::operators::conditions::{capitalized, condition};
 use crate::reconciler::Uptime;
 
 /// How often a catalog is looked at that does not say how often.
@@ -107,7 +107,7 @@ impl TrackedCatalog {
                 );
                 (ConditionStatus::True, Reason::AsExpected, counts)
             }
-            Some(why) => (ConditionStatus::False, Reason::CatalogUnavailable, sentence(&why)),
+            Some(why) => (ConditionStatus::False, Reason::CatalogUnavailable, capitalized(&why)),
         };
         let progressing = match (&self.failure, self.is_reading && self.content.is_none()) {
             (_, true) => {
@@ -122,17 +122,9 @@ impl TrackedCatalog {
                 (ConditionStatus::False, Reason::AsExpected, "The content was read".to_owned())
             }
         };
-        let before = &self.reported.conditions;
-        let condition = |type_: &str, (status, reason, message): (_, Reason, String)| {
-            let kept = before.iter().find(|it| it.type_ == type_ && it.status == status);
-            MetaCondition {
-                type_: type_.to_owned(),
-                status,
-                observed_generation: Some(self.generation),
-                last_transition_time: kept.map_or(moment.time, |it| it.last_transition_time),
-                reason: reason.to_string(),
-                message,
-            }
+        let (before, about) = (&self.reported.conditions, (self.generation, moment.time));
+        let condition = |type_, (status, reason, message): (_, _, _)| {
+            condition((type_, status, reason, message), before, about)
         };
         CatalogStatus {
             observed_generation: self.generation,
@@ -144,12 +136,6 @@ impl TrackedCatalog {
             defects: content.defects,
         }
     }
-}
-
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|it| it.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}", letters.as_str())
 }
 
 /// The catalogs that are not served, with the reason.

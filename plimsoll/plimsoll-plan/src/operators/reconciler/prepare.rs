@@ -282,11 +282,9 @@ impl OperatorReconciler {
             }
         }
         // A namespace that others made stays theirs.
-        let mut number = 0;
-        content.objects.retain(|_| {
-            number += 1;
-            !left_out.contains(&keys[number - 1].0)
-        });
+        let mut of_objects = keys.iter();
+        let stays = |(key, _): &(ObjectKey, String)| !left_out.contains(key);
+        content.objects.retain(|_| of_objects.next().is_none_or(stays));
         if !findings.unsafe_definitions.is_empty() {
             let problems = findings.unsafe_definitions.join("; ");
             match spec.crd_upgrade_safety {

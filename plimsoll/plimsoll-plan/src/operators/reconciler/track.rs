@@ -253,22 +253,7 @@ impl TrackedOperator {
 
 /// A duration such as `1h30m`; `None` if there is none, or if it cannot be read.
 pub(super) fn duration(text: &str) -> Option<Duration> {
-    let mut total = 0_u64;
-    let mut number = String::new();
-    for letter in text.chars() {
-        let unit = match letter {
-            'h' => 3600,
-            'm' => 60,
-            's' => 1,
-            digit => {
-                number.push(digit);
-                continue;
-            }
-        };
-        total = total.saturating_add(number.parse::<u64>().ok()?.saturating_mul(unit));
-        number.clear();
-    }
-    (number.is_empty() && !text.is_empty()).then_some(Duration::from_secs(total))
+    text.parse::<SignedDuration>().ok()?.try_into().ok()
 }
 
 impl OperatorReconciler {
@@ -338,7 +323,7 @@ impl OperatorReconciler {
     }
 
     /// A watch showed an OperatorRevision.
-    pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>, _: Moment) {
+    pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>) {
         let Some(value) = object else {
             let mut affected = Vec::new();
             for (operator, tracked) in &mut self.operators {
@@ -405,10 +390,9 @@ impl OperatorReconciler {
             let has_requirements =
                 it.installed.as_ref().is_some_and(|it| !it.bundle.requires.is_empty());
             let is_waiting = it.installed.is_none();
-            let is_required = self.operators.get(*other).and_then(|it| it.decision.as_ref());
-            let is_required = is_required.is_some_and(|it| !it.dependants.is_empty());
-            let blocked = self.operators.get(*other).and_then(|it| it.decision.as_ref());
-            let is_blocked = blocked.is_some_and(|it| {
+            let decision = self.operators.get(*other).and_then(|it| it.decision.as_ref());
+            let is_required = decision.is_some_and(|it| !it.dependants.is_empty());
+            let is_blocked = decision.is_some_and(|it| {
                 matches!(it.action, OperatorAction::Blocked(_)) || it.held_back.is_some()
             });
             *other != name && (has_requirements || is_waiting || is_required || is_blocked)

@@ -291,14 +291,7 @@ impl FakeCluster {
             let event = OperatorEvent::Definition(group.to_owned(), plural.to_owned());
             self.pending.push(("definitions", event));
         }
-        let source = match kind.kind.as_str() {
-            "Namespace" => "namespaces",
-            "ConfigMap" => "configmaps",
-            "Deployment" => "deployments",
-            "ServiceAccount" => "accounts",
-            _ => "definitions",
-        };
-        self.pending.push((source, OperatorEvent::Watched(kind, change)));
+        self.pending.push((source(&kind), OperatorEvent::Watched(kind, change)));
     }
 
     fn remove(&mut self, key: &ObjectKey) {
@@ -418,13 +411,7 @@ impl FakeCluster {
                     for key in keys {
                         self.show(&key);
                     }
-                    let source = match kind.kind.as_str() {
-                        "Namespace" => "namespaces",
-                        "ConfigMap" => "configmaps",
-                        "Deployment" => "deployments",
-                        "ServiceAccount" => "accounts",
-                        _ => "definitions",
-                    };
+                    let source = source(&kind);
                     let event = OperatorEvent::Watched(kind, WatchedChange::Listed);
                     self.pending.push((source, event));
                 }
@@ -619,6 +606,17 @@ fn defined(definition: &str) -> (GroupVersionKind, Scope) {
     let kind = plural.trim_end_matches('s').to_owned();
     let (group, version) = (group.to_owned(), "v1".to_owned());
     (GroupVersionKind { group, version, kind }, Scope::Namespaced)
+}
+
+/// The watch that shows objects of a kind.
+fn source(kind: &GroupKind) -> &'static str {
+    match kind.kind.as_str() {
+        "Namespace" => "namespaces",
+        "ConfigMap" => "configmaps",
+        "Deployment" => "deployments",
+        "ServiceAccount" => "accounts",
+        _ => "definitions",
+    }
 }
 
 fn operand_key(name: &str) -> ObjectKey {
