@@ -167,8 +167,7 @@ impl Runner {
                 self.recorder.cancel_kill();
                 self.processes.iter().for_each(|process| process.faults.stop());
                 stop.cancel();
-                stop =
-                    self.operators(&Scenario { operators: Default::default(), ..scenario.clone() });
+                stop = self.operators(scenario);
                 self.act(&Action::Resume, exists).await;
                 self.act(&Action::Override(false), exists).await;
             }
@@ -184,6 +183,10 @@ impl Runner {
             }
             self.keep_running(scenario);
             if std::mem::take(&mut self.is_lost) {
+                // Whoever restores etcd restarts what watched the server: a watch that goes on from a
+                // revision that was lost shows nothing.
+                stop.cancel();
+                stop = self.operators(scenario);
                 exists = self.create_cluster_version().await;
                 if second >= scenario.faulty_until {
                     // What was taken back is there again.
@@ -321,7 +324,7 @@ impl Runner {
         let options = SimulationOptions {
             payloads: self.releases.iter().map(|it| Arc::clone(&it.payload)).collect(),
             delay: scenario.delay,
-            faults: scenario.operators.clone(),
+            faults: if self.faulty { scenario.operators.clone() } else { Default::default() },
             clock: Arc::new(self.clock),
             ..SimulationOptions::default()
         };
