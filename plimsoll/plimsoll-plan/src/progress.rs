@@ -273,7 +273,9 @@ impl Progress {
             track.health = old_track.health.clone();
             let same = before.plan.steps[old].manifest.raw == step.manifest.raw;
             let is_back = step.action == Action::Delete
-                && old_track.observed.is_some_and(|mark| mark.trace != Trace::Gone);
+                && old_track
+                    .observed
+                    .is_some_and(|mark| mark.trace != Trace::Gone && !mark.is_terminating);
             let means_the_same = step.action != Action::Gate || same_release;
             if !same || is_back || !means_the_same {
                 continue;
@@ -538,6 +540,8 @@ impl Progress {
                 track.attempts = 0;
                 track.error = None;
                 track.deletion = Some(deleted);
+                // What a watch showed before is no object that came back.
+                track.observed = track.observed.filter(|mark| mark.trace == Trace::Gone);
                 track.enter(State::Done(None), now);
             }
             StepOutcome::Blocked(blocker) => {

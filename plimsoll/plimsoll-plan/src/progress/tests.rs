@@ -872,6 +872,27 @@ fn another_plan_of_the_same_release_finds_no_less_done() {
 }
 
 #[test]
+fn another_plan_takes_over_what_was_deleted_and_has_not_come_back() {
+    let lines = "0000_10_a_1 ConfigMap x/a delete
+         0000_20_b_1 ConfigMap x/b";
+    let deleted = |answer: &str, after: &str| {
+        let script = format!("start => a\nuntouched a =>\n{answer} a => b\n{after}");
+        let old = check(lines, Mode::Updating, &script);
+        let next = Progress::new(plan(lines, Mode::Updating), world(), at(0));
+        next.succeed(&old.progress, at(0)).is_done(0)
+    };
+    for (answer, after, is_done) in [
+        ("absent", "", true),
+        ("absent", "gone a =>", true),
+        ("deleted", "", true),
+        ("deleted", "going a =>", true),
+        ("absent", "foreign a =>", false),
+    ] {
+        assert_eq!(deleted(answer, after), is_done, "{answer}, then {after:?}");
+    }
+}
+
+#[test]
 fn what_is_recorded_and_not_confirmed_yet_counts_for_pauses_and_for_another_plan() {
     use crate::progress::pause::Pause;
 
