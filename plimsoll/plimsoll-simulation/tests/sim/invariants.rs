@@ -8,7 +8,7 @@ use plimsoll_plan::removal::PRUNE;
 use serde_json::Value;
 
 use crate::record::Write;
-use crate::release::{IMPLIED, Item, LEVELS, OPTIONAL, Release, VERSIONS};
+use crate::release::{IMPLIED, Item, LEVELS, OPTIONAL, Release, VERSIONS, image};
 use crate::runner::ScenarioResult;
 use crate::scenario::InvalidRequest;
 
@@ -243,14 +243,28 @@ fn history(writes: &[Write]) -> Vec<String> {
 /// process reports it; and the numbers of its steps mean the same in every report.
 ///
 /// It ends with the completion of the plan, which the next process checks from nothing, and with
-/// another plan for the same release: somebody has changed overrides, capabilities or features.
+/// another plan for the same release: somebody has changed overrides, capabilities or features. A
+/// process that took the plan up counts less once a ClusterOperator contradicts what was recorded: an
+/// installation does not wait for versions, and they may not have been reported yet. What a process
+/// reports that does not lead any more is undone by the one that does; and after the server went back
+/// to an earlier state, one that has noticed begins with nothing.
 fn progress(writes: &[Write]) -> Vec<String> {
     let mut found = Vec::new();
     let mut begun: Option<BegunPlan<'_>> = None;
+    let mut operators = &BTreeMap::new();
+    let mut leader = 0;
     for (at, write) in writes.iter().enumerate().filter(|(_, write)| write.status < 300) {
+        leader = leader.max(write.process);
+        if write.process < leader {
+            continue;
+        }
+        if !write.operators.is_empty() {
+            operators = &write.operators;
+        }
         let text = |field: &str| write.reported[field].as_str().unwrap_or_default();
         let Some(total) = write.reported["total"].as_u64() else { continue };
         let now = BegunPlan {
+            process: write.process,
             image: text("image"),
             hash: text("planHash"),
             total,
@@ -261,9 +275,15 @@ fn progress(writes: &[Write]) -> Vec<String> {
             begun = begun.filter(|it| it.image != now.image);
             continue;
         }
-        if let Some(before) = begun.filter(|it| (it.image, it.hash) == (now.image, now.hash)) {
+        let before = begun.filter(|it| (it.image, it.hash) == (now.image, now.hash));
+        let process = before.as_ref().map_or(write.process, |it| it.process);
+        if let Some(before) = before {
             let (old, new) = (before.done.len(), now.done.len());
-            if !before.done.is_subset(&now.done) {
+            let is_taken_up = process != write.process;
+            let reports = |version: &String| image(version) == now.image;
+            let is_contradicted = is_taken_up && !operators.values().all(reports);
+            let is_restored = write.rollbacks > 0 && now.done.is_empty();
+            if !before.done.is_subset(&now.done) && !is_contradicted && !is_restored {
                 found
                     .push(format!("write {at}: the number of steps done fell from {old} to {new}"));
             }
@@ -272,13 +292,15 @@ fn progress(writes: &[Write]) -> Vec<String> {
                 found.push(format!("write {at}: {total} steps of a plan became {}", now.total));
             }
         }
-        begun = Some(now);
+        begun = Some(BegunPlan { process, ..now });
     }
     found
 }
 
 /// A plan that ReleaseProgress reports as being carried out.
 struct BegunPlan<'a> {
+    /// The process that began it.
+    process: usize,
     image: &'a str,
     hash: &'a str,
     total: u64,
