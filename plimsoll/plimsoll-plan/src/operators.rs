@@ -29,8 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use plimsoll_api::olm::{BundleReference, Dependant, OperatorSpec};
 use plimsoll_api::{GroupKind, Reason};
-use plimsoll_resolve::requirement::CheckedRequirement;
-use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions};
+use plimsoll_resolve::requirement::{CheckedRequirement, RequiredNames};
+use plimsoll_resolve::{Bundle, ClusterFacts, Expressions};
 
 pub use self::change_set::{ChangeSet, ChangeSetError};
 pub use self::decide::decide;
@@ -74,8 +74,6 @@ pub struct InstalledOperator {
 pub struct OperatorInputs<'a> {
     /// All Operators, by name.
     pub operators: &'a BTreeMap<String, RequestedOperator>,
-    /// The catalogs that are served, each with the packages that are called as the Operators to decide.
-    pub catalogs: &'a [CatalogPart],
     /// The catalogs that exist but are not served, with the reason: it is not known what they have.
     pub unavailable: &'a BTreeMap<String, String>,
     /// What is known of the cluster.
@@ -103,6 +101,33 @@ pub struct OperatorDecision {
     pub dependants: Vec<Dependant>,
     /// Whether it was installed as a dependency and nothing depends on it.
     pub is_orphaned: bool,
+    /// The bundles that were judged, whether or not one was chosen.
+    pub judged: JudgedBundles,
+}
+
+/// What bundles require and provide that an Operator might move to: when something of it changes, the
+/// decision may be another one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JudgedBundles {
+    /// The packages that they require by name.
+    pub packages: BTreeSet<String>,
+    /// The kinds of the APIs that they require.
+    pub apis: BTreeSet<GroupKind>,
+    /// Whether one requires something that has no name.
+    pub is_open: bool,
+    /// The kinds that they provide.
+    pub provides: BTreeSet<GroupKind>,
+}
+
+impl JudgedBundles {
+    /// Takes note of a bundle.
+    pub(crate) fn add(&mut self, bundle: &Bundle) {
+        let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
+        self.packages.extend(packages.into_iter().map(str::to_owned));
+        self.apis.extend(apis.into_iter().map(|api| GroupKind::new(&api.group, &api.kind)));
+        self.is_open |= is_open;
+        self.provides.extend(installed::kinds(bundle));
+    }
 }
 
 /// What is done with an Operator.

@@ -97,7 +97,8 @@ pub(crate) fn unreadable_range(requirement: &Requirement) -> Option<String> {
     found
 }
 
-fn visit<'a>(requirement: &'a Requirement, look: &mut dyn FnMut(&'a Constraint)) {
+/// Looks at a constraint and all that it is made of.
+pub(crate) fn visit<'a>(requirement: &'a Requirement, look: &mut dyn FnMut(&'a Constraint)) {
     look(&requirement.constraint);
     match &requirement.constraint {
         Constraint::All(members) | Constraint::Any(members) | Constraint::Not(members) => {

@@ -201,8 +201,14 @@ impl ControlLoop {
         if names.is_empty() {
             return;
         }
-        let parts = catalogs::parts(self.reconciler.served_catalogs(), &self.catalogs, &names);
-        let effects = self.reconciler.decide(&names, &parts, &Cel, self.moment());
+        let served = self.reconciler.served_catalogs();
+        let served: Vec<(String, i64)> = served.map(|(name, it)| (name.to_owned(), it)).collect();
+        let offered = |names: &BTreeSet<String>| {
+            let served = served.iter().map(|(name, weight)| (name.as_str(), *weight));
+            catalogs::parts(served, &self.catalogs, names)
+        };
+        let moment = self.moment();
+        let effects = self.reconciler.decide(&names, &offered, &Cel, moment);
         self.carry_out(effects);
     }
 

@@ -4,43 +4,47 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::olm::{InstallConstraints, UpgradeConstraints};
 use plimsoll_api::{GroupKind, Reason};
-use plimsoll_resolve::Bundle;
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::unfit_for;
+use plimsoll_resolve::{Bundle, CatalogPart};
 
 use super::change_set::{self, ChangeSet};
 use super::installed::{InstalledBundles, all_unmet, kinds};
 use super::selection::{Candidates, candidates, named, reference};
 use super::{
-    InstalledOperator, OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs,
-    RequestedOperator, SelectedBundle,
+    InstalledOperator, JudgedBundles, OperatorAction, OperatorBlock, OperatorDecision,
+    OperatorInputs, RequestedOperator, SelectedBundle, version_text,
 };
 
 /// Decides what becomes of these Operators. Change sets are decided when one of their members is asked
-/// for; its other members have to be among `names`, and their packages among the catalogs, for a whole
-/// set to move.
+/// for; its other members have to be among `names` for a whole set to move. `offered` answers the
+/// catalogs that are served, each with those of some packages that it has: the versions of all Operators
+/// at a time would take much memory.
 pub fn decide(
     inputs: OperatorInputs<'_>,
     names: &BTreeSet<String>,
+    offered: &dyn Fn(&BTreeSet<String>) -> Vec<CatalogPart>,
 ) -> BTreeMap<String, OperatorDecision> {
     let installed = InstalledBundles::new(inputs);
     let mut decisions = BTreeMap::new();
-    let mut sets: BTreeMap<ChangeSet, BTreeMap<&str, Choice<'_>>> = BTreeMap::new();
+    let mut sets: BTreeMap<ChangeSet, BTreeSet<String>> = BTreeMap::new();
     for name in names {
         let Some(operator) = inputs.operators.get(name) else { continue };
-        let chosen = choose(inputs, name, operator);
         match change_set::of(operator) {
             Some(Ok(set)) => {
-                sets.entry(set).or_default().insert(name, chosen);
+                sets.entry(set).or_default().insert(name.clone());
             }
             None | Some(Err(_)) => {
-                let decision = alone(inputs, &installed, name, operator, chosen);
+                let catalogs = offered(&BTreeSet::from([name.clone()]));
+                let chosen = choose(inputs, &catalogs, name, operator);
+                let decision = alone((inputs, &catalogs), &installed, name, operator, chosen);
                 decisions.insert(name.clone(), decision);
             }
         }
     }
-    for (set, chosen) in sets {
-        decide_set(inputs, &installed, &set, &chosen, &mut decisions);
+    for (set, members) in sets {
+        let catalogs = offered(&members);
+        decide_set((inputs, &catalogs), &installed, &set, &members, &mut decisions);
     }
     refuse_second_owners(inputs, &mut decisions);
     decisions
@@ -55,7 +59,12 @@ enum Choice<'a> {
 }
 
 /// What there is to choose from for an Operator, or what is done in any case.
-fn choose<'a>(inputs: OperatorInputs<'a>, name: &str, operator: &RequestedOperator) -> Choice<'a> {
+fn choose<'a>(
+    inputs: OperatorInputs<'_>,
+    catalogs: &'a [CatalogPart],
+    name: &str,
+    operator: &RequestedOperator,
+) -> Choice<'a> {
     if operator.is_deleting {
         return Choice::Fixed(OperatorAction::Delete);
     }
@@ -77,7 +86,7 @@ fn choose<'a>(inputs: OperatorInputs<'a>, name: &str, operator: &RequestedOperat
         let block = OperatorBlock::new(Reason::InvalidChangeSet, message);
         return Choice::Fixed(OperatorAction::Blocked(block));
     }
-    match candidates(inputs, name, operator) {
+    match candidates(inputs, catalogs, name, operator) {
         Ok(candidates) => Choice::Among(candidates),
         Err(block) => Choice::Fixed(OperatorAction::Blocked(block)),
     }
@@ -85,31 +94,34 @@ fn choose<'a>(inputs: OperatorInputs<'a>, name: &str, operator: &RequestedOperat
 
 /// The decision for an Operator that moves alone.
 fn alone<'a>(
-    inputs: OperatorInputs<'a>,
+    (inputs, catalogs): (OperatorInputs<'a>, &'a [CatalogPart]),
     installed: &InstalledBundles<'a>,
     name: &'a str,
     operator: &'a RequestedOperator,
     chosen: Choice<'a>,
 ) -> OperatorDecision {
+    let mut judged = JudgedBundles::default();
     let (action, held_back, bundle) = match chosen {
         Choice::Fixed(action) => (action, None, None),
-        Choice::Among(chosen) => single_move(inputs, installed, name, operator, &chosen),
+        Choice::Among(chosen) => single_move(installed, name, operator, &chosen, &mut judged),
     };
-    report(inputs, installed, name, operator, (action, held_back), bundle)
+    let decided = Decided { action, held_back, bundle, judged };
+    report((inputs, catalogs), installed, name, operator, decided)
 }
 
 /// The most preferred bundle that nothing is in the way of, and why one that is preferred to it waits.
 fn single_move<'a>(
-    inputs: OperatorInputs<'a>,
     installed: &InstalledBundles<'a>,
     name: &'a str,
     operator: &'a RequestedOperator,
     chosen: &Candidates<'a>,
+    judged: &mut JudgedBundles,
 ) -> (OperatorAction, Option<OperatorBlock>, Option<&'a Bundle>) {
     let mut first_block: Option<OperatorBlock> = None;
     for offer in &chosen.offers {
+        judged.add(offer.bundle);
         let after = installed.with(name, offer.bundle);
-        match judge(inputs, (installed, &after), name, operator, offer, &BTreeSet::from([name])) {
+        match judge((installed, &after), name, operator, offer, &BTreeSet::from([name])) {
             Ok(selected) => {
                 let action = match operator.installed {
                     None => OperatorAction::Install(selected),
@@ -133,7 +145,6 @@ fn single_move<'a>(
 
 /// Whether an Operator may move to a bundle: `now` is installed, `after` would be.
 fn judge<'a>(
-    inputs: OperatorInputs<'a>,
     (now, after): (&InstalledBundles<'a>, &InstalledBundles<'a>),
     name: &str,
     operator: &RequestedOperator,
@@ -141,7 +152,7 @@ fn judge<'a>(
     moving: &BTreeSet<&str>,
 ) -> Result<SelectedBundle, OperatorBlock> {
     let provides = kinds(offer.bundle);
-    if let Some((kind, owner)) = owner_of(inputs, name, &provides) {
+    if let Some((owner, kind)) = now.owner_of(name, &provides) {
         let message = format!(
             "{} provides {kind}, which belongs to Operator {owner}: delete one of the two",
             named(name, offer)
@@ -184,96 +195,209 @@ fn objection(installed: &InstalledOperator, name: &str, offer: &Offer<'_>) -> Op
     Some(format!("{name} reports that it is not upgradeable: {objection}"))
 }
 
-/// The first kind of these that another Operator owns, and that Operator.
-fn owner_of<'a>(
-    inputs: OperatorInputs<'a>,
-    name: &str,
-    provides: &BTreeSet<GroupKind>,
-) -> Option<(GroupKind, &'a str)> {
-    inputs.operators.iter().filter(|(other, _)| other.as_str() != name).find_map(|(other, it)| {
-        let kind = provides.iter().find(|kind| it.owned.contains(*kind))?;
-        Some((kind.clone(), other.as_str()))
-    })
+/// What a member of a change set moves to.
+struct Route<'a> {
+    /// What it moves to first.
+    next: Offer<'a>,
+    /// Where that leads; the same for one that needs one move.
+    destination: Offer<'a>,
 }
 
-/// Decides a change set: all of its members move to what they prefer, or none does.
+/// Follows the steps that lead an Operator to what is requested.
+///
+/// # Errors
+///
+/// When they do not lead there.
+fn route<'a>(
+    inputs: OperatorInputs<'_>,
+    catalogs: &'a [CatalogPart],
+    (name, operator): (&str, &RequestedOperator),
+    next: &Offer<'a>,
+) -> Result<Route<'a>, OperatorBlock> {
+    let mut operator = operator.clone();
+    let mut passed = BTreeSet::new();
+    let mut destination = next.clone();
+    while destination.is_step && passed.insert(destination.bundle.name.as_str()) {
+        if let Some(installed) = &mut operator.installed {
+            installed.reference = reference(&destination);
+            installed.bundle = destination.bundle.clone();
+        }
+        let Candidates { offers, .. } = candidates(inputs, catalogs, name, &operator)?;
+        let Some(first) = offers.into_iter().next() else { break };
+        destination = first;
+    }
+    match destination.is_step {
+        false => Ok(Route { next: next.clone(), destination }),
+        true => {
+            let message = format!("{} leads back to itself", named(name, &destination));
+            Err(OperatorBlock::new(Reason::NoUpgradePath, message))
+        }
+    }
+}
+
+/// The bundles that members of a change set would have.
+type Moves<'a> = BTreeMap<&'a str, Offer<'a>>;
+
+/// Judges moves that are made together.
+///
+/// # Errors
+///
+/// Those that are refused, with the reasons.
+fn judge_together<'a>(
+    inputs: OperatorInputs<'a>,
+    installed: &InstalledBundles<'a>,
+    moves: &Moves<'a>,
+) -> Result<BTreeMap<&'a str, SelectedBundle>, BTreeMap<&'a str, OperatorBlock>> {
+    let mut after = installed.clone();
+    for (name, offer) in moves {
+        after = after.with(name, offer.bundle);
+    }
+    let moving: BTreeSet<&str> = moves.keys().copied().collect();
+    let (mut selected, mut refused) = (BTreeMap::new(), BTreeMap::new());
+    for (name, offer) in moves {
+        let operator = &inputs.operators[*name];
+        match judge((installed, &after), name, operator, offer, &moving) {
+            Ok(bundle) => {
+                selected.insert(*name, bundle);
+            }
+            Err(block) => {
+                refused.insert(*name, block);
+            }
+        }
+    }
+    if refused.is_empty() { Ok(selected) } else { Err(refused) }
+}
+
+/// Decides a change set: all of its members move to what they prefer, or none does. A member that gets
+/// there in several steps makes the first ones before the others move, or with them.
 fn decide_set<'a>(
+    (inputs, catalogs): (OperatorInputs<'a>, &'a [CatalogPart]),
+    installed: &InstalledBundles<'a>,
+    set: &ChangeSet,
+    names: &'a BTreeSet<String>,
+    decisions: &mut BTreeMap<String, OperatorDecision>,
+) {
+    let mut actions: BTreeMap<&str, OperatorAction> = BTreeMap::new();
+    let mut routes: BTreeMap<&str, Route<'a>> = BTreeMap::new();
+    for name in names {
+        let operator = &inputs.operators[name];
+        let chosen = choose(inputs, catalogs, name, operator);
+        let next = match &chosen {
+            Choice::Among(chosen) => chosen.offers.first(),
+            Choice::Fixed(_) => None,
+        };
+        let route = next.map(|next| route(inputs, catalogs, (name, operator), next));
+        match (chosen, route) {
+            (Choice::Fixed(action), _) => {
+                actions.insert(name, action);
+            }
+            (Choice::Among(_), None) => {
+                actions.insert(name, OperatorAction::Keep);
+            }
+            (Choice::Among(_), Some(Ok(route))) => {
+                routes.insert(name, route);
+            }
+            (Choice::Among(_), Some(Err(block))) => {
+                actions.insert(name, OperatorAction::Blocked(block));
+            }
+        }
+    }
+    let members = change_set::members(inputs, set);
+    let next = match members.len() < set.members {
+        true => {
+            let message = format!(
+                "change set {} has {} of its {} Operators: {}",
+                set.id,
+                members.len(),
+                set.members,
+                members.join(", ")
+            );
+            // What the missing members may change is not known.
+            let block = OperatorBlock::new(Reason::ChangeSetIncomplete, message);
+            routes.keys().map(|name| (*name, OperatorAction::Blocked(block.clone()))).collect()
+        }
+        false => {
+            let refused = actions.iter().filter_map(|(name, action)| match action {
+                OperatorAction::Blocked(block) => Some((*name, block.clone())),
+                _ => None,
+            });
+            let refused: BTreeMap<_, _> = refused.collect();
+            next_moves(inputs, installed, set, &routes, refused)
+        }
+    };
+    actions.extend(next);
+    for (name, action) in actions {
+        let operator = &inputs.operators[name];
+        let mut judged = JudgedBundles::default();
+        let route = routes.get(name);
+        for offer in route.into_iter().flat_map(|route| [&route.next, &route.destination]) {
+            judged.add(offer.bundle);
+        }
+        let is_move = matches!(action, OperatorAction::Install(_) | OperatorAction::Upgrade(_));
+        let bundle = route.filter(|_| is_move).map(|route| route.next.bundle);
+        let decided = Decided { action, held_back: None, bundle, judged };
+        let decision = report((inputs, catalogs), installed, name, operator, decided);
+        decisions.insert(name.to_owned(), decision);
+    }
+}
+
+/// What is done with the members of a complete change set that are to move; `refused` are others of
+/// them.
+fn next_moves<'a>(
     inputs: OperatorInputs<'a>,
     installed: &InstalledBundles<'a>,
     set: &ChangeSet,
-    chosen: &BTreeMap<&'a str, Choice<'a>>,
-    decisions: &mut BTreeMap<String, OperatorDecision>,
-) {
-    let members = change_set::members(inputs, set);
-    let block = if members.len() < set.members {
-        let message = format!(
-            "change set {} has {} of its {} Operators: {}",
-            set.id,
-            members.len(),
-            set.members,
-            members.join(", ")
-        );
-        Some(OperatorBlock::new(Reason::ChangeSetIncomplete, message))
-    } else {
-        None
+    routes: &BTreeMap<&'a str, Route<'a>>,
+    refused: BTreeMap<&'a str, OperatorBlock>,
+) -> BTreeMap<&'a str, OperatorAction> {
+    let moves = |of: &dyn Fn(&Route<'a>) -> Option<Offer<'a>>| -> Moves<'a> {
+        routes.iter().filter_map(|(name, route)| Some((*name, of(route)?))).collect()
     };
-    let mut after = installed.clone();
-    let mut moving = BTreeSet::new();
-    for (name, chosen) in chosen {
-        if let Choice::Among(chosen) = chosen
-            && let Some(offer) = chosen.offers.first()
-        {
-            after = after.with(name, offer.bundle);
-            moving.insert(*name);
-        }
+    let arrival = judge_together(inputs, installed, &moves(&|it| Some(it.destination.clone())));
+    let mut refused = refused;
+    if let Err(blocks) = &arrival {
+        refused.extend(blocks.clone());
     }
-    let mut actions = BTreeMap::new();
-    let mut refused: Vec<String> = Vec::new();
-    for (name, chosen) in chosen {
-        let operator = &inputs.operators[*name];
-        let (action, bundle) = match chosen {
-            Choice::Fixed(action) => {
-                if let OperatorAction::Blocked(block) = action {
-                    refused.push(format!("{name}: {}", block.message));
+    let steps = moves(&|it| it.next.is_step.then(|| it.next.clone()));
+    let (departure, waiting) = if steps.is_empty() {
+        (arrival, String::new())
+    } else {
+        let ways = steps.iter().map(|(name, offer)| {
+            let to = version_text(&routes[name].destination.bundle.version.to_string());
+            format!("{} comes before {to}", named(name, offer))
+        });
+        let waiting = ways.collect::<Vec<_>>().join("; ");
+        let first = judge_together(inputs, installed, &steps);
+        let together = || judge_together(inputs, installed, &moves(&|it| Some(it.next.clone())));
+        // Where a step does not fit what is installed, it may fit what the others move to.
+        (first.or_else(|blocks| together().map_err(|_| blocks)), waiting)
+    };
+    if refused.is_empty()
+        && let Err(blocks) = &departure
+    {
+        refused.extend(blocks.clone());
+    }
+    let texts: Vec<String> =
+        refused.iter().map(|(name, block)| format!("{name}: {}", block.message)).collect();
+    let action = |name: &&'a str| {
+        let waits = |why: &str| {
+            let message = format!("change set {} waits: {why}", set.id);
+            OperatorAction::Blocked(OperatorBlock::new(Reason::ChangeSetBlocked, message))
+        };
+        let action = match (refused.get(name), &departure) {
+            (Some(block), _) => OperatorAction::Blocked(block.clone()),
+            (None, Ok(selected)) if refused.is_empty() => match selected.get(name) {
+                Some(bundle) if inputs.operators[*name].installed.is_some() => {
+                    OperatorAction::Upgrade(bundle.clone())
                 }
-                (action.clone(), None)
-            }
-            Choice::Among(chosen) => match chosen.offers.first() {
-                None => (OperatorAction::Keep, None),
-                Some(offer) => {
-                    match judge(inputs, (installed, &after), name, operator, offer, &moving) {
-                        Err(block) => {
-                            refused.push(format!("{name}: {}", block.message));
-                            (OperatorAction::Blocked(block), None)
-                        }
-                        Ok(selected) if operator.installed.is_some() => {
-                            (OperatorAction::Upgrade(selected), Some(offer.bundle))
-                        }
-                        Ok(selected) => (OperatorAction::Install(selected), Some(offer.bundle)),
-                    }
-                }
+                Some(bundle) => OperatorAction::Install(bundle.clone()),
+                None => waits(&waiting),
             },
+            (None, Ok(_) | Err(_)) => waits(&texts.join("; ")),
         };
-        actions.insert(*name, (action, bundle));
-    }
-    for (name, (action, bundle)) in actions {
-        let is_move = matches!(action, OperatorAction::Install(_) | OperatorAction::Upgrade(_));
-        let waits = matches!(&action, OperatorAction::Blocked(block)
-            if matches!(block.reason, Reason::UpgradeBlocked | Reason::ConstraintsUnmet));
-        let (action, bundle) = match &block {
-            // What the missing members may change is not known.
-            Some(block) if is_move || waits => (OperatorAction::Blocked(block.clone()), None),
-            None if is_move && !refused.is_empty() => {
-                let message = format!("change set {} waits: {}", set.id, refused.join("; "));
-                let block = OperatorBlock::new(Reason::ChangeSetBlocked, message);
-                (OperatorAction::Blocked(block), None)
-            }
-            Some(_) | None => (action, bundle),
-        };
-        let operator = &inputs.operators[name];
-        let decision = report(inputs, installed, name, operator, (action, None), bundle);
-        decisions.insert(name.to_owned(), decision);
-    }
+        (*name, action)
+    };
+    routes.keys().map(action).collect()
 }
 
 /// Of Operators that are about to install the same kind, the one that was created first does.
@@ -308,20 +432,29 @@ fn refuse_second_owners(
     }
 }
 
-/// A decision with what is to be reported beside it; `bundle` is the one that is about to be installed.
+/// What was decided of an Operator.
+struct Decided<'a> {
+    action: OperatorAction,
+    held_back: Option<OperatorBlock>,
+    /// The bundle that is about to be installed; `None` if none is.
+    bundle: Option<&'a Bundle>,
+    judged: JudgedBundles,
+}
+
+/// A decision with what is to be reported beside it.
 fn report<'a>(
-    inputs: OperatorInputs<'a>,
+    (inputs, catalogs): (OperatorInputs<'a>, &'a [CatalogPart]),
     installed: &InstalledBundles<'a>,
     name: &'a str,
     operator: &'a RequestedOperator,
-    (action, held_back): (OperatorAction, Option<OperatorBlock>),
-    bundle: Option<&'a Bundle>,
+    decided: Decided<'a>,
 ) -> OperatorDecision {
+    let Decided { action, held_back, bundle, judged } = decided;
     let current = operator.installed.as_ref().map(|it| &it.bundle);
     let subject = bundle.or(current);
     let requirements = subject.map(|it| installed.check(name, it)).unwrap_or_default();
     let unfit = subject.and_then(|it| unfit_for(name, it, inputs.facts));
-    let deprecation = subject.and_then(|it| deprecation(inputs, name, it));
+    let deprecation = subject.and_then(|it| deprecation(catalogs, name, it));
     let dependants = installed.dependants(name);
     let is_orphaned =
         operator.is_dependency && operator.installed.is_some() && dependants.is_empty();
@@ -333,12 +466,13 @@ fn report<'a>(
         deprecation,
         dependants,
         is_orphaned,
+        judged,
     }
 }
 
 /// What the catalogs say is deprecated of a bundle.
-fn deprecation(inputs: OperatorInputs<'_>, name: &str, bundle: &Bundle) -> Option<String> {
-    let packages = inputs.catalogs.iter().flat_map(|catalog| &catalog.packages);
+fn deprecation(catalogs: &[CatalogPart], name: &str, bundle: &Bundle) -> Option<String> {
+    let packages = catalogs.iter().flat_map(|catalog| &catalog.packages);
     let mut packages = packages.filter(|package| package.name == name);
     packages.find_map(|package| {
         let listed = package.bundles.iter().find(|it| it.name == bundle.name)?;

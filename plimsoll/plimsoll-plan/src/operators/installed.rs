@@ -1,12 +1,11 @@
 //! What is installed, and who depends on whom.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use plimsoll_api::GroupKind;
 use plimsoll_api::olm::Dependant;
-use plimsoll_resolve::requirement::{
-    CheckedRequirement, InstalledPackage, Provider, check_requirements,
-};
+use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, Provider};
 use plimsoll_resolve::{Api, Bundle};
 
 use super::OperatorInputs;
@@ -15,7 +14,9 @@ use super::OperatorInputs;
 #[derive(Clone)]
 pub(super) struct InstalledBundles<'a> {
     inputs: OperatorInputs<'a>,
-    bundles: BTreeMap<&'a str, &'a Bundle>,
+    packages: InstalledPackages<'a>,
+    /// The Operators that own a kind.
+    owners: Arc<BTreeMap<&'a GroupKind, BTreeSet<&'a str>>>,
 }
 
 impl<'a> InstalledBundles<'a> {
@@ -24,34 +25,36 @@ impl<'a> InstalledBundles<'a> {
         let installed = inputs.operators.iter().filter_map(|(name, operator)| {
             Some((name.as_str(), &operator.installed.as_ref()?.bundle))
         });
-        Self { inputs, bundles: installed.collect() }
+        let mut owners: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (name, operator) in inputs.operators {
+            for kind in &operator.owned {
+                owners.entry(kind).or_default().insert(name.as_str());
+            }
+        }
+        let packages = InstalledPackages::new(installed.collect());
+        Self { inputs, packages, owners: Arc::new(owners) }
     }
 
     /// The same after an Operator was installed or upgraded.
     pub(super) fn with(&self, name: &'a str, bundle: &'a Bundle) -> Self {
-        let mut changed = self.clone();
-        changed.bundles.insert(name, bundle);
-        changed
+        Self { packages: self.packages.with(name, bundle), ..self.clone() }
     }
 
     /// Holds the requirements of a bundle of an Operator against what is installed.
     pub(super) fn check(&self, name: &str, bundle: &Bundle) -> Vec<CheckedRequirement> {
-        let installed = self.packages();
         let OperatorInputs { facts, expressions, .. } = self.inputs;
-        check_requirements(name, bundle, &installed, facts, expressions)
+        self.packages.check(name, bundle, facts, expressions)
     }
 
     /// The Operators whose requirements one satisfies, by name.
     pub(super) fn dependants(&self, name: &str) -> Vec<Dependant> {
-        let installed = self.packages();
         let mut dependants = Vec::new();
-        for (other, bundle) in self.bundles.iter().filter(|(other, _)| **other != name) {
-            let provided = self.check(other, bundle).into_iter().filter(|requirement| {
-                matches!(requirement.provider, Some(Provider::Installed(at))
-                    if installed[at].package == name)
-            });
+        for (other, bundle) in self.concerned_by(name) {
+            let provided = self.check(other, bundle).into_iter().filter(
+                |it| matches!(&it.provider, Some(Provider::Installed(package)) if package == name),
+            );
             dependants.extend(provided.map(|requirement| Dependant {
-                operator: (*other).to_owned(),
+                operator: other.to_owned(),
                 requirement: requirement.text,
             }));
         }
@@ -60,9 +63,10 @@ impl<'a> InstalledBundles<'a> {
 
     /// The requirements that hold now and would not after changes, as sentences.
     pub(super) fn broken_by(&self, after: &Self, changed: &BTreeSet<&str>) -> Vec<String> {
+        let concerned: BTreeMap<_, _> =
+            changed.iter().flat_map(|name| self.concerned_by(name)).collect();
         let mut broken = Vec::new();
-        let others = self.bundles.iter().filter(|(name, _)| !changed.contains(**name));
-        for (name, bundle) in others.filter(|(_, bundle)| !bundle.requires.is_empty()) {
+        for (name, bundle) in concerned.into_iter().filter(|(name, _)| !changed.contains(name)) {
             let before = self.check(name, bundle);
             for (before, after) in before.iter().zip(after.check(name, bundle)) {
                 if before.provider.is_some() && after.provider.is_none() {
@@ -73,10 +77,27 @@ impl<'a> InstalledBundles<'a> {
         broken
     }
 
-    fn packages(&self) -> Vec<InstalledPackage<'a>> {
-        let package =
-            |(name, bundle): (&&'a str, &&'a Bundle)| InstalledPackage { package: name, bundle };
-        self.bundles.iter().map(package).collect()
+    /// The other Operators that have something installed whose requirements what is installed of one
+    /// may satisfy.
+    fn concerned_by(&self, name: &str) -> BTreeMap<&'a str, &'a Bundle> {
+        let provides = self.packages.bundle(name).map(|it| it.provides.as_slice());
+        let concerned = self.packages.concerned_by(name, provides.unwrap_or_default());
+        let others = concerned.into_iter().filter(|other| *other != name);
+        others.filter_map(|other| Some((other, self.packages.bundle(other)?))).collect()
+    }
+
+    /// The first other Operator, by name, that owns one of some kinds, and that kind.
+    pub(super) fn owner_of(
+        &self,
+        name: &str,
+        kinds: &BTreeSet<GroupKind>,
+    ) -> Option<(&'a str, GroupKind)> {
+        let owners = kinds.iter().flat_map(|kind| {
+            let owners = self.owners.get(kind).into_iter().flatten();
+            owners.map(move |owner| (*owner, kind))
+        });
+        let first = owners.filter(|(owner, _)| *owner != name).min()?;
+        Some((first.0, first.1.clone()))
     }
 }
 

@@ -1,7 +1,9 @@
 //! What an update of the platform would break (OPR-31).
 
-use plimsoll_resolve::ClusterFacts;
-use plimsoll_resolve::requirement::{InstalledPackage, check_requirements, unfit_for};
+use std::collections::BTreeMap;
+
+use plimsoll_resolve::requirement::{InstalledPackages, unfit_for};
+use plimsoll_resolve::{Bundle, ClusterFacts};
 
 use super::OperatorInputs;
 use super::installed::unmet;
@@ -23,15 +25,14 @@ pub fn broken_by(inputs: OperatorInputs<'_>, after: &ClusterFacts) -> Vec<Broken
         .operators
         .iter()
         .filter_map(|(name, operator)| Some((name.as_str(), &operator.installed.as_ref()?.bundle)));
-    let bundles: Vec<InstalledPackage<'_>> =
-        installed.map(|(package, bundle)| InstalledPackage { package, bundle }).collect();
-    for InstalledPackage { package, bundle } in &bundles {
-        let found = |message| BrokenOperator { name: (*package).to_owned(), message };
+    let bundles: BTreeMap<&str, &Bundle> = installed.collect();
+    let packages = InstalledPackages::new(bundles.clone());
+    for (package, bundle) in bundles {
+        let found = |message| BrokenOperator { name: package.to_owned(), message };
         if unfit_for(package, bundle, inputs.facts).is_none() {
             broken.extend(unfit_for(package, bundle, after).map(found));
         }
-        let check =
-            |facts| check_requirements(package, bundle, &bundles, facts, inputs.expressions);
+        let check = |facts| packages.check(package, bundle, facts, inputs.expressions);
         for (now, then) in check(inputs.facts).iter().zip(check(after)) {
             if now.provider.is_some() && then.provider.is_none() {
                 broken.push(found(unmet(package, &then)));

@@ -19,6 +19,7 @@
 
 mod act;
 mod catalogs;
+mod concerns;
 mod messages;
 mod observed;
 mod prepare;
@@ -37,6 +38,7 @@ use plimsoll_resolve::{CatalogPart, ClusterFacts, Expressions};
 use serde_json::Value;
 
 use self::catalogs::TrackedCatalog;
+use self::concerns::Concerns;
 use self::observed::Observed;
 use self::track::TrackedOperator;
 use super::deletion::LiveObject;
@@ -326,6 +328,7 @@ pub struct OperatorReconciler {
     catalogs: BTreeMap<String, TrackedCatalog>,
     listed: BTreeSet<OperatorKind>,
     facts: Option<ClusterFacts>,
+    concerns: Concerns,
     /// The Operators that are to be decided.
     undecided: BTreeSet<String>,
     /// The Operators whose next step is to be found.
@@ -378,12 +381,12 @@ impl OperatorReconciler {
         self.operators.keys()
     }
 
-    /// Decides what is undecided. `catalogs` are those that are served, with the packages of
-    /// [`Self::undecided`].
+    /// Decides what is undecided. `offered` answers the catalogs that are served, each with those of
+    /// some packages that it has.
     pub fn decide(
         &mut self,
         names: &BTreeSet<String>,
-        catalogs: &[CatalogPart],
+        offered: &dyn Fn(&BTreeSet<String>) -> Vec<CatalogPart>,
         expressions: &dyn Expressions,
         moment: Moment,
     ) -> Vec<OperatorEffect> {
@@ -391,16 +394,16 @@ impl OperatorReconciler {
         let unavailable = catalogs::unavailable(&self.catalogs);
         let inputs = OperatorInputs {
             operators: &self.requested,
-            catalogs,
             unavailable: &unavailable,
             facts,
             expressions,
         };
-        let decisions = super::decide(inputs, names);
+        let decisions = super::decide(inputs, names, offered);
         for (name, decision) in decisions {
             self.undecided.remove(&name);
             if let Some(operator) = self.operators.get_mut(&name) {
                 operator.decided(&name, decision);
+                self.decision_changed(&name);
                 self.unsettled.insert(name);
             }
         }

@@ -2,6 +2,7 @@
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{BundleReference, UpgradePolicy};
+use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::offer::{
     InstalledVersion, Offer, OfferRequest, Offers, UpgradeEdges, offers,
 };
@@ -27,7 +28,8 @@ pub(super) struct Candidates<'a> {
 ///
 /// When nothing that is offered will do and nothing that is installed does.
 pub(super) fn candidates<'a>(
-    inputs: OperatorInputs<'a>,
+    inputs: OperatorInputs<'_>,
+    catalogs: &'a [CatalogPart],
     name: &str,
     operator: &RequestedOperator,
 ) -> Result<Candidates<'a>, OperatorBlock> {
@@ -53,7 +55,7 @@ pub(super) fn candidates<'a>(
     };
     let is_in_range = installed
         .is_some_and(|it| range.as_ref().is_none_or(|range| range.matches(&it.bundle.version)));
-    let found = offers(inputs.catalogs, inputs.facts, &request);
+    let found = offers(catalogs, inputs.facts, &request);
     let tied = found.tied_catalogs(request.installed.map_or("", |it| it.catalog));
     if !tied.is_empty() {
         let message = format!(
@@ -78,7 +80,13 @@ pub(super) fn candidates<'a>(
         }
     }
     if usable.is_empty() && !is_in_range {
-        return Err(nothing_offered(inputs, &request, &found, spec, passed_over.first()));
+        return Err(nothing_offered(
+            (inputs, catalogs),
+            &request,
+            &found,
+            spec,
+            passed_over.first(),
+        ));
     }
     Ok(Candidates { offers: usable, passed_over })
 }
@@ -114,7 +122,7 @@ fn range(text: &str) -> Result<Option<Range>, OperatorBlock> {
 
 /// Why nothing that is offered will do.
 fn nothing_offered(
-    inputs: OperatorInputs<'_>,
+    (inputs, catalogs): (OperatorInputs<'_>, &[CatalogPart]),
     request: &OfferRequest<'_>,
     found: &Offers<'_>,
     spec: &plimsoll_api::olm::OperatorSpec,
@@ -125,7 +133,7 @@ fn nothing_offered(
         return OperatorBlock::new(Reason::ClusterIncompatible, why.clone());
     }
     if found.catalogs.is_empty() {
-        return no_catalog(inputs, request);
+        return no_catalog(inputs, catalogs, request);
     }
     if !spec.channel.is_empty() && !found.channels.contains(&spec.channel.as_str()) {
         let message = format!(
@@ -161,7 +169,11 @@ fn nothing_offered(
     }
 }
 
-fn no_catalog(inputs: OperatorInputs<'_>, request: &OfferRequest<'_>) -> OperatorBlock {
+fn no_catalog(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    request: &OfferRequest<'_>,
+) -> OperatorBlock {
     let (package, catalog) = (request.package, request.catalog);
     let unavailable: Vec<String> = inputs
         .unavailable
@@ -176,8 +188,8 @@ fn no_catalog(inputs: OperatorInputs<'_>, request: &OfferRequest<'_>) -> Operato
         );
         return OperatorBlock::new(Reason::CatalogUnavailable, message);
     }
-    if !catalog.is_empty() && inputs.catalogs.iter().all(|it| it.name.name != catalog) {
-        let names: Vec<&str> = inputs.catalogs.iter().map(|it| it.name.name.as_str()).collect();
+    if !catalog.is_empty() && catalogs.iter().all(|it| it.name.name != catalog) {
+        let names: Vec<&str> = catalogs.iter().map(|it| it.name.name.as_str()).collect();
         let there = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
         let message = format!("there is no catalog {catalog}; catalogs: {there}");
         return OperatorBlock::new(Reason::CatalogNotFound, message);

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use plimsoll_api::olm::{ConstraintPolicy, InstallConstraints, UpgradeConstraints, UpgradePolicy};
 use plimsoll_resolve::{
-    Api, CatalogName, Channel, ChannelEntry, Constraint, Package, Property, Requirement,
+    Api, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint, Package, Property,
+    Requirement,
 };
 use semver::Version;
 
@@ -76,6 +77,15 @@ pub(super) fn catalogs(text: &str) -> Vec<CatalogPart> {
     catalogs
 }
 
+/// What catalogs have of some packages.
+pub(super) fn part(of: &[CatalogPart], names: &BTreeSet<String>) -> Vec<CatalogPart> {
+    let mut catalogs = of.to_vec();
+    for catalog in &mut catalogs {
+        catalog.packages.retain(|package| names.contains(&package.name));
+    }
+    catalogs
+}
+
 fn parts(line: &str) -> impl Iterator<Item = &str> {
     line.split_once(' ').map_or("", |(_, parts)| parts).split(", ").filter(|it| !it.is_empty())
 }
@@ -109,7 +119,7 @@ fn bundle(package: &str, line: &str) -> Bundle {
 /// `from CATALOG/CHANNEL` (of what is installed), `install Enforce`, `upgrade Warn`, `policy Any`,
 /// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`,
 /// `objection TEXT`, `owns KIND`, `dependency`, `deleting` and `paused`.
-fn operators(of: &[CatalogPart], text: &str) -> BTreeMap<String, RequestedOperator> {
+pub(super) fn operators(of: &[CatalogPart], text: &str) -> BTreeMap<String, RequestedOperator> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| operator(of, line)).collect()
 }
@@ -241,12 +251,11 @@ fn check(catalog: &str, requested: &str, expected: &str) {
     let operators = operators(&of, requested);
     let inputs = OperatorInputs {
         operators: &operators,
-        catalogs: &of,
         unavailable: &BTreeMap::new(),
         facts: &facts(30),
         expressions: &NoExpressions,
     };
-    let decisions = decide(inputs, &operators.keys().cloned().collect());
+    let decisions = decide(inputs, &operators.keys().cloned().collect(), &|names| part(&of, names));
     let expected: Vec<&str> =
         expected.lines().map(|line| line.trim_start_matches("         ").trim_end()).collect();
     let expected = expected.join("\n").trim_start_matches('\n').trim_end().to_owned();
@@ -381,8 +390,8 @@ fn an_upgrade_does_not_break_those_who_depend_on_it() {
         "app: at 1.0.0
          db: at 1.0.0",
         "app: keep
-         db: blocked UpgradeBlocked: db v2.0.0 waits: app depends on db <2.0.0 but db v2.0.0 is \
-         installed
+         db: blocked UpgradeBlocked: db v2.0.0 waits: app depends on db <2.0.0 but db v2.0.0 \
+         would be installed
            app needs db <2.0.0",
     );
     check(
@@ -391,7 +400,7 @@ fn an_upgrade_does_not_break_those_who_depend_on_it() {
          db: at 1.0.0; upgrade Warn",
         "app: keep
          db: upgrade main/stable 2.0.0
-           accepted: app depends on db <2.0.0 but db v2.0.0 is installed
+           accepted: app depends on db <2.0.0 but db v2.0.0 would be installed
            app needs db <2.0.0",
     );
 }
@@ -416,10 +425,10 @@ fn a_change_set_moves_as_a_whole_or_not_at_all() {
          b: version 2.0.0; at 1.0.0
          c: at 1.0.0",
         "a: blocked UpgradeBlocked: a v2.0.0 waits: a depends on b >=2.0.0 but b v1.0.0 is \
-         installed; b depends on a <2.0.0 but a v2.0.0 is installed
+         installed; b depends on a <2.0.0 but a v2.0.0 would be installed
            b needs a <2.0.0
          b: blocked UpgradeBlocked: b v2.0.0 waits: b depends on a >=2.0.0 but a v1.0.0 is \
-         installed; a depends on b <2.0.0 but b v2.0.0 is installed
+         installed; a depends on b <2.0.0 but b v2.0.0 would be installed
            a needs b <2.0.0
          c: keep",
     );
@@ -455,6 +464,73 @@ fn a_change_set_moves_as_a_whole_or_not_at_all() {
         "a: blocked InvalidChangeSet: the annotation olm.io/change-set is \"x\"; it must be \
          ID/MEMBERS, such as upgrade-42/2
            a depends on b <2.0.0 but b is not installed",
+    );
+}
+
+#[test]
+fn a_member_of_a_change_set_takes_the_steps_that_lead_to_what_is_requested() {
+    let catalog = |step: &str| {
+        format!(
+            "
+        main 0 a/stable
+          1.0.0 requires b <2.0.0
+          1.1.0 <1.0.0, requires b {step}
+          2.0.0 <1.1.0, requires b >=2.0.0
+        main 0 b/stable
+          1.0.0 requires a <2.0.0
+          2.0.0 <1.0.0, requires a >=1.1.0"
+        )
+    };
+    let requested = "a: version 2.0.0; at 1.0.0; set x/2
+         b: version 2.0.0; at 1.0.0; set x/2";
+    // The step fits what is installed: it is made first.
+    check(
+        &catalog("<3.0.0"),
+        requested,
+        "a: upgrade main/stable 1.1.0
+           b needs a <2.0.0
+         b: blocked ChangeSetBlocked: change set x waits: a v1.1.0 comes before v2.0.0
+           a needs b <2.0.0",
+    );
+    check(
+        &catalog("<3.0.0"),
+        &requested.replacen("at 1.0.0", "at 1.1.0", 1),
+        "a: upgrade main/stable 2.0.0
+           a depends on b >=2.0.0 but b v1.0.0 is installed
+           b needs a <2.0.0
+         b: upgrade main/stable 2.0.0
+           a needs b <3.0.0",
+    );
+    // It fits what the others move to: they move with it.
+    check(
+        &catalog(">=2.0.0"),
+        requested,
+        "a: upgrade main/stable 1.1.0
+           a depends on b >=2.0.0 but b v1.0.0 is installed
+           b needs a <2.0.0
+         b: upgrade main/stable 2.0.0
+           b depends on a >=1.1.0 but a v1.0.0 is installed
+           a needs b <2.0.0",
+    );
+    // It fits neither.
+    check(
+        &catalog(">=4.0.0"),
+        requested,
+        "a: blocked UpgradeBlocked: a v1.1.0 waits: a depends on b >=4.0.0 but b v1.0.0 is installed
+           b needs a <2.0.0
+         b: blocked ChangeSetBlocked: change set x waits: a: a v1.1.0 waits: a depends on b >=4.0.0 \
+         but b v1.0.0 is installed
+           a needs b <2.0.0",
+    );
+    // Where the whole cannot arrive, nobody makes a step.
+    check(
+        &catalog("<3.0.0"),
+        &requested.replace("b: version 2.0.0", "b: version >=1.0.0, <2.0.0"),
+        "a: blocked UpgradeBlocked: a v2.0.0 waits: a depends on b >=2.0.0 but b v1.0.0 is installed; \
+         b depends on a <2.0.0 but a v2.0.0 would be installed
+           b needs a <2.0.0
+         b: keep
+           a needs b <2.0.0",
     );
 }
 
@@ -558,12 +634,11 @@ fn what_is_installed_stays_when_its_catalog_does_not() {
     let unavailable = BTreeMap::from([("main".to_owned(), "it cannot be read".to_owned())]);
     let inputs = OperatorInputs {
         operators: &operators,
-        catalogs: &of,
         unavailable: &unavailable,
         facts: &facts(30),
         expressions: &NoExpressions,
     };
-    let decisions = decide(inputs, &operators.keys().cloned().collect());
+    let decisions = decide(inputs, &operators.keys().cloned().collect(), &|names| part(&of, names));
     assert_eq!(
         rendered(&decisions),
         "foo: blocked CatalogUnavailable: no catalog that is served has foo; not served: main (it \
@@ -636,7 +711,6 @@ fn an_update_of_the_platform_names_what_it_would_break() {
     let now = ClusterFacts { apis: Some(vec![api("Served")]), ..facts(30) };
     let inputs = OperatorInputs {
         operators: &operators,
-        catalogs: &of,
         unavailable: &BTreeMap::new(),
         facts: &now,
         expressions: &NoExpressions,

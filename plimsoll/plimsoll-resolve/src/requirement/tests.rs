@@ -32,23 +32,17 @@ fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead
         ..Bundle::new("it", Version::parse(version).unwrap())
     };
     let (bar, foo) = (bundle("1.2.1", &["Bar"]), bundle("1.0.0", &["Foo"]));
-    let installed = [
-        InstalledPackage { package: "foo", bundle: &foo },
-        InstalledPackage { package: "bar", bundle: &bar },
-    ];
+    let newer = bundle("3.0.0", &[]);
+    let installed = InstalledPackages::new(BTreeMap::from([("foo", &foo), ("bar", &bar)]));
+    let by_bar = || Some(Provider::Installed("bar".to_owned()));
     let facts = ClusterFacts { apis: Some(vec![api("Served")]), ..ClusterFacts::default() };
     let cel = |rule: &str| Constraint::Cel { rule: rule.to_owned() };
     let any = |names: [Constraint; 2]| Constraint::Any(names.map(Requirement::from).to_vec());
     let cases = [
-        (package("bar", ">=1.2.0"), Some(Provider::Installed(1)), "bar >=1.2.0", ""),
+        (package("bar", ">=1.2.0"), by_bar(), "bar >=1.2.0", ""),
         (package("bar", ">=1.2.3"), None, "bar >=1.2.3", "bar v1.2.1 is installed"),
         (package("baz", ">=1.0.0"), None, "baz >=1.0.0", "baz is not installed"),
-        (
-            Constraint::Api(api("Bar")),
-            Some(Provider::Installed(1)),
-            "a provider of Bar (example.com/v1)",
-            "",
-        ),
+        (Constraint::Api(api("Bar")), by_bar(), "a provider of Bar (example.com/v1)", ""),
         (
             Constraint::Api(api("Served")),
             Some(Provider::Cluster),
@@ -70,7 +64,7 @@ fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead
         ),
         (
             any([package("baz", ">=1.0.0"), package("bar", "<2.0.0")]),
-            Some(Provider::Installed(1)),
+            by_bar(),
             "baz in `>=1.0.0` or bar in `<2.0.0`",
             "",
         ),
@@ -90,13 +84,51 @@ fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead
     ];
     for (constraint, provider, text, missing) in cases {
         let of = Bundle { requires: vec![constraint.into()], ..bundle("2.0.0", &["New"]) };
-        let [checked] = &check_requirements("foo", &of, &installed, &facts, &Rules)[..] else {
+        let [checked] = &installed.check("foo", &of, &facts, &Rules)[..] else {
             panic!("one requirement")
         };
-        assert_eq!((checked.provider, checked.text.as_str()), (provider, text));
+        assert_eq!((checked.provider.clone(), checked.text.as_str()), (provider, text));
         assert_eq!(checked.missing, missing, "{text}");
-        assert_eq!(checked.instead.is_some(), missing.ends_with("v1.2.1 is installed"));
     }
+    // What a change would bring is not said to be installed.
+    let of = Bundle {
+        requires: vec![package("bar", "<3.0.0").into(), Constraint::Api(api("Bar")).into()],
+        ..bundle("2.0.0", &[])
+    };
+    let checked = installed.with("bar", &newer).check("foo", &of, &facts, &Rules);
+    let missing: Vec<&str> = checked.iter().map(|it| it.missing.as_str()).collect();
+    assert_eq!(
+        missing,
+        ["bar v3.0.0 would be installed", "nothing that is installed satisfies it"]
+    );
+}
+
+#[test]
+fn who_may_be_concerned_is_found_by_what_requirements_name() {
+    let bundle = |provides: &str, requires: Vec<Constraint>| Bundle {
+        provides: vec![api(provides)],
+        requires: requires.into_iter().map(Requirement::from).collect(),
+        ..Bundle::new("it", Version::new(1, 0, 0))
+    };
+    let any =
+        Constraint::Any(vec![package("db", "*").into(), Constraint::Api(api("Queue")).into()]);
+    let not = Constraint::Not(vec![package("old", "*").into()]);
+    let bundles = [
+        ("app", bundle("App", vec![package("db", ">=1.0.0")])),
+        ("caller", bundle("Caller", vec![Constraint::Api(api("Db"))])),
+        ("either", bundle("Either", vec![any])),
+        ("open", bundle("Open", vec![not])),
+        ("other", bundle("Other", Vec::new())),
+    ];
+    let installed =
+        InstalledPackages::new(bundles.iter().map(|(name, bundle)| (*name, bundle)).collect());
+    let concerned = |name: &str, provides: &str| {
+        let names = installed.concerned_by(name, &[api(provides)]);
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(concerned("db", "Db"), "app caller either open");
+    assert_eq!(concerned("mq", "Queue"), "either open");
+    assert_eq!(concerned("mq", "Nothing"), "open");
 }
 
 #[test]
@@ -104,7 +136,12 @@ fn the_authors_words_are_repeated() {
     let message = Some("install the bar first".to_owned());
     let requirement = Requirement { message, constraint: package("bar", ">=1.0.0") };
     let bundle = Bundle { requires: vec![requirement], ..Bundle::new("a", Version::new(1, 0, 0)) };
-    let checked = check_requirements("foo", &bundle, &[], &ClusterFacts::default(), &Rules);
+    let checked = InstalledPackages::new(BTreeMap::new()).check(
+        "foo",
+        &bundle,
+        &ClusterFacts::default(),
+        &Rules,
+    );
     assert_eq!(checked[0].missing, "bar is not installed (install the bar first)");
     assert_eq!(checked[0].package.as_deref(), Some("bar"));
 }

@@ -5,7 +5,7 @@ use plimsoll_resolve::requirement::CheckedRequirement;
 use semver::Version;
 
 use super::*;
-use crate::operators::{OperatorBlock, SelectedBundle};
+use crate::operators::{JudgedBundles, OperatorBlock, SelectedBundle};
 
 fn reference(version: &str) -> BundleReference {
     BundleReference {
@@ -33,6 +33,7 @@ fn decided(action: OperatorAction) -> OperatorDecision {
         deprecation: None,
         dependants: Vec::new(),
         is_orphaned: false,
+        judged: JudgedBundles::default(),
     }
 }
 
@@ -40,7 +41,6 @@ fn unmet() -> Vec<CheckedRequirement> {
     vec![CheckedRequirement {
         text: "bar >=1.2.3".to_owned(),
         provider: None,
-        instead: None,
         package: Some("bar".to_owned()),
         missing: "bar is not installed".to_owned(),
     }]

@@ -13,6 +13,7 @@ use super::prepare::normalize;
 use super::revision::{KeptRevision, RevisionContent, operator_revisions};
 use super::track::duration;
 use super::*;
+use crate::operators::tests::{NoExpressions, catalogs, operators, part};
 
 /// Seeds that are played.
 const SEEDS: u64 = 40;
@@ -61,6 +62,25 @@ const LIVES: &[&str] = &[
      expect bar -
      apply bar: version 1.2.1
      expect bar 1.2.1",
+    // Two steps in a change set, and one that is never complete.
+    "apply foo: version 1.2.3; set x/2
+     expect foo
+     apply bar: version 1.2.5; set x/2
+     expect foo 1.2.3
+     expect bar 1.2.5
+     apply foo: version 1.2.9; set y/2
+     expect foo 1.2.3
+     apply bar: version 1.2.7; set y/2
+     expect foo 1.2.9
+     expect bar 1.2.7
+     apply foo: version 2.0.1; set z/3
+     apply bar: version 1.2.7; set z/3
+     expect foo 1.2.9
+     apply baz: version 1.5.6; set z/3
+     expect foo 2.0.1
+     delete baz
+     expect baz -
+     expect foo 2.0.1",
 ];
 
 fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
@@ -111,6 +131,64 @@ fn at_rest_nothing_is_written_and_a_new_process_writes_nothing() {
         cluster.restart();
         cluster.settle().expect("it settles");
         assert_eq!(cluster.writes, writes, "{life}\n{}", cluster.log.join("\n"));
+    }
+}
+
+#[test]
+fn only_those_are_decided_again_that_a_change_reaches() {
+    let of = catalogs(
+        "main 0 app/stable
+           1.0.0 provides App, requires db >=1.0.0
+         main 0 caller/stable
+           1.0.0 provides Caller, requires Db
+         main 0 db/stable
+           1.0.0 provides Db, requires disk >=1.0.0
+         main 0 disk/stable
+           1.0.0 provides Disk
+         main 0 waiting/stable
+           1.0.0 requires db >=9.0.0
+         main 0 other/stable
+           1.0.0 provides Other, requires disk >=1.0.0",
+    );
+    let requested = operators(
+        &of,
+        "app: at 1.0.0
+         caller: at 1.0.0
+         db: at 1.0.0
+         disk: at 1.0.0; set x/2
+         other: at 1.0.0; set x/2
+         second: owns Disk; set y/2
+         waiting: install Enforce",
+    );
+    let cases = [
+        ("app", "db"),
+        ("db", "app caller disk waiting"),
+        ("disk", "db other second"),
+        ("other", "disk"),
+        ("second", "disk"),
+        ("waiting", "db"),
+    ];
+    for (changed, expected) in cases {
+        let mut reconciler =
+            OperatorReconciler { requested: requested.clone(), ..OperatorReconciler::default() };
+        let inputs = OperatorInputs {
+            operators: &requested,
+            unavailable: &BTreeMap::new(),
+            facts: &ClusterFacts::default(),
+            expressions: &NoExpressions,
+        };
+        let names: BTreeSet<String> = requested.keys().cloned().collect();
+        for (name, decision) in crate::operators::decide(inputs, &names, &|names| part(&of, names))
+        {
+            let decision = Some(decision);
+            let operator = TrackedOperator { decision, ..TrackedOperator::default() };
+            reconciler.operators.insert(name.clone(), operator);
+            reconciler.decision_changed(&name);
+        }
+        reconciler.undecided_because_of(changed);
+        reconciler.undecided.remove(changed);
+        let undecided: Vec<&str> = reconciler.undecided.iter().map(String::as_str).collect();
+        assert_eq!(undecided.join(" "), expected, "of a change of {changed}");
     }
 }
 

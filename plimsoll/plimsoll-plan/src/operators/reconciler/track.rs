@@ -261,7 +261,9 @@ impl OperatorReconciler {
     pub(super) fn operator_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
             self.operators.remove(name);
-            self.requested.remove(name);
+            if let Some(request) = self.requested.remove(name) {
+                self.undecided_with(&request);
+            }
             self.undecided_because_of(name);
             return;
         };
@@ -316,6 +318,9 @@ impl OperatorReconciler {
                 || before.is_deleting != after.is_deleting
         });
         if is_changed {
+            if let Some(before) = before {
+                self.undecided_with(&before);
+            }
             self.undecided.insert(name.to_owned());
             self.undecided_because_of(name);
         }
@@ -336,6 +341,7 @@ impl OperatorReconciler {
             }
             for operator in affected {
                 self.refresh_request(&operator);
+                self.undecided_because_of(&operator);
                 self.undecided.insert(operator);
             }
             return;
@@ -381,33 +387,6 @@ impl OperatorReconciler {
                 revision: number,
                 objection,
             });
-    }
-
-    /// What is installed of an Operator changed: others are decided anew that it may satisfy, or be in
-    /// the way of.
-    pub(super) fn undecided_because_of(&mut self, name: &str) {
-        let concerned = self.requested.iter().filter(|(other, it)| {
-            let has_requirements =
-                it.installed.as_ref().is_some_and(|it| !it.bundle.requires.is_empty());
-            let is_waiting = it.installed.is_none();
-            let decision = self.operators.get(*other).and_then(|it| it.decision.as_ref());
-            let is_required = decision.is_some_and(|it| !it.dependants.is_empty());
-            let is_blocked = decision.is_some_and(|it| {
-                matches!(it.action, OperatorAction::Blocked(_)) || it.held_back.is_some()
-            });
-            *other != name && (has_requirements || is_waiting || is_required || is_blocked)
-        });
-        let concerned: Vec<String> = concerned.map(|(other, _)| other.clone()).collect();
-        self.undecided.extend(concerned);
-        // Those that it requires learn of their dependants.
-        let requires = self
-            .requested
-            .get(name)
-            .and_then(|it| it.installed.as_ref())
-            .is_some_and(|it| !it.bundle.requires.is_empty());
-        if requires {
-            self.undecided.extend(self.operators.keys().cloned());
-        }
     }
 }
 

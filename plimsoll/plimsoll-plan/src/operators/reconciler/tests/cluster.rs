@@ -8,7 +8,7 @@ use plimsoll_api::{GroupKind, Verdict};
 use plimsoll_content::Manifest;
 
 use super::*;
-use crate::operators::tests::{FIXTURE, NoExpressions, catalogs};
+use crate::operators::tests::{FIXTURE, NoExpressions, catalogs, part};
 use crate::progress::{Mark, Trace};
 
 /// Most rounds until everything has to be settled.
@@ -186,7 +186,7 @@ impl FakeCluster {
             let due = self.reconciler.wake_at(moment);
             let soon = moment.uptime + std::time::Duration::from_secs(59);
             match due.filter(|at| *at < soon) {
-                None => return Ok(()),
+                None => return self.check_decisions(),
                 Some(at) => {
                     let seconds = at.since_start().as_secs_f64().ceil() as i64;
                     self.seconds = self.seconds.max(seconds);
@@ -197,6 +197,29 @@ impl FakeCluster {
             }
         }
         Err(format!("it does not settle\n{}", self.log.join("\n")))
+    }
+
+    /// What was decided one after another is what is decided of all at a time.
+    fn check_decisions(&self) -> Result<(), String> {
+        let Some(facts) = &self.reconciler.facts else { return Ok(()) };
+        let inputs = OperatorInputs {
+            operators: &self.reconciler.requested,
+            unavailable: &BTreeMap::new(),
+            facts,
+            expressions: &NoExpressions,
+        };
+        let names = self.reconciler.operators.keys().cloned().collect();
+        let all = crate::operators::decide(inputs, &names, &|names| part(&self.catalogs, names));
+        for (name, decision) in all {
+            let mut operator = self.reconciler.operators[&name].clone();
+            let known = operator.decision.take();
+            operator.decided(&name, decision);
+            if operator.decision != known {
+                let (now, log) = (operator.decision, self.log.join("\n"));
+                return Err(format!("{name}: {known:?} was decided, and is {now:?}\n{log}"));
+            }
+        }
+        Ok(())
     }
 
     /// One thing happens; false when nothing is on its way.
@@ -211,8 +234,8 @@ impl FakeCluster {
         }
         let names = self.reconciler.undecided();
         if !names.is_empty() {
-            let parts = self.catalogs.clone();
-            let effects = self.reconciler.decide(&names, &parts, &NoExpressions, moment);
+            let offered = |names: &BTreeSet<String>| part(&self.catalogs, names);
+            let effects = self.reconciler.decide(&names, &offered, &NoExpressions, moment);
             self.carry_out(effects);
             return true;
         }
@@ -498,16 +521,18 @@ impl FakeCluster {
         }
     }
 
-    /// `NAME: FIELD VALUE; …`.
+    /// `NAME: FIELD VALUE; …`; `set ID/MEMBERS` is its change set.
     pub(super) fn apply(&mut self, text: &str) {
         let (name, fields) = text.split_once(": ").unwrap_or((text, ""));
         let mut spec = json!({});
+        let mut annotations = json!({});
         for field in fields.split("; ") {
             let (field, value) = field.split_once(' ').unwrap_or((field, ""));
-            spec[field] = match field {
-                "revision" => json!(value.parse::<u32>().expect("a number")),
-                _ => json!(value),
-            };
+            match field {
+                "set" => annotations[plimsoll_api::olm::CHANGE_SET_ANNOTATION] = json!(value),
+                "revision" => spec[field] = json!(value.parse::<u32>().expect("a number")),
+                _ => spec[field] = json!(value),
+            }
         }
         let revision = self.next_revision();
         let object = self.operators.entry(name.to_owned()).or_insert_with(|| {
@@ -516,6 +541,7 @@ impl FakeCluster {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
         object["metadata"]["generation"] = json!(generation + 1);
         object["metadata"]["resourceVersion"] = revision.to_string().into();
+        object["metadata"]["annotations"] = annotations;
         object["spec"] = spec;
         self.log.push(format!("person: apply {text}"));
         self.show_operator(name);
@@ -565,7 +591,8 @@ impl FakeCluster {
     pub(super) fn check_objects(&self, name: &str, version: &str) -> Result<(), String> {
         let of_operator = self.objects.iter().filter(|(_, it)| it.operator == name);
         let found: BTreeSet<String> = of_operator.map(|(key, _)| key.to_string()).collect();
-        let expected = if version == "-" { Vec::new() } else { objects(name, version) };
+        let is_installed = !matches!(version, "-" | "");
+        let expected = if is_installed { objects(name, version) } else { Vec::new() };
         let manifests = expected.iter().map(|it| Manifest::read("".into(), 0, it).expect("one"));
         let expected: BTreeSet<String> = manifests.map(|it| it.key.to_string()).collect();
         if version == "-" && self.operands.keys().any(|(it, _)| *it == definition(name)) {
