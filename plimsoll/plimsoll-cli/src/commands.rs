@@ -9,6 +9,7 @@ pub mod demo;
 pub mod deploy;
 pub mod inspect;
 pub mod install_config;
+pub mod operator;
 pub mod orphan;
 pub mod overrides;
 pub mod rehearse;
@@ -72,6 +73,8 @@ pub enum Command {
     /// Validate operator bundles, and show what they install
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
+    /// Install, inspect and delete Operators; also as `kubectl operator`
+    Operator(Box<operator::OperatorArguments>),
     /// Show what would be installed for packages, or why nothing can be
     Resolve(Box<resolve::ResolveArguments>),
     /// Install and update a sample release, then an Operator, on an embedded API server
@@ -113,6 +116,7 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Run(arguments) => block_on(run::run(*arguments)),
         Command::Inspect(arguments) => block_on(inspect::run(arguments, out)),
         Command::Update(arguments) => block_on(update::run(arguments, out)),
+        Command::Operator(arguments) => block_on(operator::run(*arguments, out)),
         Command::Orphan(arguments) => block_on(orphan::run(arguments, out)),
         Command::Overrides(arguments) => block_on(overrides::run(arguments, out)),
         Command::Rehearse(arguments) => rehearse::run(arguments, out),

@@ -19,6 +19,9 @@ pub const WOULD_STOP: Exit = Exit(3);
 /// What was asked for cannot be had; the output says why.
 pub const UNSATISFIABLE: Exit = Exit(3);
 
+/// A person, or the absence of one, declined what was planned; nothing was changed.
+pub const DECLINED: Exit = Exit(3);
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)

@@ -4,7 +4,9 @@ pub mod arguments;
 pub mod commands;
 pub mod exit;
 mod patch;
+mod plugin;
 mod process;
+pub mod prompt;
 pub mod render;
 pub mod traces;
 
@@ -13,6 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use commands::Command;
+use plugin::Invocation;
 
 /// Reconcile a Kubernetes cluster to a release
 #[derive(Debug, Parser)]
@@ -24,10 +27,14 @@ struct Arguments {
 
 /// Parses the command line, runs the command, says what went wrong.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let command = match plugin::invocation(std::env::args_os()) {
+        Invocation::Program => Arguments::parse().command,
+        Invocation::Plugin => plugin::PluginArguments::parse().into_command(),
+        Invocation::Completions(words) => return plugin::complete(&words),
+    };
     // One TLS provider for the process; a second installation is a no-op.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match commands::run(arguments.command) {
+    match commands::run(command) {
         Ok(code) => code,
         Err(error) => {
             anstream::eprintln!("error: {}", exit::chain(&error));

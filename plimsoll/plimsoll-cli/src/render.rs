@@ -1,5 +1,6 @@
 //! What people see: live views, tables, logs.
 
+pub(crate) mod age;
 pub mod capability;
 pub mod defects;
 pub mod forecast;

@@ -51,6 +51,40 @@ pub(crate) fn with_catalog<T>(
     result
 }
 
+/// A catalog of a command line: `PATH` or `[NAMESPACE/]NAME=PATH`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CatalogPath {
+    /// Its namespace; empty if it was given none.
+    pub(crate) namespace: String,
+    /// Its name: the one it was given, else that of the file up to the first dot.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl CatalogPath {
+    /// Reads it; any text is one.
+    pub(crate) fn parse(text: &str) -> Self {
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
+            None => (name_of(Path::new(text)), PathBuf::from(text)),
+        };
+        let (namespace, name) = match name.split_once('/') {
+            Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
+            None => (String::new(), name),
+        };
+        Self { namespace, name, path }
+    }
+}
+
+/// The name of a catalog that was given none: that of its file, up to the first dot.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    match name.split_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
+        _ => name.into_owned(),
+    }
+}
+
 /// Where indices are kept: below `$XDG_CACHE_HOME`, or `.cache` in the home directory.
 pub(crate) fn cache_directory() -> Option<PathBuf> {
     let given = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

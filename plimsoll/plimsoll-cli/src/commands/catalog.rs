@@ -4,8 +4,8 @@ mod convert;
 mod graph;
 mod info;
 mod lint;
-mod search;
-mod show;
+pub(crate) mod search;
+pub(crate) mod show;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -61,7 +61,7 @@ mod tests {
             let mut script = Vec::new();
             run(&CompletionArguments { shell }, &mut script).unwrap();
             let script = String::from_utf8(script).unwrap();
-            for name in ["rehearse", "sandbox", "request-timeout"] {
+            for name in ["rehearse", "sandbox", "operator", "who-provides", "request-timeout"] {
                 assert!(script.contains(name), "{shell}: {name}");
             }
         }
@@ -71,7 +71,7 @@ mod tests {
     fn every_command_has_a_manual_page() {
         let directory = tempfile::tempdir().unwrap();
         man(&ManArguments { directory: directory.path().to_owned() }).unwrap();
-        for name in ["plimsoll.1", "plimsoll-update.1", "plimsoll-update-status.1"] {
+        for name in ["plimsoll.1", "plimsoll-update-status.1", "plimsoll-operator-list.1"] {
             assert!(directory.path().join(name).exists(), "{name}");
         }
     }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail};
 use plimsoll_content::catalog::{IndexedBundle, IndexedChannel, IndexedPackage};
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
 use super::{ShowArguments, graph};
 use crate::arguments::catalog::with_catalog;
+use crate::arguments::name::hint;
 use crate::exit;
 use crate::render::defects::{Reported, report};
 use crate::render::format::Format;
@@ -64,37 +65,41 @@ pub(super) fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let text = with_catalog(&arguments.catalog, |index| {
         let block = index.package(&arguments.package)?.with_context(|| {
-            let nearest = nearest(index.package_names(), &arguments.package);
-            format!("the catalog has no package `{}`{nearest}", arguments.package)
+            let names: Vec<&str> = index.package_names().collect();
+            let hint = hint(&arguments.package, names.into_iter());
+            format!("the catalog has no package `{}`{hint}", arguments.package)
         })?;
-        let mut package = block.read()?;
-        if let Some(wanted) = &arguments.channel {
-            let names: Vec<&str> = package.channels.iter().map(|it| &*it.name).collect();
-            let names = names.join(", ");
-            ensure!(
-                package.channel(wanted).is_some(),
-                "package `{}` has no channel `{wanted}`; it has {names}",
-                package.name
-            );
-            package.channels.retain(|channel| *channel.name == **wanted);
-        }
-        let mut text = Vec::new();
-        if let Format::Picture(picture) = arguments.output {
-            text.extend(graph::of(&package).draw(picture).into_bytes());
-        } else if !arguments.output.write(&shown(&package), &mut text)? {
-            write_text(&package, arguments.output.is_wide(), &mut text)?;
-        }
-        Ok(text)
+        package_text(block.read()?, arguments.channel.as_deref(), &arguments.output)
     })?;
     out.write_all(&text)?;
     Ok(exit::SUCCESS.into())
 }
 
-/// Names that contain what was asked for, or the other way round.
-fn nearest<'n>(names: impl Iterator<Item = &'n str>, wanted: &str) -> String {
-    let near: Vec<&str> =
-        names.filter(|name| name.contains(wanted) || wanted.contains(name)).take(5).collect();
-    if near.is_empty() { String::new() } else { format!("; there are {}", near.join(", ")) }
+/// A package, or one channel of it, as it is shown.
+///
+/// # Errors
+///
+/// When it has no such channel, or has no form in a format.
+pub(crate) fn package_text(
+    mut package: IndexedPackage<'_>,
+    channel: Option<&str>,
+    output: &Format,
+) -> Result<Vec<u8>, anyhow::Error> {
+    if let Some(wanted) = channel {
+        if package.channel(wanted).is_none() {
+            let names: Vec<&str> = package.channels.iter().map(|it| &*it.name).collect();
+            let hint = hint(wanted, names.into_iter());
+            bail!("package `{}` has no channel `{wanted}`{hint}", package.name);
+        }
+        package.channels.retain(|channel| *channel.name == *wanted);
+    }
+    let mut text = Vec::new();
+    if let Format::Picture(picture) = output {
+        text.extend(graph::of(&package).draw(*picture).into_bytes());
+    } else if !output.write(&shown(&package), &mut text)? {
+        write_text(&package, output.is_wide(), &mut text)?;
+    }
+    Ok(text)
 }
 
 fn shown<'a>(package: &'a IndexedPackage<'a>) -> Shown<'a> {

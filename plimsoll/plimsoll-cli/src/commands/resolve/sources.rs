@@ -10,7 +10,7 @@ use plimsoll_resolve::printable::on_one_line;
 use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
 
 use super::ResolveArguments;
-use crate::arguments::catalog::{cache_directory, shown};
+use crate::arguments::catalog::{CatalogPath, cache_directory, shown};
 
 /// The weight of bundles that are in no catalog yet: they are what is requested.
 const BUNDLE_WEIGHT: i64 = -1;
@@ -76,14 +76,7 @@ fn open_all(
     cache: Option<&Cache>,
 ) -> Result<Vec<Opened>, anyhow::Error> {
     let catalogs = arguments.catalog.iter().zip(0i64..).map(|(text, weight)| {
-        let (name, path) = match text.split_once('=') {
-            Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
-            None => (name_of(Path::new(text)), PathBuf::from(text)),
-        };
-        let (namespace, name) = match name.split_once('/') {
-            Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
-            None => (String::new(), name),
-        };
+        let CatalogPath { namespace, name, path } = CatalogPath::parse(text);
         (namespace, name, path, weight, false)
     });
     let bundles = arguments.bundle.iter().map(|path| {
@@ -134,13 +127,4 @@ fn no_bundle(path: &Path, index: &CatalogIndex<Bytes>) -> anyhow::Error {
     };
     let shown = errors[..errors.len().min(PROBLEMS_MAX)].concat();
     anyhow!("bundle `{path}` cannot be used:{shown}{more}")
-}
-
-/// The name of a catalog that was given none: that of its file, up to the first dot.
-fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    match name.split_once('.') {
-        Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
-        _ => name.into_owned(),
-    }
 }

@@ -1,0 +1,169 @@
+//! The catalogs that packages are looked up in: those of the command line, else the cluster's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use plimsoll_api::Catalog;
+use plimsoll_api::olm::{CatalogAvailability, CatalogSource, CatalogSourceType};
+use plimsoll_content::catalog::{CatalogIndex, IndexedPackage};
+use plimsoll_source::catalog::{Bytes, Cache, OpenCatalog, open_source};
+
+use crate::arguments::catalog::{CatalogPath, cache_directory};
+use crate::arguments::name::hint;
+
+/// Where packages are looked up.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CatalogChoice {
+    /// File or directory of a catalog, or NAME=PATH; the cluster's Catalogs without it
+    ///
+    /// A NAME that a Catalog of the cluster has stands for that one: a copy of what the controller
+    /// reads. Without this option, Catalogs are used whose directory can be read from here.
+    #[arg(long, value_name = "FILE")]
+    pub catalog: Vec<String>,
+    /// Ignore the cached indices
+    #[arg(long)]
+    pub no_cache: bool,
+}
+
+/// A catalog that was opened.
+pub(crate) struct OpenedCatalog {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its rank: lower values are preferred.
+    pub(crate) weight: i64,
+    /// Digest of its content.
+    pub(crate) digest: String,
+    /// The digest that the cluster's Catalog of this name reports, if that is another one.
+    pub(crate) differs_from: Option<String>,
+    pub(crate) index: CatalogIndex<Bytes>,
+}
+
+/// The catalogs of an invocation, the most preferred first.
+pub(crate) struct OpenedCatalogs {
+    /// Those that were opened.
+    pub(crate) opened: Vec<OpenedCatalog>,
+    /// Catalogs of the cluster that cannot be read from here, with their paths.
+    pub(crate) elsewhere: Vec<(String, PathBuf)>,
+}
+
+impl CatalogChoice {
+    /// Opens the catalogs of the command line, else those of the cluster that can be read from here.
+    ///
+    /// # Errors
+    ///
+    /// When one of the command line cannot be read.
+    pub(crate) fn open(
+        &self,
+        in_cluster: &BTreeMap<String, Catalog>,
+    ) -> Result<OpenedCatalogs, anyhow::Error> {
+        let cache = if self.no_cache { None } else { cache_directory() };
+        let cache = cache.as_deref().map(Cache::new);
+        let mut catalogs = OpenedCatalogs { opened: Vec::new(), elsewhere: Vec::new() };
+        for (text, position) in self.catalog.iter().zip(0..) {
+            let CatalogPath { namespace: _, name, path } = CatalogPath::parse(text);
+            if catalogs.opened.iter().any(|other| other.name == name) {
+                bail!(
+                    "two catalogs are named `{name}`: name one of them, as in `--catalog other={}`",
+                    path.display()
+                );
+            }
+            let source = directory(&path);
+            let OpenCatalog { index, digest } = open_source(&source, cache.as_ref())
+                .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
+            let known = in_cluster.get(&name);
+            let reported = known.and_then(|it| it.status.as_ref()).map(|it| it.digest.clone());
+            let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
+            let weight = known.map_or(position, |it| it.spec.weight);
+            catalogs.opened.push(OpenedCatalog { name, weight, digest, differs_from, index });
+        }
+        if self.catalog.is_empty() {
+            let available = |it: &&Catalog| it.spec.availability == CatalogAvailability::Available;
+            for catalog in in_cluster.values().filter(available) {
+                catalogs.add(catalog, cache.as_ref());
+            }
+        }
+        catalogs.opened.sort_by_key(|it| it.weight);
+        Ok(catalogs)
+    }
+}
+
+impl OpenedCatalogs {
+    /// Opens a Catalog of the cluster, if it can be read from here.
+    fn add(&mut self, catalog: &Catalog, cache: Option<&Cache>) {
+        let name = catalog.metadata.name.clone().unwrap_or_default();
+        match open_source(&catalog.spec.source, cache) {
+            Ok(OpenCatalog { index, digest }) => {
+                let reported = catalog.status.as_ref().map(|it| it.digest.clone());
+                let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
+                let weight = catalog.spec.weight;
+                self.opened.push(OpenedCatalog { name, weight, digest, differs_from, index });
+            }
+            Err(_) => self.elsewhere.push((name, PathBuf::from(&catalog.spec.source.path))),
+        }
+    }
+
+    /// What a person should know of them, a sentence each.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let differs = |it: &OpenedCatalog| {
+            let served = it.differs_from.as_ref()?;
+            let (name, digest) = (&it.name, &it.digest);
+            Some(format!("catalog `{name}` has digest {digest} here, and {served} in the cluster"))
+        };
+        let elsewhere = self.elsewhere.iter().map(|(name, path)| {
+            let path = path.display();
+            format!("Catalog `{name}` is left out: `{path}` cannot be read from here")
+        });
+        self.opened.iter().filter_map(differs).chain(elsewhere).collect()
+    }
+
+    /// Fails if there is none to look anything up in.
+    ///
+    /// # Errors
+    ///
+    /// When no catalog could be opened; the error says what to give.
+    pub(crate) fn require(&self) -> Result<(), anyhow::Error> {
+        if !self.opened.is_empty() {
+            return Ok(());
+        }
+        match self.elsewhere.as_slice() {
+            [] => {
+                bail!("there is no catalog: create a Catalog, or name a file with `--catalog FILE`")
+            }
+            [(name, path), ..] => bail!(
+                "Catalog `{name}` is at `{}` of the controller, which cannot be read from here: name a \
+                 copy with `--catalog {name}=FILE`",
+                path.display()
+            ),
+        }
+    }
+
+    /// Does something with a package of the most preferred catalog that has it.
+    ///
+    /// # Errors
+    ///
+    /// When no catalog has it (the error names similar packages), or one is damaged.
+    pub(crate) fn with_package<T>(
+        &self,
+        name: &str,
+        act: impl FnOnce(&OpenedCatalog, IndexedPackage<'_>) -> Result<T, anyhow::Error>,
+    ) -> Result<T, anyhow::Error> {
+        self.require()?;
+        for catalog in &self.opened {
+            if let Some(block) = catalog.index.package(name)? {
+                return act(catalog, block.read()?);
+            }
+        }
+        let names: Vec<&str> = self.opened.iter().flat_map(|it| it.index.package_names()).collect();
+        bail!("no catalog has package `{name}`{}", hint(name, names.into_iter()))
+    }
+}
+
+fn directory(path: &Path) -> CatalogSource {
+    CatalogSource {
+        type_: CatalogSourceType::Directory,
+        path: path.to_string_lossy().into_owned(),
+        reference: String::new(),
+    }
+}

@@ -1,0 +1,256 @@
+//! `plimsoll operator history` and `rollback`: what was installed, and returning to it.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use jiff::Timestamp;
+use kube::Api;
+use kube::api::Patch;
+use plimsoll_api::config::UpdateState;
+use plimsoll_api::olm::OperatorHistory;
+use plimsoll_api::{Operator, OperatorRevision};
+use serde::Serialize;
+use serde_json::json;
+
+use super::state::{AddOnState, revisions, status};
+use super::{dry_run_suffix, patch_parameters};
+use crate::arguments::cluster::ClusterArguments;
+use crate::exit;
+use crate::process::now;
+use crate::render::age::age;
+use crate::render::format::Format;
+use crate::render::table;
+
+/// Arguments of `plimsoll operator history`.
+#[derive(Debug, Args)]
+pub struct HistoryArguments {
+    /// Operator
+    name: String,
+    /// Output format
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    output: Format,
+}
+
+/// Arguments of `plimsoll operator rollback`.
+#[derive(Debug, Args)]
+pub struct RollbackArguments {
+    /// Operator
+    name: String,
+    /// Number of the revision; the last complete one before the current one without it
+    #[arg(long, value_name = "NUMBER")]
+    to_revision: Option<u32>,
+    /// Let the API server check the change without making it
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// An installation of the past, or the current one.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Installation {
+    revision: u32,
+    version: String,
+    bundle: String,
+    state: UpdateState,
+    /// Whether its objects are kept, so that it can be returned to.
+    kept: bool,
+    /// Whether it is the one that is installed.
+    current: bool,
+    started: Timestamp,
+    completed: Option<Timestamp>,
+    /// What did not hold and was overridden; empty for nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    accepted_risks: String,
+}
+
+/// Runs `plimsoll operator history`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached or has no such Operator, or the output cannot be written.
+pub async fn run(
+    cluster: &ClusterArguments,
+    arguments: &HistoryArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let client = cluster.client("operator history").await?;
+    let state = AddOnState::read(&client).await?;
+    let operator = state.operator(&arguments.name)?;
+    let installations = installations(&arguments.name, operator, &revisions(&client).await?);
+    if arguments.output.write(&installations, out)? {
+        return Ok(exit::SUCCESS.into());
+    }
+    if installations.is_empty() {
+        writeln!(out, "Nothing of {} was installed yet", arguments.name)?;
+        return Ok(exit::SUCCESS.into());
+    }
+    let now = now();
+    let is_wide = arguments.output.is_wide();
+    let row = |it: &Installation| {
+        let state = match it.state {
+            UpdateState::Completed => "Completed",
+            UpdateState::Partial => "Partial",
+        };
+        let kept = match (it.current, it.kept) {
+            (true, _) => "current",
+            (false, true) => "kept",
+            (false, false) => "",
+        };
+        let texts = [state.to_owned(), age(it.started, now), kept.to_owned()];
+        let mut row = vec![it.revision.to_string(), format!("v{}", it.version)];
+        row.extend(texts);
+        row.extend(
+            is_wide.then(|| [it.bundle.clone(), it.accepted_risks.clone()]).into_iter().flatten(),
+        );
+        row
+    };
+    let rows: Vec<Vec<String>> = installations.iter().map(row).collect();
+    let mut headings = vec!["REVISION", "VERSION", "STATE", "AGE", "OBJECTS"];
+    headings.extend(is_wide.then_some(["BUNDLE", "ACCEPTED RISKS"]).into_iter().flatten());
+    table::print(out, &headings, &rows)?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// What was installed of an Operator, newest first.
+fn installations(
+    name: &str,
+    operator: &Operator,
+    revisions: &[OperatorRevision],
+) -> Vec<Installation> {
+    let status = status(operator);
+    let kept: BTreeSet<u32> = kept(name, revisions);
+    let installation = |it: &OperatorHistory| Installation {
+        revision: it.revision,
+        version: it.version.clone(),
+        bundle: it.bundle.clone(),
+        state: it.state,
+        kept: kept.contains(&it.revision),
+        current: status.revision == Some(it.revision),
+        started: it.started_time,
+        completed: it.completion_time,
+        accepted_risks: it.accepted_risks.clone(),
+    };
+    let mut seen = BTreeSet::new();
+    // A revision that was returned to is there twice: the newest time counts as current.
+    let mut found: Vec<Installation> = status.history.iter().map(installation).collect();
+    for it in &mut found {
+        it.current &= seen.insert(it.revision);
+    }
+    found
+}
+
+/// The revisions of an Operator whose objects are kept.
+fn kept(name: &str, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
+    let of_operator = revisions.iter().filter(|it| it.spec.operator == name);
+    of_operator.map(|it| it.spec.revision).collect()
+}
+
+/// Runs `plimsoll operator rollback`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, has no such Operator or revision, or refuses the change.
+pub async fn rollback(
+    cluster: &ClusterArguments,
+    arguments: &RollbackArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let client = cluster.client("operator rollback").await?;
+    let state = AddOnState::read(&client).await?;
+    let name = &arguments.name;
+    let operator = state.operator(name)?;
+    let installations = installations(name, operator, &revisions(&client).await?);
+    let target = target(name, &installations, arguments.to_revision)?;
+    let patch = Patch::Merge(json!({ "spec": { "revision": target.revision } }));
+    let operators: Api<Operator> = Api::all(client);
+    operators
+        .patch(name, &patch_parameters(arguments.dry_run), &patch)
+        .await
+        .with_context(|| format!("failed to change Operator `{name}`"))?;
+    let Installation { revision, version, .. } = target;
+    writeln!(
+        out,
+        "operator.olm.io/{name} rolled back to revision {revision} (v{version}){}",
+        dry_run_suffix(arguments.dry_run)
+    )?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// The installation to return to.
+///
+/// # Errors
+///
+/// When its objects are not kept, or there is none.
+fn target<'i>(
+    name: &str,
+    installations: &'i [Installation],
+    revision: Option<u32>,
+) -> Result<&'i Installation, anyhow::Error> {
+    let can = |it: &&Installation| it.kept && !it.current;
+    let found = match revision {
+        Some(revision) => installations.iter().find(|it| it.revision == revision && it.kept),
+        None => installations.iter().filter(can).find(|it| it.state == UpdateState::Completed),
+    };
+    if let Some(found) = found {
+        if found.current {
+            bail!("revision {} of Operator `{name}` is the current one", found.revision);
+        }
+        return Ok(found);
+    }
+    let there: BTreeSet<u32> = installations.iter().filter(can).map(|it| it.revision).collect();
+    let there: Vec<String> = there.iter().map(u32::to_string).collect();
+    let there = match there.as_slice() {
+        [] => "no other one is kept".to_owned(),
+        there => format!("there are {}", there.join(", ")),
+    };
+    match revision {
+        Some(revision) => bail!("Operator `{name}` has no kept revision {revision}; {there}"),
+        None => bail!("Operator `{name}` has no complete revision to return to; {there}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn installation(revision: u32, state: UpdateState, kept: bool, current: bool) -> Installation {
+        Installation {
+            revision,
+            version: format!("1.{revision}.0"),
+            bundle: String::new(),
+            state,
+            kept,
+            current,
+            started: Timestamp::UNIX_EPOCH,
+            completed: None,
+            accepted_risks: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_rollback_returns_to_what_was_complete_and_is_kept() {
+        let history = [
+            installation(4, UpdateState::Partial, true, true),
+            installation(3, UpdateState::Partial, true, false),
+            installation(2, UpdateState::Completed, true, false),
+            installation(1, UpdateState::Completed, false, false),
+        ];
+        let check = |revision: Option<u32>, expected: &str| {
+            let found = target("lantern", &history, revision);
+            let found = found.map(|it| it.revision.to_string());
+            assert_eq!(found.unwrap_or_else(|error| error.to_string()), expected);
+        };
+        check(None, "2");
+        check(Some(3), "3");
+        check(Some(4), "revision 4 of Operator `lantern` is the current one");
+        check(Some(1), "Operator `lantern` has no kept revision 1; there are 2, 3");
+        let found = target("lantern", &history[..1], None).map(|it| it.revision);
+        assert_eq!(
+            found.unwrap_err().to_string(),
+            "Operator `lantern` has no complete revision to return to; no other one is kept"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! `plimsoll operator list`: the Operators of a cluster.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use jiff::Timestamp;
+use plimsoll_api::Operator;
+use plimsoll_api::olm::OperatorStatus;
+use plimsoll_content::catalog::IndexedPackage;
+use plimsoll_resolve::version::parse_tolerant;
+use semver::Version;
+use serde::Serialize;
+
+use super::catalogs::{CatalogChoice, OpenedCatalogs};
+use super::state::{AddOnState, status};
+use crate::arguments::cluster::ClusterArguments;
+use crate::exit;
+use crate::process::now;
+use crate::render::age::age;
+use crate::render::format::Format;
+use crate::render::table;
+
+/// What a column has that is not known.
+const UNKNOWN: &str = "<unknown>";
+
+/// Arguments of `plimsoll operator list`.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Only Operators with these labels, such as `team=harbour`
+    #[arg(long, short = 'l', value_name = "SELECTOR", default_value = "")]
+    selector: String,
+    #[command(flatten)]
+    catalogs: CatalogChoice,
+    /// Output format
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    output: Format,
+}
+
+/// An Operator in the list.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    name: String,
+    /// Status of the condition; empty before the controller's first report.
+    installed: String,
+    /// Status of the condition; empty before the controller's first report.
+    satisfied: String,
+    /// The requested version and the installed one.
+    version: String,
+    orphaned: bool,
+    /// The newest version of its channel, if that is higher than what is installed; absent if there is
+    /// none, or no catalog of it can be read.
+    update: Option<String>,
+    /// Whether a catalog that has the package was read.
+    update_known: bool,
+    available: String,
+    progressing: String,
+    catalog: String,
+    namespace: String,
+    /// What is going on.
+    message: String,
+    /// When it was created; absent if the object does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<Timestamp>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, a catalog cannot be read, or the output cannot be written.
+pub async fn run(
+    cluster: &ClusterArguments,
+    arguments: &ListArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let client = cluster.client("operator list").await?;
+    let state = AddOnState::read_selected(&client, &arguments.selector).await?;
+    let catalogs = arguments.catalogs.open(&state.catalogs)?;
+    let rows: Vec<Row> = state
+        .operators
+        .iter()
+        .map(|(name, operator)| row(name, operator, &catalogs))
+        .collect::<Result<_, _>>()?;
+    write(&rows, &arguments.output, now(), out)?;
+    catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    Ok(exit::SUCCESS.into())
+}
+
+fn row(name: &str, operator: &Operator, catalogs: &OpenedCatalogs) -> anyhow::Result<Row> {
+    let status = status(operator);
+    let condition = |type_: &str| {
+        let found = status.conditions.iter().find(|it| it.type_ == type_);
+        found.map(|it| it.status.as_str().to_owned()).unwrap_or_default()
+    };
+    let newest = newest(name, operator, &status, catalogs)?;
+    let installed = status.bundle.as_ref().and_then(|it| parse_tolerant(&it.version).ok());
+    let update =
+        newest.clone().flatten().filter(|newest| installed.as_ref().is_some_and(|it| newest > it));
+    let progressing = status.conditions.iter().find(|it| it.type_ == "Progressing");
+    Ok(Row {
+        name: name.to_owned(),
+        installed: condition("Installed"),
+        satisfied: condition("ConstraintsSatisfied"),
+        version: status.resolved_version.clone(),
+        orphaned: status.orphaned,
+        update: update.map(|it| format!("v{it}")),
+        update_known: newest.is_some(),
+        available: condition("Available"),
+        progressing: condition("Progressing"),
+        catalog: status.bundle.as_ref().map(|it| it.catalog.clone()).unwrap_or_default(),
+        namespace: status.namespace.clone(),
+        message: progressing.map(|it| it.message.clone()).unwrap_or_default(),
+        created: operator.metadata.creation_timestamp.as_ref().map(|it| it.0),
+    })
+}
+
+/// The newest version in the channel of an Operator; `None` if no catalog has the package.
+fn newest(
+    name: &str,
+    operator: &Operator,
+    status: &OperatorStatus,
+    catalogs: &OpenedCatalogs,
+) -> anyhow::Result<Option<Option<Version>>> {
+    let installed = status.bundle.clone().unwrap_or_default();
+    let wanted =
+        [&operator.spec.repository, &installed.catalog].into_iter().find(|it| !it.is_empty());
+    for catalog in &catalogs.opened {
+        if wanted.is_some_and(|wanted| *wanted != catalog.name) {
+            continue;
+        }
+        if let Some(block) = catalog.index.package(name)? {
+            let package = block.read()?;
+            let channel = [&operator.spec.channel, &installed.channel];
+            let channel = channel.into_iter().find(|it| !it.is_empty());
+            let channel = channel.map_or(&*package.default_channel, String::as_str);
+            return Ok(Some(newest_of(&package, channel)));
+        }
+    }
+    Ok(None)
+}
+
+/// The highest version of a channel that is not deprecated.
+fn newest_of(package: &IndexedPackage<'_>, channel: &str) -> Option<Version> {
+    let channel = package.channel(channel)?;
+    let listed = |name: &str| channel.entries.iter().any(|entry| *entry.name == *name);
+    let usable =
+        package.bundles.iter().filter(|it| it.invalid.is_none() && it.deprecated.is_none());
+    usable.filter(|it| listed(&it.name)).filter_map(|it| parse_tolerant(&it.version).ok()).max()
+}
+
+fn write(rows: &[Row], format: &Format, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<()> {
+    if format.write(&rows, out)? {
+        return Ok(());
+    }
+    if rows.is_empty() {
+        writeln!(out, "No resources found")?;
+        return Ok(());
+    }
+    let cells = |row: &Row| {
+        let update = match (&row.update, row.update_known) {
+            (Some(version), _) => version.clone(),
+            (None, true) => String::new(),
+            (None, false) => UNKNOWN.to_owned(),
+        };
+        let orphaned = if row.orphaned { "True" } else { "False" };
+        let mut cells = vec![
+            row.name.clone(),
+            row.installed.clone(),
+            row.satisfied.clone(),
+            row.version.clone(),
+            orphaned.to_owned(),
+            update,
+        ];
+        if format.is_wide() {
+            let age = row.created.map_or_else(|| UNKNOWN.to_owned(), |created| age(created, now));
+            let texts = [&row.available, &row.progressing, &row.catalog, &row.namespace, &age];
+            cells.extend(texts.map(Clone::clone));
+            cells.push(row.message.clone());
+        }
+        cells
+    };
+    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let mut headings = vec!["NAME", "INSTALLED", "SATISFIED", "VERSION", "ORPHANED", "UPDATE"];
+    if format.is_wide() {
+        headings.extend(["AVAILABLE", "PROGRESSING", "CATALOG", "NAMESPACE", "AGE", "MESSAGE"]);
+    }
+    Ok(table::print(out, &headings, &cells)?)
+}

@@ -1,0 +1,284 @@
+//! `plimsoll operator search`, `show` and `who-provides`: the packages of catalogs.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use plimsoll_content::catalog::IndexedPackage;
+use plimsoll_resolve::Api as ProvidedApi;
+use serde::Serialize;
+
+use super::catalogs::{CatalogChoice, OpenedCatalogs};
+use super::state::AddOnState;
+use crate::arguments::cluster::ClusterArguments;
+use crate::commands::catalog::search as catalog_search;
+use crate::commands::catalog::show::package_text;
+use crate::exit;
+use crate::render::format::{Format, FormatParser};
+use crate::render::table;
+
+/// Arguments of `plimsoll operator search`.
+#[derive(Debug, Args)]
+pub struct SearchArguments {
+    /// Words that names, descriptions or provided kinds must contain; all packages without any
+    words: Vec<String>,
+    #[command(flatten)]
+    catalogs: CatalogChoice,
+    /// Output format
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    output: Format,
+}
+
+/// Arguments of `plimsoll operator show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// Name of the package
+    package: String,
+    /// Only this channel
+    #[arg(long)]
+    channel: Option<String>,
+    #[command(flatten)]
+    catalogs: CatalogChoice,
+    /// Output format; pictures show the update graph
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::PICTURES, default_value_t)]
+    output: Format,
+}
+
+/// Arguments of `plimsoll operator who-provides`.
+#[derive(Debug, Args)]
+pub struct WhoProvidesArguments {
+    /// The API, as GROUP/VERSION/KIND, or as KIND or KIND.GROUP for any version
+    #[arg(value_name = "API", value_parser = WantedApi::parse)]
+    api: WantedApi,
+    #[command(flatten)]
+    catalogs: CatalogChoice,
+    /// Output format
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    output: Format,
+}
+
+/// An API of a command line; what is empty is any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct WantedApi {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+impl WantedApi {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wanted = |group: &str, version: &str, kind: &str| Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        };
+        let parts: Vec<&str> = text.split('/').collect();
+        let found = match parts.as_slice() {
+            [group, version, kind] => wanted(group, version, kind),
+            [name] => match name.split_once('.') {
+                Some((kind, group)) => wanted(group, "", kind),
+                None => wanted("", "", name),
+            },
+            _ => wanted("", "", ""),
+        };
+        if found.kind.is_empty() || parts.iter().any(|it| it.is_empty()) {
+            return Err("write GROUP/VERSION/KIND, KIND.GROUP or KIND".to_owned());
+        }
+        Ok(found)
+    }
+
+    fn is(&self, api: &ProvidedApi) -> bool {
+        let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+        is(&self.group, &api.group)
+            && is(&self.version, &api.version)
+            && self.kind.eq_ignore_ascii_case(&api.kind)
+    }
+}
+
+/// A package that provides an API.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProvidingPackage {
+    name: String,
+    catalog: String,
+    api: String,
+    /// The versions that provide it, ascending.
+    versions: Vec<String>,
+    /// Whether an Operator of it is installed; its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    installed: Option<String>,
+}
+
+/// The catalogs of the command line, else the cluster's; and the cluster, if it was read.
+async fn opened(
+    cluster: &ClusterArguments,
+    choice: &CatalogChoice,
+) -> Result<(AddOnState, OpenedCatalogs), anyhow::Error> {
+    // With catalogs on the command line, no cluster is needed.
+    let state = if choice.catalog.is_empty() || cluster.is_named() {
+        AddOnState::read(&cluster.client("operator catalogs").await?).await?
+    } else {
+        AddOnState::default()
+    };
+    let catalogs = choice.open(&state.catalogs)?;
+    catalogs.require()?;
+    Ok((state, catalogs))
+}
+
+fn print_notes(catalogs: &OpenedCatalogs) {
+    catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+}
+
+/// Runs `plimsoll operator search`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, a catalog cannot be read, or the output cannot be written.
+pub async fn search(
+    cluster: &ClusterArguments,
+    arguments: &SearchArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let (_, catalogs) = opened(cluster, &arguments.catalogs).await?;
+    let mut found = Vec::new();
+    for catalog in &catalogs.opened {
+        let name = Some(catalog.name.as_str());
+        found.extend(catalog_search::packages(&catalog.index, &arguments.words, name)?);
+    }
+    catalog_search::write(&found, &arguments.output, out)?;
+    print_notes(&catalogs);
+    Ok(exit::SUCCESS.into())
+}
+
+/// Runs `plimsoll operator show`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, no catalog has the package, or the output cannot be written.
+pub async fn show(
+    cluster: &ClusterArguments,
+    arguments: &ShowArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let (_, catalogs) = opened(cluster, &arguments.catalogs).await?;
+    let text = catalogs.with_package(&arguments.package, |_, package| {
+        package_text(package, arguments.channel.as_deref(), &arguments.output)
+    })?;
+    out.write_all(&text)?;
+    print_notes(&catalogs);
+    Ok(exit::SUCCESS.into())
+}
+
+/// Runs `plimsoll operator who-provides`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, a catalog cannot be read, or the output cannot be written.
+pub async fn who_provides(
+    cluster: &ClusterArguments,
+    arguments: &WhoProvidesArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let (state, catalogs) = opened(cluster, &arguments.catalogs).await?;
+    let mut found = Vec::new();
+    for catalog in &catalogs.opened {
+        for name in catalog.index.package_names() {
+            let Some(block) = catalog.index.package(name)? else { continue };
+            found.extend(provided_by(&block.read()?, &catalog.name, &arguments.api));
+        }
+    }
+    for package in &mut found {
+        let status = state.operators.get(&package.name).and_then(|it| it.status.as_ref());
+        let bundle = status.and_then(|it| it.bundle.as_ref());
+        package.installed = bundle.map(|it| it.version.clone());
+    }
+    if !arguments.output.write(&found, out)? {
+        write_providing(&found, out)?;
+    }
+    print_notes(&catalogs);
+    // As grep does: nothing found is told from something.
+    Ok(if found.is_empty() { exit::FAILURE } else { exit::SUCCESS }.into())
+}
+
+fn write_providing(found: &[ProvidingPackage], out: &mut dyn Write) -> anyhow::Result<()> {
+    if found.is_empty() {
+        writeln!(out, "No packages found")?;
+        return Ok(());
+    }
+    let row = |it: &ProvidingPackage| {
+        let versions = match it.versions.as_slice() {
+            [] => String::new(),
+            [only] => only.clone(),
+            [first, .., last] => format!("{first} - {last}"),
+        };
+        let installed = it.installed.as_ref().map(|it| format!("v{it}")).unwrap_or_default();
+        vec![it.name.clone(), it.catalog.clone(), versions, installed, it.api.clone()]
+    };
+    let rows: Vec<Vec<String>> = found.iter().map(row).collect();
+    Ok(table::print(out, &["NAME", "CATALOG", "VERSIONS", "INSTALLED", "API"], &rows)?)
+}
+
+/// What a package provides of an API, by group and version.
+fn provided_by(
+    package: &IndexedPackage<'_>,
+    catalog: &str,
+    wanted: &WantedApi,
+) -> Vec<ProvidingPackage> {
+    let mut found: Vec<ProvidingPackage> = Vec::new();
+    for bundle in package.bundles.iter().filter(|it| it.invalid.is_none()) {
+        for api in package.provided(bundle) {
+            let provided = ProvidedApi {
+                group: api.group.to_string(),
+                version: api.version.to_string(),
+                kind: api.kind.to_string(),
+            };
+            if !wanted.is(&provided) {
+                continue;
+            }
+            let api = api.to_string();
+            let version = format!("v{}", bundle.version);
+            match found.iter_mut().find(|it| it.api == api) {
+                Some(known) => known.versions.push(version),
+                None => found.push(ProvidingPackage {
+                    name: package.name.to_string(),
+                    catalog: catalog.to_owned(),
+                    api,
+                    versions: vec![version],
+                    installed: None,
+                }),
+            }
+        }
+    }
+    for it in &mut found {
+        it.versions
+            .sort_by_cached_key(|version| plimsoll_resolve::version::parse_tolerant(version).ok());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apis_are_written_in_three_forms() {
+        let check = |text: &str, api: &str, expected: bool| {
+            let parts: Vec<&str> = api.split('/').collect();
+            let api = ProvidedApi {
+                group: parts[0].to_owned(),
+                version: parts[1].to_owned(),
+                kind: parts[2].to_owned(),
+            };
+            let found = WantedApi::parse(text).map(|wanted| wanted.is(&api));
+            assert_eq!(found, Ok(expected), "{text}");
+        };
+        check("a.example.com/v1/Lamp", "a.example.com/v1/Lamp", true);
+        check("a.example.com/v2/Lamp", "a.example.com/v1/Lamp", false);
+        check("lamp.a.example.com", "a.example.com/v1/Lamp", true);
+        check("Lamp", "a.example.com/v1/Lamp", true);
+        check("Lamps", "a.example.com/v1/Lamp", false);
+        for text in ["", "a/b", "a//Lamp", "/v1/Lamp", "a/b/c/d"] {
+            assert!(WantedApi::parse(text).is_err(), "{text}");
+        }
+    }
+}

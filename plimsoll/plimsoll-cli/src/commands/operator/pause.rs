@@ -1,0 +1,62 @@
+//! `plimsoll operator pause` and `resume`: Operators that are left as they are.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use kube::Api;
+use kube::api::Patch;
+use plimsoll_api::Operator;
+use serde_json::json;
+
+use super::state::AddOnState;
+use super::{dry_run_suffix, patch_parameters};
+use crate::arguments::cluster::ClusterArguments;
+use crate::exit;
+
+/// Arguments of `plimsoll operator pause` and `resume`.
+#[derive(Debug, Args)]
+pub struct PauseArguments {
+    /// Operators
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Let the API server check the change without making it
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, has no Operator of a name, or refuses the change.
+pub async fn run(
+    cluster: &ClusterArguments,
+    arguments: &PauseArguments,
+    is_paused: bool,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let client = cluster.client("operator pause").await?;
+    let state = AddOnState::read(&client).await?;
+    // All names are checked before anything changes.
+    for name in &arguments.names {
+        state.operator(name)?;
+    }
+    let word = if is_paused { "paused" } else { "resumed" };
+    let operators: Api<Operator> = Api::all(client);
+    for name in &arguments.names {
+        if state.operator(name)?.spec.paused == is_paused {
+            writeln!(out, "operator.olm.io/{name} {word} (no change)")?;
+            continue;
+        }
+        let patch = Patch::Merge(json!({ "spec": { "paused": is_paused } }));
+        let parameters = patch_parameters(arguments.dry_run);
+        operators
+            .patch(name, &parameters, &patch)
+            .await
+            .with_context(|| format!("failed to change Operator `{name}`"))?;
+        writeln!(out, "operator.olm.io/{name} {word}{}", dry_run_suffix(arguments.dry_run))?;
+    }
+    Ok(exit::SUCCESS.into())
+}

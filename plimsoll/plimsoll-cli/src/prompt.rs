@@ -1,0 +1,114 @@
+//! Questions to the person at the terminal.
+//!
+//! The upper-case letter is the answer to an empty line. Where there is no terminal, or its input ends,
+//! the answer is the one that changes nothing, whatever the upper-case letter is.
+
+use std::io::{self, BufRead, IsTerminal as _, Write};
+
+/// What an empty line means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefaultAnswer {
+    /// `[Y/n]`
+    Yes,
+    /// `[N/y]`
+    No,
+    /// `[n/Y]`: yes as well, as the design document spells it where something is to go.
+    YesLast,
+}
+
+impl DefaultAnswer {
+    fn letters(self) -> &'static str {
+        match self {
+            Self::Yes => "[Y/n]",
+            Self::No => "[N/y]",
+            Self::YesLast => "[n/Y]",
+        }
+    }
+}
+
+/// Who answers questions.
+pub enum Respondent {
+    /// Nobody: each answer is no.
+    Nobody,
+    /// Somebody who said `--yes` beforehand.
+    Agreed,
+    /// A person at a terminal.
+    Person(Box<dyn BufRead + Send>),
+}
+
+impl Respondent {
+    /// Whoever is at the terminal, unless `--yes` was given.
+    pub fn new(is_agreed: bool) -> Self {
+        match (is_agreed, io::stdin().is_terminal()) {
+            (true, _) => Self::Agreed,
+            (false, true) => Self::Person(Box::new(io::BufReader::new(io::stdin()))),
+            (false, false) => Self::Nobody,
+        }
+    }
+
+    /// Asks a question; whether the answer is yes.
+    ///
+    /// # Errors
+    ///
+    /// When the terminal cannot be read or written.
+    pub fn confirm(
+        &mut self,
+        question: &str,
+        default: DefaultAnswer,
+        out: &mut dyn Write,
+    ) -> io::Result<bool> {
+        write!(out, "{question} {}: ", default.letters())?;
+        out.flush()?;
+        let input = match self {
+            Self::Nobody => {
+                writeln!(out, "n (no terminal; --yes agrees)")?;
+                return Ok(false);
+            }
+            Self::Agreed => {
+                writeln!(out, "y (--yes)")?;
+                return Ok(true);
+            }
+            Self::Person(input) => input,
+        };
+        loop {
+            let mut line = String::new();
+            if input.read_line(&mut line)? == 0 {
+                writeln!(out)?;
+                return Ok(false);
+            }
+            match line.trim().to_lowercase().as_str() {
+                "" => return Ok(default != DefaultAnswer::No),
+                "y" | "yes" => return Ok(true),
+                "n" | "no" => return Ok(false),
+                _ => write!(out, "Answer y or n {}: ", default.letters())?,
+            }
+            out.flush()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_what_was_typed_or_the_safe_one() {
+        let check = |mut by: Respondent, default: DefaultAnswer, expected: bool, shown: &str| {
+            let mut out = Vec::new();
+            assert_eq!(by.confirm("Continue?", default, &mut out).unwrap(), expected, "{shown}");
+            assert_eq!(String::from_utf8(out).unwrap(), shown);
+        };
+        let typed = |text: &'static str| Respondent::Person(Box::new(text.as_bytes()));
+        let (yes, no) = (DefaultAnswer::Yes, DefaultAnswer::No);
+        check(typed("y\n"), no, true, "Continue? [N/y]: ");
+        check(typed("No\n"), yes, false, "Continue? [Y/n]: ");
+        check(typed("\n"), no, false, "Continue? [N/y]: ");
+        check(typed("\n"), yes, true, "Continue? [Y/n]: ");
+        check(typed("\n"), DefaultAnswer::YesLast, true, "Continue? [n/Y]: ");
+        check(typed("what\nyes\n"), no, true, "Continue? [N/y]: Answer y or n [N/y]: ");
+        check(typed(""), yes, false, "Continue? [Y/n]: \n");
+        let nobody = "Continue? [Y/n]: n (no terminal; --yes agrees)\n";
+        check(Respondent::Nobody, yes, false, nobody);
+        check(Respondent::Agreed, no, true, "Continue? [N/y]: y (--yes)\n");
+    }
+}
