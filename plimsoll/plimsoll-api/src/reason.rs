@@ -250,6 +250,8 @@ reasons! {
     InstallationSucceeded,
     /// A rollout stopped before its end.
     InstallationFailed,
+    /// A workload is deleted and created again, as it cannot be changed.
+    WorkloadReplaced,
     /// A bundle is being rolled out.
     RollingOut,
     /// No bundle is installed yet.

@@ -43,11 +43,19 @@ const CERTIFICATE_MANAGER: &str = "plimsoll-certificates";
 #[derive(Clone)]
 pub(crate) struct Writer {
     client: Client,
+    /// Whether a Deployment whose selector changes is deleted and created again.
+    replaces_workloads: bool,
 }
 
 impl Writer {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client }
+        Self { client, replaces_workloads: false }
+    }
+
+    /// The same, which deletes and creates a Deployment whose selector changes: no API server changes
+    /// the selector of one that exists.
+    pub(crate) fn replacing_workloads(self) -> Self {
+        Self { replaces_workloads: true, ..self }
     }
 
     /// Executes a step. Failures are outcomes, not errors.
@@ -106,6 +114,13 @@ impl Writer {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
             };
+            if self.replaces_workloads && is_other_selector(step, &status) {
+                tracing::info!(object = %step.manifest.key, "its selector changes: it is replaced");
+                let live = api.get_metadata_opt(name).await?;
+                let uid = live.and_then(|live| live.metadata.uid).unwrap_or_default();
+                self.delete_object(&step.manifest.key, served, &uid).await?;
+                break;
+            }
             if !note_refusal(step, &status, &mut refused) {
                 return Err(kube::Error::Api(status));
             }
@@ -501,6 +516,16 @@ async fn apply<T: Serialize + Debug + ?Sized>(
 
 fn status_parameters() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// Whether a server refuses to change the selector of a Deployment.
+fn is_other_selector(step: &Step, status: &Status) -> bool {
+    let key = &step.manifest.key;
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let mut selectors = causes.filter(|cause| cause.field == "spec.selector");
+    status.code == 422
+        && (key.group.as_str(), key.kind.as_str()) == ("apps", "Deployment")
+        && selectors.any(|cause| cause.message.contains("immutable"))
 }
 
 /// What a failed execution means for its step.

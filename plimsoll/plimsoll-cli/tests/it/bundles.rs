@@ -35,9 +35,6 @@ const REFUSED: [&str; 6] = [
     "the server does not recognize this resource",
 ];
 
-/// Why one that is installed is not upgraded: no API server lets a Deployment have another selector.
-const IMMUTABLE: &str = "field is immutable";
-
 /// The packages, each with its versions; none of those that were made by hand.
 fn packages(bundles: &Path) -> BTreeMap<String, Vec<semver::Version>> {
     let mut packages: BTreeMap<String, Vec<semver::Version>> = BTreeMap::new();
@@ -206,9 +203,8 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
             }
             let is_upgraded = |now: &BTreeMap<String, Result<String, String>>| {
                 states.iter().all(|(name, before)| {
-                    let is_refused = matches!(&now[name], Err(why) if why.contains(IMMUTABLE));
                     let is_newest = now[name].as_ref().ok() == newest(name).as_ref();
-                    before.is_err() || is_refused || is_newest
+                    before.is_err() || is_newest
                 })
             };
             until("all have the newest version", || settled(&client), is_upgraded).await;
@@ -218,11 +214,8 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
                 api.delete(name, &DeleteParams::default()).await.expect("it may be deleted");
             }
             until("all are deleted", || settled(&client), BTreeMap::is_empty).await;
-            // Revisions go when the garbage collector has seen that their Operators are gone. Several
-            // Operators share a namespace, and the one that made it may have gone before the others.
-            let is_shared = |it: &String| it.starts_with("Namespace ");
-            let all_gone = |left: &BTreeSet<String>| left.iter().all(is_shared);
-            until("nothing is left", || left(&client), all_gone).await;
+            // Revisions go when the garbage collector has seen that their Operators are gone.
+            until("nothing is left", || left(&client), BTreeSet::is_empty).await;
             stop.cancel();
             running.await.expect("it does not panic").expect("it ends well");
         }

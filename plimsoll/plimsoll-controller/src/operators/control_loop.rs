@@ -100,7 +100,7 @@ impl ControlLoop {
             watches.spawn(watches::configuration(client.clone(), kind, sender.clone()));
         }
         let clock = Arc::clone(&controller.clock);
-        let writer = Writer::new(client.clone());
+        let writer = Writer::new(client.clone()).replacing_workloads();
         let certificates = Certificates::new(client.clone(), writer.clone(), Arc::clone(&clock));
         watches.spawn(certificates.clone().keep());
         Ok(Self {

@@ -107,7 +107,8 @@ async fn problems(client: &Client, definition: &Value) -> Result<Vec<String>, St
 ///
 /// # Errors
 ///
-/// When the server does not answer or rejects a request.
+/// When the server does not answer or rejects a request. What may not be listed matters only if
+/// nothing is found: the text names the permission that is missing.
 pub(super) async fn namespace_content(
     client: Client,
     resources: Resources,
@@ -129,7 +130,10 @@ pub(super) async fn namespace_content(
             let listed = match api.list_metadata(&ListParams::default()).await {
                 // What cannot be listed holds nothing.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => {
-                    return Ok(Vec::new());
+                    return Ok((Vec::new(), None));
+                }
+                Err(kube::Error::Api(status)) if status.code == 403 => {
+                    return Ok((Vec::new(), Some(permission(&served.resource))));
                 }
                 listed => listed.map_err(|error| chain(&error))?,
             };
@@ -139,13 +143,37 @@ pub(super) async fn namespace_content(
                 namespace: namespace.to_owned(),
                 name: object.name_any(),
             });
-            Ok::<_, String>(objects.filter(|key| !is_of_cluster(key)).collect::<Vec<_>>())
+            let objects: Vec<ObjectKey> = objects.filter(|key| !is_of_cluster(key)).collect();
+            Ok::<_, String>((objects, None))
         }
     });
     let listed = stream::iter(requests).buffer_unordered(CONCURRENCY);
-    let mut objects: Vec<ObjectKey> = listed.try_concat().await?;
+    let listed: Vec<(Vec<ObjectKey>, Option<String>)> = listed.try_collect().await?;
+    let (objects, forbidden): (Vec<_>, Vec<_>) = listed.into_iter().unzip();
+    contained(objects.concat(), forbidden.into_iter().flatten().collect())
+}
+
+/// How a permission to list is granted.
+fn permission(resource: &ApiResource) -> String {
+    match resource.group.as_str() {
+        "" => resource.plural.clone(),
+        group => format!("{}.{group}", resource.plural),
+    }
+}
+
+/// What a namespace holds, if some kinds may not be listed: one object is enough to know that it is
+/// not empty.
+fn contained(objects: Vec<ObjectKey>, forbidden: Vec<String>) -> Result<Vec<ObjectKey>, String> {
+    let (mut objects, mut forbidden) = (objects, forbidden);
     objects.sort();
-    Ok(objects)
+    forbidden.sort();
+    if !objects.is_empty() || forbidden.is_empty() {
+        return Ok(objects);
+    }
+    Err(format!(
+        "the controller may not list {}: grant it list on them, or delete the namespace yourself",
+        forbidden.join(", ")
+    ))
 }
 
 /// Kinds whose objects come and go with others, or are only views.
@@ -168,3 +196,6 @@ fn is_of_cluster(key: &ObjectKey) -> bool {
             | ("", "ServiceAccount", "default")
     )
 }
+
+#[cfg(test)]
+mod tests;

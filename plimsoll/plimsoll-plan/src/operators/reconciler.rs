@@ -473,7 +473,7 @@ impl OperatorReconciler {
                 self.deletion_answered(&operator, &uid, result, moment);
             }
             OperatorEvent::NamespaceRead { operator, namespace, objects } => {
-                self.namespace_read(&operator, &namespace, objects);
+                self.namespace_read(&operator, &namespace, objects, moment);
             }
         }
         effects.extend(self.settle(moment));

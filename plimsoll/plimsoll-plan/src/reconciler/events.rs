@@ -108,6 +108,11 @@ pub fn drift_repaired(Drift { key, is_deleted }: &Drift) -> EventDraft {
     EventDraft::normal(Reason::DriftRepaired, note).action("Repair").related(key)
 }
 
+/// A workload of an Operator is deleted and created again.
+pub fn workload_replaced(note: String) -> EventDraft {
+    EventDraft::normal(Reason::WorkloadReplaced, note).action("Replace")
+}
+
 /// Something about a deletion.
 pub fn removal(event: DeletionEvent) -> EventDraft {
     let DeletionEvent { key, reason, is_warning, message } = event;

@@ -130,6 +130,7 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::UnpackFailed,
         Reason::InstallationSucceeded,
         Reason::InstallationFailed,
+        Reason::WorkloadReplaced,
         Reason::RollingOut,
         Reason::NotInstalled,
         Reason::Paused,

@@ -9,6 +9,7 @@ use plimsoll_api::{Effect, GroupKind};
 
 use super::observed::{ObservedObject, WatchedChange};
 use super::prepare::Step;
+use super::removal;
 use super::track::{OperatorRollout, Wanted};
 use super::{Moment, OperatorEffect, OperatorReconciler};
 use crate::operators::OperatorAction;
@@ -50,7 +51,8 @@ impl OperatorReconciler {
             operator.preparation = None;
             return;
         }
-        if !operator.object.has_finalizer() && !operator.is_finalizer_written {
+        let is_requested = operator.is_finalizer_written || operator.finalizer_at.is_some();
+        if !operator.object.has_finalizer() && !is_requested {
             operator.is_finalizer_written = true;
             effects.push(OperatorEffect::SetFinalizer {
                 operator: name.to_owned(),
@@ -154,7 +156,6 @@ impl OperatorReconciler {
         effects: &mut Vec<OperatorEffect>,
     ) {
         let run = self.ticket();
-        let served = self.served.clone();
         let Some(operator) = self.operators.get_mut(name) else { return };
         if operator.rollout.as_ref().is_some_and(|it| it.number == number) {
             return;
@@ -171,6 +172,12 @@ impl OperatorReconciler {
         let namespaces = plan.steps.iter().map(|it| it.manifest.key.namespace.clone());
         let namespaces: BTreeSet<String> = namespaces.filter(|it| !it.is_empty()).collect();
         let count = plan.steps.len();
+        let kinds = plan.steps.iter().flat_map(|it| it.serves.iter().cloned().chain([it.kind()]));
+        // Namespaces and definitions are watched for what waits for them.
+        let kinds: BTreeSet<GroupVersionKind> = kinds.chain(removal::always_watched()).collect();
+        // Those of all Operators together would be many for each.
+        let served = kinds.iter().filter_map(|kind| Some((kind.clone(), *self.served.get(kind)?)));
+        let served: Vec<(GroupVersionKind, Scope)> = served.collect();
         let (mut execution, began) =
             PlanExecution::new(plan, served, Removals::default(), moment.steady);
         if is_installed {
@@ -186,6 +193,7 @@ impl OperatorReconciler {
             generation: operator.object.generation,
             execution,
             namespaces,
+            kinds,
             began: moment.steady,
             is_complete: is_installed,
             overdue: None,
@@ -369,7 +377,7 @@ impl OperatorReconciler {
         effects: &mut Vec<OperatorEffect>,
     ) {
         let Some(known) = self.observed.kinds.get(kind) else { return };
-        let of_operator = known.objects().filter(|it| it.operator == name);
+        let of_operator = self.observed.labelled(name).filter(|it| it.key.group_kind() == *kind);
         let mut shown: Vec<Observation> = of_operator.flat_map(observations).collect();
         if kind.group.is_empty() && kind.kind == "Namespace" {
             let namespaces = self.observed.namespaces.iter();
@@ -394,7 +402,7 @@ impl OperatorReconciler {
         moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) {
-        let before = self.observed.kinds.entry(kind.clone()).or_default().change(change);
+        let before = self.observed.change(kind, change);
         let previous = before.map(|it| it.operator).unwrap_or_default();
         match change {
             WatchedChange::Present(object) => {
@@ -416,6 +424,10 @@ impl OperatorReconciler {
             WatchedChange::Gone { key, revision } => {
                 self.show_gone(&previous, key.clone(), *revision, moment, effects);
                 self.unsettled.insert(previous);
+                if kind.group.is_empty() && kind.kind == "Namespace" {
+                    // One that was shared may go for another Operator than the one it names.
+                    self.unsettle_deleting();
+                }
             }
             WatchedChange::Listed => {
                 let names: Vec<String> = self.operators.keys().cloned().collect();
@@ -499,7 +511,12 @@ impl OperatorReconciler {
         effects: &mut Vec<OperatorEffect>,
     ) {
         self.served.extend(kinds.iter().cloned());
-        let names: Vec<String> = self.operators.keys().cloned().collect();
+        let is_of =
+            |kind: &GroupVersionKind| (&kind.group, &kind.version) == (&version.0, &version.1);
+        let rollouts =
+            self.operators.iter().filter_map(|(name, it)| Some((name, it.rollout.as_ref()?)));
+        let concerned = rollouts.filter(|(_, rollout)| rollout.kinds.iter().any(is_of));
+        let names: Vec<String> = concerned.map(|(name, _)| name.clone()).collect();
         for name in names {
             let event = ExecutionEvent::Discovered(version.clone(), kinds.to_vec());
             self.execute(&name, event, moment, effects);

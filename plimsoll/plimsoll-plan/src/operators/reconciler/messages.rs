@@ -61,6 +61,13 @@ pub(super) fn owned_by_us(found: &FoundObject) -> OperatorBlock {
     OperatorBlock::new(Reason::Conflict, message)
 }
 
+pub(super) fn replaced(key: &ObjectKey) -> String {
+    format!(
+        "{key} is deleted and created again, and is not available meanwhile: its spec.selector changes, \
+         which is immutable"
+    )
+}
+
 pub(super) fn held(key: &ObjectKey, holder: &str) -> OperatorBlock {
     let message = format!("{key} belongs to Operator {holder}: delete one of the two");
     OperatorBlock::new(Reason::Conflict, message)

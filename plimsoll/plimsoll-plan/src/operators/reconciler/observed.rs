@@ -6,7 +6,7 @@ use plimsoll_api::{CLUSTER_OPERATOR, GroupKind, ObjectKey, Verdict};
 use serde_json::Value;
 
 use crate::operators::deletion::LiveObject;
-use crate::progress::{Mark, NamespaceState};
+use crate::progress::{Mark, NamespaceState, Trace};
 use crate::removal::Terminating;
 use crate::update::upgradeable::{NotUpgradeable, objection_of};
 
@@ -32,6 +32,11 @@ pub struct ObservedObject {
 }
 
 impl ObservedObject {
+    /// Whether it was applied by this program: what others label is theirs.
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self.mark.trace, Trace::Ours(_))
+    }
+
     /// The object as a deletion looks at it.
     pub(super) fn live(&self) -> LiveObject {
         let terminating = self.terminating.as_ref();
@@ -93,6 +98,8 @@ impl ObservedKind {
 pub(super) struct Observed {
     /// The objects that name an Operator, by kind; those of kinds that are not watched are missing.
     pub(super) kinds: BTreeMap<GroupKind, ObservedKind>,
+    /// The objects that name an Operator, by that.
+    labelled: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// All objects of kinds that Operators define, by the name of the definition.
     pub(super) operands: BTreeMap<String, ObservedKind>,
     /// The namespaces that exist.
@@ -100,11 +107,53 @@ pub(super) struct Observed {
 }
 
 impl Observed {
+    /// Takes note of a change of an object that may name an Operator; the object as it was known
+    /// before.
+    pub(super) fn change(
+        &mut self,
+        kind: &GroupKind,
+        change: &WatchedChange,
+    ) -> Option<ObservedObject> {
+        let before = self.kinds.entry(kind.clone()).or_default().change(change);
+        if let Some(before) = &before
+            && let Some(keys) = self.labelled.get_mut(&before.operator)
+        {
+            keys.remove(&before.key);
+            if keys.is_empty() {
+                self.labelled.remove(&before.operator);
+            }
+        }
+        if let WatchedChange::Present(object) = change
+            && !object.operator.is_empty()
+        {
+            let keys = self.labelled.entry(object.operator.clone()).or_default();
+            keys.insert(object.key.clone());
+        }
+        before
+    }
+
+    /// The objects that name an Operator.
+    pub(super) fn labelled(&self, name: &str) -> impl Iterator<Item = &ObservedObject> {
+        let keys = self.labelled.get(name).into_iter().flatten();
+        keys.filter_map(|key| self.kinds.get(&key.group_kind())?.objects.get(key))
+    }
+
+    /// A namespace that the watch of namespaces has shown; `None` if it has not.
+    pub(super) fn namespace(&self, name: &str) -> Option<&ObservedObject> {
+        let key = ObjectKey {
+            group: String::new(),
+            kind: "Namespace".to_owned(),
+            namespace: String::new(),
+            name: name.to_owned(),
+        };
+        self.kinds.get(&key.group_kind())?.objects.get(&key)
+    }
+
     /// Why a ClusterOperator of an Operator is not upgradeable, as a sentence; `None` if it is, or if
     /// there is none.
     pub(super) fn objection(&self, operator: &str) -> Option<String> {
         let kind = GroupKind::new(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.kind);
-        let mut found = self.kinds.get(&kind)?.objects().filter(|it| it.operator == operator);
+        let mut found = self.labelled(operator).filter(|it| it.key.group_kind() == kind);
         found.find_map(|object| {
             let NotUpgradeable { operator, reason, message } =
                 objection_of(object.whole.as_ref()?)?;
@@ -125,9 +174,6 @@ impl Observed {
 
     /// The objects that name an Operator and were applied for it: what others label so is theirs.
     pub(super) fn of_operator(&self, name: &str) -> Vec<&ObservedObject> {
-        let objects = self.kinds.values().flat_map(ObservedKind::objects);
-        let is_ours =
-            |it: &&ObservedObject| matches!(it.mark.trace, crate::progress::Trace::Ours(_));
-        objects.filter(|it| it.operator == name).filter(is_ours).collect()
+        self.labelled(name).filter(|it| it.is_ours()).collect()
     }
 }

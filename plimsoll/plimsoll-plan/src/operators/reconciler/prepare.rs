@@ -1,18 +1,19 @@
 //! From a bundle that was chosen to a revision that the cluster has: it is read, what it would take is
 //! looked at, and it is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use plimsoll_api::olm::{CollisionProtection, CrdUpgradeSafety};
 use plimsoll_api::{ObjectKey, Reason};
-use serde_json::Value;
+use plimsoll_content::Manifest;
 
 use super::messages;
-use super::revision::{KeptRevision, RevisionContent, keys, operator_revisions};
+use super::revision::{KeptRevision, RevisionContent, RevisionDraft};
 use super::track::{Preparation, TrackedOperator, Wanted};
 use super::{Findings, FoundObject, Moment, OperatorEffect, OperatorReconciler};
 use crate::operators::{OperatorAction, OperatorBlock, OperatorDecision};
+use crate::reconciler::events;
 
 /// How soon what could not be prepared is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
@@ -44,6 +45,21 @@ impl TrackedOperator {
         }
         self.decision = Some(decision);
     }
+
+    /// The Deployments of the installed revision whose selector another revision changes, as sentences:
+    /// no API server changes the selector of one that exists.
+    fn replaced_workloads(&self, draft: &RevisionDraft) -> Vec<String> {
+        let Some((_, installed)) = self.installed_revision() else { return Vec::new() };
+        let of_kind = |it: &&Manifest| it.key.group == "apps" && it.key.kind == "Deployment";
+        let before: BTreeMap<&ObjectKey, &Manifest> =
+            installed.manifests().filter(of_kind).map(|it| (&it.key, it)).collect();
+        let selector = |it: &Manifest| it.object()["spec"]["selector"].clone();
+        let after = draft.objects.iter().map(|it| &it.manifest).filter(of_kind);
+        let changed = after.filter(|after| {
+            before.get(&after.key).is_some_and(|before| selector(before) != selector(after))
+        });
+        changed.map(|it| messages::replaced(&it.key)).collect()
+    }
 }
 
 impl OperatorReconciler {
@@ -66,8 +82,9 @@ impl OperatorReconciler {
         let made = operator.revisions.iter().rev().find(|(number, it)| {
             operator.installed.is_none_or(|installed| **number > installed) && is_like(it)
         });
-        if let Some((number, _)) = made {
-            return Step::Ready { number: *number, risks: wanted.risks };
+        if let Some((number, it)) = made {
+            let risks = wanted.risks.iter().chain(&it.risks).cloned().collect();
+            return Step::Ready { number: *number, risks };
         }
         if let Some(preparation) = &operator.preparation
             && preparation.wanted().is_like(&wanted)
@@ -149,12 +166,8 @@ impl OperatorReconciler {
         effects: &mut Vec<OperatorEffect>,
     ) {
         let Some(Preparation::Reading { wanted, .. }) = self.answered(name, ticket) else { return };
-        let content = content.and_then(|mut content| {
-            content.objects.iter_mut().for_each(normalize);
-            Ok((keys(&content.objects)?, content))
-        });
-        let (objects, content) = match content {
-            Ok(content) => content,
+        let draft = match content.and_then(|content| RevisionDraft::read(*content)) {
+            Ok(draft) => Box::new(draft),
             Err(message) => {
                 let block = OperatorBlock::new(Reason::UnpackFailed, message);
                 self.fail(name, wanted, |_| (block, true), moment);
@@ -166,20 +179,21 @@ impl OperatorReconciler {
             self.observed.of_operator(name).into_iter().map(|it| it.key.clone()).collect();
         let Some(operator) = self.operators.get_mut(name) else { return };
         let safety = operator.object.spec.crd_upgrade_safety;
-        let is_definition = |object: &&Value| object["kind"] == "CustomResourceDefinition";
         let definitions = match safety {
             CrdUpgradeSafety::Off => Vec::new(),
             CrdUpgradeSafety::Enforce | CrdUpgradeSafety::Warn => {
-                content.objects.iter().filter(is_definition).cloned().collect()
+                draft.definitions().cloned().collect()
             }
         };
+        let objects = draft.objects.iter().map(|it| &it.manifest);
+        let unknown = objects.filter(|it| !known.contains(&it.key));
         effects.push(OperatorEffect::Look {
             operator: name.to_owned(),
             ticket,
-            objects: objects.into_iter().filter(|(key, _)| !known.contains(key)).collect(),
+            objects: unknown.map(|it| (it.key.clone(), it.version.clone())).collect(),
             definitions: (definitions, safety),
         });
-        operator.preparation = Some(Preparation::Looking { ticket, wanted, content });
+        operator.preparation = Some(Preparation::Looking { ticket, wanted, draft });
     }
 
     /// What a revision would take was looked at: unless it belongs to somebody else, it is written.
@@ -191,80 +205,72 @@ impl OperatorReconciler {
         moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) {
-        let Some(Preparation::Looking { wanted, content, .. }) = self.answered(name, ticket) else {
+        let Some(Preparation::Looking { wanted, mut draft, .. }) = self.answered(name, ticket)
+        else {
             return;
         };
-        let mut content = content;
-        let mut wanted = wanted;
         let judged = findings
             .map_err(|error| OperatorBlock::new(Reason::InstallationFailed, error))
-            .and_then(|findings| self.judge(name, &findings, &mut content, &mut wanted));
-        if let Err(block) = judged {
-            self.fail(name, wanted, |_| (block, false), moment);
-            return;
-        }
+            .and_then(|findings| self.judge(name, &findings, &mut draft));
+        let mut risks = match judged {
+            Ok(risks) => risks,
+            Err(block) => {
+                self.fail(name, wanted, |_| (block, false), moment);
+                return;
+            }
+        };
         let ticket = self.ticket();
         let Some(operator) = self.operators.get_mut(name) else { return };
         let number = operator.next_revision();
-        let owner = (name, operator.object.uid.as_str());
-        let written = operator_revisions(owner, number, &content).and_then(|revisions| {
-            let mut kept: Option<KeptRevision> = None;
-            for (name, object) in &revisions {
-                let spec = serde_json::from_value(object["spec"].clone());
-                let spec = spec.map_err(|error: serde_json::Error| error.to_string())?;
-                let part = KeptRevision::read(name, &spec)?;
-                match &mut kept {
-                    Some(kept) => kept.merge(part),
-                    None => kept = Some(part),
-                }
-            }
-            Ok((kept.ok_or("it has no objects")?, revisions))
-        });
-        match written {
-            Ok((revision, revisions)) => {
-                let operator_name = name.to_owned();
-                effects.push(OperatorEffect::WriteRevision {
-                    operator: operator_name,
-                    ticket,
-                    revisions,
-                });
-                let revision = Box::new(revision);
-                operator.preparation =
-                    Some(Preparation::Writing { ticket, wanted, number, revision });
-            }
-            Err(message) => {
-                let block = OperatorBlock::new(Reason::UnpackFailed, message);
-                self.fail(name, wanted, |_| (block, true), moment);
-            }
+        let replaced = operator.replaced_workloads(&draft);
+        for note in &replaced {
+            effects.push(OperatorEffect::Emit {
+                operator: name.to_owned(),
+                uid: operator.object.uid.clone(),
+                draft: events::workload_replaced(note.clone()),
+            });
         }
+        risks.extend(replaced);
+        let (mut revision, revisions) =
+            draft.numbered((name, operator.object.uid.as_str()), number);
+        revision.risks = risks;
+        effects.push(OperatorEffect::WriteRevision {
+            operator: name.to_owned(),
+            ticket,
+            revisions,
+        });
+        let revision = Box::new(revision);
+        operator.preparation = Some(Preparation::Writing { ticket, wanted, number, revision });
     }
 
-    /// Whether a revision may take what was found; a namespace that exists is left out.
+    /// Whether a revision may take what was found; a namespace that exists is left out. What is accepted,
+    /// as sentences.
+    ///
+    /// # Errors
+    ///
+    /// When something belongs to somebody else, or users of definitions could not follow.
     fn judge(
         &self,
         name: &str,
         findings: &Findings,
-        content: &mut RevisionContent,
-        wanted: &mut Wanted,
-    ) -> Result<(), OperatorBlock> {
-        let Some(operator) = self.operators.get(name) else { return Ok(()) };
+        draft: &mut RevisionDraft,
+    ) -> Result<Vec<String>, OperatorBlock> {
+        let Some(operator) = self.operators.get(name) else { return Ok(Vec::new()) };
         let spec = &operator.object.spec;
         if let Some((_, installed)) = operator.installed_revision()
-            && installed.namespace != content.namespace
+            && installed.namespace != draft.namespace
         {
-            return Err(messages::namespace_moved(name, &installed.namespace, &content.namespace));
+            return Err(messages::namespace_moved(name, &installed.namespace, &draft.namespace));
         }
-        let keys = keys(&content.objects)
-            .map_err(|message| OperatorBlock::new(Reason::UnpackFailed, message))?;
-        let mut left_out: BTreeSet<&ObjectKey> = BTreeSet::new();
-        for (key, _) in &keys {
-            // What others are about to apply cannot be found yet.
-            match self.holder(name, key) {
-                Some(_) if is_namespace(key) => {
-                    left_out.insert(key);
+        let mut left_out: BTreeSet<ObjectKey> = BTreeSet::new();
+        let keys: BTreeSet<&ObjectKey> = draft.objects.iter().map(|it| &it.manifest.key).collect();
+        // What others are about to apply cannot be found yet.
+        for (key, holder) in self.holders(name, &keys) {
+            match is_namespace(key) {
+                true => {
+                    left_out.insert(key.clone());
                 }
-                Some(holder) => return Err(messages::held(key, holder)),
-                None => {}
+                false => return Err(messages::held(key, holder)),
             }
         }
         for found in &findings.objects {
@@ -273,7 +279,7 @@ impl OperatorReconciler {
                     return Err(messages::namespace_terminating(&found.key.name));
                 }
                 if found.operator != name {
-                    left_out.insert(&found.key);
+                    left_out.insert(found.key.clone());
                 }
                 continue;
             }
@@ -282,36 +288,42 @@ impl OperatorReconciler {
             }
         }
         // A namespace that others made stays theirs.
-        let mut of_objects = keys.iter();
-        let stays = |(key, _): &(ObjectKey, String)| !left_out.contains(key);
-        content.objects.retain(|_| of_objects.next().is_none_or(stays));
-        if !findings.unsafe_definitions.is_empty() {
-            let problems = findings.unsafe_definitions.join("; ");
-            match spec.crd_upgrade_safety {
-                CrdUpgradeSafety::Enforce => {
-                    return Err(messages::unsafe_definitions(&wanted.bundle, &problems));
-                }
-                CrdUpgradeSafety::Warn => {
-                    wanted.risks.extend(findings.unsafe_definitions.iter().cloned());
-                }
-                CrdUpgradeSafety::Off => {}
-            }
+        draft.objects.retain(|it| !left_out.contains(&it.manifest.key));
+        if findings.unsafe_definitions.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(())
+        match spec.crd_upgrade_safety {
+            CrdUpgradeSafety::Enforce => {
+                let problems = findings.unsafe_definitions.join("; ");
+                Err(messages::unsafe_definitions(&draft.bundle, &problems))
+            }
+            CrdUpgradeSafety::Warn => Ok(findings.unsafe_definitions.clone()),
+            CrdUpgradeSafety::Off => Ok(Vec::new()),
+        }
     }
 
-    /// The Operator among the others whose revision has an object, installed, under way or about to be.
-    fn holder(&self, name: &str, key: &ObjectKey) -> Option<&str> {
-        let mut others = self.operators.iter().filter(|(other, _)| other.as_str() != name);
-        let has = |revision: &KeptRevision| revision.manifests().any(|it| it.key == *key);
-        let found = others.find(|(_, it)| {
+    /// The objects among some that the revision of another Operator has, installed, under way or about
+    /// to be, each with that Operator.
+    fn holders<'a>(
+        &'a self,
+        name: &str,
+        keys: &BTreeSet<&'a ObjectKey>,
+    ) -> BTreeMap<&'a ObjectKey, &'a str> {
+        let mut holders = BTreeMap::new();
+        for (other, it) in self.operators.iter().filter(|(other, _)| other.as_str() != name) {
             let numbers = it.installed.into_iter().chain(it.rollout.as_ref().map(|it| it.number));
-            let mut held = numbers.filter_map(|number| it.revisions.get(&number));
-            let is_written = matches!(&it.preparation,
-                Some(Preparation::Writing { revision, .. }) if has(revision));
-            is_written || held.any(has)
-        });
-        found.map(|(holder, _)| holder.as_str())
+            let held = numbers.filter_map(|number| it.revisions.get(&number));
+            let written = match &it.preparation {
+                Some(Preparation::Writing { revision, .. }) => Some(&**revision),
+                _ => None,
+            };
+            for manifest in held.chain(written).flat_map(KeptRevision::manifests) {
+                if let Some(key) = keys.get(&manifest.key) {
+                    holders.entry(*key).or_insert(other.as_str());
+                }
+            }
+        }
+        holders
     }
 
     /// The OperatorRevisions of a revision were written.
@@ -360,24 +372,6 @@ fn collision(
         CollisionProtection::None => true,
     };
     (!is_taken).then(|| messages::collision(found))
-}
-
-/// Numbers as the API server writes them: 1.0 comes back as 1, and what comes back is to have the same
-/// digest.
-pub(super) fn normalize(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            let whole = number.as_f64().filter(|it| number.is_f64() && it.fract() == 0.0);
-            // Within the integers that are exact as floating-point numbers.
-            const EXACT: f64 = 9_007_199_254_740_992.0;
-            if let Some(whole) = whole.filter(|it| it.abs() <= EXACT) {
-                *value = Value::from(whole as i64);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(normalize),
-        Value::Object(fields) => fields.values_mut().for_each(normalize),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
-    }
 }
 
 #[cfg(test)]

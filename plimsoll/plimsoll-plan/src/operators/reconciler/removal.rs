@@ -19,6 +19,25 @@ use crate::reconciler::Uptime;
 /// at again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
+/// What is known of the content of a namespace.
+#[derive(Debug, Clone)]
+enum NamespaceLook {
+    /// It is being read; why it could not be the last time, if it was tried.
+    Reading(Option<String>),
+    /// It was read.
+    Read {
+        /// Whether it holds anything.
+        is_empty: bool,
+    },
+    /// It cannot be read.
+    Unreadable {
+        /// Why, and what would help.
+        message: String,
+        /// When it is tried again.
+        retry_at: Uptime,
+    },
+}
+
 /// The deletion of objects, under way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removal {
@@ -26,8 +45,8 @@ pub(super) struct Removal {
     asked: BTreeMap<String, Uptime>,
     /// Why the last request was refused, by uid.
     refused: BTreeMap<String, String>,
-    /// What namespaces hold; `None` while it is being read.
-    namespaces: BTreeMap<String, Option<BTreeSet<ObjectKey>>>,
+    /// What namespaces hold, by name.
+    namespaces: BTreeMap<String, NamespaceLook>,
     /// The definitions whose objects are watched.
     watched: BTreeSet<String>,
     /// When it began; `None` for what a revision left.
@@ -48,6 +67,16 @@ impl Removal {
     /// A time that was waited for has come.
     pub(super) fn woken(&mut self, now: Uptime) {
         self.next = self.next.filter(|at| *at > now);
+    }
+
+    /// A namespace whose content cannot be read, and why; `None` if there is none.
+    pub(super) fn unreadable(&self) -> Option<(&str, &str)> {
+        self.namespaces.iter().find_map(|(name, look)| match look {
+            NamespaceLook::Unreadable { message, .. } | NamespaceLook::Reading(Some(message)) => {
+                Some((name.as_str(), message.as_str()))
+            }
+            NamespaceLook::Reading(None) | NamespaceLook::Read { .. } => None,
+        })
     }
 
     /// Why objects cannot be deleted, as the API server says it.
@@ -74,7 +103,8 @@ impl OperatorReconciler {
         if !self.sees_all_of(name, effects) {
             return;
         }
-        let objects = self.live_objects(name, |_| true);
+        let mut objects = self.live_objects(name, |_| true);
+        objects.extend(self.abandoned_namespaces(name));
         let definitions: Vec<String> = objects
             .iter()
             .filter(|it| is_definition(&it.key))
@@ -92,7 +122,7 @@ impl OperatorReconciler {
             return;
         }
         removal.refusal = None;
-        let occupied = match self.occupied(name, &objects, effects) {
+        let occupied = match self.occupied(name, &objects, moment, effects) {
             Some(occupied) => occupied,
             None => return,
         };
@@ -163,11 +193,7 @@ impl OperatorReconciler {
                 version: it.version.clone(),
                 kind: it.key.kind.clone(),
             })
-            .chain([GroupVersionKind {
-                group: "apiextensions.k8s.io".to_owned(),
-                version: "v1".to_owned(),
-                kind: "CustomResourceDefinition".to_owned(),
-            }])
+            .chain(always_watched())
             .collect();
         let mut sees_all = true;
         for kind in kinds {
@@ -237,6 +263,7 @@ impl OperatorReconciler {
         &mut self,
         name: &str,
         objects: &[LiveObject],
+        moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) -> Option<BTreeSet<String>> {
         let is_namespace = |it: &&LiveObject| it.key.group.is_empty() && it.key.kind == "Namespace";
@@ -244,26 +271,38 @@ impl OperatorReconciler {
         if namespaces.len() < objects.len() {
             return Some(BTreeSet::new());
         }
-        let removal = self.operators.get_mut(name)?.removal.as_mut()?;
         let mut occupied = BTreeSet::new();
         let mut is_known = true;
         for namespace in namespaces.into_iter().filter(|it| it.terminating_since.is_none()) {
             let namespace = &namespace.key.name;
-            match removal.namespaces.get(namespace) {
-                Some(Some(objects)) if objects.is_empty() => {}
-                Some(Some(_)) => {
-                    occupied.insert(namespace.clone());
-                }
-                Some(None) => is_known = false,
-                None => {
-                    is_known = false;
-                    removal.namespaces.insert(namespace.clone(), None);
-                    effects.push(OperatorEffect::ReadNamespace {
-                        operator: name.to_owned(),
-                        namespace: namespace.clone(),
-                    });
-                }
+            if self.is_used_by_others(name, namespace) {
+                occupied.insert(namespace.clone());
+                continue;
             }
+            let removal = self.operators.get_mut(name)?.removal.as_mut()?;
+            let failure = match removal.namespaces.get(namespace) {
+                Some(NamespaceLook::Read { is_empty: true }) => continue,
+                Some(NamespaceLook::Read { is_empty: false }) => {
+                    occupied.insert(namespace.clone());
+                    continue;
+                }
+                Some(NamespaceLook::Unreadable { message, retry_at })
+                    if *retry_at <= moment.uptime =>
+                {
+                    Some(message.clone())
+                }
+                Some(NamespaceLook::Reading(_) | NamespaceLook::Unreadable { .. }) => {
+                    is_known = false;
+                    continue;
+                }
+                None => None,
+            };
+            is_known = false;
+            removal.namespaces.insert(namespace.clone(), NamespaceLook::Reading(failure));
+            effects.push(OperatorEffect::ReadNamespace {
+                operator: name.to_owned(),
+                namespace: namespace.clone(),
+            });
         }
         is_known.then_some(occupied)
     }
@@ -274,20 +313,42 @@ impl OperatorReconciler {
         name: &str,
         namespace: &str,
         objects: Result<Vec<ObjectKey>, String>,
+        moment: Moment,
     ) {
         let removal = self.operators.get_mut(name).and_then(|it| it.removal.as_mut());
         let Some(removal) = removal else { return };
-        match objects {
-            Ok(objects) => {
-                let objects = objects.into_iter().collect();
-                removal.namespaces.insert(namespace.to_owned(), Some(objects));
-                self.unsettled.insert(name.to_owned());
+        let look = match objects {
+            Ok(objects) => NamespaceLook::Read { is_empty: objects.is_empty() },
+            Err(message) => {
+                NamespaceLook::Unreadable { message, retry_at: moment.uptime + RETRY_INTERVAL }
             }
-            // It is read again when it is looked at again.
-            Err(_) => {
-                removal.namespaces.remove(namespace);
-            }
-        }
+        };
+        removal.namespaces.insert(namespace.to_owned(), look);
+        self.unsettled.insert(name.to_owned());
+    }
+
+    /// The namespaces of an Operator that were made for another one that is gone, or going.
+    fn abandoned_namespaces(&self, name: &str) -> Vec<LiveObject> {
+        let Some(operator) = self.operators.get(name) else { return Vec::new() };
+        let names: BTreeSet<&String> =
+            operator.revisions.values().map(|revision| &revision.namespace).collect();
+        let namespaces = names.into_iter().filter_map(|it| self.observed.namespace(it));
+        let abandoned = namespaces.filter(|it| {
+            let is_gone = |maker: &str| {
+                self.operators.get(maker).is_none_or(|it| it.object.deleted.is_some())
+            };
+            it.is_ours() && it.operator != name && !it.operator.is_empty() && is_gone(&it.operator)
+        });
+        abandoned.map(ObservedObject::live).collect()
+    }
+
+    /// Whether another Operator that stays is installed in a namespace, or about to be.
+    fn is_used_by_others(&self, name: &str, namespace: &str) -> bool {
+        self.operators.iter().any(|(other, it)| {
+            let is_there = it.object.spec.namespace == namespace
+                || it.revisions.values().any(|revision| revision.namespace == namespace);
+            other != name && it.object.deleted.is_none() && is_there
+        })
     }
 
     /// The API server answered a request to delete an object.
@@ -345,7 +406,7 @@ impl OperatorReconciler {
         };
         let Some(operator) = self.operators.get_mut(name) else { return };
         operator.removal.get_or_insert_default();
-        let Some(occupied) = self.occupied(name, &left, effects) else { return };
+        let Some(occupied) = self.occupied(name, &left, moment, effects) else { return };
         let inputs = DeletionInputs {
             policy: &policy,
             objects: &left,
@@ -389,6 +450,17 @@ impl Removal {
             effects.push(OperatorEffect::Delete { operator: name.to_owned(), object });
         }
     }
+}
+
+/// The kinds that are watched for every Operator, whatever its objects.
+pub(super) fn always_watched() -> [GroupVersionKind; 2] {
+    [("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "Namespace")].map(
+        |(group, kind)| GroupVersionKind {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+        },
+    )
 }
 
 fn is_definition(key: &ObjectKey) -> bool {

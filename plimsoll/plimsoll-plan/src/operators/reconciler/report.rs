@@ -39,7 +39,8 @@ impl OperatorReconciler {
             operator.status_at = None;
             return;
         }
-        if operator.is_status_written {
+        let is_moving = operator.is_finalizer_written && operator.object.deleted.is_none();
+        if operator.is_status_written || is_moving {
             // The answer comes, or the object as it was written.
             return;
         }
@@ -81,7 +82,11 @@ impl OperatorReconciler {
                 // The watch shows it; what could not be written is tried again.
                 if !is_written {
                     operator.is_finalizer_written = false;
-                    operator.status_at = Some(moment.uptime + STATUS_RETRY);
+                    operator.finalizer_at = Some(moment.uptime + STATUS_RETRY);
+                    if operator.object.deleted.is_none() {
+                        // The status waits for the finalizer no longer.
+                        self.unsettled.insert(name.to_owned());
+                    }
                     self.removal_unfinished(name);
                 }
             }
@@ -220,6 +225,10 @@ impl TrackedOperator {
         let refused: Vec<&str> = removal.refusals().map(String::as_str).collect();
         if let Some(refusal) = &removal.refusal {
             progressing.message = format!("It is not deleted: {refusal}");
+        } else if let Some((namespace, why)) = removal.unreadable() {
+            progressing.message = format!(
+                "Whether namespace {namespace} is empty is not known, so it is not deleted: {why}"
+            );
         } else if let [first, ..] = refused[..] {
             progressing.message = format!("The API server refuses to delete an object: {first}");
         } else if let Some(progress) = &removal.progress {

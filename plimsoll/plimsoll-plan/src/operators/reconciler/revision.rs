@@ -1,12 +1,13 @@
 //! Revisions of an Operator: how their objects are kept in OperatorRevisions, and read again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use plimsoll_api::olm::{
     BundleProperty, BundleReference, OPERATOR_LABEL, OperatorRevisionSpec, RevisionObject,
     RevisionPart,
 };
-use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
+use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION};
 use plimsoll_content::Manifest;
 use plimsoll_content::hash::manifest_hash;
 use plimsoll_resolve::{Bundle, Property, bundle_from_properties};
@@ -44,6 +45,9 @@ pub(super) struct KeptRevision {
     pub(super) namespace: String,
     pub(super) config: Option<Value>,
     properties: Vec<BundleProperty>,
+    /// What was found in its way and is accepted, as sentences; none for a revision that an earlier
+    /// process made.
+    pub(super) risks: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -74,6 +78,7 @@ impl KeptRevision {
             namespace: spec.namespace.clone(),
             config: spec.config.clone(),
             properties: spec.properties.clone(),
+            risks: Vec::new(),
         })
     }
 
@@ -120,71 +125,107 @@ impl KeptRevision {
     }
 }
 
-/// The OperatorRevisions of a revision, each with its name, as they are written. `owner` is the uid of
-/// the Operator.
-///
-/// # Errors
-///
-/// When something of the content is no object; the message says which and why.
-pub(super) fn operator_revisions(
-    (operator, owner): (&str, &str),
-    number: u32,
-    content: &RevisionContent,
-) -> Result<Vec<(String, Value)>, String> {
-    let manifests = manifests("", &content.objects)?;
-    let parts = split(manifests);
-    let of = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-    let revision = |(index, part): (usize, &Vec<Manifest>)| {
-        let part_number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-        let name = match of {
-            1 => format!("{operator}-{number}"),
-            _ => format!("{operator}-{number}-{part_number}"),
-        };
-        let spec = OperatorRevisionSpec {
-            operator: operator.to_owned(),
-            revision: number,
-            part: RevisionPart { number: part_number, of },
-            digest: manifest_hash(part.iter().map(|it| &it.raw)),
-            bundle: content.bundle.clone(),
-            properties: content.properties.clone(),
-            namespace: content.namespace.clone(),
-            config: content.config.clone(),
-            objects: part.iter().map(revision_object).collect(),
-        };
-        let object = json!({
-            "apiVersion": OPERATOR_REVISION.api_version(),
-            "kind": OPERATOR_REVISION.kind,
-            "metadata": {
-                "name": name,
-                "labels": { OPERATOR_LABEL: operator },
-                "ownerReferences": [{
-                    "apiVersion": OPERATOR.api_version(),
-                    "kind": OPERATOR.kind,
-                    "name": operator,
-                    "uid": owner,
-                    "controller": true,
-                }],
-            },
-            "spec": spec,
-        });
-        (name, object)
-    };
-    Ok(parts.iter().enumerate().map(revision).collect())
+/// A revision that is being made: its objects are read once.
+#[derive(Debug, Clone)]
+pub(super) struct RevisionDraft {
+    pub(super) bundle: BundleReference,
+    pub(super) namespace: String,
+    pub(super) objects: Vec<DraftObject>,
+    config: Option<Value>,
+    properties: Vec<BundleProperty>,
 }
 
-fn revision_object(manifest: &Manifest) -> RevisionObject {
-    let phase = Phase::of(&manifest.key.group_kind()).as_str().to_owned();
-    RevisionObject { phase, object: manifest.object() }
+/// An object of a revision that is being made.
+#[derive(Debug, Clone)]
+pub(super) struct DraftObject {
+    pub(super) manifest: Manifest,
+    object: Value,
 }
 
-/// The keys of objects.
-///
-/// # Errors
-///
-/// When something is no object; the message says which and why.
-pub(super) fn keys(objects: &[Value]) -> Result<Vec<(ObjectKey, String)>, String> {
-    let manifests = manifests("", objects)?;
-    Ok(manifests.into_iter().map(|it| (it.key, it.version)).collect())
+impl RevisionDraft {
+    /// Reads what a revision is made of.
+    ///
+    /// # Errors
+    ///
+    /// When something of the content is no object; the message says which and why.
+    pub(super) fn read(content: RevisionContent) -> Result<Self, String> {
+        let RevisionContent { bundle, properties, namespace, config, mut objects } = content;
+        objects.iter_mut().for_each(normalize);
+        let manifests = manifests("", &objects)?;
+        let draft = |(manifest, object)| DraftObject { manifest, object };
+        let objects = manifests.into_iter().zip(objects).map(draft).collect();
+        Ok(Self { bundle, namespace, objects, config, properties })
+    }
+
+    /// The definitions among its objects.
+    pub(super) fn definitions(&self) -> impl Iterator<Item = &Value> {
+        let definitions = self.objects.iter().filter(|it| it.manifest.definition.is_some());
+        definitions.map(|it| &it.object)
+    }
+
+    /// The revision of this number, and its OperatorRevisions, each with its name, as they are written.
+    /// `owner` is the uid of the Operator.
+    pub(super) fn numbered(
+        self,
+        (operator, owner): (&str, &str),
+        number: u32,
+    ) -> (KeptRevision, Vec<(String, Value)>) {
+        let parts = split(self.objects);
+        let of = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        let mut kept = KeptRevision {
+            parts: BTreeMap::new(),
+            of,
+            bundle: self.bundle,
+            namespace: self.namespace,
+            config: self.config,
+            properties: self.properties,
+            risks: Vec::new(),
+        };
+        let mut written = Vec::new();
+        for (part_number, part) in (1..).zip(parts) {
+            let name = match of {
+                1 => format!("{operator}-{number}"),
+                _ => format!("{operator}-{number}-{part_number}"),
+            };
+            let file: Arc<str> = name.as_str().into();
+            let (mut manifests, mut objects) = (Vec::new(), Vec::new());
+            for (document, DraftObject { manifest, object }) in part.into_iter().enumerate() {
+                let phase = Phase::of(&manifest.key.group_kind()).as_str().to_owned();
+                objects.push(RevisionObject { phase, object });
+                manifests.push(Manifest { file: Arc::clone(&file), document, ..manifest });
+            }
+            let spec = OperatorRevisionSpec {
+                operator: operator.to_owned(),
+                revision: number,
+                part: RevisionPart { number: part_number, of },
+                digest: manifest_hash(manifests.iter().map(|it| &it.raw)),
+                bundle: kept.bundle.clone(),
+                properties: kept.properties.clone(),
+                namespace: kept.namespace.clone(),
+                config: kept.config.clone(),
+                objects,
+            };
+            let object = json!({
+                "apiVersion": OPERATOR_REVISION.api_version(),
+                "kind": OPERATOR_REVISION.kind,
+                "metadata": {
+                    "name": name,
+                    "labels": { OPERATOR_LABEL: operator },
+                    "ownerReferences": [{
+                        "apiVersion": OPERATOR.api_version(),
+                        "kind": OPERATOR.kind,
+                        "name": operator,
+                        "uid": owner,
+                        "controller": true,
+                    }],
+                },
+                "spec": spec,
+            });
+            kept.parts.insert(part_number, KeptPart { name: name.clone(), manifests });
+            written.push((name, object));
+        }
+        (kept, written)
+    }
 }
 
 fn manifests<'a>(
@@ -199,19 +240,37 @@ fn manifests<'a>(
 }
 
 /// Objects in as few parts as the API server accepts; one part if there are none.
-fn split(manifests: Vec<Manifest>) -> Vec<Vec<Manifest>> {
+fn split(objects: Vec<DraftObject>) -> Vec<Vec<DraftObject>> {
     let mut parts = vec![Vec::new()];
     let mut size = 0;
-    for manifest in manifests {
-        let length = manifest.raw.unpack().len();
+    for object in objects {
+        let length = object.manifest.raw.unpack().len();
         if size > 0 && size + length > PART_SIZE_MAX {
             parts.push(Vec::new());
             size = 0;
         }
         size += length;
         if let Some(part) = parts.last_mut() {
-            part.push(manifest);
+            part.push(object);
         }
     }
     parts
+}
+
+/// Numbers as the API server writes them: 1.0 comes back as 1, and what comes back is to have the same
+/// digest.
+pub(super) fn normalize(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|it| number.is_f64() && it.fract() == 0.0);
+            // Within the integers that are exact as floating-point numbers.
+            const EXACT: f64 = 9_007_199_254_740_992.0;
+            if let Some(whole) = whole.filter(|it| it.abs() <= EXACT) {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(normalize),
+        Value::Object(fields) => fields.values_mut().for_each(normalize),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
 }

@@ -9,8 +9,7 @@ use plimsoll_api::olm::OperatorHistory;
 use serde_json::{Value, json};
 
 use self::cluster::FakeCluster;
-use super::prepare::normalize;
-use super::revision::{KeptRevision, RevisionContent, operator_revisions};
+use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::track::duration;
 use super::*;
 use crate::operators::tests::{NoExpressions, catalogs, operators, part};
@@ -193,6 +192,49 @@ fn only_those_are_decided_again_that_a_change_reaches() {
 }
 
 #[test]
+fn the_first_status_does_not_conflict_with_the_finalizer() {
+    for seed in 0..SEEDS {
+        let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", seed).expect("it settles");
+        let first = cluster.log.iter().find(|line| line.starts_with("status of foo"));
+        assert!(first.is_some_and(|line| line.ends_with("written: true")), "{:#?}", cluster.log);
+    }
+}
+
+#[test]
+fn a_namespace_that_several_share_goes_with_the_last_of_them() {
+    let installed = "apply foo: version 1.2.3; namespace shared
+        expect foo 1.2.3
+        apply bar: version 1.2.5; namespace shared
+        expect bar 1.2.5";
+    for seed in 0..SEEDS {
+        for deleted in ["delete foo\nexpect foo -\ndelete bar", "delete foo\ndelete bar"] {
+            let played = play(&format!("{installed}\n{deleted}\nexpect bar -"), seed);
+            let cluster = played.expect("it settles");
+            assert_eq!(cluster.namespaces(), Vec::<&str>::new(), "{:#?}", cluster.log);
+        }
+        let kept = play(&format!("{installed}\ndelete foo\nexpect foo -"), seed);
+        assert_eq!(kept.expect("it settles").namespaces(), ["shared"]);
+    }
+}
+
+#[test]
+fn a_namespace_that_cannot_be_read_is_named_and_read_again() {
+    let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
+    cluster.unreadable = Some("configmaps cannot be listed: grant list".to_owned());
+    cluster.delete("foo");
+    cluster.settle_for(60).expect("it settles");
+    let message = cluster.condition("foo", "Progressing");
+    assert_eq!(
+        message,
+        "Whether namespace foo is empty is not known, so it is not deleted: configmaps cannot be \
+         listed: grant list"
+    );
+    cluster.unreadable = None;
+    cluster.settle_for(60).expect("it settles");
+    assert_eq!(cluster.installed("foo"), "-");
+}
+
+#[test]
 fn each_event_is_emitted_once_across_restarts() {
     let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
     for _ in 0..3 {
@@ -221,7 +263,8 @@ fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
         config: None,
         objects: (0..10).map(large).collect(),
     };
-    let parts = operator_revisions(("foo", "uid"), 7, &content).expect("it has objects");
+    let draft = RevisionDraft::read(content.clone()).expect("it has objects");
+    let (made, parts) = draft.numbered(("foo", "uid"), 7);
     let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["foo-7-1", "foo-7-2", "foo-7-3", "foo-7-4", "foo-7-5"]);
     let mut read: Option<KeptRevision> = None;
@@ -237,6 +280,7 @@ fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
     }
     let read = read.expect("there are parts");
     assert!(read.is_complete());
+    assert_eq!(format!("{made:?}"), format!("{read:?}"), "what is kept is what is read again");
     let objects: Vec<Value> = read.manifests().map(plimsoll_content::Manifest::object).collect();
     assert_eq!(objects, content.objects);
 

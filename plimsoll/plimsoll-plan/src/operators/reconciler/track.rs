@@ -13,11 +13,12 @@ use plimsoll_api::olm::{
 use serde_json::Value;
 
 use super::removal::Removal;
-use super::revision::{KeptRevision, RevisionContent};
+use super::revision::{KeptRevision, RevisionDraft};
 use super::{Moment, OperatorReconciler};
 use crate::operators::{
     InstalledOperator, OperatorAction, OperatorBlock, OperatorDecision, RequestedOperator,
 };
+use crate::plan::GroupVersionKind;
 use crate::reconciler::Uptime;
 use crate::reconciler::execution::PlanExecution;
 
@@ -70,7 +71,7 @@ pub(super) enum Preparation {
     /// The bundle is being read.
     Reading { ticket: u64, wanted: Wanted },
     /// What it would take is being looked at.
-    Looking { ticket: u64, wanted: Wanted, content: Box<RevisionContent> },
+    Looking { ticket: u64, wanted: Wanted, draft: Box<RevisionDraft> },
     /// Its OperatorRevisions are being written.
     Writing { ticket: u64, wanted: Wanted, number: u32, revision: Box<KeptRevision> },
     /// Something is in the way.
@@ -99,6 +100,8 @@ pub(super) struct OperatorRollout {
     pub(super) execution: PlanExecution,
     /// The namespaces that its objects are in.
     pub(super) namespaces: BTreeSet<String>,
+    /// The kinds of its objects, and those that they define.
+    pub(super) kinds: BTreeSet<GroupVersionKind>,
     /// When it began; for the deadline.
     pub(super) began: Timestamp,
     pub(super) is_complete: bool,
@@ -127,6 +130,8 @@ pub(super) struct TrackedOperator {
     pub(super) removal: Option<Removal>,
     /// The finalizer is being written.
     pub(super) is_finalizer_written: bool,
+    /// When the finalizer is written again that could not be; `None` if it could.
+    pub(super) finalizer_at: Option<Uptime>,
     /// The status as the cluster has it.
     pub(super) reported: OperatorStatus,
     /// A status is being written.
@@ -230,7 +235,10 @@ impl TrackedOperator {
             matches!(self.decision.as_ref().map(|it| &it.action), Some(OperatorAction::Paused));
         match is_paused {
             true => status,
-            false => times.chain([retry, removal, status].into_iter().flatten()).min(),
+            false => {
+                let others = [retry, removal, status, self.finalizer_at];
+                times.chain(others.into_iter().flatten()).min()
+            }
         }
     }
 
@@ -239,6 +247,9 @@ impl TrackedOperator {
         let is_over = |at: &Uptime| *at <= moment.uptime;
         if self.status_at.as_ref().is_some_and(is_over) {
             self.status_at = None;
+        }
+        if self.finalizer_at.as_ref().is_some_and(is_over) {
+            self.finalizer_at = None;
         }
         if let Some(removal) = &mut self.removal {
             removal.woken(moment.uptime);
@@ -299,6 +310,9 @@ impl OperatorReconciler {
         };
         let operator = self.operators.entry(name.to_owned()).or_default();
         operator.object = seen;
+        if operator.object.has_finalizer() {
+            operator.is_finalizer_written = false;
+        }
         operator.reported = status;
         if is_new {
             operator.installed = operator.reported.revision;

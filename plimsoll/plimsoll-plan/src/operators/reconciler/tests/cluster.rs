@@ -40,6 +40,8 @@ pub(super) struct FakeCluster {
     pending: Vec<(&'static str, OperatorEvent)>,
     catalogs: Vec<CatalogPart>,
     is_restarting: bool,
+    /// Why namespaces cannot be read; `None` if they can.
+    pub(super) unreadable: Option<String>,
     pub(super) writes: usize,
     pub(super) events: Vec<String>,
     pub(super) log: Vec<String>,
@@ -50,7 +52,7 @@ fn definition(package: &str) -> String {
 }
 
 /// The objects of a bundle: those that every version has, and one of its own.
-fn objects(package: &str, version: &str) -> Vec<Value> {
+fn objects(package: &str, version: &str, namespace: &str) -> Vec<Value> {
     let labels = json!({ OPERATOR_LABEL: package });
     let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>| {
         let mut metadata = json!({ "name": name, "labels": labels });
@@ -66,14 +68,21 @@ fn objects(package: &str, version: &str) -> Vec<Value> {
         "names": { "kind": package, "plural": format!("{package}s") },
         "versions": [{ "name": "v1", "served": true, "storage": true }],
     });
-    let namespace = Some(package);
+    let name = namespace;
+    let namespace = Some(name);
     vec![
-        object("v1", "Namespace", package, None),
+        object("v1", "Namespace", name, None),
         object("v1", "ServiceAccount", package, namespace),
         crd,
         object("v1", "ConfigMap", &format!("{package}-{version}"), namespace),
         object("apps/v1", "Deployment", package, namespace),
     ]
+}
+
+/// The namespace of the objects of an Operator: those that do not share one have their own, whatever a
+/// bundle suggests.
+fn namespace_of<'a>(package: &'a str, requested: &'a str) -> &'a str {
+    if requested == "shared" { requested } else { package }
 }
 
 fn served() -> Vec<(GroupVersionKind, Scope)> {
@@ -106,6 +115,7 @@ impl FakeCluster {
             pending: Vec::new(),
             catalogs: catalogs(FIXTURE),
             is_restarting: seed > 0,
+            unreadable: None,
             writes: 0,
             events: Vec::new(),
             log: Vec::new(),
@@ -220,6 +230,39 @@ impl FakeCluster {
             }
         }
         Ok(())
+    }
+
+    /// Some seconds pass, in which something may be tried again and again.
+    pub(super) fn settle_for(&mut self, seconds: i64) -> Result<(), String> {
+        let end = self.seconds + seconds;
+        while self.seconds < end {
+            for _ in 0..ROUNDS_MAX {
+                if !self.step() {
+                    break;
+                }
+            }
+            self.seconds += 1;
+            let effects = self.reconciler.woken(self.moment());
+            self.carry_out(effects);
+        }
+        match self.pending.len() {
+            0..ROUNDS_MAX => Ok(()),
+            _ => Err(format!("it does not settle\n{}", self.log.join("\n"))),
+        }
+    }
+
+    /// The message of a condition.
+    pub(super) fn condition(&self, name: &str, type_: &str) -> String {
+        let status: OperatorStatus =
+            serde_json::from_value(self.operators[name]["status"].clone()).unwrap_or_default();
+        let found = status.conditions.into_iter().find(|it| it.type_ == type_);
+        found.map(|it| it.message).unwrap_or_default()
+    }
+
+    /// The namespaces that there are.
+    pub(super) fn namespaces(&self) -> Vec<&str> {
+        let namespaces = self.objects.keys().filter(|it| it.kind == "Namespace");
+        namespaces.map(|it| it.name.as_str()).collect()
     }
 
     /// One thing happens; false when nothing is on its way.
@@ -348,7 +391,11 @@ impl FakeCluster {
                     let mut bundles = packages.flat_map(|it| &it.bundles);
                     let found = bundles.find(|it| it.name == bundle.name).expect("it is offered");
                     let content = RevisionContent {
-                        objects: objects(&operator, &found.version.to_string()),
+                        objects: objects(
+                            &operator,
+                            &found.version.to_string(),
+                            namespace_of(&operator, &spec.namespace),
+                        ),
                         properties: properties(&operator, found),
                         // Each bundle suggests a namespace of its own.
                         namespace: match spec.namespace.as_str() {
@@ -463,7 +510,10 @@ impl FakeCluster {
                 }
                 OperatorEffect::ReadNamespace { operator, namespace } => {
                     let inside = self.objects.keys().filter(|it| it.namespace == namespace);
-                    let objects = Ok(inside.cloned().collect());
+                    let objects = match &self.unreadable {
+                        Some(why) => Err(why.clone()),
+                        None => Ok(inside.cloned().collect()),
+                    };
                     let event = OperatorEvent::NamespaceRead { operator, namespace, objects };
                     self.pending.push(("reads", event));
                 }
@@ -592,9 +642,16 @@ impl FakeCluster {
         let of_operator = self.objects.iter().filter(|(_, it)| it.operator == name);
         let found: BTreeSet<String> = of_operator.map(|(key, _)| key.to_string()).collect();
         let is_installed = !matches!(version, "-" | "");
-        let expected = if is_installed { objects(name, version) } else { Vec::new() };
+        let namespace = self.operators.get(name).and_then(|it| it["spec"]["namespace"].as_str());
+        let namespace = namespace_of(name, namespace.unwrap_or_default());
+        let expected = if is_installed { objects(name, version, namespace) } else { Vec::new() };
         let manifests = expected.iter().map(|it| Manifest::read("".into(), 0, it).expect("one"));
-        let expected: BTreeSet<String> = manifests.map(|it| it.key.to_string()).collect();
+        let mut expected: BTreeSet<String> = manifests.map(|it| it.key.to_string()).collect();
+        // A shared one names the Operator that it was made for.
+        let mut found = found;
+        for keys in [&mut found, &mut expected] {
+            keys.retain(|it| !it.starts_with("namespace \"shared"));
+        }
         if version == "-" && self.operands.keys().any(|(it, _)| *it == definition(name)) {
             return Err(format!("objects of {name} are left\n{}", self.log.join("\n")));
         }
