@@ -15,6 +15,7 @@ mod metadata;
 mod package_manifest;
 mod properties;
 mod read;
+mod suites;
 mod tree;
 
 use serde_json::Value;
@@ -26,6 +27,7 @@ pub use check::KINDS;
 pub use find::{carried_files, find};
 pub use metadata::{BundleMetadata, read as read_metadata};
 pub use read::{BundleManifest, documents};
+pub use suites::{BundleSuite, check_suites};
 pub use tree::is_bundles;
 
 /// A file of a tree of bundles.

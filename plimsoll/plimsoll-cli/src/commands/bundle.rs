@@ -8,10 +8,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use plimsoll_content::bundle::{BundleSuite, check_suites};
 use plimsoll_content::catalog::DefectCode;
-use plimsoll_source::catalog::{bundle, is_bundles};
+use plimsoll_resolve::version::parse_tolerant;
+use plimsoll_source::catalog::{bundle, bundle_files, is_bundles};
+use semver::Version;
 
 use check_upgrade::CheckUpgradeArguments;
 
@@ -22,6 +26,9 @@ use crate::render::format::Format;
 #[derive(Debug, Subcommand)]
 pub enum BundleCommand {
     /// Report all problems of a bundle directory
+    ///
+    /// Suites check more than what a bundle needs to be installed: what is recommended, and what the
+    /// catalogs that it is published in demand.
     Validate(ValidateArguments),
     /// Check whether a CustomResourceDefinition may replace another one
     ///
@@ -39,9 +46,25 @@ pub enum BundleCommand {
 pub struct ValidateArguments {
     /// Directory with `manifests` and `metadata`
     directory: PathBuf,
+    /// Suite of checks besides those of every bundle, may be repeated
+    #[arg(
+        long = "suite",
+        value_name = "SUITE",
+        value_parser = PossibleValuesParser::new(BundleSuite::ALL.map(BundleSuite::as_str))
+    )]
+    suites: Vec<String>,
+    /// Version of Kubernetes that the bundle is meant for, for the suite removed-apis; without it, that
+    /// of `spec.minKubeVersion`
+    #[arg(long, value_name = "VERSION", value_parser = kubernetes_version)]
+    kubernetes_version: Option<Version>,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
+}
+
+fn kubernetes_version(text: &str) -> Result<Version, anyhow::Error> {
+    parse_tolerant(text.strip_prefix('v').unwrap_or(text))
+        .map_err(|_| anyhow!("not a version such as 1.37"))
 }
 
 /// Runs the command.
@@ -71,6 +94,12 @@ fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCo
     // Where a bundle's image lies is not known before it is published, and what it replaces is
     // somewhere else.
     defects.retain(|defect| !matches!(defect.code, DefectCode::NoImage));
+    let suites = BundleSuite::ALL.into_iter();
+    let suites = suites.filter(|suite| arguments.suites.iter().any(|it| it == suite.as_str()));
+    let (files, _) = bundle_files(path).with_context(context)?;
+    defects.extend(check_suites(&files, &suites.collect(), arguments.kubernetes_version.as_ref()));
+    defects.sort();
+    defects.dedup();
     write_report(&defects, &arguments.output, out)
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use k8s_cel::names as name_rules;
 use plimsoll_resolve::version::{parse_strict, parse_tolerant};
 use serde_json::Value;
 
@@ -48,15 +49,10 @@ pub(super) fn check(
     webhooks(csv, defects);
     annotations(csv, defects);
     service_accounts(csv, manifests, defects);
-    for (index, image) in csv.list("/spec/relatedImages").iter().enumerate() {
-        if image["image"].as_str().unwrap_or_default().is_empty() {
-            let field = format!("spec.relatedImages[{index}]");
-            defects.push(csv.defect(
-                &field,
-                DefectCode::BundleFile,
-                "a related image without an image",
-            ));
-        }
+    related_images(csv, defects);
+    required_fields(csv, defects);
+    for manifest in manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition") {
+        definition(manifest, defects);
     }
     for manifest in manifests {
         let kind = manifest.kind();
@@ -76,6 +72,15 @@ fn names(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     if version.is_none_or(|version| parse_strict(version).is_err()) {
         let text = format!("the name {name} has not the form NAME.vVERSION");
         defects.push(csv.defect("metadata.name", DefectCode::BundleAdvice, text));
+    }
+    for (field, name) in [("metadata.name", name), ("spec.replaces", csv.text("/spec/replaces"))] {
+        // A name stands in labels too. That there is none is reported elsewhere.
+        let mut errors = name_rules::subdomain(name);
+        errors.extend(name_rules::label_value(name));
+        if let Some(error) = errors.into_iter().next().filter(|_| !name.is_empty()) {
+            let text = format!("{field} `{name}` is not that of a ClusterServiceVersion: {error}");
+            defects.push(csv.defect(field, DefectCode::BundleFile, text));
+        }
     }
     if csv.text("/spec/replaces") == name {
         defects.push(csv.defect("spec.replaces", DefectCode::BundleFile, "it replaces itself"));
@@ -125,21 +130,33 @@ fn minimum_kubernetes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     }
 }
 
+/// Names of the annotation with an example of each API, the one that counts first.
+const EXAMPLES: [&str; 2] = ["alm-examples", "olm.examples"];
+
 fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
-    let text = csv.text("/metadata/annotations/alm-examples");
-    if text.is_empty() {
+    let written = &csv.value["metadata"]["annotations"];
+    let Some(name) = EXAMPLES.into_iter().find(|name| written[*name].is_string()) else {
+        let text = "no annotation alm-examples: consoles have no example of its resources";
+        defects.push(csv.defect("metadata", DefectCode::BundleAdvice, text));
         return;
-    }
-    let mut report = |code: DefectCode, text: String| {
-        defects.push(csv.defect("metadata.annotations.alm-examples", code, text));
     };
-    let examples: Vec<Value> = match serde_json::from_str(text) {
+    let field = format!("metadata.annotations.{name}");
+    let mut report = |code: DefectCode, text: String| {
+        defects.push(csv.defect(&field, code, text));
+    };
+    if name == EXAMPLES[0] && written[EXAMPLES[1]].is_string() {
+        let text = format!("{} counts and {} does not: remove one", EXAMPLES[0], EXAMPLES[1]);
+        report(DefectCode::BundleAdvice, text);
+    }
+    let text = written[name].as_str().unwrap_or_default();
+    let parsed = match text.trim() {
+        "" => Ok(Vec::new()),
+        text => serde_json::from_str::<Vec<Value>>(text),
+    };
+    let examples = match parsed {
         Ok(examples) => examples,
         Err(error) => {
-            return report(
-                DefectCode::BundleFile,
-                format!("alm-examples is not a JSON list: {error}"),
-            );
+            return report(DefectCode::BundleFile, format!("{name} is not a JSON list: {error}"));
         }
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -150,16 +167,153 @@ fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
         .chain(services.filter_map(service_api))
         .map(|(group, version, kind)| (format!("{group}/{version}"), kind))
         .collect();
-    for example in examples {
-        let (api_version, kind) = (text(&example["apiVersion"]), text(&example["kind"]));
-        if !owned.contains(&(api_version.clone(), kind.clone())) {
-            let text = format!(
-                "alm-examples has a {kind} of {api_version}, which the bundle does not own"
-            );
-            report(DefectCode::BundleFile, text);
+    let shown: BTreeSet<(String, String)> = examples
+        .iter()
+        .map(|example| (text(&example["apiVersion"]), text(&example["kind"])))
+        .collect();
+    for (api_version, kind) in shown.difference(&owned) {
+        let text = format!("{name} has a {kind} of {api_version}, which the bundle does not own");
+        report(DefectCode::BundleFile, text);
+    }
+    for (api_version, kind) in owned.difference(&shown) {
+        let text = format!("{name} has no example of {kind} of {api_version}");
+        report(DefectCode::BundleAdvice, text);
+    }
+}
+
+/// Upstream: github.com/operator-framework/api/pkg/validation/internal/bundle.go: validateRelatedImages
+fn related_images(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+    for (index, image) in csv.list("/spec/relatedImages").iter().enumerate() {
+        let image = image["image"].as_str().unwrap_or_default();
+        let text = match image {
+            "" => "a related image without an image".to_owned(),
+            image if is_image(image) => continue,
+            image => format!(
+                "`{image}` is not a reference to an image: write REGISTRY/REPOSITORY@DIGEST or \
+                 REGISTRY/REPOSITORY:TAG, the repository in lower case"
+            ),
+        };
+        let field = format!("spec.relatedImages[{index}].image");
+        defects.push(csv.defect(&field, DefectCode::BundleFile, text));
+    }
+}
+
+/// Whether a text has the form `[HOST[:PORT]/]REPOSITORY[:TAG][@ALGORITHM:DIGEST]`.
+///
+/// Upstream: github.com/distribution/reference/regexp.go: ReferenceRegexp
+fn is_image(text: &str) -> bool {
+    let (name, digest) = match text.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => (text, None),
+    };
+    let is_digest = |digest: &str| {
+        digest.split_once(':').is_some_and(|(algorithm, hex)| {
+            algorithm.starts_with(|first: char| first.is_ascii_alphabetic())
+                && hex.len() >= 32
+                && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    };
+    let (name, tag) = match name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')) {
+        Some((name, tag)) => (name, Some(tag)),
+        None => (name, None),
+    };
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let is_tag = |tag: &str| {
+        (1..=128).contains(&tag.len())
+            && tag.bytes().next().is_some_and(is_word)
+            && tag.bytes().all(|byte| is_word(byte) || byte == b'.' || byte == b'-')
+    };
+    let path = match name.split_once('/') {
+        // The first part is a host if it looks like one, and may then have capitals and a port.
+        Some((host, path))
+            if host.contains(['.', ':'])
+                || host == "localhost"
+                || host.bytes().any(|byte| byte.is_ascii_uppercase()) && path.contains('/') =>
+        {
+            path
+        }
+        _ => name,
+    };
+    let is_component = |component: &str| {
+        let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        component.bytes().next().is_some_and(is_inner)
+            && component.bytes().last().is_some_and(is_inner)
+            && component.bytes().all(|byte| is_inner(byte) || b"._-".contains(&byte))
+    };
+    name.len() <= 255
+        && path.split('/').all(is_component)
+        && tag.is_none_or(is_tag)
+        && digest.is_none_or(is_digest)
+}
+
+/// Upstream: github.com/operator-framework/api/pkg/validation/internal/typecheck.go: checkEmptyFields
+fn required_fields(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+    for field in ["displayName", "install"] {
+        let value = &csv.value["spec"][field];
+        let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
+        if is_empty || value == "" {
+            let text = format!("the field spec.{field} is missing");
+            defects.push(csv.defect("spec", DefectCode::BundleFile, text));
+        }
+    }
+    // A release is part of the name of the bundle, which then has another form.
+    let release = csv.text("/spec/release");
+    let expected = format!("-v{}-{release}", csv.text("/spec/version"));
+    if !release.is_empty() && !csv.name().ends_with(&expected) {
+        let text = format!(
+            "with the release {release} the name is PACKAGE{expected}, and not `{}`",
+            csv.name()
+        );
+        defects.push(csv.defect("metadata.name", DefectCode::BundleFile, text));
+    }
+}
+
+/// Whether API servers refuse a definition whatever its schema.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinition
+fn definition(manifest: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+    let spec = &manifest.value["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+    let mut report = |field: &str, text: String| {
+        defects.push(manifest.defect(field, DefectCode::BundleFile, text));
+    };
+    let expected = format!("{plural}.{group}");
+    if manifest.name() != expected {
+        let text = format!("the name of the definition is `{expected}`: plural and group");
+        report("metadata.name", text);
+    }
+    let annotation = &manifest.value["metadata"]["annotations"][APPROVAL];
+    let is_protected = PROTECTED_GROUPS
+        .iter()
+        .any(|protected| group == *protected || group.ends_with(&format!(".{protected}")));
+    if is_protected && annotation.as_str().is_none_or(str::is_empty) {
+        let text = format!(
+            "the group {group} belongs to Kubernetes: definitions in it need the annotation \
+             {APPROVAL}, with the address of the approval or `unapproved`, and a reason"
+        );
+        report("metadata", text);
+    }
+    let versions = manifest.list("/spec/versions");
+    let stored = versions.iter().filter(|it| it["storage"] == true).count();
+    if !versions.is_empty() && stored != 1 {
+        let text = format!("{stored} versions have `storage: true`: exactly one is stored");
+        report("spec.versions", text);
+    }
+    for (index, version) in versions.iter().enumerate() {
+        if version["deprecationWarning"].is_string() && version["deprecated"] != true {
+            let field = format!("spec.versions[{index}].deprecationWarning");
+            let text = "a version that is not deprecated has no deprecationWarning: add \
+                        `deprecated: true`, or remove it";
+            report(&field, text.to_owned());
         }
     }
 }
+
+/// The annotation that definitions in groups of Kubernetes need.
+const APPROVAL: &str = "api-approved.kubernetes.io";
+/// The domains whose groups belong to Kubernetes.
+const PROTECTED_GROUPS: [&str; 2] = ["k8s.io", "kubernetes.io"];
 
 /// Annotations that are known by their exact names.
 ///
@@ -247,8 +401,12 @@ fn owned(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &m
                         write the definition in v1";
             defects.push(definition.defect("apiVersion", DefectCode::BundleAdvice, text));
         }
-        if definition.value["spec"]["preserveUnknownFields"] == true {
-            let text = "preserveUnknownFields is not supported any more";
+        let preserves = &definition.value["spec"]["preserveUnknownFields"];
+        let is_default =
+            preserves.is_null() && definition.text("/apiVersion") == "apiextensions.k8s.io/v1beta1";
+        if *preserves == true || is_default {
+            let text = "preserveUnknownFields is not supported any more: write false, which is not \
+                        the default in v1beta1";
             let field = "spec.preserveUnknownFields";
             defects.push(definition.defect(field, DefectCode::BundleFile, text));
         }

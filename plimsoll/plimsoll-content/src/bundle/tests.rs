@@ -16,8 +16,9 @@ const ANNOTATIONS: &str = "annotations:
 fn csv(version: &str, more: &str) -> String {
     format!(
         "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata:\n  \
-         name: a.v{version}\nspec:\n  version: {version}\n  minKubeVersion: 1.30.0\n  \
-         installModes: [{{type: AllNamespaces, supported: true}}]\n{more}"
+         annotations: {{alm-examples: '[]'}}\n  name: a.v{version}\nspec:\n  version: {version}\n  \
+         minKubeVersion: 1.30.0\n  installModes: [{{type: AllNamespaces, supported: true}}]\n  \
+         displayName: A\n  install: {{spec: {{deployments: []}}}}\n{more}"
     )
 }
 
@@ -106,24 +107,25 @@ fn defects_of_a_bundle_have_their_line() {
             csv(
                 "1.0.0",
                 "  customresourcedefinitions:\n    owned:\n    - {name: ks.g.io, version: v1, kind: K}\n",
-            ),
-            "manifests/csv.yaml:11: error [owned-api]: package a: it owns g.io/v1 K, but brings no definition of it",
+            )
+            .replace("[]'", "[{\"apiVersion\": \"g.io/v1\", \"kind\": \"K\"}]'"),
+            "manifests/csv.yaml:14: error [owned-api]: package a: it owns g.io/v1 K, but brings no definition of it",
         ),
         (
             csv("1.0.0", "").replace("1.30.0", "1.30"),
-            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion is not a text, put it in quotes",
+            "manifests/csv.yaml:8: error [bundle-file]: package a: minKubeVersion is not a text, put it in quotes",
         ),
         (
             csv("1.0.0", "").replace("1.30.0", "'1.30'"),
-            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion `1.30` is not a full version, write 1.30.0",
+            "manifests/csv.yaml:8: error [bundle-file]: package a: minKubeVersion `1.30` is not a full version, write 1.30.0",
         ),
         (
             csv("1.0.0", "").replace("supported: true", "supported: false"),
-            "manifests/csv.yaml:8: error [bundle-file]: package a: no install mode is supported: it can be installed nowhere",
+            "manifests/csv.yaml:9: error [bundle-file]: package a: no install mode is supported: it can be installed nowhere",
         ),
         (
             csv("1.0.0", "").replace("a.v1.0.0", "a"),
-            "manifests/csv.yaml:4: warning [bundle-advice]: package a: the name a has not the form NAME.vVERSION",
+            "manifests/csv.yaml:5: warning [bundle-advice]: package a: the name a has not the form NAME.vVERSION",
         ),
     ];
     for (text, expected) in cases {
@@ -137,17 +139,15 @@ fn defects_of_a_bundle_have_their_line() {
 
 #[test]
 fn what_authors_write_wrongly_is_named() {
-    let annotation = |text: &str| {
-        csv("1.0.0", "").replace("metadata:\n", &format!("metadata:\n  annotations: {{{text}}}\n"))
-    };
+    let annotation = |text: &str| csv("1.0.0", "").replace("alm-examples: '[]'", text);
     let error = "manifests/csv.yaml:4: error [bundle-file]: package a: ";
     let cases = [
         (
             csv("1.0.0", "").replace("1.30.0", "v1.30"),
-            "manifests/csv.yaml:7: error [bundle-file]: package a: minKubeVersion `v1.30` is not a full version, write 1.30.0".to_owned(),
+            "manifests/csv.yaml:8: error [bundle-file]: package a: minKubeVersion `v1.30` is not a full version, write 1.30.0".to_owned(),
         ),
         (
-            annotation("olm.skiprange: '<1.0.0'"),
+            annotation("alm-examples: '', olm.skiprange: '<1.0.0'"),
             format!("{error}the annotation olm.skiprange is not olm.skipRange, write it like this"),
         ),
         (
@@ -158,9 +158,9 @@ fn what_authors_write_wrongly_is_named() {
     for (text, expected) in cases {
         assert_eq!(said(&text, ""), expected);
     }
-    let deployments = csv(
-        "1.0.0",
-        "  install:\n    spec:\n      deployments:\n      - name: d\n        spec: {template: {spec: {serviceAccountName: keeper}}}\n",
+    let deployments = csv("1.0.0", "").replace(
+        "deployments: []",
+        "deployments: [{name: d, spec: {template: {spec: {serviceAccountName: keeper}}}}]",
     );
     let account =
         |name: &str| format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}}}\n");
@@ -346,9 +346,11 @@ fn rules_are_compiled_and_old_definitions_are_named() {
     let owned = csv(
         "1.0.0",
         "  customresourcedefinitions:\n    owned: [{name: ks.g.io, version: v1, kind: K}]\n",
-    );
+    )
+    .replace("[]'", "[{\"apiVersion\": \"g.io/v1\", \"kind\": \"K\"}]'");
     let definition = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
-                      metadata: {name: ks.g.io}\nspec: {group: g.io, version: v1, names: {kind: K}}\n";
+                      metadata: {name: ks.g.io}\nspec: {group: g.io, version: v1, \
+                      preserveUnknownFields: false, names: {kind: K, plural: ks}}\n";
     let converted = converted(&[
         ("manifests/csv.yaml", &owned),
         ("manifests/k.yaml", definition),
