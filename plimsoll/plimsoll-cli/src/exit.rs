@@ -22,6 +22,16 @@ pub const UNSATISFIABLE: Exit = Exit(3);
 /// A person, or the absence of one, declined what was planned; nothing was changed.
 pub const DECLINED: Exit = Exit(3);
 
+/// What an operation does not do, in the words of the design document.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What is not done, and why.
+    pub message: String,
+    /// How the command ends.
+    pub exit: Exit,
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)

@@ -36,9 +36,15 @@ pub fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     match commands::run(command) {
         Ok(code) => code,
-        Err(error) => {
-            anstream::eprintln!("error: {}", exit::chain(&error));
-            exit::FAILURE.into()
-        }
+        Err(error) => match error.downcast_ref::<exit::Refusal>() {
+            Some(refusal) => {
+                anstream::eprintln!("Error: {refusal}");
+                refusal.exit.into()
+            }
+            None => {
+                anstream::eprintln!("error: {}", exit::chain(&error));
+                exit::FAILURE.into()
+            }
+        },
     }
 }

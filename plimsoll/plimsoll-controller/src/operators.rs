@@ -20,6 +20,7 @@ use plimsoll_source::catalog::Cache;
 use tokio_util::sync::CancellationToken;
 
 use self::control_loop::ControlLoop;
+pub use self::facts::read as cluster_facts;
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;

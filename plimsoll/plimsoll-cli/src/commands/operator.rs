@@ -11,19 +11,27 @@
 //! [`exit::DECLINED`]: crate::exit::DECLINED
 
 pub mod catalogs;
+pub mod delete;
+mod deletion_plan;
+pub mod describe;
 pub mod history;
+pub mod install;
 pub mod list;
 pub mod packages;
 pub mod pause;
 pub(crate) mod state;
+pub(crate) mod workloads;
 
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use kube::Client;
 use kube::api::PatchParams;
 
 use crate::arguments::cluster::ClusterArguments;
+use crate::prompt::Respondent;
 
 /// What is done about Operators, and in which cluster.
 #[derive(Debug, Args)]
@@ -47,6 +55,14 @@ pub enum OperatorCommand {
     Show(packages::ShowArguments),
     /// List the packages that provide an API
     WhoProvides(packages::WhoProvidesArguments),
+    /// Show an Operator: conditions, requirements, what depends on it, events
+    Describe(describe::DescribeArguments),
+    /// Show which Operators depend on which
+    Tree(describe::TreeArguments),
+    /// Show who asked for an Operator: a person, or Operators that depend on it
+    Why(describe::WhyArguments),
+    /// List the events of Operators
+    Events(describe::EventsArguments),
     /// List what was installed of an Operator, and the revisions that it can return to
     History(history::HistoryArguments),
     /// Return an Operator to a kept revision
@@ -55,6 +71,65 @@ pub enum OperatorCommand {
     Pause(pause::PauseArguments),
     /// Resume what was paused
     Resume(pause::PauseArguments),
+    /// Install packages with what they require: resolve, show the plan, ask, create the Operators
+    Install(Box<install::InstallArguments>),
+    /// Delete Operators with all that they installed, and wait until they are gone
+    ///
+    /// Definitions go with all their objects, which are your users' data, unless --keep-crds or
+    /// `spec.deletion` say otherwise.
+    #[command(aliases = ["uninstall", "remove"])]
+    Delete(delete::DeleteArguments),
+    /// Delete the Operators that were installed as dependencies and that nothing depends on any more
+    Autoremove(delete::AutoremoveArguments),
+    /// Abort the deletion of an Operator: what is left of it is kept, and managed again
+    Abort(delete::AbortArguments),
+}
+
+impl OperatorCommand {
+    /// Whether it can do without a cluster.
+    fn needs_no_cluster(&self) -> bool {
+        let catalogs = match self {
+            Self::Search(arguments) => &arguments.catalogs,
+            Self::Show(arguments) => &arguments.catalogs,
+            Self::WhoProvides(arguments) => &arguments.catalogs,
+            Self::Install(_)
+            | Self::List(_)
+            | Self::Describe(_)
+            | Self::Tree(_)
+            | Self::Why(_)
+            | Self::Events(_)
+            | Self::History(_)
+            | Self::Rollback(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Delete(_)
+            | Self::Autoremove(_)
+            | Self::Abort(_) => return false,
+        };
+        !catalogs.catalog.is_empty()
+    }
+
+    /// Whether questions that it asks are agreed to beforehand.
+    fn is_agreed(&self) -> bool {
+        match self {
+            Self::Delete(arguments) => arguments.is_agreed(),
+            Self::Autoremove(arguments) => arguments.is_agreed(),
+            Self::Install(arguments) => arguments.is_agreed(),
+            Self::List(_)
+            | Self::Search(_)
+            | Self::Show(_)
+            | Self::WhoProvides(_)
+            | Self::Describe(_)
+            | Self::Tree(_)
+            | Self::Why(_)
+            | Self::Events(_)
+            | Self::History(_)
+            | Self::Rollback(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::Abort(_) => false,
+        }
+    }
 }
 
 /// Field manager of what this program requests of Operators.
@@ -84,16 +159,53 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let OperatorArguments { command, cluster } = arguments;
+    let mut person = Respondent::new(command.is_agreed());
+    let client = if command.needs_no_cluster() && !cluster.is_named() {
+        None
+    } else {
+        Some(cluster.watching_client("operator").await?)
+    };
+    execute(client.as_ref(), &command, &mut person, out).await
+}
+
+/// Runs a command on a cluster, or without one if it can.
+///
+/// # Errors
+///
+/// As [`run`].
+pub async fn execute(
+    client: Option<&Client>,
+    command: &OperatorCommand,
+    person: &mut Respondent,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let cluster = || client.context("no cluster is configured; name one with --kubeconfig FILE");
     match command {
-        OperatorCommand::List(arguments) => list::run(&cluster, &arguments, out).await,
-        OperatorCommand::Search(arguments) => packages::search(&cluster, &arguments, out).await,
-        OperatorCommand::Show(arguments) => packages::show(&cluster, &arguments, out).await,
+        OperatorCommand::Search(arguments) => packages::search(client, arguments, out).await,
+        OperatorCommand::Show(arguments) => packages::show(client, arguments, out).await,
         OperatorCommand::WhoProvides(arguments) => {
-            packages::who_provides(&cluster, &arguments, out).await
+            packages::who_provides(client, arguments, out).await
         }
-        OperatorCommand::History(arguments) => history::run(&cluster, &arguments, out).await,
-        OperatorCommand::Rollback(arguments) => history::rollback(&cluster, &arguments, out).await,
-        OperatorCommand::Pause(arguments) => pause::run(&cluster, &arguments, true, out).await,
-        OperatorCommand::Resume(arguments) => pause::run(&cluster, &arguments, false, out).await,
+        OperatorCommand::List(arguments) => list::run(cluster()?, arguments, out).await,
+        OperatorCommand::Describe(arguments) => {
+            describe::describe(cluster()?, arguments, out).await
+        }
+        OperatorCommand::Tree(arguments) => describe::tree(cluster()?, arguments, out).await,
+        OperatorCommand::Why(arguments) => describe::why(cluster()?, arguments, out).await,
+        OperatorCommand::Events(arguments) => describe::events(cluster()?, arguments, out).await,
+        OperatorCommand::History(arguments) => history::run(cluster()?, arguments, out).await,
+        OperatorCommand::Rollback(arguments) => history::rollback(cluster()?, arguments, out).await,
+        OperatorCommand::Pause(arguments) => pause::run(cluster()?, arguments, true, out).await,
+        OperatorCommand::Resume(arguments) => pause::run(cluster()?, arguments, false, out).await,
+        OperatorCommand::Delete(arguments) => {
+            delete::delete(cluster()?, arguments, person, out).await
+        }
+        OperatorCommand::Autoremove(arguments) => {
+            delete::autoremove(cluster()?, arguments, person, out).await
+        }
+        OperatorCommand::Install(arguments) => {
+            install::run(cluster()?, arguments, person, out).await
+        }
+        OperatorCommand::Abort(arguments) => delete::abort(cluster()?, arguments, out).await,
     }
 }

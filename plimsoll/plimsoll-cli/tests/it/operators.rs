@@ -4,6 +4,7 @@
 //! Most tests are scenarios, lists of steps in `operators/*.yaml`. Each is played once as it is, and once
 //! with a controller that is killed after each step and followed by another one.
 
+mod commands;
 mod fixture;
 mod scenario;
 
@@ -163,6 +164,9 @@ impl AddOns {
         reported.insert("generation".to_owned(), field(&operator["metadata"]["generation"]));
         let orphaned = status["orphaned"].as_bool().unwrap_or(false);
         reported.insert("orphaned".to_owned(), orphaned.to_string());
+        let dependants = status["dependants"].as_array().into_iter().flatten();
+        let dependants: Vec<&str> = dependants.filter_map(|it| it["operator"].as_str()).collect();
+        reported.insert("dependants".to_owned(), dependants.join(" "));
         reported
     }
 
@@ -269,6 +273,49 @@ fn scenarios_end_as_they_should() {
                 scenario::play(kind, &scenario, is_killed).await;
             }
         }
+    });
+}
+
+#[test]
+fn commands_show_ask_and_do_what_they_should() {
+    on_each_cluster(|kind| async move {
+        for scenario in scenario::commands() {
+            scenario::play(kind, &scenario, false).await;
+        }
+    });
+}
+
+#[test]
+fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_again() {
+    on_each_cluster(|kind| async move {
+        let faults = "- {package: bar, fault: KeepsFinalizers}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        let bar = "bar.example.com/v1 Bar default/one";
+        let metadata = json!({ "name": "one", "namespace": "default" });
+        let version = "bar.example.com/v1";
+        add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
+        add_ons.looked_after(bar).await;
+        let before = add_ons.harness.get(OPERATOR, "bar").await;
+        let run = commands::RunCommand::new;
+        run("delete bar --no-wait --yes", "bar is being deleted").play(&add_ons).await;
+        let deletion =
+            || async { add_ons.harness.get(OPERATOR, "bar").await["status"]["deletion"].clone() };
+        until("it waits for the object", deletion, |it| it["phase"] == "Operands").await;
+        run("describe bar", "Deletion:\n  phase Operands\n  1 Bar.bar.example.com in default\n")
+            .play(&add_ons)
+            .await;
+        run("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
+        let after = add_ons.harness.get(OPERATOR, "bar").await;
+        assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(after["spec"], before["spec"]);
+        add_ons.present("apps/v1 Deployment bar/bar-operator").await;
+        let object = add_ons.object(&Named::parse(bar)).await;
+        assert!(object["metadata"]["uid"].is_string(), "{object}");
+        add_ons.stop().await;
     });
 }
 

@@ -15,7 +15,7 @@ use plimsoll_resolve::version::parse_tolerant;
 /// # Errors
 ///
 /// When the server does not answer. What may not be read, or is not there, is left out.
-pub(super) async fn read(client: &Client) -> Result<ClusterFacts, kube::Error> {
+pub async fn read(client: &Client) -> Result<ClusterFacts, kube::Error> {
     let version = client.apiserver_version().await?;
     let nodes: Api<Node> = Api::all(client.clone());
     let nodes = allowed(nodes.list(&ListParams::default()).await)?;

@@ -20,18 +20,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::operator::workloads::DEFINITION;
 use crate::render::table;
 
 /// Field manager of what the demo requests.
 const MANAGER: &str = "plimsoll-demo";
-/// The kind of definitions.
-const DEFINITION: ApiKind = ApiKind {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-};
-
 /// Plays the second part, on a cluster with simulated operators.
 ///
 /// # Errors

@@ -7,11 +7,14 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use plimsoll_api::Catalog;
 use plimsoll_api::olm::{CatalogAvailability, CatalogSource, CatalogSourceType};
-use plimsoll_content::catalog::{CatalogIndex, IndexedPackage};
+use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog, IndexedPackage};
 use plimsoll_source::catalog::{Bytes, Cache, OpenCatalog, open_source};
 
 use crate::arguments::catalog::{CatalogPath, cache_directory};
 use crate::arguments::name::hint;
+
+/// Characters of a digest that are shown: the algorithm and twelve digits.
+const DIGEST_SHOWN: usize = "sha256:".len() + 12;
 
 /// Where packages are looked up.
 #[derive(Debug, Clone, Default, Args)]
@@ -38,6 +41,13 @@ pub(crate) struct OpenedCatalog {
     /// The digest that the cluster's Catalog of this name reports, if that is another one.
     pub(crate) differs_from: Option<String>,
     pub(crate) index: CatalogIndex<Bytes>,
+}
+
+impl OpenedCatalog {
+    /// The catalog as the resolver asks for it.
+    pub(crate) fn indexed(&self) -> IndexedCatalog<'_, Bytes> {
+        IndexedCatalog::new(&self.index)
+    }
 }
 
 /// The catalogs of an invocation, the most preferred first.
@@ -72,6 +82,12 @@ impl CatalogChoice {
             let source = directory(&path);
             let OpenCatalog { index, digest } = open_source(&source, cache.as_ref())
                 .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
+            if index.package_names().next().is_none() {
+                bail!(
+                    "catalog `{}` has no package; `plimsoll catalog lint` says why",
+                    path.display()
+                );
+            }
             let known = in_cluster.get(&name);
             let reported = known.and_then(|it| it.status.as_ref()).map(|it| it.digest.clone());
             let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
@@ -108,8 +124,11 @@ impl OpenedCatalogs {
     pub(crate) fn notes(&self) -> Vec<String> {
         let differs = |it: &OpenedCatalog| {
             let served = it.differs_from.as_ref()?;
-            let (name, digest) = (&it.name, &it.digest);
-            Some(format!("catalog `{name}` has digest {digest} here, and {served} in the cluster"))
+            let (here, served) = (short_digest(&it.digest), short_digest(served));
+            Some(format!(
+                "catalog `{}` has digest {here} here, and {served} in the cluster",
+                it.name
+            ))
         };
         let elsewhere = self.elsewhere.iter().map(|(name, path)| {
             let path = path.display();
@@ -158,6 +177,11 @@ impl OpenedCatalogs {
         let names: Vec<&str> = self.opened.iter().flat_map(|it| it.index.package_names()).collect();
         bail!("no catalog has package `{name}`{}", hint(name, names.into_iter()))
     }
+}
+
+/// Enough of a digest to tell it from others.
+pub(crate) fn short_digest(digest: &str) -> &str {
+    digest.get(..DIGEST_SHOWN).unwrap_or(digest)
 }
 
 fn directory(path: &Path) -> CatalogSource {

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::Timestamp;
-use kube::Api;
 use kube::api::Patch;
+use kube::{Api, Client};
 use plimsoll_api::config::UpdateState;
 use plimsoll_api::olm::OperatorHistory;
 use plimsoll_api::{Operator, OperatorRevision};
@@ -17,7 +17,6 @@ use serde_json::json;
 
 use super::state::{AddOnState, revisions, status};
 use super::{dry_run_suffix, patch_parameters};
-use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
 use crate::process::now;
 use crate::render::age::age;
@@ -40,11 +39,16 @@ pub struct RollbackArguments {
     /// Operator
     name: String,
     /// Number of the revision; the last complete one before the current one without it
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = revision_number)]
     to_revision: Option<u32>,
     /// Let the API server check the change without making it
     #[arg(long)]
     dry_run: bool,
+}
+
+fn revision_number(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "use a number that `operator history` lists".to_owned())
 }
 
 /// An installation of the past, or the current one.
@@ -71,15 +75,14 @@ struct Installation {
 /// # Errors
 ///
 /// When the cluster cannot be reached or has no such Operator, or the output cannot be written.
-pub async fn run(
-    cluster: &ClusterArguments,
+pub(super) async fn run(
+    client: &Client,
     arguments: &HistoryArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let client = cluster.client("operator history").await?;
-    let state = AddOnState::read(&client).await?;
+    let state = AddOnState::read(client).await?;
     let operator = state.operator(&arguments.name)?;
-    let installations = installations(&arguments.name, operator, &revisions(&client).await?);
+    let installations = installations(&arguments.name, operator, &revisions(client).await?);
     if arguments.output.write(&installations, out)? {
         return Ok(exit::SUCCESS.into());
     }
@@ -153,19 +156,18 @@ fn kept(name: &str, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
 /// # Errors
 ///
 /// When the cluster cannot be reached, has no such Operator or revision, or refuses the change.
-pub async fn rollback(
-    cluster: &ClusterArguments,
+pub(super) async fn rollback(
+    client: &Client,
     arguments: &RollbackArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let client = cluster.client("operator rollback").await?;
-    let state = AddOnState::read(&client).await?;
+    let state = AddOnState::read(client).await?;
     let name = &arguments.name;
     let operator = state.operator(name)?;
-    let installations = installations(name, operator, &revisions(&client).await?);
+    let installations = installations(name, operator, &revisions(client).await?);
     let target = target(name, &installations, arguments.to_revision)?;
     let patch = Patch::Merge(json!({ "spec": { "revision": target.revision } }));
-    let operators: Api<Operator> = Api::all(client);
+    let operators: Api<Operator> = Api::all(client.clone());
     operators
         .patch(name, &patch_parameters(arguments.dry_run), &patch)
         .await

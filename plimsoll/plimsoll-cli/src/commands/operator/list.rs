@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::Timestamp;
+use kube::Client;
 use plimsoll_api::Operator;
 use plimsoll_api::olm::OperatorStatus;
 use plimsoll_content::catalog::IndexedPackage;
@@ -14,7 +15,6 @@ use serde::Serialize;
 
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::state::{AddOnState, status};
-use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
 use crate::process::now;
 use crate::render::age::age;
@@ -51,6 +51,7 @@ struct Row {
     orphaned: bool,
     /// The newest version of its channel, if that is higher than what is installed; absent if there is
     /// none, or no catalog of it can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     update: Option<String>,
     /// Whether a catalog that has the package was read.
     update_known: bool,
@@ -70,13 +71,12 @@ struct Row {
 /// # Errors
 ///
 /// When the cluster cannot be reached, a catalog cannot be read, or the output cannot be written.
-pub async fn run(
-    cluster: &ClusterArguments,
+pub(super) async fn run(
+    client: &Client,
     arguments: &ListArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let client = cluster.client("operator list").await?;
-    let state = AddOnState::read_selected(&client, &arguments.selector).await?;
+    let state = AddOnState::read_selected(client, &arguments.selector).await?;
     let catalogs = arguments.catalogs.open(&state.catalogs)?;
     let rows: Vec<Row> = state
         .operators

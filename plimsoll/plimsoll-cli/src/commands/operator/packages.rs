@@ -4,13 +4,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use kube::Client;
 use plimsoll_content::catalog::IndexedPackage;
 use plimsoll_resolve::Api as ProvidedApi;
 use serde::Serialize;
 
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::state::AddOnState;
-use crate::arguments::cluster::ClusterArguments;
 use crate::commands::catalog::search as catalog_search;
 use crate::commands::catalog::show::package_text;
 use crate::exit;
@@ -23,7 +23,7 @@ pub struct SearchArguments {
     /// Words that names, descriptions or provided kinds must contain; all packages without any
     words: Vec<String>,
     #[command(flatten)]
-    catalogs: CatalogChoice,
+    pub(super) catalogs: CatalogChoice,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -38,7 +38,7 @@ pub struct ShowArguments {
     #[arg(long)]
     channel: Option<String>,
     #[command(flatten)]
-    catalogs: CatalogChoice,
+    pub(super) catalogs: CatalogChoice,
     /// Output format; pictures show the update graph
     #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::PICTURES, default_value_t)]
     output: Format,
@@ -51,7 +51,7 @@ pub struct WhoProvidesArguments {
     #[arg(value_name = "API", value_parser = WantedApi::parse)]
     api: WantedApi,
     #[command(flatten)]
-    catalogs: CatalogChoice,
+    pub(super) catalogs: CatalogChoice,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -111,14 +111,12 @@ struct ProvidingPackage {
 
 /// The catalogs of the command line, else the cluster's; and the cluster, if it was read.
 async fn opened(
-    cluster: &ClusterArguments,
+    client: Option<&Client>,
     choice: &CatalogChoice,
 ) -> Result<(AddOnState, OpenedCatalogs), anyhow::Error> {
-    // With catalogs on the command line, no cluster is needed.
-    let state = if choice.catalog.is_empty() || cluster.is_named() {
-        AddOnState::read(&cluster.client("operator catalogs").await?).await?
-    } else {
-        AddOnState::default()
+    let state = match client {
+        Some(client) => AddOnState::read(client).await?,
+        None => AddOnState::default(),
     };
     let catalogs = choice.open(&state.catalogs)?;
     catalogs.require()?;
@@ -134,12 +132,12 @@ fn print_notes(catalogs: &OpenedCatalogs) {
 /// # Errors
 ///
 /// When the cluster cannot be reached, a catalog cannot be read, or the output cannot be written.
-pub async fn search(
-    cluster: &ClusterArguments,
+pub(super) async fn search(
+    client: Option<&Client>,
     arguments: &SearchArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (_, catalogs) = opened(cluster, &arguments.catalogs).await?;
+    let (_, catalogs) = opened(client, &arguments.catalogs).await?;
     let mut found = Vec::new();
     for catalog in &catalogs.opened {
         let name = Some(catalog.name.as_str());
@@ -155,12 +153,12 @@ pub async fn search(
 /// # Errors
 ///
 /// When the cluster cannot be reached, no catalog has the package, or the output cannot be written.
-pub async fn show(
-    cluster: &ClusterArguments,
+pub(super) async fn show(
+    client: Option<&Client>,
     arguments: &ShowArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (_, catalogs) = opened(cluster, &arguments.catalogs).await?;
+    let (_, catalogs) = opened(client, &arguments.catalogs).await?;
     let text = catalogs.with_package(&arguments.package, |_, package| {
         package_text(package, arguments.channel.as_deref(), &arguments.output)
     })?;
@@ -174,12 +172,12 @@ pub async fn show(
 /// # Errors
 ///
 /// When the cluster cannot be reached, a catalog cannot be read, or the output cannot be written.
-pub async fn who_provides(
-    cluster: &ClusterArguments,
+pub(super) async fn who_provides(
+    client: Option<&Client>,
     arguments: &WhoProvidesArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (state, catalogs) = opened(cluster, &arguments.catalogs).await?;
+    let (state, catalogs) = opened(client, &arguments.catalogs).await?;
     let mut found = Vec::new();
     for catalog in &catalogs.opened {
         for name in catalog.index.package_names() {

@@ -5,14 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use kube::Api;
 use kube::api::Patch;
+use kube::{Api, Client};
 use plimsoll_api::Operator;
 use serde_json::json;
 
 use super::state::AddOnState;
 use super::{dry_run_suffix, patch_parameters};
-use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
 
 /// Arguments of `plimsoll operator pause` and `resume`.
@@ -31,20 +30,19 @@ pub struct PauseArguments {
 /// # Errors
 ///
 /// When the cluster cannot be reached, has no Operator of a name, or refuses the change.
-pub async fn run(
-    cluster: &ClusterArguments,
+pub(super) async fn run(
+    client: &Client,
     arguments: &PauseArguments,
     is_paused: bool,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let client = cluster.client("operator pause").await?;
-    let state = AddOnState::read(&client).await?;
+    let state = AddOnState::read(client).await?;
     // All names are checked before anything changes.
     for name in &arguments.names {
         state.operator(name)?;
     }
     let word = if is_paused { "paused" } else { "resumed" };
-    let operators: Api<Operator> = Api::all(client);
+    let operators: Api<Operator> = Api::all(client.clone());
     for name in &arguments.names {
         if state.operator(name)?.spec.paused == is_paused {
             writeln!(out, "operator.olm.io/{name} {word} (no change)")?;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, anyhow};
 use kube::api::ListParams;
 use kube::{Api, Client, Error};
-use plimsoll_api::olm::OperatorStatus;
+use plimsoll_api::olm::{BundleProperty, OperatorStatus};
 use plimsoll_api::{Catalog, Operator, OperatorRevision};
+use plimsoll_resolve::{Bundle, Property, bundle_from_properties};
 use serde::de::DeserializeOwned;
 
 use crate::arguments::name::hint;
@@ -72,6 +73,26 @@ pub(crate) async fn revisions(client: &Client) -> Result<Vec<OperatorRevision>, 
     list::<OperatorRevision>(client, "OperatorRevisions", "").await
 }
 
+/// The bundle that an Operator has installed, as the resolver knows it; `None` before the first
+/// installation, or if its OperatorRevision is gone.
+pub(crate) fn installed_bundle(
+    name: &str,
+    operator: &Operator,
+    revisions: &[OperatorRevision],
+) -> Option<Bundle> {
+    let installed = status(operator).bundle?;
+    let is_installed = |it: &&OperatorRevision| {
+        it.spec.operator == name
+            && it.spec.bundle.name == installed.name
+            && it.spec.part.number == 1
+    };
+    let revision = revisions.iter().filter(is_installed).max_by_key(|it| it.spec.revision)?;
+    let property =
+        |it: &BundleProperty| Property { kind: it.type_.clone(), value: it.value.clone() };
+    let properties: Vec<Property> = revision.spec.properties.iter().map(property).collect();
+    Some(bundle_from_properties(&installed.name, name, &properties))
+}
+
 /// What an Operator reports; empty before the controller's first write.
 pub(crate) fn status(operator: &Operator) -> OperatorStatus {
     operator.status.clone().unwrap_or_default()
@@ -89,5 +110,55 @@ where
              prints what it needs"
         )),
         Err(error) => Err(error).with_context(|| format!("failed to list {kinds}")),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    //! Operators for tests.
+
+    use std::collections::BTreeMap;
+
+    use plimsoll_api::Operator;
+    use plimsoll_api::olm::{Dependant, DependencyStatus, INSTALLED_AS_LABEL, OperatorStatus};
+
+    /// Operators, one a line: `NAME [dependency]: DEPENDENCY…`; `!PACKAGE` is a requirement that is not
+    /// satisfied.
+    pub(in super::super) fn operators(text: &str) -> BTreeMap<String, Operator> {
+        let mut operators: BTreeMap<String, Operator> = BTreeMap::new();
+        let mut statuses: BTreeMap<String, OperatorStatus> = BTreeMap::new();
+        for line in text.lines().map(str::trim).filter(|it| !it.is_empty()) {
+            let (left, right) = line.split_once(':').unwrap();
+            let (name, label) = left.split_once(' ').unwrap_or((left, ""));
+            let mut operator = Operator::default();
+            if !label.is_empty() {
+                let label = (INSTALLED_AS_LABEL.to_owned(), label.to_owned());
+                operator.metadata.labels = Some(BTreeMap::from([label]));
+            }
+            operators.insert(name.to_owned(), operator);
+            for dependency in right.split_whitespace() {
+                let requirements = &mut statuses.entry(name.to_owned()).or_default().dependencies;
+                if let Some(missing) = dependency.strip_prefix('!') {
+                    let requirement = missing.to_owned();
+                    requirements.push(DependencyStatus { requirement, ..Default::default() });
+                    continue;
+                }
+                requirements.push(DependencyStatus {
+                    operator: dependency.to_owned(),
+                    requirement: dependency.to_owned(),
+                    satisfied: true,
+                    ..DependencyStatus::default()
+                });
+                statuses
+                    .entry(dependency.to_owned())
+                    .or_default()
+                    .dependants
+                    .push(Dependant { operator: name.to_owned(), requirement: name.to_owned() });
+            }
+        }
+        for (name, operator) in &mut operators {
+            operator.status = Some(statuses.remove(name).unwrap_or_default());
+        }
+        operators
     }
 }

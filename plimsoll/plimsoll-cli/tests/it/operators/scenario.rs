@@ -6,6 +6,7 @@ use k8s_testkit::ClusterKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::commands::RunCommand;
 use super::{AddOns, Fixture, Named};
 use crate::harness::until;
 
@@ -34,6 +35,8 @@ enum ScenarioStep {
     Absent(Vec<String>),
     /// Objects that have the finalizer of the operator in the end.
     LookedAfter(Vec<String>),
+    /// A person runs a command of `plimsoll operator`.
+    Command(RunCommand),
 }
 
 /// What an Operator reports in the end.
@@ -48,7 +51,7 @@ struct ExpectedReport {
 /// The steps of a scenario.
 pub(super) struct Scenario(Vec<ScenarioStep>);
 
-/// All scenarios.
+/// What the controller does with Operators.
 pub(super) fn all() -> Vec<Scenario> {
     let files = [
         include_str!("a01-a02-unmet-dependency.yaml"),
@@ -62,8 +65,21 @@ pub(super) fn all() -> Vec<Scenario> {
         include_str!("protection.yaml"),
         include_str!("rollback.yaml"),
     ];
-    let read = |text| Scenario(serde_saphyr::from_str(text).expect("it is a list of steps"));
     files.map(read).into()
+}
+
+/// What commands of `plimsoll operator` show and do.
+pub(super) fn commands() -> Vec<Scenario> {
+    let files = [
+        include_str!("commands-delete.yaml"),
+        include_str!("commands-install.yaml"),
+        include_str!("commands-read.yaml"),
+    ];
+    files.map(read).into()
+}
+
+fn read(text: &str) -> Scenario {
+    Scenario(serde_saphyr::from_str(text).expect("it is a list of steps"))
 }
 
 /// Plays a scenario on a cluster of its own; with `is_killed` the controller is killed after each change
@@ -134,6 +150,10 @@ impl AddOns {
                     self.absent(named).await;
                 }
                 false
+            }
+            ScenarioStep::Command(command) => {
+                command.play(self).await;
+                true
             }
             ScenarioStep::LookedAfter(objects) => {
                 for named in objects {

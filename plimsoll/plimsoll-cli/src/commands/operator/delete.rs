@@ -1,0 +1,523 @@
+//! `plimsoll operator delete`, `autoremove` and `abort`: Operators that go, and one that stays after all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Client, Error};
+use plimsoll_api::olm::RemainingObjects;
+use plimsoll_api::{OPERATOR, Operator};
+use plimsoll_simulation::cluster_state::api;
+use plimsoll_simulation::duration;
+use serde_json::json;
+use similar::{ChangeTag, TextDiff};
+
+use super::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
+use super::state::{AddOnState, status};
+use super::workloads::workloads;
+use super::{FIELD_MANAGER, patch_parameters};
+use crate::exit::{self, Refusal};
+use crate::prompt::{DefaultAnswer, Respondent};
+use crate::render::format::Format;
+
+/// How the message of a deletion begins that the controller refuses.
+const REFUSED: &str = "It is not deleted: ";
+/// How long the controller may take to let go of an Operator whose deletion is aborted.
+const ABORT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How Operators are deleted.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DeletionOptions {
+    /// Do not ask, whatever depends on it and whatever runs
+    #[arg(long)]
+    force: bool,
+    /// Agree to every question
+    #[arg(long, short)]
+    yes: bool,
+    /// Keep definitions, and with them their objects
+    #[arg(long)]
+    keep_crds: bool,
+    /// Show what would be deleted, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not wait until the deletion ends
+    #[arg(long)]
+    no_wait: bool,
+    /// How long to wait until the deletion ends; for ever without it
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
+    timeout: Option<Duration>,
+    /// Output format of the plan
+    #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
+    output: Format,
+}
+
+/// Arguments of `plimsoll operator delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArguments {
+    /// Operators
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Refuse if others depend on it; ask if objects of its kinds exist, and for each orphan
+    #[arg(long, conflicts_with = "force")]
+    safe: bool,
+    /// Delete the dependencies that nothing depends on any more, too
+    #[arg(long)]
+    cascade: bool,
+    #[command(flatten)]
+    options: DeletionOptions,
+}
+
+/// Arguments of `plimsoll operator autoremove`.
+#[derive(Debug, Args)]
+pub struct AutoremoveArguments {
+    #[command(flatten)]
+    options: DeletionOptions,
+}
+
+impl DeleteArguments {
+    pub(super) fn is_agreed(&self) -> bool {
+        self.options.yes
+    }
+}
+
+impl AutoremoveArguments {
+    pub(super) fn is_agreed(&self) -> bool {
+        self.options.yes
+    }
+}
+
+/// Arguments of `plimsoll operator abort`.
+#[derive(Debug, Args)]
+pub struct AbortArguments {
+    /// Operator whose deletion is aborted
+    name: String,
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is done after a plan was shown and questions were answered.
+#[derive(Debug, PartialEq, Eq)]
+enum Consent {
+    /// These Operators go.
+    Delete(BTreeSet<String>),
+    /// A person declined.
+    Declined,
+    /// It is refused; the text says why.
+    Refused(String),
+}
+
+/// The Operators of a cluster, and what a deletion does to them.
+struct Deletion<'a> {
+    client: &'a Client,
+    state: AddOnState,
+    /// Objects of the kinds of those Operators that were looked at.
+    workloads: BTreeMap<String, Vec<RemainingObjects>>,
+    keep_crds: bool,
+}
+
+impl<'a> Deletion<'a> {
+    async fn read(client: &'a Client, keep_crds: bool) -> Result<Self, anyhow::Error> {
+        let state = AddOnState::read(client).await?;
+        Ok(Self { client, state, workloads: BTreeMap::new(), keep_crds })
+    }
+
+    /// What the deletion of some Operators does.
+    async fn plan(
+        &mut self,
+        names: &BTreeSet<String>,
+        cascade: bool,
+    ) -> Result<DeletionPlan, anyhow::Error> {
+        let unknown = self.plan_so_far(names, cascade);
+        let looked_at = unknown.delete.iter().map(|it| &it.name).chain(&unknown.orphans);
+        for name in looked_at {
+            if let Some(operator) = self.state.operators.get(name)
+                && !self.workloads.contains_key(name)
+            {
+                self.workloads.insert(name.clone(), workloads(self.client, operator).await?);
+            }
+        }
+        Ok(self.plan_so_far(names, cascade))
+    }
+
+    fn plan_so_far(&self, names: &BTreeSet<String>, cascade: bool) -> DeletionPlan {
+        DeletionPlan::new(&DeletionRequest {
+            operators: &self.state.operators,
+            workloads: &self.workloads,
+            names,
+            cascade,
+            keep_crds: self.keep_crds,
+        })
+    }
+
+    fn has_workloads(&self, name: &str) -> bool {
+        !self.keep_crds && self.workloads.get(name).is_some_and(|it| !it.is_empty())
+    }
+}
+
+/// Runs `plimsoll operator delete`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached or has no Operator of a name, or the API server refuses a deletion.
+pub(super) async fn delete(
+    client: &Client,
+    arguments: &DeleteArguments,
+    person: &mut Respondent,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let DeleteArguments { names, safe, cascade, options } = arguments;
+    let mut deletion = Deletion::read(client, options.keep_crds).await?;
+    // All names are checked before anything changes.
+    for name in names {
+        deletion.state.operator(name)?;
+    }
+    let names: BTreeSet<String> = names.iter().cloned().collect();
+    if options.dry_run {
+        return print_plan(&deletion.plan(&names, *cascade).await?, options, out);
+    }
+    let consent = match (options.force, *safe) {
+        (true, _) => Consent::Delete(names),
+        (false, true) => ask_safely(&mut deletion, names, *cascade, person, out).await?,
+        (false, false) => ask_for_dependants(&mut deletion, names, *cascade, person, out).await?,
+    };
+    carry_out(deletion, consent, *cascade, options, out).await
+}
+
+/// Runs `plimsoll operator autoremove`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, or the API server refuses a deletion.
+pub(super) async fn autoremove(
+    client: &Client,
+    arguments: &AutoremoveArguments,
+    person: &mut Respondent,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let AutoremoveArguments { options } = arguments;
+    let mut deletion = Deletion::read(client, options.keep_crds).await?;
+    let names = orphans(&deletion.state.operators);
+    if names.is_empty() {
+        writeln!(out, "No orphans: nothing to delete")?;
+        return Ok(exit::SUCCESS.into());
+    }
+    let plan = deletion.plan(&names, false).await?;
+    if options.dry_run {
+        return print_plan(&plan, options, out);
+    }
+    let consent = if options.force {
+        Consent::Delete(names)
+    } else {
+        write!(out, "{}", plan.text())?;
+        let runs = names.iter().any(|name| deletion.has_workloads(name));
+        let warning = if runs { "WARNING: there are running workloads. " } else { "" };
+        let question = format!("{warning}Would you like to continue?");
+        match person.confirm(&question, DefaultAnswer::No, out)? {
+            true => Consent::Delete(names),
+            false => Consent::Declined,
+        }
+    };
+    carry_out(deletion, consent, false, options, out).await
+}
+
+fn print_plan(
+    plan: &DeletionPlan,
+    options: &DeletionOptions,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    if !options.output.write(plan, out)? {
+        write!(out, "{}", plan.text())?;
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Asks whether Operators may go that others depend on.
+async fn ask_for_dependants(
+    deletion: &mut Deletion<'_>,
+    names: BTreeSet<String>,
+    cascade: bool,
+    person: &mut Respondent,
+    out: &mut dyn Write,
+) -> Result<Consent, anyhow::Error> {
+    let plan = deletion.plan(&names, cascade).await?;
+    for it in &plan.delete {
+        let dependants = plan.dependants_of(&it.name);
+        if dependants.is_empty() {
+            continue;
+        }
+        let (name, depend) = (&it.name, depend(&dependants));
+        let question = format!(
+            "WARNING: deleting {name} will lead to an inconsistent state: {depend} on {name}. \
+             Would you like to continue?"
+        );
+        if !person.confirm(&question, DefaultAnswer::No, out)? {
+            return Ok(Consent::Declined);
+        }
+    }
+    Ok(Consent::Delete(names))
+}
+
+/// Refuses if others depend on what is to go, and asks for workloads and for each orphan.
+async fn ask_safely(
+    deletion: &mut Deletion<'_>,
+    mut names: BTreeSet<String>,
+    cascade: bool,
+    person: &mut Respondent,
+    out: &mut dyn Write,
+) -> Result<Consent, anyhow::Error> {
+    let plan = deletion.plan(&names, cascade).await?;
+    for it in &plan.delete {
+        let dependants = plan.dependants_of(&it.name);
+        if !dependants.is_empty() {
+            let (name, depend) = (&it.name, depend(&dependants));
+            return Ok(Consent::Refused(format!("could not delete {name}: {depend} on {name}")));
+        }
+    }
+    for it in &plan.delete {
+        if deletion.has_workloads(&it.name) {
+            let question = format!(
+                "WARNING: {} still has running workloads. Would you like to continue?",
+                it.name
+            );
+            if !person.confirm(&question, DefaultAnswer::No, out)? {
+                return Ok(Consent::Declined);
+            }
+        }
+    }
+    let mut kept = BTreeSet::new();
+    loop {
+        let plan = deletion.plan(&names, cascade).await?;
+        let next = plan.orphans.iter().find(|it| !kept.contains(*it));
+        let Some(orphan) = next.cloned() else { return Ok(Consent::Delete(names)) };
+        // A person who cannot answer deletes nothing.
+        if matches!(person, Respondent::Nobody) {
+            return Ok(Consent::Refused(format!(
+                "{orphan} would become an orphaned dependency, and there is no terminal to ask: add \
+                 `--cascade` to delete it too, or delete without `--safe`"
+            )));
+        }
+        let runs = deletion.has_workloads(&orphan);
+        let of: Vec<&str> = plan.delete.iter().map(|it| it.name.as_str()).collect();
+        let question = format!(
+            "WARNING: {orphan} will become an orphaned dependency of {}. Would you also like to \
+             delete {orphan}?",
+            of.join(", ")
+        );
+        let default = if runs { DefaultAnswer::No } else { DefaultAnswer::YesLast };
+        let mut is_deleted = person.confirm(&question, default, out)?;
+        if is_deleted && runs {
+            let question = format!(
+                "WARNING: {orphan} has running workloads. Would you still like to delete {orphan}?"
+            );
+            is_deleted = person.confirm(&question, DefaultAnswer::No, out)?;
+        }
+        match is_deleted {
+            true => names.insert(orphan),
+            false => kept.insert(orphan),
+        };
+    }
+}
+
+/// Deletes what was agreed to, if the cluster still is as it was shown.
+async fn carry_out(
+    mut shown: Deletion<'_>,
+    consent: Consent,
+    cascade: bool,
+    options: &DeletionOptions,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let names = match consent {
+        Consent::Delete(names) => names,
+        Consent::Declined => {
+            writeln!(out, "Nothing was changed")?;
+            return Ok(exit::DECLINED.into());
+        }
+        Consent::Refused(why) => {
+            return Err(Refusal { message: why, exit: exit::FAILURE }.into());
+        }
+    };
+    let plan = shown.plan(&names, cascade).await?;
+    let mut now = Deletion::read(shown.client, shown.keep_crds).await?;
+    let current = now.plan(&names, cascade).await?;
+    if current != plan && !options.force {
+        writeln!(out, "The cluster has changed since this was planned:")?;
+        write_difference(&plan.text(), &current.text(), out)?;
+        bail!("nothing was deleted: run the command again to see the present plan");
+    }
+    for kept in &current.needed {
+        writeln!(out, "{} is kept: {} on it", kept.name, depend(&kept.needed_by))?;
+    }
+    let operators: Api<Operator> = Api::all(now.client.clone());
+    let deadline = options.timeout.map(|timeout| tokio::time::Instant::now() + timeout);
+    for it in &current.delete {
+        let operator = now.state.operator(&it.name)?;
+        request_deletion(&operators, &it.name, operator, options.keep_crds).await?;
+        if options.no_wait {
+            writeln!(out, "{} is being deleted", it.name)?;
+            continue;
+        }
+        let uid = operator.metadata.uid.as_deref().unwrap_or_default();
+        let followed = follow(&operators, &it.name, uid, out);
+        let ended = match deadline {
+            Some(deadline) => {
+                tokio::time::timeout_at(deadline, followed).await.map_err(|_| {
+                    anyhow!("{} is still being deleted: `operator describe {0}` shows why", it.name)
+                })??
+            }
+            None => followed.await?,
+        };
+        if let Some(why) = ended {
+            let message = format!("could not delete {}: {why}", it.name);
+            return Err(Refusal { message, exit: exit::DECLINED }.into());
+        }
+        writeln!(out, "{} deleted", it.name)?;
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+fn write_difference(before: &str, after: &str, out: &mut dyn Write) -> io::Result<()> {
+    for change in TextDiff::from_lines(before, after).iter_all_changes() {
+        let sign = match change.tag() {
+            ChangeTag::Equal => continue,
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+        };
+        write!(out, "{sign} {change}")?;
+    }
+    Ok(())
+}
+
+/// Requests the deletion of the very Operator that was looked at.
+async fn request_deletion(
+    operators: &Api<Operator>,
+    name: &str,
+    operator: &Operator,
+    keep_crds: bool,
+) -> Result<(), anyhow::Error> {
+    let context = || format!("failed to delete Operator `{name}`");
+    if keep_crds {
+        let patch = Patch::Merge(json!({
+            "metadata": { "uid": operator.metadata.uid },
+            "spec": { "deletion": { "crds": "Orphan" } },
+        }));
+        operators.patch(name, &patch_parameters(false), &patch).await.with_context(context)?;
+    }
+    let preconditions =
+        Preconditions { uid: operator.metadata.uid.clone(), resource_version: None };
+    let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match operators.delete(name, &parameters).await {
+        Ok(_) => Ok(()),
+        // Somebody else was faster.
+        Err(Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error).with_context(context),
+    }
+}
+
+/// Prints how a deletion gets on, until the Operator is gone; or why the controller refuses it.
+async fn follow(
+    operators: &Api<Operator>,
+    name: &str,
+    uid: &str,
+    out: &mut dyn Write,
+) -> Result<Option<String>, anyhow::Error> {
+    let mut seen = pin!(watch_object(operators.clone(), name));
+    let mut shown = String::new();
+    while let Some(object) = seen.next().await {
+        // The watch begins again by itself.
+        let Ok(object) = object else { continue };
+        let Some(operator) = object.filter(|it| it.metadata.uid.as_deref() == Some(uid)) else {
+            return Ok(None);
+        };
+        if operator.metadata.deletion_timestamp.is_none() {
+            continue;
+        }
+        let status = status(&operator);
+        let progressing = status.conditions.iter().find(|it| it.type_ == "Progressing");
+        let message = progressing.map(|it| it.message.clone()).unwrap_or_default();
+        if let Some(refusal) = message.strip_prefix(REFUSED) {
+            return Ok(Some(refusal.to_owned()));
+        }
+        if let Some(progress) = &status.deletion {
+            let text = format!("{name}: {}: {message}", progress.phase);
+            if text != shown {
+                writeln!(out, "{text}")?;
+                shown = text;
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Runs `plimsoll operator abort`: what is left of an Operator that is being deleted is kept, and
+/// managed again.
+///
+/// An API server does not take back a deletion. So the Operator is let go without another object being
+/// deleted, and created again as it was; what is left is its own, and what is missing is installed.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached, or the Operator is not being deleted.
+pub(super) async fn abort(
+    client: &Client,
+    arguments: &AbortArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let AbortArguments { name, dry_run } = arguments;
+    let state = AddOnState::read(client).await?;
+    let operator = state.operator(name)?;
+    if operator.metadata.deletion_timestamp.is_none() {
+        bail!("Operator `{name}` is not being deleted: there is nothing to abort");
+    }
+    if *dry_run {
+        writeln!(out, "the deletion of {name} would be aborted, and {name} created again")?;
+        return Ok(exit::SUCCESS.into());
+    }
+    let operators: Api<Operator> = Api::all(client.clone());
+    let whole = api(client, OPERATOR)
+        .get(name)
+        .await
+        .with_context(|| format!("failed to read Operator `{name}`"))?;
+    let uid = whole.metadata.uid.clone();
+    let release = json!({ "metadata": { "uid": uid, "finalizers": null } });
+    operators
+        .patch(name, &patch_parameters(false), &Patch::Merge(release))
+        .await
+        .with_context(|| format!("failed to abort the deletion of Operator `{name}`"))?;
+    let gone = watch_object(operators.clone(), name).try_skip_while(|object| {
+        let is_there = object.as_ref().is_some_and(|it| it.metadata.uid == uid);
+        async move { Ok(is_there) }
+    });
+    let gone = tokio::time::timeout(ABORT_PATIENCE, async { pin!(gone).next().await }).await;
+    gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
+    // As it was written, without what this program knows of its kind.
+    let again = json!({
+        "apiVersion": OPERATOR.api_version(),
+        "kind": OPERATOR.kind,
+        "metadata": {
+            "name": name,
+            "labels": whole.metadata.labels,
+            "annotations": whole.metadata.annotations,
+        },
+        "spec": whole.data["spec"],
+    });
+    let parameters =
+        PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+    let object = serde_json::from_value(again.clone())?;
+    if let Err(error) = api(client, OPERATOR).create(&parameters, &object).await {
+        // Nobody else has it any more.
+        anstream::eprintln!("{again}");
+        return Err(error).with_context(|| {
+            format!("failed to create Operator `{name}` again: create the object above")
+        });
+    }
+    writeln!(out, "deletion of {name} aborted")?;
+    Ok(exit::SUCCESS.into())
+}

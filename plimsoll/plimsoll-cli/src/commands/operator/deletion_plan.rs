@@ -1,0 +1,388 @@
+//! What a deletion of Operators does: a function of what the cluster has, printed before it is carried out
+//! (OPR-18, OPR-20).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use plimsoll_api::olm::{
+    CrdDeletion, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, RemainingObjects, WorkloadDeletion,
+};
+use plimsoll_api::{ObjectKey, Operator};
+use serde::Serialize;
+
+use super::state::status;
+
+/// API group of definitions.
+const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
+
+/// What a deletion does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeletionPlan {
+    /// The Operators that go, in the order they do: dependants before what they depend on.
+    pub(crate) delete: Vec<PlannedDeletion>,
+    /// Requirements of Operators that stay and that would not be satisfied any more.
+    pub(crate) broken: Vec<BrokenRequirement>,
+    /// Operators that were installed as dependencies, that nothing would depend on, and that stay.
+    pub(crate) orphans: Vec<String>,
+    /// Dependencies of what goes that others need.
+    pub(crate) needed: Vec<NeededDependency>,
+}
+
+/// An Operator that goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PlannedDeletion {
+    pub(crate) name: String,
+    /// The installed version; empty if nothing is installed.
+    pub(crate) version: String,
+    /// Whether it goes because nothing would depend on it any more.
+    pub(crate) as_orphan: bool,
+    /// Number of objects that were installed.
+    pub(crate) objects: usize,
+    /// Names of its definitions.
+    pub(crate) definitions: Vec<String>,
+    /// Whether definitions stay, and with them their objects.
+    pub(crate) keeps_definitions: bool,
+    /// Objects of its kinds.
+    pub(crate) workloads: Vec<RemainingObjects>,
+}
+
+/// A requirement that a deletion breaks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct BrokenRequirement {
+    /// The Operator that goes.
+    pub(crate) operator: String,
+    /// The Operator that depends on it.
+    pub(crate) dependant: String,
+}
+
+/// A dependency that stays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NeededDependency {
+    /// Its name.
+    pub(crate) name: String,
+    /// The Operators that depend on it.
+    pub(crate) needed_by: Vec<String>,
+}
+
+/// What a deletion is planned from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeletionRequest<'a> {
+    /// All Operators.
+    pub(crate) operators: &'a BTreeMap<String, Operator>,
+    /// Objects of the kinds of Operators, by Operator.
+    pub(crate) workloads: &'a BTreeMap<String, Vec<RemainingObjects>>,
+    /// The Operators that are to go.
+    pub(crate) names: &'a BTreeSet<String>,
+    /// Whether dependencies go that nothing depends on any more.
+    pub(crate) cascade: bool,
+    /// Whether definitions stay whatever `spec.deletion` says.
+    pub(crate) keep_crds: bool,
+}
+
+impl DeletionPlan {
+    /// Plans a deletion.
+    pub(crate) fn new(request: &DeletionRequest<'_>) -> Self {
+        let DeletionRequest { operators, names, cascade, .. } = *request;
+        let mut going: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let mut orphans = orphaned_without(operators, &going);
+        while cascade && !orphans.is_empty() {
+            going.extend(orphans);
+            orphans = orphaned_without(operators, &going);
+        }
+        let mut broken = BTreeSet::new();
+        for name in &going {
+            broken.extend(dependants(operators, name).filter(|it| !going.contains(it)).map(
+                |dependant| BrokenRequirement {
+                    operator: (*name).to_owned(),
+                    dependant: dependant.to_owned(),
+                },
+            ));
+        }
+        let mut needed = BTreeMap::new();
+        for dependency in going.iter().flat_map(|name| dependencies(operators, name)) {
+            let is_dependency = operators.get(dependency).is_some_and(is_dependency);
+            if is_dependency && !going.contains(dependency) && !orphans.contains(dependency) {
+                let by = dependants(operators, dependency).filter(|it| !going.contains(it));
+                needed.insert(dependency, by.map(str::to_owned).collect::<BTreeSet<_>>());
+            }
+        }
+        let needed = needed.into_iter().map(|(name, by)| NeededDependency {
+            name: name.to_owned(),
+            needed_by: by.into_iter().collect(),
+        });
+        Self {
+            delete: ordered(operators, &going)
+                .into_iter()
+                .map(|name| planned(request, name))
+                .collect(),
+            broken: broken.into_iter().collect(),
+            orphans: orphans.into_iter().map(str::to_owned).collect(),
+            needed: needed.collect(),
+        }
+    }
+
+    /// The Operators that depend on one that goes, if any do.
+    pub(crate) fn dependants_of(&self, name: &str) -> Vec<&str> {
+        let of = self.broken.iter().filter(|it| it.operator == name);
+        of.map(|it| it.dependant.as_str()).collect()
+    }
+
+    /// The plan for people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for it in &self.delete {
+            let version =
+                if it.version.is_empty() { String::new() } else { format!(" v{}", it.version) };
+            let why = if it.as_orphan { " (orphaned dependency)" } else { "" };
+            line(&mut text, format_args!("{}{version} will be deleted{why}", it.name));
+            line(&mut text, format_args!("  {}", counted(it.objects, "object", "objects")));
+            for definition in &it.definitions {
+                let fate = if it.keeps_definitions { " is kept" } else { "" };
+                line(&mut text, format_args!("  definition {definition}{fate}"));
+            }
+            let fate = if it.keeps_definitions { " are kept" } else { "" };
+            for workload in &it.workloads {
+                line(&mut text, format_args!("  workloads: {}{fate}", workload_text(workload)));
+            }
+        }
+        for BrokenRequirement { operator, dependant } in &self.broken {
+            line(&mut text, format_args!("{dependant} depends on {operator}, and is kept"));
+        }
+        for orphan in &self.orphans {
+            line(&mut text, format_args!("{orphan} will become an orphan, and is kept"));
+        }
+        for NeededDependency { name, needed_by } in &self.needed {
+            let needed_by = depend(needed_by);
+            line(&mut text, format_args!("{name} is kept: {needed_by} on it"));
+        }
+        text
+    }
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "{arguments}");
+}
+
+/// `1 object`, `2 objects`.
+pub(crate) fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+/// `foo depends`, or `foo, qux depend`.
+pub(crate) fn depend(names: &[impl AsRef<str>]) -> String {
+    let texts: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let verb = if texts.len() == 1 { "depends" } else { "depend" };
+    format!("{} {verb}", texts.join(", "))
+}
+
+/// `2 Foo.foo.example.com in default`.
+pub(crate) fn workload_text(workload: &RemainingObjects) -> String {
+    let RemainingObjects { kind, namespace, count } = workload;
+    match namespace.as_str() {
+        "" => format!("{count} {kind}"),
+        namespace => format!("{count} {kind} in {namespace}"),
+    }
+}
+
+/// The definitions that an Operator installed.
+pub(crate) fn definitions(operator: &Operator) -> Vec<String> {
+    let is_definition =
+        |it: &&ObjectKey| it.group == DEFINITION_GROUP && it.kind == "CustomResourceDefinition";
+    status(operator).inventory.iter().filter(is_definition).map(|it| it.name.clone()).collect()
+}
+
+/// The orphans there are: Operators that were installed as dependencies and that nothing depends on, and
+/// those that nothing depends on but they.
+pub(crate) fn orphans(operators: &BTreeMap<String, Operator>) -> BTreeSet<String> {
+    let mut going = BTreeSet::new();
+    loop {
+        let more = orphaned(operators, &going, |_| true);
+        if more.is_empty() {
+            return going.into_iter().map(str::to_owned).collect();
+        }
+        going.extend(more);
+    }
+}
+
+/// The dependencies of Operators that go which nothing would depend on.
+fn orphaned_without<'a>(
+    operators: &'a BTreeMap<String, Operator>,
+    going: &BTreeSet<&'a str>,
+) -> BTreeSet<&'a str> {
+    let lost: BTreeSet<&str> =
+        going.iter().flat_map(|name| dependencies(operators, name)).collect();
+    orphaned(operators, going, |name| lost.contains(name))
+}
+
+fn orphaned<'a>(
+    operators: &'a BTreeMap<String, Operator>,
+    going: &BTreeSet<&'a str>,
+    is_meant: impl Fn(&str) -> bool,
+) -> BTreeSet<&'a str> {
+    let found = operators.iter().filter(|(name, operator)| {
+        is_meant(name)
+            && is_dependency(operator)
+            && !going.contains(name.as_str())
+            && operator.metadata.deletion_timestamp.is_none()
+            && dependants(operators, name).all(|it| going.contains(it))
+    });
+    found.map(|(name, _)| name.as_str()).collect()
+}
+
+/// Whether an Operator was installed because another one needed it.
+pub(crate) fn is_dependency(operator: &Operator) -> bool {
+    let labels = operator.metadata.labels.as_ref();
+    let label = labels.and_then(|it| it.get(INSTALLED_AS_LABEL));
+    label.is_some_and(|it| it == INSTALLED_AS_DEPENDENCY)
+}
+
+/// The Operators whose requirements one satisfies.
+fn dependants<'a>(
+    operators: &'a BTreeMap<String, Operator>,
+    name: &str,
+) -> impl Iterator<Item = &'a str> {
+    let status = operators.get(name).and_then(|it| it.status.as_ref());
+    let found = status.into_iter().flat_map(|it| &it.dependants);
+    found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
+}
+
+/// The Operators that satisfy the requirements of one.
+fn dependencies<'a>(
+    operators: &'a BTreeMap<String, Operator>,
+    name: &str,
+) -> impl Iterator<Item = &'a str> {
+    let status = operators.get(name).and_then(|it| it.status.as_ref());
+    let found = status.into_iter().flat_map(|it| &it.dependencies).filter(|it| it.satisfied);
+    found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
+}
+
+/// Operators with dependants before what they depend on; of a cycle, the first by name.
+fn ordered<'a>(
+    operators: &'a BTreeMap<String, Operator>,
+    going: &BTreeSet<&'a str>,
+) -> Vec<&'a str> {
+    let mut left = going.clone();
+    let mut order = Vec::new();
+    while let Some(first) = left.first().copied() {
+        let is_free = |name: &&&str| dependants(operators, name).all(|it| !left.contains(it));
+        let next = left.iter().find(is_free).copied().unwrap_or(first);
+        left.remove(next);
+        order.push(next);
+    }
+    order
+}
+
+fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
+    let DeletionRequest { operators, workloads, names, keep_crds, .. } = *request;
+    let Some(operator) = operators.get(name) else {
+        return PlannedDeletion { name: name.to_owned(), ..PlannedDeletion::default() };
+    };
+    let status = status(operator);
+    let workloads = workloads.get(name).cloned().unwrap_or_default();
+    let policy = &operator.spec.deletion;
+    let is_kept = policy.crds == CrdDeletion::Orphan
+        || (policy.workloads == WorkloadDeletion::Orphan && !workloads.is_empty());
+    PlannedDeletion {
+        name: name.to_owned(),
+        version: status.bundle.as_ref().map(|it| it.version.clone()).unwrap_or_default(),
+        as_orphan: !names.contains(name),
+        objects: status.inventory.len(),
+        definitions: definitions(operator),
+        keeps_definitions: keep_crds || is_kept,
+        workloads,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::operator::state::samples::operators;
+
+    fn check(text: &str, names: &str, cascade: bool, expected: &str) {
+        let operators = operators(text);
+        let names = names.split(' ').map(str::to_owned).collect();
+        let workload = RemainingObjects {
+            kind: "Foo.foo.example.com".to_owned(),
+            namespace: "default".to_owned(),
+            count: 2,
+        };
+        let workloads = BTreeMap::from([("foo".to_owned(), vec![workload])]);
+        let request = DeletionRequest {
+            operators: &operators,
+            workloads: &workloads,
+            names: &names,
+            cascade,
+            keep_crds: false,
+        };
+        let text = DeletionPlan::new(&request).text().replace("  0 objects\n", "");
+        let lines: Vec<&str> = expected.lines().map(str::trim_start).collect();
+        let found: Vec<&str> = text.lines().map(str::trim_start).collect();
+        assert_eq!(found, lines, "{names:?} of {operators:#?}");
+    }
+
+    const FOO_NEEDS_BAR: &str = "foo: bar\n bar dependency:";
+
+    #[test]
+    fn a_plan_names_what_goes_what_breaks_and_what_is_left() {
+        check(
+            FOO_NEEDS_BAR,
+            "foo",
+            false,
+            "foo will be deleted
+             workloads: 2 Foo.foo.example.com in default
+             bar will become an orphan, and is kept",
+        );
+        check(FOO_NEEDS_BAR, "bar", false, "bar will be deleted\nfoo depends on bar, and is kept");
+        check(
+            FOO_NEEDS_BAR,
+            "bar foo",
+            false,
+            "foo will be deleted
+             workloads: 2 Foo.foo.example.com in default
+             bar will be deleted",
+        );
+        check(
+            FOO_NEEDS_BAR,
+            "foo",
+            true,
+            "foo will be deleted
+             workloads: 2 Foo.foo.example.com in default
+             bar will be deleted (orphaned dependency)",
+        );
+        // What a person asked for is nobody's orphan.
+        check("qux: bar\n bar:", "qux", true, "qux will be deleted");
+        check(
+            "qux: bar\n zed: bar\n bar dependency:",
+            "qux",
+            true,
+            "qux will be deleted\nbar is kept: zed depends on it",
+        );
+        // Orphans of orphans, and what two of those that go had in common.
+        check(
+            "qux: a b\n a dependency: c\n b dependency: c\n c dependency:",
+            "qux",
+            true,
+            "qux will be deleted
+             a will be deleted (orphaned dependency)
+             b will be deleted (orphaned dependency)
+             c will be deleted (orphaned dependency)",
+        );
+        // A cycle has an order all the same.
+        check("a: b\n b: a", "a b", false, "a will be deleted\nb will be deleted");
+    }
+
+    #[test]
+    fn orphans_are_dependencies_that_nothing_depends_on_but_orphans() {
+        let check = |text: &str, expected: &[&str]| {
+            let found: Vec<String> = orphans(&operators(text)).into_iter().collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check(FOO_NEEDS_BAR, &[]);
+        check("bar dependency:", &["bar"]);
+        check("bar dependency: baz\n baz dependency:\n foo:", &["bar", "baz"]);
+    }
+}
