@@ -14,6 +14,8 @@ pub enum Severity {
     Error,
     /// It works, but somebody should look at it.
     Warning,
+    /// It works, and may be what its author wants.
+    Info,
 }
 
 impl fmt::Display for Severity {
@@ -21,6 +23,7 @@ impl fmt::Display for Severity {
         f.write_str(match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Info => "info",
         })
     }
 }
@@ -118,6 +121,45 @@ codes! {
     JobSelector = "job-selector", Error;
     /// A kind that neither Kubernetes nor the payload defines.
     UnknownKind = "unknown-kind", Warning;
+    }
+}
+
+codes! {
+    /// What a finding about a directory of Operators is about. Codes are stable: scripts may rely on
+    /// them.
+    LoadoutCode {
+    /// A file or document that cannot be read as an Operator.
+    Unreadable = "OL000", Error;
+    /// A package that no catalog has.
+    PackageNotFound = "OL001", Error;
+    /// A range that cannot be read, or that no version is in.
+    NoVersion = "OL002", Error;
+    /// A requirement that nothing of the loadout satisfies.
+    MissingDependency = "OL003", Warning;
+    /// A required package in a version that does not satisfy the requirement.
+    DependencyOutOfRange = "OL004", Warning;
+    /// An API that two Operators provide.
+    Conflict = "OL005", Error;
+    /// A dependency that nothing depends on.
+    Orphan = "OL006", Warning;
+    /// Several Operators of one package, or an Operator of another name than its package.
+    Duplicate = "OL007", Error;
+    /// A channel or catalog that does not exist, or several catalogs of the same weight.
+    UnknownSource = "OL008", Error;
+    /// A deprecated package, channel or bundle.
+    Deprecated = "OL009", Warning;
+    /// A bundle that does not fit the cluster.
+    ClusterUnfit = "OL010", Error;
+    /// An update that is not possible from what is installed.
+    NotUpgradable = "OL011", Warning;
+    /// An Operator without a version: which one it gets depends on the catalog of the day.
+    Unpinned = "OL013", Info;
+    /// A range of a dependency that admits other versions than its dependants need.
+    DependencyRange = "OL014", Warning;
+    /// Operators that can only be updated together, and are not one change set.
+    Deadlock = "OL015", Error;
+    /// An Operator that was removed although others depend on it.
+    NeededRemoved = "OL016", Warning;
     }
 }
 

@@ -12,6 +12,7 @@
 //! fails. One document's error does not hide the next document.
 
 mod build;
+mod edit;
 mod json;
 mod locate;
 mod quoted;
@@ -22,6 +23,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use edit::set_field;
 pub use locate::{Lines, lines};
 
 /// Deepest nesting of a document. Real manifests stay under 40; JSON readers stop at 128.

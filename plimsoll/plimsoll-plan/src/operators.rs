@@ -19,6 +19,8 @@ pub mod conditions;
 mod decide;
 pub mod deletion;
 mod installed;
+pub mod lint;
+pub mod loadout;
 mod platform;
 pub mod reconciler;
 pub mod rollout;

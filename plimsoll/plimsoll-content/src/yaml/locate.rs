@@ -1,4 +1,4 @@
-//! On which lines the fields of documents stand.
+//! At which lines and columns the fields of documents stand.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,27 @@ use super::{document, split};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
     first: usize,
-    fields: BTreeMap<String, usize>,
+    fields: BTreeMap<String, (usize, usize)>,
 }
 
 impl Lines {
     /// The line of the field at a path such as `spec.a[0].b`, or of what surrounds it, or of the
     /// document.
     pub fn of(&self, path: &str) -> usize {
+        self.position(path).0
+    }
+
+    /// Line and column, both from 1, of the field at a path, or of what surrounds it, or of the
+    /// document.
+    pub fn position(&self, path: &str) -> (usize, usize) {
         let mut path = path;
         loop {
-            if let Some(line) = self.fields.get(path) {
-                return *line;
+            if let Some(position) = self.fields.get(path) {
+                return *position;
             }
             match path.rfind(['.', '[']) {
                 Some(end) => path = &path[..end],
-                None => return self.first,
+                None => return (self.first, 1),
             }
         }
     }
@@ -51,7 +57,7 @@ enum Frame {
     Map { path: String, key: Option<String> },
 }
 
-fn fields(text: &str, line: usize) -> BTreeMap<String, usize> {
+fn fields(text: &str, line: usize) -> BTreeMap<String, (usize, usize)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut options = Options::default();
     options.set_emit_comments(false);
@@ -62,7 +68,7 @@ fn fields(text: &str, line: usize) -> BTreeMap<String, usize> {
         if event == Event::DocumentEnd {
             break;
         }
-        let at = line + span.start.line().saturating_sub(1);
+        let at = (line + span.start.line().saturating_sub(1), span.start.col() + 1);
         node(&event, at, &mut frames, &mut found);
     }
     found
@@ -70,28 +76,28 @@ fn fields(text: &str, line: usize) -> BTreeMap<String, usize> {
 
 fn node(
     event: &Event<'_>,
-    line: usize,
+    at: (usize, usize),
     frames: &mut Vec<Frame>,
-    found: &mut BTreeMap<String, usize>,
+    found: &mut BTreeMap<String, (usize, usize)>,
 ) {
     if let (Event::Scalar(text, ..), Some(Frame::Map { path, key: key @ None })) =
         (event, frames.last_mut())
     {
         let path = if path.is_empty() { text.to_string() } else { format!("{path}.{text}") };
-        found.insert(path.clone(), line);
+        found.insert(path.clone(), at);
         *key = Some(path);
         return;
     }
     match event {
         Event::Scalar(..) | Event::Alias(_) => {
-            enter(frames, found, line);
+            enter(frames, found, at);
         }
         Event::SequenceStart(..) => {
-            let path = enter(frames, found, line);
+            let path = enter(frames, found, at);
             frames.push(Frame::List { path, next: 0 });
         }
         Event::MappingStart(..) => {
-            let path = enter(frames, found, line);
+            let path = enter(frames, found, at);
             frames.push(Frame::Map { path, key: None });
         }
         Event::SequenceEnd | Event::MappingEnd => {
@@ -102,14 +108,18 @@ fn node(
 }
 
 /// The path of a node that begins.
-fn enter(frames: &mut [Frame], found: &mut BTreeMap<String, usize>, line: usize) -> String {
+fn enter(
+    frames: &mut [Frame],
+    found: &mut BTreeMap<String, (usize, usize)>,
+    at: (usize, usize),
+) -> String {
     match frames.last_mut() {
         None => String::new(),
         Some(Frame::Map { key, .. }) => key.take().unwrap_or_default(),
         Some(Frame::List { path, next }) => {
             let path = format!("{path}[{next}]");
             *next += 1;
-            found.insert(path.clone(), line);
+            found.insert(path.clone(), at);
             path
         }
     }

@@ -194,7 +194,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
     (name.to_owned(), it)
 }
 
-fn facts(minor: u64) -> ClusterFacts {
+pub(super) fn facts(minor: u64) -> ClusterFacts {
     ClusterFacts { kubernetes: Some(Version::new(1, minor, 0)), ..ClusterFacts::default() }
 }
 

@@ -1,0 +1,74 @@
+//! Edits are tables: a text, a field and its value, and the text after it.
+
+use super::set_field;
+
+#[track_caller]
+fn check(text: &str, path: &str, value: &str, expected: &str) {
+    let path: Vec<&str> = path.split('|').collect();
+    let changed = set_field(text, 0, &path, value);
+    assert_eq!(changed.as_deref(), Some(expected), "of {text:?}");
+    let again = set_field(expected, 0, &path, value);
+    assert_eq!(again.as_deref(), Some(expected), "a second time");
+}
+
+#[test]
+fn a_value_is_replaced_and_everything_else_stays() {
+    check(
+        "# ours\nspec:\n  version:   1.2.2  # pinned\n  channel: stable\n",
+        "spec|version",
+        "1.2.9",
+        "# ours\nspec:\n  version:   1.2.9  # pinned\n  channel: stable\n",
+    );
+    check("spec: {version: \"1.0\"}\n", "spec|version", "~1.2", "spec: {version: \"~1.2\"}\n");
+    check("spec:\n  version: '1.0'\n", "spec|version", "2.0.0", "spec:\n  version: '2.0.0'\n");
+    check("\u{e9}: \u{fc}\nspec: {version: 1.0.0}\n", "spec|version", "2.0.0",
+        "\u{e9}: \u{fc}\nspec: {version: 2.0.0}\n");
+    check(r#"{"spec": {"version": "1.0.0"}}"#, "spec|version", "2.0.0", r#"{"spec": {"version": "2.0.0"}}"#);
+}
+
+#[test]
+fn what_yaml_would_read_otherwise_is_quoted() {
+    check("spec:\n  version: 1.0.0\n", "spec|version", ">=1.2, <2", "spec:\n  version: \">=1.2, <2\"\n");
+    check("spec:\n  version: 1.0.0\n", "spec|version", "1.2", "spec:\n  version: \"1.2\"\n");
+    check("spec: {version: 1.0.0}\n", "spec|version", "~1.2, ~1.3", "spec: {version: \"~1.2, ~1.3\"}\n");
+}
+
+#[test]
+fn a_field_that_is_missing_is_added() {
+    check(
+        "metadata:\n  name: foo\nspec:\n  # from stable\n  channel: stable\n",
+        "spec|version",
+        "1.2.9",
+        "metadata:\n  name: foo\nspec:\n  # from stable\n  version: 1.2.9\n  channel: stable\n",
+    );
+    check("spec: {}\n", "spec|version", "1.2.9", "spec: {version: 1.2.9}\n");
+    check("spec: {channel: a}\n", "spec|version", "1.2.9", "spec: {version: 1.2.9, channel: a}\n");
+    check("kind: A\nspec:\n", "spec|version", "1.2.9", "kind: A\nspec:\n  version: 1.2.9\n");
+    check(
+        "metadata:\n  name: foo\n",
+        "metadata|annotations|olm.io/change-set",
+        "a",
+        "metadata:\n  annotations:\n    olm.io/change-set: a\n  name: foo\n",
+    );
+    check(
+        "metadata: {name: foo}\n",
+        "metadata|labels|a",
+        "b",
+        "metadata: {labels: {a: b}, name: foo}\n",
+    );
+}
+
+#[test]
+fn the_numbered_document_changes() {
+    let text = "a: {b: 1.0.0}\n---\n# nothing\n---\na: {b: 1.0.0}\n";
+    let changed = set_field(text, 1, &["a", "b"], "2.0.0").expect("it is there");
+    assert_eq!(changed, "a: {b: 1.0.0}\n---\n# nothing\n---\na: {b: 2.0.0}\n");
+}
+
+#[test]
+fn what_cannot_be_changed_is_not() {
+    for text in ["spec: [a]\n", "spec: a\n", "spec: &x {a: b}\nspec2: *x\n  : c", "- a\n"] {
+        assert_eq!(set_field(text, 0, &["spec", "version"], "1.0.0"), None, "{text}");
+    }
+    assert_eq!(set_field("a: b\n", 1, &["a"], "c"), None);
+}

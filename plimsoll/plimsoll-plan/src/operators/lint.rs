@@ -1,0 +1,427 @@
+//! Whether a directory of Operators will work when it is applied (OPR-19).
+//!
+//! The Operators are played out with the decisions that the controller makes ([`settle`]); a finding is
+//! a decision that nobody wants, held against the line that causes it. No rule is decided here a second
+//! time.
+
+mod ranges;
+mod sets;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, InstallConstraints};
+use plimsoll_content::finding::{LoadoutCode, Severity};
+use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
+use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages};
+use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions};
+use serde::Serialize;
+
+use super::installed::unmet;
+use super::loadout::{DeclaredOperator, Loadout, SettledOperators, settle};
+use super::{
+    OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, RequestedOperator,
+    version_text,
+};
+
+pub use self::ranges::{dependency_range, is_pinned};
+
+/// Something to change in a loadout, or to look at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct LoadoutFinding {
+    /// Path of the file.
+    pub file: String,
+    /// Line in it, from 1.
+    pub line: usize,
+    /// Column in it, from 1.
+    pub column: usize,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The rule.
+    pub code: LoadoutCode,
+    /// Name of the Operator; empty if it is not known.
+    pub operator: String,
+    /// What is wrong, as a sentence without a stop.
+    pub message: String,
+    /// What helps; `None` if nothing is known to.
+    pub fix: Option<LoadoutFix>,
+}
+
+/// What makes a finding go away.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct LoadoutFix {
+    /// What to do, as a sentence without a stop.
+    pub text: String,
+    /// The same as a change of the file; `None` if there are several ways and a person has to choose.
+    pub edit: Option<FieldEdit>,
+}
+
+/// A field that is set to another value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FieldEdit {
+    /// Name of the Operator.
+    pub operator: String,
+    /// The keys that lead to the field.
+    pub path: Vec<String>,
+    /// Its value afterwards.
+    pub value: String,
+}
+
+/// What a loadout is held against.
+#[derive(Clone, Copy)]
+pub struct LintInputs<'a> {
+    /// The Operators that are to be applied.
+    pub loadout: &'a Loadout,
+    /// The Operators that were applied before, for rules about changes; `None` without them. What the
+    /// cluster has counts more than what they would have become.
+    pub base: Option<&'a Loadout>,
+    /// The Operators of the cluster; empty without one. Those of other names than in the loadout stay.
+    pub current: &'a BTreeMap<String, RequestedOperator>,
+    /// The catalogs, with the packages that the loadout can reach.
+    pub catalogs: &'a [CatalogPart],
+    /// The catalogs that exist and cannot be read, with the reason.
+    pub unavailable: &'a BTreeMap<String, String>,
+    /// What is known of the cluster.
+    pub facts: &'a ClusterFacts,
+    /// Evaluates expressions of constraints.
+    pub expressions: &'a dyn Expressions,
+}
+
+impl<'a> LintInputs<'a> {
+    fn deciding(self, operators: &'a BTreeMap<String, RequestedOperator>) -> OperatorInputs<'a> {
+        let Self { unavailable, facts, expressions, .. } = self;
+        OperatorInputs { operators, unavailable, facts, expressions }
+    }
+}
+
+/// All findings, by file and line.
+pub fn lint(inputs: LintInputs<'_>) -> Vec<LoadoutFinding> {
+    let LintInputs { loadout, base, current, .. } = inputs;
+    let base_operators = base.map(Loadout::requested).unwrap_or_default();
+    let base_settled = base.map(|_| settle(inputs.deciding(&base_operators), inputs.catalogs));
+    let before = match &base_settled {
+        Some(settled) if current.is_empty() => &settled.operators,
+        Some(_) | None => current,
+    };
+    let mut operators = current.clone();
+    for (name, mut operator) in loadout.requested() {
+        if let Some(there) = before.get(&name) {
+            operator.installed.clone_from(&there.installed);
+            operator.owned.clone_from(&there.owned);
+            operator.created = there.created;
+        }
+        operators.insert(name, operator);
+    }
+    let settled = settle(inputs.deciding(&operators), inputs.catalogs);
+    let waiting = settled.decisions.iter().filter(|(_, it)| {
+        matches!(&it.action, OperatorAction::Blocked(block) if block.reason == Reason::ConstraintsUnmet)
+    });
+    let waiting: BTreeSet<&str> = waiting.map(|(name, _)| name.as_str()).collect();
+    // What would be installed if unmet requirements held up nothing: it says which are unmet.
+    let relaxed = (!waiting.is_empty()).then(|| {
+        let mut operators = settled.operators.clone();
+        for (name, operator) in &mut operators {
+            if waiting.contains(name.as_str()) {
+                operator.spec.constraint_policy.install = InstallConstraints::Warn;
+            }
+        }
+        settle(inputs.deciding(&operators), inputs.catalogs)
+    });
+    let mut linter = Linter {
+        inputs,
+        settled: &settled,
+        relaxed: relaxed.as_ref(),
+        base: base_settled.as_ref(),
+        together: sets::deadlocks(inputs, &settled),
+        findings: loadout.defects.clone(),
+    };
+    let mut names = BTreeMap::new();
+    for declared in &loadout.operators {
+        match names.get(declared.name.as_str()) {
+            None => {
+                names.insert(declared.name.as_str(), declared);
+                linter.operator(declared);
+            }
+            Some(first) => linter.duplicate(declared, first),
+        }
+    }
+    let mut findings = linter.findings;
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+struct Linter<'a> {
+    inputs: LintInputs<'a>,
+    /// What the loadout becomes.
+    settled: &'a SettledOperators,
+    /// The same if unmet requirements held up nothing; `None` if they do not.
+    relaxed: Option<&'a SettledOperators>,
+    /// What the loadout before became; `None` if it is not known.
+    base: Option<&'a SettledOperators>,
+    /// Operators that can only be updated together, with the change set that does it.
+    together: BTreeMap<String, String>,
+    findings: Vec<LoadoutFinding>,
+}
+
+impl<'a> Linter<'a> {
+    fn add(
+        &mut self,
+        declared: &DeclaredOperator,
+        field: &str,
+        code: LoadoutCode,
+        message: String,
+        fix: Option<LoadoutFix>,
+    ) {
+        let (line, column) = declared.lines.position(field);
+        self.findings.push(LoadoutFinding {
+            file: self.inputs.loadout.files[declared.file].path.clone(),
+            line,
+            column,
+            severity: code.severity(),
+            code,
+            operator: declared.name.clone(),
+            message,
+            fix,
+        });
+    }
+
+    fn duplicate(&mut self, declared: &DeclaredOperator, first: &DeclaredOperator) {
+        let file = &self.inputs.loadout.files[first.file].path;
+        let (line, _) = first.lines.position("metadata.name");
+        let name = &declared.name;
+        let message = format!(
+            "{name} is declared a second time; the first is in {file}:{line}, and applying both leaves \
+             the last"
+        );
+        let fix = by_hand("remove one of the two".to_owned());
+        self.add(declared, "metadata.name", LoadoutCode::Duplicate, message, fix);
+    }
+
+    fn operator(&mut self, declared: &DeclaredOperator) {
+        let name = declared.name.as_str();
+        let Some(decision) = self.settled.decisions.get(name) else { return };
+        if let OperatorAction::Blocked(block) = &decision.action {
+            self.blocked(declared, block);
+        } else if let Some(block) = &decision.held_back
+            && block.reason == Reason::UpgradeBlocked
+        {
+            self.blocked(declared, block);
+        }
+        if let Some(message) = &decision.unfit {
+            self.add(declared, "spec.version", LoadoutCode::ClusterUnfit, message.clone(), None);
+        }
+        if let Some(message) = &decision.deprecation {
+            let fix = by_hand(format!("choose another version or package of what {name} does"));
+            self.add(declared, "spec.version", LoadoutCode::Deprecated, message.clone(), fix);
+        }
+        self.requirements(declared, decision);
+        if decision.is_orphaned {
+            let message = format!("{name} is a dependency, and nothing depends on it");
+            let fix = by_hand(format!(
+                "delete the Operator, or keep it with the label {}: {}",
+                plimsoll_api::olm::INSTALLED_AS_LABEL,
+                plimsoll_api::olm::INSTALLED_AS_USER
+            ));
+            self.add(declared, "metadata.name", LoadoutCode::Orphan, message, fix);
+        }
+        self.version(declared, decision);
+    }
+
+    /// What a decision is held up by.
+    fn blocked(&mut self, declared: &DeclaredOperator, block: &OperatorBlock) {
+        use LoadoutCode::{
+            ClusterUnfit, Conflict, Deadlock, NoVersion, NotUpgradable, PackageNotFound, UnknownSource,
+        };
+        let name = declared.name.as_str();
+        if let Some(set) = self.together.get(name) {
+            let message = format!("{}; it can only move together with others", block.message);
+            let fix = Some(LoadoutFix {
+                text: format!("annotate all of them with {CHANGE_SET_ANNOTATION}: {set}"),
+                edit: Some(edit(name, &["metadata", "annotations", CHANGE_SET_ANNOTATION], set)),
+            });
+            self.add(declared, "spec.version", Deadlock, message, fix);
+            return;
+        }
+        let (field, code, fix) = match block.reason {
+            Reason::PackageNotFound | Reason::CatalogUnavailable => {
+                let text = "choose one of those that `plimsoll catalog search` lists".to_owned();
+                ("metadata.name", PackageNotFound, by_hand(text))
+            }
+            Reason::NoMatchingVersion | Reason::InvalidVersionRange => {
+                let newest = self.newest(name);
+                let text = |version| format!("set spec.version to a range that has {version}");
+                ("spec.version", NoVersion, newest.and_then(|it| by_hand(text(it))))
+            }
+            Reason::ChannelNotFound => ("spec.channel", UnknownSource, None),
+            Reason::CatalogNotFound | Reason::AmbiguousCatalog => {
+                ("spec.repository", UnknownSource, None)
+            }
+            Reason::ClusterIncompatible => ("spec.version", ClusterUnfit, None),
+            Reason::Conflict => ("metadata.name", Conflict, None),
+            Reason::ConstraintsUnmet => {
+                self.waits(declared, block);
+                return;
+            }
+            // All others hold up an update.
+            _ => ("spec.version", NotUpgradable, None),
+        };
+        self.add(declared, field, code, block.message.clone(), fix);
+    }
+
+    /// An installation that waits for requirements: they are missing, or wait for this one.
+    fn waits(&mut self, declared: &DeclaredOperator, block: &OperatorBlock) {
+        let relaxed = self.relaxed.and_then(|it| it.decisions.get(&declared.name));
+        let missing = |it: &OperatorDecision| it.requirements.iter().any(|it| it.provider.is_none());
+        match relaxed {
+            Some(decision) if missing(decision) => self.requirements(declared, decision),
+            Some(_) | None => {
+                let message = format!("{}, which waits for this one", block.message);
+                let text = "set spec.constraintPolicy.install of one of them to Warn".to_owned();
+                self.add(declared, "metadata.name", LoadoutCode::Deadlock, message, by_hand(text));
+            }
+        }
+    }
+
+    /// What is required and missing.
+    fn requirements(&mut self, declared: &DeclaredOperator, decision: &OperatorDecision) {
+        let name = declared.name.as_str();
+        let is_enforced = declared.spec.constraint_policy.install == InstallConstraints::Enforce;
+        let operators = self.relaxed.unwrap_or(self.settled);
+        let subject = operators.operators.get(name).and_then(|it| it.installed.as_ref());
+        let missing = decision.requirements.iter().enumerate();
+        let missing: Vec<(usize, &CheckedRequirement)> =
+            missing.filter(|(_, it)| it.provider.is_none()).collect();
+        for (at, requirement) in missing {
+            let mut message = unmet(name, requirement);
+            let removed = self.removed_provider(name, requirement);
+            let instead = requirement.package.as_ref().and_then(|it| operators.operators.get(it));
+            let code = match (&removed, instead.and_then(|it| it.installed.as_ref())) {
+                (Some(removed), _) => {
+                    message = format!("{message}: {removed} was removed from the loadout");
+                    LoadoutCode::NeededRemoved
+                }
+                (None, Some(_)) => LoadoutCode::DependencyOutOfRange,
+                (None, None) => LoadoutCode::MissingDependency,
+            };
+            let provider = subject.and_then(|it| self.provider(name, &it.bundle, at));
+            let fix = provider.and_then(|(package, version)| {
+                by_hand(match (&removed, operators.operators.contains_key(&package)) {
+                    (Some(_), _) => format!("keep {package}, or remove {name} as well"),
+                    (None, true) => format!("set spec.version of {package} to {version}"),
+                    (None, false) => {
+                        format!("add an Operator {package}, such as version {version}")
+                    }
+                })
+            });
+            self.add(declared, "metadata.name", code, message, fix);
+            if is_enforced && let Some(finding) = self.findings.last_mut() {
+                finding.severity = Severity::Error;
+            }
+        }
+    }
+
+    /// The Operator that satisfied a requirement before and is not in the loadout any more.
+    fn removed_provider(&self, name: &str, requirement: &CheckedRequirement) -> Option<String> {
+        let satisfied = |decision: &OperatorDecision| {
+            let mut dependants = decision.dependants.iter();
+            dependants.any(|it| it.operator == name && it.requirement == requirement.text)
+        };
+        let before = &self.base?.decisions;
+        let (provider, _) = before.iter().find(|(other, it)| {
+            self.inputs.loadout.operator(other).is_none() && satisfied(it)
+        })?;
+        Some(provider.clone())
+    }
+
+    /// A package and version of the catalogs with which a numbered requirement is satisfied.
+    fn provider(&self, name: &str, bundle: &Bundle, at: usize) -> Option<(String, String)> {
+        let LintInputs { catalogs, facts, expressions, .. } = self.inputs;
+        let packages = catalogs.iter().flat_map(|it| &it.packages);
+        let packages: BTreeSet<&str> = packages.map(|it| it.name.as_str()).collect();
+        packages.into_iter().filter(|it| *it != name).find_map(|package| {
+            let found = offers(catalogs, facts, &fresh(package));
+            let usable = found.offers.iter().filter(|it| it.ineligible.is_none());
+            let satisfies = |candidate: &Bundle| {
+                let installed = InstalledPackages::new(BTreeMap::from([(package, candidate)]));
+                let checked = installed.check(name, bundle, facts, expressions);
+                checked.get(at).is_some_and(|it| it.provider.is_some())
+            };
+            let offer = usable.into_iter().find(|it| satisfies(it.bundle))?;
+            Some((package.to_owned(), offer.bundle.version.to_string()))
+        })
+    }
+
+    /// The version of a package that a fresh installation prefers.
+    fn newest(&self, package: &str) -> Option<String> {
+        let found = offers(self.inputs.catalogs, self.inputs.facts, &fresh(package));
+        let newest = found.offers.iter().find(|it| it.ineligible.is_none())?;
+        Some(version_text(&newest.bundle.version.to_string()))
+    }
+
+    /// What can be said of the version that is requested.
+    fn version(&mut self, declared: &DeclaredOperator, decision: &OperatorDecision) {
+        let name = declared.name.as_str();
+        let installed = self.settled.operators.get(name).and_then(|it| it.installed.as_ref());
+        let Some(installed) = installed else { return };
+        let version = installed.bundle.version.to_string();
+        if declared.spec.version.trim().is_empty() && declared.spec.revision.is_none() {
+            let message = format!(
+                "{name} has no version: today it becomes {}, another day another one",
+                version_text(&version)
+            );
+            let fix = Some(LoadoutFix {
+                text: format!("set spec.version to {version}"),
+                edit: Some(edit(name, &["spec", "version"], &version)),
+            });
+            self.add(declared, "metadata.name", LoadoutCode::Unpinned, message, fix);
+        } else if declared.is_dependency && !decision.dependants.is_empty() {
+            let problem = ranges::problem(self.inputs, self.settled, declared, decision, installed);
+            if let Some((message, range)) = problem {
+                let fix = Some(LoadoutFix {
+                    text: format!("set spec.version to {range:?}"),
+                    edit: Some(edit(name, &["spec", "version"], &range)),
+                });
+                self.add(declared, "spec.version", LoadoutCode::DependencyRange, message, fix);
+            }
+        }
+    }
+}
+
+fn fresh(package: &str) -> OfferRequest<'_> {
+    OfferRequest {
+        package,
+        channel: "",
+        catalog: "",
+        range: None,
+        installed: None,
+        edges: UpgradeEdges::Graph,
+    }
+}
+
+fn by_hand(text: String) -> Option<LoadoutFix> {
+    Some(LoadoutFix { text, edit: None })
+}
+
+fn edit(operator: &str, path: &[&str], value: &str) -> FieldEdit {
+    FieldEdit {
+        operator: operator.to_owned(),
+        path: path.iter().map(|it| (*it).to_owned()).collect(),
+        value: value.to_owned(),
+    }
+}
+
+/// Carries out the fixes that have one answer. The files that change are those of the result.
+pub fn apply_fixes(loadout: &Loadout, findings: &[LoadoutFinding]) -> Loadout {
+    let mut fixed = loadout.clone();
+    for finding in findings {
+        let Some(edit) = finding.fix.as_ref().and_then(|it| it.edit.as_ref()) else { continue };
+        let Some(declared) = loadout.operator(&edit.operator) else { continue };
+        let path: Vec<&str> = edit.path.iter().map(String::as_str).collect();
+        fixed.set_field(declared.file, declared.document, &path, &edit.value);
+    }
+    Loadout::read(fixed.files)
+}
+
+#[cfg(test)]
+mod tests;

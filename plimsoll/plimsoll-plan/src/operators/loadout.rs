@@ -1,0 +1,329 @@
+//! Loadouts: Operators as files declare them, and what a cluster would make of them (OPR-15, OPR-21).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use plimsoll_api::olm::{
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
+};
+use plimsoll_content::finding::LoadoutCode;
+use plimsoll_content::yaml::{self, Lines};
+use plimsoll_resolve::{Bundle, CatalogPart, Package};
+use serde_json::{Map, Value};
+
+use super::installed::kinds;
+use super::lint::LoadoutFinding;
+use super::{
+    InstalledOperator, OperatorAction, OperatorDecision, OperatorInputs, RequestedOperator,
+    SelectedBundle, decide,
+};
+
+/// How often Operators are decided before what they become counts as not settling: each time one step
+/// of a channel is taken.
+const ROUNDS_MAX: usize = 200;
+
+/// A file of a loadout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadoutFile {
+    /// Its path, as findings name it.
+    pub path: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// An Operator in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredOperator {
+    /// Its name, which is that of its package.
+    pub name: String,
+    /// What is requested.
+    pub spec: OperatorSpec,
+    /// Whether it is labelled as installed for another one.
+    pub is_dependency: bool,
+    /// The annotation of its change set; `None` without one.
+    pub change_set: Option<String>,
+    /// Which of [`Loadout::files`] it is in.
+    pub file: usize,
+    /// Which document of the file it is, from 0, empty ones not counted.
+    pub document: usize,
+    /// Where its fields are.
+    pub(super) lines: Lines,
+}
+
+/// The Operators of a directory.
+#[derive(Debug, Clone, Default)]
+pub struct Loadout {
+    /// The files, in order.
+    pub files: Vec<LoadoutFile>,
+    /// The Operators in them, in order; a name may occur twice.
+    pub operators: Vec<DeclaredOperator>,
+    /// What cannot be read.
+    pub defects: Vec<LoadoutFinding>,
+}
+
+impl Loadout {
+    /// Reads files. Documents of other kinds are of no concern.
+    pub fn read(files: Vec<LoadoutFile>) -> Self {
+        let mut loadout = Self { files, ..Self::default() };
+        let known = spec_fields();
+        for (at, file) in loadout.files.iter().enumerate() {
+            let lines = yaml::lines(&file.text);
+            let documents = yaml::parse(&file.text).into_iter();
+            let documents = documents.filter(|it| it.value != Ok(Value::Null));
+            for ((document, read), lines) in documents.enumerate().zip(lines) {
+                let found = |(line, column), code: LoadoutCode, message: String| LoadoutFinding {
+                    file: file.path.clone(),
+                    line,
+                    column,
+                    severity: code.severity(),
+                    code,
+                    operator: String::new(),
+                    message,
+                    fix: None,
+                };
+                let value = match read.value {
+                    Ok(value) => value,
+                    Err(error) => {
+                        let at = (error.line, error.column);
+                        let unreadable = LoadoutCode::Unreadable;
+                        loadout.defects.push(found(at, unreadable, error.to_string()));
+                        continue;
+                    }
+                };
+                match operator(&value, (at, document), &lines, &known) {
+                    Ok(Some((operator, defects))) => {
+                        for FieldDefect { field, code, message } in defects {
+                            let defect = found(lines.position(&field), code, message);
+                            loadout.defects.push(LoadoutFinding {
+                                operator: operator.name.clone(),
+                                ..defect
+                            });
+                        }
+                        loadout.operators.push(operator);
+                    }
+                    Ok(None) => {}
+                    Err((field, message)) => {
+                        let unreadable = LoadoutCode::Unreadable;
+                        loadout.defects.push(found(lines.position(field), unreadable, message));
+                    }
+                }
+            }
+        }
+        loadout
+    }
+
+    /// The Operators as a cluster without any of them gets them; of several with one name, the first.
+    pub fn requested(&self) -> BTreeMap<String, RequestedOperator> {
+        let operators = self.operators.iter().rev();
+        operators.map(|it| (it.name.clone(), it.requested())).collect()
+    }
+
+    /// The first Operator of a name.
+    pub fn operator(&self, name: &str) -> Option<&DeclaredOperator> {
+        self.operators.iter().find(|it| it.name == name)
+    }
+
+    /// Sets a field of an Operator in the text of its file, with everything else as it is. False if the
+    /// form of the document does not allow that.
+    pub fn set_field(&mut self, file: usize, document: usize, path: &[&str], value: &str) -> bool {
+        let Some(file) = self.files.get_mut(file) else { return false };
+        let Some(text) = yaml::set_field(&file.text, document, path, value) else { return false };
+        file.text = text;
+        true
+    }
+}
+
+impl DeclaredOperator {
+    /// The Operator as a cluster gets it that has nothing of it.
+    pub fn requested(&self) -> RequestedOperator {
+        RequestedOperator {
+            spec: self.spec.clone(),
+            created: Timestamp::UNIX_EPOCH,
+            is_dependency: self.is_dependency,
+            change_set: self.change_set.clone(),
+            is_deleting: false,
+            installed: None,
+            owned: BTreeSet::new(),
+        }
+    }
+}
+
+impl RequestedOperator {
+    /// The same with something installed, which owns the kinds that it provides.
+    #[must_use]
+    pub fn with_installed(mut self, installed: InstalledOperator) -> Self {
+        self.owned.extend(kinds(&installed.bundle));
+        self.installed = Some(installed);
+        self
+    }
+}
+
+/// What is wrong with a field.
+struct FieldDefect {
+    /// Its path.
+    field: String,
+    code: LoadoutCode,
+    message: String,
+}
+
+/// Reads an Operator and what is wrong with single fields of it; `None` for another kind of object.
+fn operator(
+    value: &Value,
+    (file, document): (usize, usize),
+    lines: &Lines,
+    known: &[String],
+) -> Result<Option<(DeclaredOperator, Vec<FieldDefect>)>, (&'static str, String)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let Some(object) = value.as_object() else {
+        return Err(("", "a manifest is a mapping with apiVersion, kind and metadata".to_owned()));
+    };
+    let (Some(version), Some(kind)) = (text(&value["apiVersion"]), text(&value["kind"])) else {
+        return Err(("", "apiVersion and kind are missing: no manifest".to_owned()));
+    };
+    let Some((group, version)) = version.split_once('/') else { return Ok(None) };
+    if group != "olm.io" || kind != "Operator" {
+        return Ok(None);
+    }
+    if version != "v1" {
+        return Err(("apiVersion", format!("olm.io has no version {version}: write olm.io/v1")));
+    }
+    let Some(name) = text(&value["metadata"]["name"]) else {
+        return Err((
+            "metadata",
+            "metadata.name is missing: it is the name of the package".to_owned(),
+        ));
+    };
+    let empty = Map::new();
+    let written = match object.get("spec") {
+        None | Some(Value::Null) => &empty,
+        Some(Value::Object(spec)) => spec,
+        Some(_) => return Err(("spec", "spec is not a mapping".to_owned())),
+    };
+    let (spec, defects) = spec(&name, written, known);
+    let metadata = &value["metadata"];
+    let change_set = text(&metadata["annotations"][CHANGE_SET_ANNOTATION]);
+    let is_dependency = metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY;
+    let lines = lines.clone();
+    let operator =
+        DeclaredOperator { name, spec, is_dependency, change_set, file, document, lines };
+    Ok(Some((operator, defects)))
+}
+
+/// Reads a spec field by field: one that is wrong does not hide the others.
+fn spec(
+    name: &str,
+    written: &Map<String, Value>,
+    known: &[String],
+) -> (OperatorSpec, Vec<FieldDefect>) {
+    let mut defects = Vec::new();
+    let mut usable = Map::new();
+    for (field, value) in written {
+        let path = format!("spec.{field}");
+        if !known.contains(field) {
+            let (code, message) = match (field.as_str(), value.as_str()) {
+                ("package", Some(package)) if package != name => (
+                    LoadoutCode::Duplicate,
+                    format!(
+                        "the name of an Operator is that of its package: name it {package} instead of \
+                         {name}, and remove spec.package"
+                    ),
+                ),
+                _ => (
+                    LoadoutCode::Unreadable,
+                    format!("an Operator has no field {path}; there is {}", known.join(", ")),
+                ),
+            };
+            defects.push(FieldDefect { field: path, code, message });
+            continue;
+        }
+        let alone = Value::Object(Map::from_iter([(field.clone(), value.clone())]));
+        match serde_json::from_value::<OperatorSpec>(alone) {
+            Ok(_) => {
+                usable.insert(field.clone(), value.clone());
+            }
+            Err(error) => {
+                let message = format!("{path}: {error}");
+                let code = LoadoutCode::Unreadable;
+                defects.push(FieldDefect { field: path, code, message });
+            }
+        }
+    }
+    let spec = serde_json::from_value(Value::Object(usable)).unwrap_or_default();
+    (spec, defects)
+}
+
+/// The fields of a spec, by the definition of Operator.
+fn spec_fields() -> Vec<String> {
+    let definitions = plimsoll_api::crd::operator_manifests();
+    let definition = definitions.iter().find(|it| it["spec"]["names"]["kind"] == "Operator");
+    let fields = definition.and_then(|it| {
+        it["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+            .as_object()
+    });
+    fields.into_iter().flat_map(|it| it.keys().cloned()).collect()
+}
+
+/// What Operators become when nothing interferes.
+#[derive(Debug, Clone, Default)]
+pub struct SettledOperators {
+    /// The Operators, with what is installed then.
+    pub operators: BTreeMap<String, RequestedOperator>,
+    /// What is decided of each of them then: none is installed or updated any more.
+    pub decisions: BTreeMap<String, OperatorDecision>,
+}
+
+/// Plays Operators out: decides as the controller does, takes each decision as carried out, and
+/// decides again until nothing moves.
+pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOperators {
+    let mut operators = inputs.operators.clone();
+    let names: BTreeSet<String> = operators.keys().cloned().collect();
+    let mut decisions = BTreeMap::new();
+    for _ in 0..ROUNDS_MAX {
+        let inputs = OperatorInputs { operators: &operators, ..inputs };
+        decisions = decide(inputs, &names, &|names| part_of(catalogs, names));
+        let mut moved = false;
+        for (name, decision) in &decisions {
+            if let OperatorAction::Install(selected) | OperatorAction::Upgrade(selected) =
+                &decision.action
+                && let Some(operator) = operators.get_mut(name)
+                && let Some(bundle) = bundle_of(catalogs, name, selected)
+            {
+                operator.owned.extend(kinds(bundle));
+                let revision = operator.installed.as_ref().map_or(0, |it| it.revision) + 1;
+                let objection = operator.installed.take().and_then(|it| it.objection);
+                operator.installed = Some(InstalledOperator {
+                    reference: selected.reference.clone(),
+                    bundle: bundle.clone(),
+                    revision,
+                    objection,
+                });
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    SettledOperators { operators, decisions }
+}
+
+/// The catalogs with those of some packages that they have.
+pub(super) fn part_of(catalogs: &[CatalogPart], names: &BTreeSet<String>) -> Vec<CatalogPart> {
+    let part = |catalog: &CatalogPart| {
+        let packages = catalog.packages.iter().filter(|it| names.contains(&it.name));
+        let packages: Vec<Package> = packages.cloned().collect();
+        CatalogPart { name: catalog.name.clone(), weight: catalog.weight, packages }
+    };
+    catalogs.iter().map(part).collect()
+}
+
+fn bundle_of<'a>(
+    catalogs: &'a [CatalogPart],
+    package: &str,
+    selected: &SelectedBundle,
+) -> Option<&'a Bundle> {
+    let reference = &selected.reference;
+    let catalog = catalogs.iter().find(|it| it.name.name == reference.catalog)?;
+    let package = catalog.packages.iter().find(|it| it.name == package)?;
+    package.bundles.iter().find(|it| it.name == reference.name)
+}
