@@ -15,57 +15,17 @@ use plimsoll_content::finding::{LoadoutCode, Severity};
 use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages};
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions};
-use serde::Serialize;
 
 use super::installed::unmet;
-use super::loadout::{DeclaredOperator, Loadout, SettledOperators, settle};
+use super::loadout::{
+    DeclaredOperator, FieldEdit, Loadout, LoadoutFinding, LoadoutFix, SettledOperators, settle,
+};
 use super::{
     OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, RequestedOperator,
     version_text,
 };
 
 pub use self::ranges::{dependency_range, is_pinned};
-
-/// Something to change in a loadout, or to look at.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct LoadoutFinding {
-    /// Path of the file.
-    pub file: String,
-    /// Line in it, from 1.
-    pub line: usize,
-    /// Column in it, from 1.
-    pub column: usize,
-    /// How bad it is.
-    pub severity: Severity,
-    /// The rule.
-    pub code: LoadoutCode,
-    /// Name of the Operator; empty if it is not known.
-    pub operator: String,
-    /// What is wrong, as a sentence without a stop.
-    pub message: String,
-    /// What helps; `None` if nothing is known to.
-    pub fix: Option<LoadoutFix>,
-}
-
-/// What makes a finding go away.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct LoadoutFix {
-    /// What to do, as a sentence without a stop.
-    pub text: String,
-    /// The same as a change of the file; `None` if there are several ways and a person has to choose.
-    pub edit: Option<FieldEdit>,
-}
-
-/// A field that is set to another value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct FieldEdit {
-    /// Name of the Operator.
-    pub operator: String,
-    /// The keys that lead to the field.
-    pub path: Vec<String>,
-    /// Its value afterwards.
-    pub value: String,
-}
 
 /// What a loadout is held against.
 #[derive(Clone, Copy)]
@@ -231,7 +191,8 @@ impl<'a> Linter<'a> {
     /// What a decision is held up by.
     fn blocked(&mut self, declared: &DeclaredOperator, block: &OperatorBlock) {
         use LoadoutCode::{
-            ClusterUnfit, Conflict, Deadlock, NoVersion, NotUpgradable, PackageNotFound, UnknownSource,
+            ClusterUnfit, Conflict, Deadlock, NoVersion, NotUpgradable, PackageNotFound,
+            UnknownSource,
         };
         let name = declared.name.as_str();
         if let Some(set) = self.together.get(name) {
@@ -272,7 +233,8 @@ impl<'a> Linter<'a> {
     /// An installation that waits for requirements: they are missing, or wait for this one.
     fn waits(&mut self, declared: &DeclaredOperator, block: &OperatorBlock) {
         let relaxed = self.relaxed.and_then(|it| it.decisions.get(&declared.name));
-        let missing = |it: &OperatorDecision| it.requirements.iter().any(|it| it.provider.is_none());
+        let missing =
+            |it: &OperatorDecision| it.requirements.iter().any(|it| it.provider.is_none());
         match relaxed {
             Some(decision) if missing(decision) => self.requirements(declared, decision),
             Some(_) | None => {
@@ -328,9 +290,9 @@ impl<'a> Linter<'a> {
             dependants.any(|it| it.operator == name && it.requirement == requirement.text)
         };
         let before = &self.base?.decisions;
-        let (provider, _) = before.iter().find(|(other, it)| {
-            self.inputs.loadout.operator(other).is_none() && satisfied(it)
-        })?;
+        let (provider, _) = before
+            .iter()
+            .find(|(other, it)| self.inputs.loadout.operator(other).is_none() && satisfied(it))?;
         Some(provider.clone())
     }
 

@@ -1,5 +1,7 @@
 //! Loadouts: Operators as files declare them, and what a cluster would make of them (OPR-15, OPR-21).
 
+mod finding;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -12,11 +14,12 @@ use plimsoll_resolve::{Bundle, CatalogPart, Package};
 use serde_json::{Map, Value};
 
 use super::installed::kinds;
-use super::lint::LoadoutFinding;
 use super::{
     InstalledOperator, OperatorAction, OperatorDecision, OperatorInputs, RequestedOperator,
     SelectedBundle, decide,
 };
+
+pub use self::finding::{FieldEdit, LoadoutFinding, LoadoutFix};
 
 /// How often Operators are decided before what they become counts as not settling: each time one step
 /// of a channel is taken.
@@ -94,10 +97,9 @@ impl Loadout {
                     Ok(Some((operator, defects))) => {
                         for FieldDefect { field, code, message } in defects {
                             let defect = found(lines.position(&field), code, message);
-                            loadout.defects.push(LoadoutFinding {
-                                operator: operator.name.clone(),
-                                ..defect
-                            });
+                            loadout
+                                .defects
+                                .push(LoadoutFinding { operator: operator.name.clone(), ..defect });
                         }
                         loadout.operators.push(operator);
                     }

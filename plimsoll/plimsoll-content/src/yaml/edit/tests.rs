@@ -21,16 +21,35 @@ fn a_value_is_replaced_and_everything_else_stays() {
     );
     check("spec: {version: \"1.0\"}\n", "spec|version", "~1.2", "spec: {version: \"~1.2\"}\n");
     check("spec:\n  version: '1.0'\n", "spec|version", "2.0.0", "spec:\n  version: '2.0.0'\n");
-    check("\u{e9}: \u{fc}\nspec: {version: 1.0.0}\n", "spec|version", "2.0.0",
-        "\u{e9}: \u{fc}\nspec: {version: 2.0.0}\n");
-    check(r#"{"spec": {"version": "1.0.0"}}"#, "spec|version", "2.0.0", r#"{"spec": {"version": "2.0.0"}}"#);
+    check(
+        "\u{e9}: \u{fc}\nspec: {version: 1.0.0}\n",
+        "spec|version",
+        "2.0.0",
+        "\u{e9}: \u{fc}\nspec: {version: 2.0.0}\n",
+    );
+    check(
+        r#"{"spec": {"version": "1.0.0"}}"#,
+        "spec|version",
+        "2.0.0",
+        r#"{"spec": {"version": "2.0.0"}}"#,
+    );
 }
 
 #[test]
 fn what_yaml_would_read_otherwise_is_quoted() {
-    check("spec:\n  version: 1.0.0\n", "spec|version", ">=1.2, <2", "spec:\n  version: \">=1.2, <2\"\n");
+    check(
+        "spec:\n  version: 1.0.0\n",
+        "spec|version",
+        ">=1.2, <2",
+        "spec:\n  version: \">=1.2, <2\"\n",
+    );
     check("spec:\n  version: 1.0.0\n", "spec|version", "1.2", "spec:\n  version: \"1.2\"\n");
-    check("spec: {version: 1.0.0}\n", "spec|version", "~1.2, ~1.3", "spec: {version: \"~1.2, ~1.3\"}\n");
+    check(
+        "spec: {version: 1.0.0}\n",
+        "spec|version",
+        "~1.2, ~1.3",
+        "spec: {version: \"~1.2, ~1.3\"}\n",
+    );
 }
 
 #[test]

@@ -53,7 +53,8 @@ pub(super) fn deadlocks(
             }
         }
         let names = members.iter().map(|it| (*it).to_owned()).collect();
-        let decided = decide(inputs.deciding(&operators), &names, &|names| part_of(inputs.catalogs, names));
+        let decided =
+            decide(inputs.deciding(&operators), &names, &|names| part_of(inputs.catalogs, names));
         if decided.values().all(|it| matches!(it.action, OperatorAction::Upgrade(_))) {
             together.extend(members.iter().map(|it| ((*it).to_owned(), set.clone())));
         }
