@@ -286,6 +286,37 @@ fn commands_show_ask_and_do_what_they_should() {
 }
 
 #[test]
+fn a_deletion_stops_if_the_cluster_is_not_any_more_as_it_was_shown() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        Fixture::publish(add_ons.catalog.path(), "foo", "1.2.3");
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.5");
+        for (name, version) in [("foo", "1.2.3"), ("bar", "1.2.5")] {
+            add_ons.request(name, json!({ "version": version })).await;
+        }
+        add_ons.expect("bar", &[("Progressing", "False AsExpected"), ("dependants", "foo")]).await;
+        // Somebody creates an object of its kind while the person thinks.
+        let named = Named::parse("bar.example.com/v1 Bar default/one");
+        let bars = named.api(&add_ons.harness.client);
+        let somebody = async move {
+            let object = DynamicObject::new("one", &kube::core::ApiResource::from_gvk(&named.kind));
+            bars.create(&Default::default(), &object).await.expect("it may be created");
+        };
+        let shows = [
+            "The cluster has changed since this was planned:\n",
+            "+   workloads: 1 Bar.bar.example.com in default\n",
+        ];
+        let error = "nothing was deleted: run the command again to see the present plan";
+        commands::RunCommand::failing("delete bar", &shows, error)
+            .play_with(&add_ons, commands::answered_after(somebody, "y\n"))
+            .await;
+        add_ons.present("apps/v1 Deployment bar/bar-operator").await;
+        add_ons.present("olm.io/v1 Operator bar").await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
 fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_again() {
     on_each_cluster(|kind| async move {
         let faults = "- {package: bar, fault: KeepsFinalizers}";

@@ -233,7 +233,9 @@ fn print_plan(
     options: &DeletionOptions,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    if !options.output.write(plan, out)? {
+    if options.output == Format::Name {
+        plan.delete.iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
+    } else if !options.output.write(plan, out)? {
         write!(out, "{}", plan.text())?;
     }
     Ok(exit::SUCCESS.into())

@@ -88,6 +88,8 @@ struct InstallationPlan {
     dependencies: Vec<String>,
     /// The Operators to create, what others depend on first.
     create: Vec<PlannedOperator>,
+    /// What speaks against it, such as deprecations, a sentence each.
+    warnings: Vec<String>,
 }
 
 /// An Operator to create.
@@ -108,6 +110,9 @@ impl InstallationPlan {
         text.push_str("Create Operator resources for:\n");
         for it in &self.create {
             text.push_str(&format!("- {}@v{}\n", it.name, it.version));
+        }
+        for warning in &self.warnings {
+            text.push_str(&format!("WARNING: {}\n", on_one_line(warning)));
         }
         text
     }
@@ -271,7 +276,8 @@ async fn resolve(
 
 /// What a solution creates.
 fn planned(arguments: &InstallArguments, solution: &Solution) -> InstallationPlan {
-    let mut plan = InstallationPlan::default();
+    let mut plan =
+        InstallationPlan { warnings: solution.warnings.clone(), ..InstallationPlan::default() };
     let mut open: Vec<_> = solution.install.iter().collect();
     // What others depend on is created first; of a cycle, the first by name.
     let required_by = |bundle: &str, package: &str| {

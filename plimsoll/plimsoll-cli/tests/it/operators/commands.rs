@@ -1,13 +1,15 @@
 //! Commands of `plimsoll operator`, as a person at a terminal runs them.
 
-use std::io::Cursor;
+use std::io::{self, BufReader, Cursor, Read};
 use std::process::ExitCode;
 
 use clap::Parser;
+use futures::future::BoxFuture;
 use plimsoll_cli::commands::operator::{OperatorCommand, execute};
 use plimsoll_cli::exit::{FAILURE, Refusal};
 use plimsoll_cli::prompt::Respondent;
 use serde::Deserialize;
+use tokio::runtime::Handle;
 
 use super::AddOns;
 
@@ -48,20 +50,36 @@ impl RunCommand {
         Self { run: line.to_owned(), shows: vec![shows.to_owned()], ..Self::default() }
     }
 
+    /// A command that fails after it showed something.
+    pub(super) fn failing(line: &str, shows: &[&str], error: &str) -> Self {
+        Self {
+            run: line.to_owned(),
+            shows: shows.iter().map(|it| (*it).to_owned()).collect(),
+            error: error.to_owned(),
+            exit: 1,
+            ..Self::default()
+        }
+    }
+
     /// Runs the command.
     pub(super) async fn play(&self, add_ons: &AddOns) {
-        let (line, catalog) = (&self.run, add_ons.catalog.path().to_string_lossy());
-        let words = line.split_whitespace().map(|word| word.replace("CATALOG", &catalog));
-        let words = ["plimsoll operator".to_owned()].into_iter().chain(words);
-        let CommandLine { command } = CommandLine::try_parse_from(words).expect("it is a command");
-        let mut person = match &self.answers {
-            None if line.contains("--yes") => Respondent::Agreed,
+        let person = match &self.answers {
+            None if self.run.contains("--yes") => Respondent::Agreed,
             None => Respondent::Nobody,
             Some(answers) => {
                 let typed: String = answers.iter().map(|it| format!("{it}\n")).collect();
                 Respondent::Person(Box::new(Cursor::new(typed)))
             }
         };
+        self.play_with(add_ons, person).await;
+    }
+
+    /// Runs the command for somebody.
+    pub(super) async fn play_with(&self, add_ons: &AddOns, mut person: Respondent) {
+        let (line, catalog) = (&self.run, add_ons.catalog.path().to_string_lossy());
+        let words = line.split_whitespace().map(|word| word.replace("CATALOG", &catalog));
+        let words = ["plimsoll operator".to_owned()].into_iter().chain(words);
+        let CommandLine { command } = CommandLine::try_parse_from(words).expect("it is a command");
         let mut out = Vec::new();
         let client = &add_ons.harness.client;
         let ended = execute(Some(client), &command, &mut person, &mut out).await;
@@ -84,5 +102,29 @@ impl RunCommand {
             assert!(found.is_some(), "{line} does not show {text:?} there:\n{out}");
             rest = found.map_or("", |(_, after)| after);
         }
+    }
+}
+
+/// A person who types after something happened.
+pub(super) fn answered_after<F>(happens: F, typed: &'static str) -> Respondent
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let happens = Some(Box::pin(happens) as BoxFuture<'static, ()>);
+    Respondent::Person(Box::new(BufReader::new(LateAnswer { happens, typed: Cursor::new(typed) })))
+}
+
+/// What is typed after something happened.
+struct LateAnswer {
+    happens: Option<BoxFuture<'static, ()>>,
+    typed: Cursor<&'static str>,
+}
+
+impl Read for LateAnswer {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(happens) = self.happens.take() {
+            tokio::task::block_in_place(|| Handle::current().block_on(happens));
+        }
+        self.typed.read(buffer)
     }
 }
