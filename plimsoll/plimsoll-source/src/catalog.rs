@@ -148,6 +148,10 @@ fn open_found(
         && cache.store(&digest, &loaded.index)
     {
         cache.remember(&key, &digest, found);
+        // Who keeps it open for long needs little of it at a time.
+        if let Some(index) = cache.by_content(&digest) {
+            return Ok(OpenCatalog { index, digest });
+        }
     }
     Ok(OpenCatalog { index: index(path, loaded)?, digest })
 }

@@ -106,8 +106,11 @@ pub fn open_source(
                 return Ok(OpenCatalog { index, digest });
             }
             let loaded = loaded(&catalog_files(&image)?);
-            if let Some(cache) = cache {
-                cache.store(&hex, &loaded.index);
+            if let Some(cache) = cache
+                && cache.store(&hex, &loaded.index)
+                && let Some(index) = cache.by_content(&hex)
+            {
+                return Ok(OpenCatalog { index, digest });
             }
             Ok(OpenCatalog { index: index(path, loaded)?, digest })
         }

@@ -10,6 +10,7 @@ use plimsoll_api::{Effect, GroupKind};
 use super::observed::{ObservedObject, WatchedChange};
 use super::prepare::Step;
 use super::removal;
+use super::revision::KeptRevision;
 use super::track::{OperatorRollout, Wanted};
 use super::{Moment, OperatorEffect, OperatorReconciler};
 use crate::operators::OperatorAction;
@@ -117,7 +118,14 @@ impl OperatorReconciler {
         };
         match &decision.action {
             OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen) => {
-                Target::Bundle(wanted(&chosen.reference, &chosen.accepted_risks))
+                let is_chosen = |it: &KeptRevision| {
+                    it.bundle.name == chosen.reference.name && it.config == spec.config
+                };
+                match operator.installed_revision().filter(|(_, it)| is_chosen(it)) {
+                    // It was decided before that was complete, and is about to be decided again.
+                    Some((number, _)) => Target::Revision(number),
+                    None => Target::Bundle(wanted(&chosen.reference, &chosen.accepted_risks)),
+                }
             }
             OperatorAction::Return { revision } => Target::Revision(*revision),
             OperatorAction::Keep | OperatorAction::Blocked(_) => {
@@ -376,7 +384,6 @@ impl OperatorReconciler {
         moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) {
-        let Some(known) = self.observed.kinds.get(kind) else { return };
         let of_operator = self.observed.labelled(name).filter(|it| it.key.group_kind() == *kind);
         let mut shown: Vec<Observation> = of_operator.flat_map(observations).collect();
         if kind.group.is_empty() && kind.kind == "Namespace" {
@@ -386,7 +393,7 @@ impl OperatorReconciler {
                 state: Some(*state),
             }));
         }
-        if known.is_listed {
+        if self.observed.kinds.get(kind).is_some_and(|known| known.is_listed) {
             shown.push(Observation::Listed(kind.clone()));
         }
         for observation in shown {

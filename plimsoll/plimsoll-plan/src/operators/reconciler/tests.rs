@@ -97,7 +97,9 @@ fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
                 let (name, version) = rest.split_once(' ').unwrap_or((rest, ""));
                 let found = cluster.installed(name);
                 if found != version {
-                    return Err(format!("{line}: it is {found}\n{}", cluster.log.join("\n")));
+                    let (log, why) =
+                        (cluster.log.join("\n"), cluster.condition(name, "Progressing"));
+                    return Err(format!("{line}: it is {found}: {why}\n{log}"));
                 }
                 cluster.check_objects(name, version)?;
             }
@@ -198,6 +200,13 @@ fn the_first_status_does_not_conflict_with_the_finalizer() {
         let first = cluster.log.iter().find(|line| line.starts_with("status of foo"));
         assert!(first.is_some_and(|line| line.ends_with("written: true")), "{:#?}", cluster.log);
     }
+}
+
+#[test]
+fn a_bundle_is_read_once_for_an_installation() {
+    let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
+    let reads = cluster.log.iter().filter(|line| line.starts_with("read bundle"));
+    assert_eq!(reads.count(), 1, "{:#?}", cluster.log);
 }
 
 #[test]

@@ -387,6 +387,7 @@ impl FakeCluster {
                     self.pending.push(("reads", OperatorEvent::CatalogRead { name, content }));
                 }
                 OperatorEffect::ReadBundle { operator, ticket, bundle, spec, .. } => {
+                    self.log.push(format!("read bundle {}", bundle.name));
                     let packages = self.catalogs.iter().flat_map(|it| &it.packages);
                     let mut bundles = packages.flat_map(|it| &it.bundles);
                     let found = bundles.find(|it| it.name == bundle.name).expect("it is offered");
