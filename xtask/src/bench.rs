@@ -1,11 +1,11 @@
 //! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds, and with
 //! `server` first what the embedded API server costs, with `catalogs` first what loading one costs,
 //! with `resolve` first what resolving in one costs, with `rendering` first what rendering a bundle
-//! costs.
+//! costs, with `operators` first what deciding and keeping Operators costs.
 //!
 //! The measurements themselves are the examples `bench` of `plimsoll-cli`, `server` of
-//! `k8s-testkit`, `catalogs` and `resolve` of `plimsoll-source`, `rendering` of `plimsoll-bundle`;
-//! `docs/benchmarks.md` holds their results.
+//! `k8s-testkit`, `catalogs` and `resolve` of `plimsoll-source`, `rendering` of `plimsoll-bundle`,
+//! `operators` of `plimsoll-controller`; `docs/benchmarks.md` holds their results.
 
 use std::process::Command;
 
@@ -25,6 +25,18 @@ pub(crate) fn run(what: &[&str]) -> Result<()> {
     if let ["rendering", what @ ..] = what {
         let measure =
             ["run", "--release", "--package", "plimsoll-bundle", "--example", "rendering", "--"];
+        return cargo(&[&measure, what].concat());
+    }
+    if let ["operators", what @ ..] = what {
+        let measure = [
+            "run",
+            "--release",
+            "--package",
+            "plimsoll-controller",
+            "--example",
+            "operators",
+            "--",
+        ];
         return cargo(&[&measure, what].concat());
     }
     if let ["catalogs", what @ ..] = what {
