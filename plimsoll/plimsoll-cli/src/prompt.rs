@@ -46,7 +46,7 @@ impl Respondent {
         }
     }
 
-    /// Asks a question; whether the answer is yes.
+    /// Asks a question; whether the answer is yes. It is empty if what was printed before asks it.
     ///
     /// # Errors
     ///
@@ -57,7 +57,8 @@ impl Respondent {
         default: DefaultAnswer,
         out: &mut dyn Write,
     ) -> io::Result<bool> {
-        write!(out, "{question} {}: ", default.letters())?;
+        let blank = if question.is_empty() { "" } else { " " };
+        write!(out, "{question}{blank}{}: ", default.letters())?;
         out.flush()?;
         let input = match self {
             Self::Nobody => {

@@ -3,6 +3,7 @@
 pub(crate) mod age;
 pub mod capability;
 pub mod defects;
+pub(crate) mod findings;
 pub mod forecast;
 pub mod format;
 pub mod graph;

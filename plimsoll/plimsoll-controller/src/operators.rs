@@ -12,6 +12,8 @@ mod facts;
 mod inspect;
 mod watches;
 
+pub use self::facts::read as read_facts;
+
 use std::sync::Arc;
 
 use kube::Client;

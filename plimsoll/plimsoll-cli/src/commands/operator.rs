@@ -16,9 +16,12 @@ mod deletion_plan;
 pub mod describe;
 pub mod history;
 pub mod install;
+pub mod lint;
 pub mod list;
+pub mod loadout;
 pub mod packages;
 pub mod pause;
+pub mod resolve;
 pub(crate) mod state;
 pub(crate) mod workloads;
 
@@ -49,6 +52,10 @@ pub struct OperatorArguments {
 pub enum OperatorCommand {
     /// List Operators: what is installed, satisfied and orphaned, and available updates
     List(list::ListArguments),
+    /// Write the Operators that packages need, with what they depend on
+    Resolve(Box<resolve::ResolveArguments>),
+    /// Check whether a directory of Operators will work when it is applied
+    Lint(Box<lint::LintArguments>),
     /// List the packages of all catalogs that match all words
     Search(packages::SearchArguments),
     /// Show a package: channels, versions, provided and required APIs
@@ -92,6 +99,8 @@ impl OperatorCommand {
             Self::Search(arguments) => &arguments.catalogs,
             Self::Show(arguments) => &arguments.catalogs,
             Self::WhoProvides(arguments) => &arguments.catalogs,
+            Self::Resolve(arguments) => return arguments.state.needs_no_cluster(),
+            Self::Lint(arguments) => return arguments.state.needs_no_cluster(),
             Self::Install(_)
             | Self::List(_)
             | Self::Describe(_)
@@ -115,7 +124,9 @@ impl OperatorCommand {
             Self::Delete(arguments) => arguments.is_agreed(),
             Self::Autoremove(arguments) => arguments.is_agreed(),
             Self::Install(arguments) => arguments.is_agreed(),
-            Self::List(_)
+            Self::Resolve(arguments) => arguments.yes,
+            Self::Lint(_)
+            | Self::List(_)
             | Self::Search(_)
             | Self::Show(_)
             | Self::WhoProvides(_)
@@ -183,6 +194,8 @@ pub async fn execute(
     match command {
         OperatorCommand::Search(arguments) => packages::search(client, arguments, out).await,
         OperatorCommand::Show(arguments) => packages::show(client, arguments, out).await,
+        OperatorCommand::Resolve(arguments) => resolve::run(client, arguments, person, out).await,
+        OperatorCommand::Lint(arguments) => lint::run(client, arguments, out).await,
         OperatorCommand::WhoProvides(arguments) => {
             packages::who_provides(client, arguments, out).await
         }

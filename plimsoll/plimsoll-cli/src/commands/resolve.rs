@@ -4,7 +4,7 @@
 //! Exit codes: [`exit::SUCCESS`] when there is a solution, [`exit::UNSATISFIABLE`] when there is
 //! none, [`exit::FAILURE`] when the input cannot be read.
 
-mod input;
+pub(crate) mod input;
 mod sources;
 
 use std::fs;

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, TypedValueParser, ValueParserFactory};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::findings::FindingFormat;
 use super::graph::Picture;
 use super::json_path::JsonPath;
 
@@ -32,6 +33,11 @@ const REPORTS: [(&str, &str, Format); 5] = [
     ("svg", "The run levels as a picture for browsers", Format::Picture(Picture::Svg)),
     ("dot", "The run levels for Graphviz", Format::Picture(Picture::Dot)),
     ("mermaid", "The run levels for Markdown viewers", Format::Picture(Picture::Mermaid)),
+];
+/// What it may be besides for linters.
+const FINDINGS: [(&str, &str, Format); 2] = [
+    ("sarif", "For code review, SARIF 2.1.0", Format::Findings(FindingFormat::Sarif)),
+    ("junit", "For test reports, JUnit XML", Format::Findings(FindingFormat::Junit)),
 ];
 /// What introduces a template.
 const JSON_PATH: &str = "jsonpath=";
@@ -60,6 +66,8 @@ pub enum Format {
     Diff,
     /// A drawing
     Picture(Picture),
+    /// Findings for tools that show them
+    Findings(FindingFormat),
 }
 
 impl Format {
@@ -75,7 +83,12 @@ impl Format {
     /// When the output cannot be written, or nothing in the value has a name.
     pub fn write(&self, value: &impl Serialize, out: &mut dyn Write) -> anyhow::Result<bool> {
         match self {
-            Self::Text | Self::Wide | Self::Markdown | Self::Diff | Self::Picture(_) => {
+            Self::Text
+            | Self::Wide
+            | Self::Markdown
+            | Self::Diff
+            | Self::Picture(_)
+            | Self::Findings(_) => {
                 return Ok(false);
             }
             Self::Json => {
@@ -121,7 +134,7 @@ impl fmt::Display for Format {
         match self {
             Self::JsonPath(template) => write!(f, "{JSON_PATH}{template}"),
             other => {
-                let mut known = FORMATS.iter().chain(&REPORTS);
+                let mut known = FORMATS.iter().chain(&REPORTS).chain(&FINDINGS);
                 let known = known.find(|(_, _, format)| format == other);
                 f.write_str(known.map_or("", |(name, _, _)| name))
             }
@@ -147,6 +160,8 @@ pub struct FormatParser {
 impl FormatParser {
     /// For plans and rehearsals.
     pub const REPORTS: Self = Self { more: &REPORTS };
+    /// For linters.
+    pub const FINDINGS: Self = Self { more: &FINDINGS };
     /// Where there is a graph to draw.
     pub const PICTURES: Self = Self { more: &PICTURES };
 

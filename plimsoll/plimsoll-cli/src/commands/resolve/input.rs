@@ -33,7 +33,7 @@ struct InstalledItem {
 /// What is known of a cluster, as people write it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Cluster {
+pub(crate) struct Cluster {
     kubernetes: Option<String>,
     openshift: Option<String>,
     apis: Option<Vec<Api>>,
@@ -43,16 +43,38 @@ struct Cluster {
     global_namespaces: Vec<String>,
 }
 
+impl Cluster {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or has another form.
+    pub(crate) fn read(path: &Path) -> Result<Self, anyhow::Error> {
+        let context = || format!("failed to read cluster facts from `{}`", path.display());
+        let text = read_text(path, WRITTEN_SIZE_MAX).with_context(context)?;
+        yaml::read(&text).with_context(context)
+    }
+
+    /// The facts, without what is only known of namespaces.
+    ///
+    /// # Errors
+    ///
+    /// When a version is none.
+    pub(crate) fn facts(&self) -> Result<ClusterFacts, anyhow::Error> {
+        Ok(ClusterFacts {
+            kubernetes: self.kubernetes.as_deref().map(cluster_version).transpose()?,
+            openshift: self.openshift.as_deref().map(cluster_version).transpose()?,
+            apis: self.apis.clone(),
+            capabilities: self.capabilities.clone(),
+            architectures: self.architectures.clone(),
+        })
+    }
+}
+
 /// What is known of the cluster; what the command line says beats what the file does.
 fn cluster(arguments: &ResolveArguments) -> Result<Cluster, anyhow::Error> {
-    let mut cluster = match &arguments.cluster {
-        None => Cluster::default(),
-        Some(path) => {
-            let context = || format!("failed to read cluster facts from `{}`", path.display());
-            let text = read_text(path, WRITTEN_SIZE_MAX).with_context(context)?;
-            yaml::read(&text).with_context(context)?
-        }
-    };
+    let path = arguments.cluster.as_deref();
+    let mut cluster = path.map(Cluster::read).transpose()?.unwrap_or_default();
     if arguments.kubernetes.is_some() {
         cluster.kubernetes.clone_from(&arguments.kubernetes);
     }
@@ -65,13 +87,7 @@ pub(super) fn collected(
 ) -> Result<Problem, anyhow::Error> {
     let cluster = cluster(arguments)?;
     let query = Query {
-        facts: ClusterFacts {
-            kubernetes: cluster.kubernetes.as_deref().map(cluster_version).transpose()?,
-            openshift: cluster.openshift.as_deref().map(cluster_version).transpose()?,
-            apis: cluster.apis,
-            capabilities: cluster.capabilities,
-            architectures: cluster.architectures,
-        },
+        facts: cluster.facts()?,
         operator_groups: cluster.operator_groups,
         global_namespaces: cluster.global_namespaces,
         installed: installed(arguments, sources)?,

@@ -1,0 +1,138 @@
+//! `plimsoll operator lint`: whether a directory of Operators will work when it is applied (OPR-19).
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use kube::Client;
+use plimsoll_content::expressions::Cel;
+use plimsoll_content::finding::Severity;
+use plimsoll_plan::operators::lint::{LintInputs, apply_fixes, lint};
+use plimsoll_plan::operators::loadout::{Loadout, LoadoutFinding};
+use serde::Serialize;
+
+use super::loadout::{LoadoutState, StateArguments, declared, read_files, read_revision};
+use crate::exit;
+use crate::render::findings::{self, RenderedFinding};
+use crate::render::format::{Format, FormatParser};
+
+/// Arguments of `plimsoll operator lint`.
+#[derive(Debug, Args)]
+pub struct LintArguments {
+    /// Directory of manifests, or a single file
+    directory: PathBuf,
+    /// Revision of Git to compare with, such as `origin/main`: what can be updated, what was removed
+    #[arg(long, value_name = "GITREF")]
+    base: Option<String>,
+    /// Change the files where there is one answer, and report the rest
+    #[arg(long)]
+    fix: bool,
+    #[command(flatten)]
+    pub(super) state: StateArguments,
+    /// Output format
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::FINDINGS, default_value_t)]
+    output: Format,
+}
+
+/// The findings for programs.
+#[derive(Debug, Serialize)]
+struct LintOutput<'a> {
+    errors: usize,
+    warnings: usize,
+    infos: usize,
+    findings: &'a [LoadoutFinding],
+}
+
+/// Runs the command: fails if there are errors, warnings alone do no harm.
+///
+/// # Errors
+///
+/// When files, catalogs or the cluster cannot be read, or a file cannot be written.
+pub async fn run(
+    client: Option<&Client>,
+    arguments: &LintArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let loadout = Loadout::read(read_files(&arguments.directory)?);
+    let base = arguments.base.as_deref();
+    let base = base.map(|revision| read_revision(&arguments.directory, revision)).transpose()?;
+    let base = base.map(Loadout::read);
+    let state = arguments.state.read(client).await?;
+    let mut findings = found(&loadout, base.as_ref(), &state);
+    let mut files = &loadout;
+    let fixed;
+    if arguments.fix {
+        fixed = apply_fixes(&loadout, &findings);
+        for (before, after) in loadout.files.iter().zip(&fixed.files) {
+            if before.text != after.text {
+                fs::write(&after.path, &after.text)
+                    .with_context(|| format!("failed to write `{}`", after.path))?;
+                anstream::eprintln!("fixed {}", after.path);
+            }
+        }
+        findings = found(&fixed, base.as_ref(), &state);
+        files = &fixed;
+    }
+    if arguments.output == Format::Text || arguments.output.is_wide() {
+        anstream::eprintln!("{}", state.header());
+    }
+    state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    write(files, &findings, &arguments.output, out)
+}
+
+fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec<LoadoutFinding> {
+    let names = declared(loadout).chain(base.into_iter().flat_map(declared));
+    let parts = state.parts(names.chain(state.names(loadout)));
+    lint(LintInputs {
+        loadout,
+        base,
+        current: &state.current(loadout, &parts),
+        catalogs: &parts,
+        unavailable: &state.unavailable(),
+        facts: &state.facts,
+        expressions: &Cel,
+    })
+}
+
+fn write(
+    loadout: &Loadout,
+    findings: &[LoadoutFinding],
+    format: &Format,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let count = |severity| findings.iter().filter(|it| it.severity == severity).count();
+    let errors = count(Severity::Error);
+    let (warnings, infos) = (count(Severity::Warning), count(Severity::Info));
+    let rendered: Vec<RenderedFinding<'_>> = findings.iter().map(rendered).collect();
+    match format {
+        Format::Findings(format) => {
+            let files: Vec<&str> = loadout.files.iter().map(|it| it.path.as_str()).collect();
+            format.write("plimsoll operator lint", &files, &rendered, out)?;
+        }
+        format => {
+            if !format.write(&LintOutput { errors, warnings, infos, findings }, out)? {
+                out.write_all(findings::text(&rendered).as_bytes())?;
+                writeln!(out, "{errors} errors, {warnings} warnings")?;
+            }
+        }
+    }
+    Ok(if errors > 0 { exit::FAILURE } else { exit::SUCCESS }.into())
+}
+
+fn rendered(finding: &LoadoutFinding) -> RenderedFinding<'_> {
+    RenderedFinding {
+        file: &finding.file,
+        line: finding.line,
+        column: finding.column,
+        severity: finding.severity,
+        code: finding.code.as_str(),
+        message: &finding.message,
+        help: finding.fix.as_ref().map(|it| it.text.as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

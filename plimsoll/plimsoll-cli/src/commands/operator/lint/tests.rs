@@ -1,0 +1,96 @@
+//! The command on files in a directory, with the catalog of the repository and without a cluster.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+
+use super::{LintArguments, run};
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    arguments: LintArguments,
+}
+
+/// Lints a directory with the catalog of the repository.
+async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String), anyhow::Error> {
+    let catalog = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/catalog");
+    let (directory, catalog) = (directory.display().to_string(), catalog.display().to_string());
+    let words = ["lint", &directory, "--no-cache", "--state", "files", "--catalog", &catalog];
+    let line = Line::try_parse_from(words.iter().chain(options))?;
+    let mut out = Vec::new();
+    let code = run(None, &line.arguments, &mut out).await?;
+    Ok((code, String::from_utf8(out)?.replace(&format!("{directory}/"), "")))
+}
+
+fn operator(name: &str, spec: &str) -> String {
+    format!(
+        "# {name}\napiVersion: olm.io/v1\nkind: Operator\nmetadata: {{name: {name}}}\nspec: {spec}\n"
+    )
+}
+
+#[tokio::test]
+async fn findings_name_their_place_and_errors_fail() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(directory.path().join(name), text).expect("a file");
+    };
+    write("lantern.yaml", &operator("lantern", "{version: 1.1.1}"));
+    write("notes.txt", "no manifest");
+    let (code, text) = attempt(directory.path(), &[]).await.expect("files");
+    assert_eq!(code, ExitCode::SUCCESS, "{text}");
+    assert!(
+        text.contains("lantern.yaml:4:12: warning [OL003]: lantern depends on ledger"),
+        "{text}"
+    );
+    assert!(text.ends_with("0 errors, 1 warnings\n"), "{text}");
+    write("tide.yaml", &operator("tide", "{version: 9.9.9}"));
+    for (format, says) in [
+        ("text", "tide.yaml:5:8: error [OL002]: no version of tide matches 9.9.9"),
+        ("json", "\"code\": \"OL002\""),
+        ("sarif", "\"ruleId\": \"OL002\""),
+        ("junit", "<failure type=\"OL002\""),
+    ] {
+        let (code, text) = attempt(directory.path(), &["-o", format]).await.expect("files");
+        assert_eq!(code, ExitCode::FAILURE, "{text}");
+        assert!(text.contains(says), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_one_answer_is_changed_in_the_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("tide.yaml");
+    std::fs::write(&path, operator("tide", "{} # any")).expect("a file");
+    let (_, text) = attempt(directory.path(), &["--fix"]).await.expect("files");
+    assert_eq!(text, "0 errors, 0 warnings\n");
+    let fixed = std::fs::read_to_string(&path).expect("the file");
+    assert_eq!(fixed, operator("tide", "{version: 0.4.0} # any"));
+}
+
+#[tokio::test]
+async fn what_a_revision_had_is_compared() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+        let all = identity.iter().chain(arguments);
+        let mut git = Command::new("git");
+        let output = git.arg("-C").arg(directory.path()).args(all).output().expect("git runs");
+        assert!(output.status.success(), "{output:?}");
+    };
+    git(&["init", "-q"]);
+    for (name, version) in [("lantern", "{version: 1.1.1}"), ("ledger", "{version: 1.4.0}")] {
+        let path = directory.path().join(format!("{name}.yaml"));
+        std::fs::write(path, operator(name, version)).expect("a file");
+    }
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "all"]);
+    std::fs::remove_file(directory.path().join("ledger.yaml")).expect("the file");
+    let (_, text) = attempt(directory.path(), &["--base", "HEAD"]).await.expect("files");
+    assert!(text.contains("[OL016]"), "{text}");
+    let error = attempt(directory.path(), &["--base", "--upload-pack=x"]).await;
+    assert!(error.is_err(), "no revision");
+    let error = attempt(directory.path(), &["--base", "nowhere"]).await.expect_err("no revision");
+    assert!(format!("{error:#}").contains("at nowhere"), "{error:#}");
+}

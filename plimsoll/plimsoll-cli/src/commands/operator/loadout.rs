@@ -1,0 +1,330 @@
+//! Loadouts: directories of Operators, now or at a revision of Git, and what they are held against.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+use kube::Client;
+use plimsoll_api::olm::{
+    BundleReference, CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
+};
+use plimsoll_api::{Operator, OperatorRevision};
+use plimsoll_content::catalog::IndexedCatalog;
+use plimsoll_content::expressions::Cel;
+use plimsoll_plan::operators::loadout::{DeclaredOperator, Loadout, LoadoutFile};
+use plimsoll_plan::operators::{InstalledOperator, RequestedOperator};
+use plimsoll_resolve::version::parse_tolerant;
+use plimsoll_resolve::{
+    Bundle, CatalogPart, CatalogSource, ClusterFacts, PackageRequest, Property, Query,
+    bundle_from_properties, collect_problem,
+};
+use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
+
+use super::catalogs::{CatalogChoice, OpenedCatalogs};
+use super::state::{AddOnState, revisions, status};
+use crate::commands::resolve::input::Cluster;
+
+/// Files that are read.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Where the state comes from that Operators are held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StateSource {
+    /// Files alone: no request is sent to a cluster
+    Files,
+    /// Facts and what is installed from the cluster, which Operators from files
+    Hybrid,
+    /// Everything from the cluster, with what files change of it
+    Cluster,
+}
+
+/// What Operators are held against.
+#[derive(Debug, Clone, Args)]
+pub struct StateArguments {
+    /// Where the state comes from; the cluster if one is named, else files
+    #[arg(long, value_enum)]
+    state: Option<StateSource>,
+    /// Facts of the cluster for --state files: a YAML or JSON file as for `plimsoll resolve --cluster`
+    #[arg(long, value_name = "FILE")]
+    facts: Option<PathBuf>,
+    #[command(flatten)]
+    catalogs: CatalogChoice,
+}
+
+/// The state that Operators are held against.
+pub(crate) struct LoadoutState {
+    pub(crate) source: StateSource,
+    pub(crate) catalogs: OpenedCatalogs,
+    pub(crate) facts: ClusterFacts,
+    /// The Operators of the cluster; empty without one.
+    in_cluster: BTreeMap<String, Operator>,
+    revisions: Vec<OperatorRevision>,
+}
+
+impl StateArguments {
+    /// Whether it can be read without a cluster.
+    pub(super) fn needs_no_cluster(&self) -> bool {
+        matches!(self.state, None | Some(StateSource::Files))
+    }
+
+    /// Reads the state, from a cluster if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster, a catalog or a file cannot be read, or there is no catalog.
+    pub(crate) async fn read(
+        &self,
+        client: Option<&Client>,
+    ) -> Result<LoadoutState, anyhow::Error> {
+        let otherwise = if client.is_some() { StateSource::Hybrid } else { StateSource::Files };
+        let source = self.state.unwrap_or(otherwise);
+        let facts = self.facts.as_deref().map(Cluster::read).transpose()?;
+        let facts = facts.map(|it| it.facts()).transpose()?;
+        if source == StateSource::Files {
+            let catalogs = self.catalogs.open(&BTreeMap::new())?;
+            catalogs.require()?;
+            return Ok(LoadoutState {
+                source,
+                catalogs,
+                facts: facts.unwrap_or_default(),
+                in_cluster: BTreeMap::new(),
+                revisions: Vec::new(),
+            });
+        }
+        if facts.is_some() {
+            bail!("--facts is for --state files: otherwise the cluster says what it is");
+        }
+        let client = client.context("no cluster is configured; name one with --kubeconfig FILE")?;
+        let state = AddOnState::read(client).await?;
+        let catalogs = self.catalogs.open(&state.catalogs)?;
+        catalogs.require()?;
+        let facts = plimsoll_controller::operators::read_facts(client)
+            .await
+            .context("failed to read the version and nodes of the cluster")?;
+        let revisions = revisions(client).await?;
+        Ok(LoadoutState { source, catalogs, facts, in_cluster: state.operators, revisions })
+    }
+}
+
+impl LoadoutState {
+    /// Which state this is: its source, and the catalogs with their digests.
+    pub(crate) fn header(&self) -> String {
+        let source = match self.source {
+            StateSource::Files => "files",
+            StateSource::Hybrid => "files and the cluster's facts",
+            StateSource::Cluster => "the cluster and files",
+        };
+        let version = self.facts.kubernetes.as_ref();
+        let version = version.map(|it| format!(" (Kubernetes {it})")).unwrap_or_default();
+        let catalogs = self.catalogs.opened.iter().map(|it| format!("{} {}", it.name, it.digest));
+        let catalogs: Vec<String> = catalogs.collect();
+        format!("state: {source}{version}; catalogs: {}", catalogs.join(", "))
+    }
+
+    /// The packages that some can reach, by catalog.
+    pub(crate) fn parts(&self, names: impl Iterator<Item = String>) -> Vec<CatalogPart> {
+        let indexed: Vec<IndexedCatalog<'_, _>> =
+            self.catalogs.opened.iter().map(|it| IndexedCatalog::new(&it.index)).collect();
+        let sources = self.catalogs.opened.iter().zip(&indexed);
+        let sources: Vec<CatalogSource<'_>> = sources
+            .map(|(it, catalog)| CatalogSource {
+                name: &it.name,
+                namespace: "",
+                weight: it.weight,
+                catalog,
+            })
+            .collect();
+        let request = |package| PackageRequest { package, ..PackageRequest::default() };
+        let query = Query { requests: names.map(request).collect(), ..Query::default() };
+        collect_problem(&sources, query, &Cel).catalogs
+    }
+
+    /// The catalogs that cannot be read, with the reason.
+    pub(crate) fn unavailable(&self) -> BTreeMap<String, String> {
+        let elsewhere = self.catalogs.elsewhere.iter();
+        let why = |(name, path): &(String, PathBuf)| {
+            (name.clone(), format!("`{}` cannot be read from here", path.display()))
+        };
+        elsewhere.map(why).collect()
+    }
+
+    /// The names of the Operators of the cluster that count.
+    pub(crate) fn names(&self, loadout: &Loadout) -> impl Iterator<Item = String> {
+        self.counting(loadout).map(|(name, _)| name.clone())
+    }
+
+    fn counting(&self, loadout: &Loadout) -> impl Iterator<Item = (&String, &Operator)> {
+        let is_whole = self.source == StateSource::Cluster;
+        self.in_cluster.iter().filter(move |(name, _)| is_whole || loadout.operator(name).is_some())
+    }
+
+    /// The Operators of the cluster that count, with what is installed of each: in a hybrid state those
+    /// that files declare.
+    pub(crate) fn current(
+        &self,
+        loadout: &Loadout,
+        parts: &[CatalogPart],
+    ) -> BTreeMap<String, RequestedOperator> {
+        let operators = self.counting(loadout);
+        operators.map(|(name, it)| (name.clone(), self.requested(name, it, parts))).collect()
+    }
+
+    fn requested(
+        &self,
+        name: &str,
+        operator: &Operator,
+        parts: &[CatalogPart],
+    ) -> RequestedOperator {
+        let metadata = &operator.metadata;
+        let text = |of: &Option<BTreeMap<String, String>>, key: &str| {
+            of.as_ref().and_then(|it| it.get(key)).cloned()
+        };
+        let is_dependency =
+            text(&metadata.labels, INSTALLED_AS_LABEL).as_deref() == Some(INSTALLED_AS_DEPENDENCY);
+        let requested = RequestedOperator {
+            spec: operator.spec.clone(),
+            created: metadata
+                .creation_timestamp
+                .as_ref()
+                .map_or(jiff::Timestamp::UNIX_EPOCH, |it| it.0),
+            is_dependency,
+            change_set: text(&metadata.annotations, CHANGE_SET_ANNOTATION),
+            is_deleting: metadata.deletion_timestamp.is_some(),
+            installed: None,
+            owned: std::collections::BTreeSet::new(),
+        };
+        let status = status(operator);
+        let (Some(reference), Some(revision)) = (status.bundle, status.revision) else {
+            return requested;
+        };
+        let bundle = self.bundle(name, revision, &reference, parts);
+        requested.with_installed(InstalledOperator { reference, bundle, revision, objection: None })
+    }
+
+    /// The bundle that is installed: as its revision has it, else as a catalog does.
+    fn bundle(
+        &self,
+        name: &str,
+        revision: u32,
+        reference: &BundleReference,
+        parts: &[CatalogPart],
+    ) -> Bundle {
+        let mut kept = self.revisions.iter().map(|it| &it.spec);
+        if let Some(kept) = kept.find(|it| it.operator == name && it.revision == revision) {
+            let properties = kept.properties.iter();
+            let properties: Vec<Property> = properties
+                .map(|it| Property { kind: it.type_.clone(), value: it.value.clone() })
+                .collect();
+            return bundle_from_properties(&reference.name, name, &properties);
+        }
+        let packages = parts.iter().flat_map(|it| &it.packages).filter(|it| it.name == name);
+        let listed = packages.flat_map(|it| &it.bundles).find(|it| it.name == reference.name);
+        listed.cloned().unwrap_or_else(|| {
+            let version = parse_tolerant(&reference.version);
+            Bundle::new(&reference.name, version.unwrap_or(semver::Version::new(0, 0, 0)))
+        })
+    }
+}
+
+/// The names of the Operators of a loadout.
+pub(crate) fn declared(loadout: &Loadout) -> impl Iterator<Item = String> {
+    loadout.operators.iter().map(|it: &DeclaredOperator| it.name.clone())
+}
+
+/// Reads all manifests below a directory, in the order of their paths; hidden ones are left out.
+///
+/// # Errors
+///
+/// When the directory or a file cannot be read.
+pub(crate) fn read_files(path: &Path) -> Result<Vec<LoadoutFile>, anyhow::Error> {
+    let mut files = Vec::new();
+    if path.is_dir() {
+        add_directory(path, &mut files)?;
+    } else {
+        add_file(path, &mut files)?;
+    }
+    Ok(files)
+}
+
+fn add_directory(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow::Error> {
+    let context = || format!("failed to read `{}`", path.display());
+    let entries = fs::read_dir(path).with_context(context)?;
+    let mut entries: Vec<PathBuf> =
+        entries.map(|it| it.map(|it| it.path())).collect::<Result<_, _>>().with_context(context)?;
+    entries.sort();
+    for entry in entries {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') {
+            continue;
+        }
+        if entry.is_dir() {
+            add_directory(&entry, files)?;
+        } else if is_manifest(&entry) {
+            add_file(&entry, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_file(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow::Error> {
+    let text = read_text(path, WRITTEN_SIZE_MAX)
+        .with_context(|| format!("failed to read `{}`", path.display()))?;
+    files.push(LoadoutFile { path: path.display().to_string(), text });
+    Ok(())
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    EXTENSIONS.iter().any(|it| extension == *it)
+}
+
+/// Reads the manifests below a directory as a revision of its Git repository has them.
+///
+/// # Errors
+///
+/// When Git cannot be run, or does not know the revision.
+pub(crate) fn read_revision(
+    directory: &Path,
+    revision: &str,
+) -> Result<Vec<LoadoutFile>, anyhow::Error> {
+    let context = || format!("failed to read `{}` at {revision}", directory.display());
+    let commit = format!("{revision}^{{commit}}");
+    let commit = git(directory, &["rev-parse", "--verify", "--end-of-options", &commit])
+        .with_context(context)?;
+    let commit = commit.trim();
+    let listed = git(directory, &["ls-tree", "-r", "-z", "--full-tree", "--name-only", commit])
+        .with_context(context)?;
+    let prefix = git(directory, &["rev-parse", "--show-prefix"]).with_context(context)?;
+    let prefix = prefix.trim_end_matches('\n');
+    let paths: Vec<&str> = listed
+        .split('\0')
+        .filter_map(|it| it.strip_prefix(prefix))
+        .filter(|it| is_manifest(Path::new(it)) && !it.split('/').any(|it| it.starts_with('.')))
+        .collect();
+    let mut files = Vec::new();
+    for path in paths {
+        let object = format!("{commit}:{prefix}{path}");
+        let text = git(directory, &["cat-file", "blob", &object]).with_context(context)?;
+        files.push(LoadoutFile { path: directory.join(path).display().to_string(), text });
+    }
+    Ok(files)
+}
+
+/// The output of Git in a directory.
+fn git(directory: &Path, arguments: &[&str]) -> Result<String, anyhow::Error> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(directory)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .context("git cannot be run")?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        bail!("git: {}", why.trim().lines().next().unwrap_or("no reason given"));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,179 @@
+//! Transcripts, on a catalog with dependencies in a row.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::{ResolveArguments, expanded, run, spelled};
+use crate::prompt::Respondent;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    arguments: ResolveArguments,
+}
+
+/// Versions of packages, with the kind that they provide and what they require.
+const BUNDLES: [(&str, &str, &str, &str); 10] = [
+    ("foo-operator", "1.2.2", "Foo", "bar-operator >=1.2.3"),
+    ("foo-operator", "1.2.5", "Foo", "bar-operator >=1.2.3"),
+    ("foo-operator", "1.2.9", "Foo", "bar-operator >=1.2.7"),
+    ("bar-operator", "1.2.1", "Bar", ""),
+    ("bar-operator", "1.2.5", "Bar", "baz-operator >=1.2.3 <1.5.0"),
+    ("bar-operator", "1.2.7", "Bar", "baz-operator >=1.2.3 <1.5.0"),
+    ("baz-operator", "1.2.4", "Baz", ""),
+    ("baz-operator", "1.5.6", "Baz", ""),
+    // Provides what baz-operator does: they conflict.
+    ("fiz-operator", "2.9.2", "Baz", ""),
+    ("buz-operator", "0.2.4", "Buz", ""),
+];
+
+fn catalog() -> String {
+    let mut text = String::new();
+    for (at, (package, version, kind, requires)) in BUNDLES.iter().enumerate() {
+        let of = |it: &&(&str, &str, &str, &str)| it.0 == *package;
+        if BUNDLES[..at].iter().find(of).is_none() {
+            let versions: Vec<&str> = BUNDLES.iter().filter(of).map(|it| it.1).collect();
+            let entries: Vec<String> = versions
+                .iter()
+                .enumerate()
+                .map(|(at, version)| {
+                    let before = at.checked_sub(1).map(|at| versions[at]);
+                    let replaces = before
+                        .map(|it| format!(r#","replaces":"{package}.v{it}""#))
+                        .unwrap_or_default();
+                    format!(r#"{{"name":"{package}.v{version}"{replaces}}}"#)
+                })
+                .collect();
+            let _ = writeln!(
+                text,
+                r#"{{"schema":"olm.package","name":"{package}","defaultChannel":"stable"}}
+{{"schema":"olm.channel","package":"{package}","name":"stable","entries":[{}]}}"#,
+                entries.join(",")
+            );
+        }
+        let required = requires.split_once(' ').map(|(name, range)| {
+            format!(
+                r#",{{"type":"olm.package.required","value":{{"packageName":"{name}","versionRange":"{range}"}}}}"#
+            )
+        });
+        let _ = writeln!(
+            text,
+            r#"{{"schema":"olm.bundle","package":"{package}","name":"{package}.v{version}","image":"example.com/{package}:{version}","properties":[{{"type":"olm.package","value":{{"packageName":"{package}","version":"{version}"}}}},{{"type":"olm.gvk","value":{{"group":"example.com","version":"v1","kind":"{kind}"}}}}{}]}}"#,
+            required.unwrap_or_default()
+        );
+    }
+    text
+}
+
+/// Resolves into a directory.
+async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String), anyhow::Error> {
+    let catalogs = tempfile::tempdir()?;
+    let catalog_file = catalogs.path().join("main.json");
+    std::fs::write(&catalog_file, catalog())?;
+    let (directory, file) = (directory.display().to_string(), catalog_file.display().to_string());
+    let words =
+        ["resolve", "--no-cache", "--state", "files", "--catalog", &file, "--write", &directory];
+    let line = Line::try_parse_from(words.iter().chain(options))?;
+    let mut out = Vec::new();
+    let mut person = match line.arguments.yes {
+        true => Respondent::Agreed,
+        false => Respondent::Nobody,
+    };
+    let code = run(None, &line.arguments, &mut person, &mut out).await?;
+    Ok((code, String::from_utf8(out)?))
+}
+
+fn files(directory: &Path) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = std::fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).expect("a file"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn an_operator_is_written_with_what_it_depends_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = ["foo-operator", "--version-range", "~1.2, <1.2.9"];
+    let (code, text) = attempt(directory.path(), &options).await.expect("a solution");
+    let planned = "\
+* foo-operator v1.2.5 depends on bar-operator >= v1.2.3
+* bar-operator v1.2.7 depends on baz-operator >= v1.2.3 < v1.5.0
+Generate Operator resources for:
+- foo-operator@v1.2.5
+- bar-operator@v1.2.7
+- baz-operator@v1.2.4
+";
+    assert_eq!(text, format!("{planned}[Y/n]: n (no terminal; --yes agrees)\n"));
+    assert_eq!(code, ExitCode::from(3));
+    assert_eq!(files(directory.path()), []);
+    let (code, text) =
+        attempt(directory.path(), &[&options[..], &["--yes"]].concat()).await.expect("a solution");
+    assert_eq!((code, text), (ExitCode::SUCCESS, format!("{planned}[Y/n]: y (--yes)\n")));
+    let written = files(directory.path());
+    let names: Vec<&str> = written.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["bar-operator.yaml", "baz-operator.yaml", "foo-operator.yaml"]);
+    assert_eq!(
+        written[0].1,
+        "apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n  name: bar-operator\n  labels:\n    \
+         olm.io/installed-as: dependency\nspec:\n  version: \">=1.2.7, <1.3.0\"\n"
+    );
+    assert!(written[2].1.ends_with("spec:\n  version: \"~1.2, <1.2.9\"\n"), "{}", written[2].1);
+    let (code, text) =
+        attempt(directory.path(), &[&options[..], &["--yes"]].concat()).await.expect("a solution");
+    assert_eq!(code, ExitCode::SUCCESS, "{text}");
+    assert_eq!(files(directory.path()), written, "a second time: {text}");
+}
+
+#[tokio::test]
+async fn a_conflict_with_what_is_there_writes_nothing_unless_forced() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fiz = "apiVersion: olm.io/v1\nkind: Operator\nmetadata: {name: fiz-operator}\nspec: {version: 2.9.2}\n";
+    std::fs::write(directory.path().join("fiz-operator.yaml"), fiz).expect("a file");
+    let before = files(directory.path());
+    let (code, text) = attempt(directory.path(), &["foo-operator", "--yes"]).await.expect("files");
+    assert_eq!(code, ExitCode::from(3), "{text}");
+    assert!(text.contains("* foo-operator v1.2.9 depends on bar-operator >= v1.2.7\n"), "{text}");
+    assert!(text.contains("baz-operator") && text.contains("fiz-operator"), "{text}");
+    assert_eq!(files(directory.path()), before);
+    let (code, _) =
+        attempt(directory.path(), &["foo-operator", "--yes", "--force"]).await.expect("files");
+    assert_eq!(code, ExitCode::SUCCESS);
+    let written = files(directory.path());
+    assert_eq!(written.len(), 4);
+    assert!(written[0].1.starts_with("# WARNING: installing foo-operator could"), "{written:?}");
+}
+
+#[tokio::test]
+async fn bad_input_is_an_error_and_writes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (options, says) in [
+        (["fox-operator", "--yes"].as_slice(), "no catalog has package `fox-operator`"),
+        (["foo-operator", "--version-range", "x||"].as_slice(), "is not a range"),
+        (["foo-operator", "--use", "bar"].as_slice(), "is not of the form"),
+        (["foo-operator", "--use", "nothing=bar-operator"].as_slice(), "no catalog has a package"),
+    ] {
+        let error = attempt(directory.path(), options).await.expect_err("bad input");
+        assert!(format!("{error:#}").contains(says), "{error:#}");
+    }
+    assert_eq!(files(directory.path()), []);
+}
+
+#[test]
+fn ranges_are_spelled_out() {
+    assert_eq!(spelled("bar >=1.2.3 <v2.0.0"), "bar >= v1.2.3 < v2.0.0");
+    assert_eq!(spelled("an API"), "an API");
+    let caret = "^1.2.x is >= v1.2.0 < v2.0.0; for patch releases alone, use ~1.2";
+    assert_eq!(expanded("^1.2.x").as_deref(), Some(caret));
+    assert_eq!(expanded("~1.2").as_deref(), Some("~1.2 is >= v1.2.0 < v1.3.0"));
+    assert_eq!(expanded("^0.2.1").as_deref(), Some("^0.2.1 is >= v0.2.1 < v0.3.0"));
+    assert_eq!(expanded(">=1.2, <2"), None);
+}
