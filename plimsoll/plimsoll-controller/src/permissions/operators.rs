@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use kube::core::{ApiResource, GroupVersionKind};
 use plimsoll_api::{CATALOG, CLUSTER_VERSION, GroupKind, OPERATOR, OPERATOR_REVISION};
+use plimsoll_bundle::CA_ANNOTATION;
 use serde_json::Value;
 
 use super::{Needs, Permissions, READ, WRITE, definition_plural, in_lease_namespace};
@@ -76,6 +77,10 @@ impl Needs {
         self.add(group, &plural, &READ);
         self.add(group, &plural, &WRITE);
         self.add(group, &plural, &["delete"]);
+        if object["metadata"]["annotations"][CA_ANNOTATION].is_string() {
+            // A renewed certificate is put into what calls the service, which is replaced whole.
+            self.add(group, &plural, &["update"]);
+        }
         let name = text("/metadata/name").unwrap_or_default();
         self.access(&GroupKind::new(group, kind), &plural, name, object);
     }

@@ -58,6 +58,44 @@ fn permissions_follow_from_the_objects_of_bundles() {
 }
 
 #[test]
+fn the_provider_of_certificates_may_do_what_it_does() {
+    let webhook = |annotations: Value| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": { "name": "lantern", "annotations": annotations },
+        })
+    };
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "lantern-cert",
+            "namespace": "lantern",
+            "annotations": { plimsoll_bundle::SERVING_ANNOTATION: "lantern" },
+        },
+    });
+    let trusting = webhook(json!({ plimsoll_bundle::CA_ANNOTATION: "lantern/lantern-cert" }));
+    let rules = operator_permissions(&[vec![secret, trusting]]).cluster;
+    let (group, plural) = ("admissionregistration.k8s.io", "validatingwebhookconfigurations");
+    for (verb, group, resource) in [
+        // Those to renew are listed; one is read before it is filled.
+        ("list", "", "secrets"),
+        ("get", "", "secrets"),
+        ("create", "", "secrets"),
+        ("patch", "", "secrets"),
+        // Who calls a service is listed, and replaced.
+        ("list", group, plural),
+        ("update", group, plural),
+        ("list", "apiregistration.k8s.io", "apiservices"),
+    ] {
+        assert!(allows(&rules, verb, group, resource), "{verb} {resource}");
+    }
+    let rules = operator_permissions(&[vec![webhook(json!({}))]]).cluster;
+    assert!(!allows(&rules, "update", group, plural), "it calls nobody whose certificate is ours");
+}
+
+#[test]
 fn without_bundles_the_controller_writes_only_what_is_its_own() {
     let permissions = operator_permissions(&[]);
     assert!(allows(&permissions.cluster, "patch", "olm.io", "operators/status"));
