@@ -62,13 +62,13 @@ fn change(text: &str, path: &[&str], value: &str) -> Option<(Range<usize>, Strin
         let blank = if current.is_empty() { " " } else { "" };
         return Some((parent.span, format!("{blank}{insert}")));
     };
-    if current.starts_with('{') {
+    if let Some(inside) = current.strip_prefix('{') {
         let quote = is_json.then_some('"');
         let mut insert = scalar(value, quote, true);
         for key in inner.iter().rev() {
             insert = format!("{{{}: {insert}}}", scalar(key, quote, true));
         }
-        let more = if current[1..].trim_start().starts_with('}') { "" } else { ", " };
+        let more = if inside.trim_start().starts_with('}') { "" } else { ", " };
         let at = parent.span.start + 1;
         return Some((at..at, format!("{}: {insert}{more}", scalar(key, quote, true))));
     }

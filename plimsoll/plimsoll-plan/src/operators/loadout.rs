@@ -168,13 +168,16 @@ struct FieldDefect {
     message: String,
 }
 
+/// An Operator, and what is wrong with single fields of it.
+type OperatorWithDefects = (DeclaredOperator, Vec<FieldDefect>);
+
 /// Reads an Operator and what is wrong with single fields of it; `None` for another kind of object.
 fn operator(
     value: &Value,
     (file, document): (usize, usize),
     lines: &Lines,
     known: &[String],
-) -> Result<Option<(DeclaredOperator, Vec<FieldDefect>)>, (&'static str, String)> {
+) -> Result<Option<OperatorWithDefects>, (&'static str, String)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let Some(object) = value.as_object() else {
         return Err(("", "a manifest is a mapping with apiVersion, kind and metadata".to_owned()));
