@@ -81,7 +81,7 @@ where
 {
     loop {
         let event = events.next().await;
-        if !relay.handle(event, events.is_interrupted()).await {
+        if !relay.handle(event, events.lists_again()).await {
             return;
         }
     }
@@ -145,7 +145,10 @@ async fn watch_one<K>(
         let observation = match events.next().await {
             Ok(Event::Init) => {
                 seen = false;
-                continue;
+                match interrupted.filter(|_| events.lists_again()) {
+                    Some(interrupted) => interrupted(),
+                    None => continue,
+                }
             }
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
                 seen = true;
@@ -155,10 +158,7 @@ async fn watch_one<K>(
             Ok(Event::InitDone | Event::Delete(_)) => observed(None),
             Err(error) => {
                 tracing::debug!(%error, name, "watching failed; trying again");
-                match interrupted.filter(|_| events.is_interrupted()) {
-                    Some(interrupted) => interrupted(),
-                    None => continue,
-                }
+                continue;
             }
         };
         if sender.send(observation).await.is_err() {
@@ -169,7 +169,8 @@ async fn watch_one<K>(
 
 /// A watch that lists anew when its connection was lost: the server that answers then may have been
 /// restored from a backup, and a watch of it that continues where this one was would show nothing of
-/// that. Whoever follows it learns beforehand that a list comes, to know what that has to show.
+/// that. Whoever follows it learns right before such a list is asked for, to know what that has to show:
+/// what was written since the connection was lost too.
 struct ListingWatch<K> {
     api: Api<K>,
     config: watcher::Config,
@@ -179,8 +180,10 @@ struct ListingWatch<K> {
     delay: Option<Duration>,
     /// Whether the list is complete, so that changes are watched.
     is_listed: bool,
-    /// Whether the last event was the end of a watch of changes, so that a list follows.
-    is_interrupted: bool,
+    /// Whether a request failed since the last list was asked for.
+    has_failed: bool,
+    /// Whether the last event was the beginning of a list after a failure.
+    lists_again: bool,
 }
 
 impl<K> ListingWatch<K>
@@ -196,7 +199,8 @@ where
             backoff: watcher::DefaultBackoff::default(),
             delay: None,
             is_listed: false,
-            is_interrupted: false,
+            has_failed: false,
+            lists_again: false,
         }
     }
 
@@ -206,17 +210,20 @@ where
             tokio::time::sleep(delay).await;
         }
         let Some(event) = self.events.next().await else { return std::future::pending().await };
-        self.is_interrupted = false;
+        self.lists_again = false;
         match &event {
-            Ok(Event::Init) => self.is_listed = false,
+            Ok(Event::Init) => {
+                self.is_listed = false;
+                self.lists_again = std::mem::take(&mut self.has_failed);
+            }
             Ok(Event::InitApply(_)) => {}
             Ok(Event::InitDone) => self.is_listed = true,
             // A list that is answered does not show that watching works.
             Ok(Event::Apply(_) | Event::Delete(_)) => self.backoff.reset(),
             Err(error) => {
                 self.delay = self.backoff.next();
-                self.is_interrupted = self.is_listed && lists_again(error);
-                if self.is_interrupted {
+                self.has_failed = true;
+                if self.is_listed && lists_again(error) {
                     self.is_listed = false;
                     self.events = watcher::watcher(self.api.clone(), self.config.clone()).boxed();
                 }
@@ -225,9 +232,9 @@ where
         event
     }
 
-    /// Whether the last event was the end of a watch of changes: a list follows.
-    fn is_interrupted(&self) -> bool {
-        self.is_interrupted
+    /// Whether the last event was the beginning of a list after a failure.
+    fn lists_again(&self) -> bool {
+        self.lists_again
     }
 }
 
@@ -268,16 +275,18 @@ struct Relay {
 }
 
 impl Relay {
-    /// Handles one event, which may say that the connection was lost; false when the receiver is gone.
+    /// Handles one event, which may be the beginning of a list after a failure; false when the receiver
+    /// is gone.
     async fn handle<T: WatchedObject>(
         &mut self,
         event: watcher::Result<Event<T>>,
-        is_interrupted: bool,
+        lists_again: bool,
     ) -> bool {
         match event {
             Ok(Event::Init) => {
                 self.known.list_begins();
-                true
+                let interrupted = || self.send(Observation::Interrupted(self.kind.clone()));
+                !lists_again || interrupted().await
             }
             Ok(Event::InitApply(object) | Event::Apply(object)) => self.present(object).await,
             Ok(Event::Delete(object)) => {
@@ -296,8 +305,7 @@ impl Relay {
             }
             Err(error) => {
                 tracing::debug!(kind = %self.kind, %error, "watching failed; trying again");
-                let interrupted = || self.send(Observation::Interrupted(self.kind.clone()));
-                !is_interrupted || interrupted().await
+                true
             }
         }
     }

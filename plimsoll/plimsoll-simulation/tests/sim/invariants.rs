@@ -35,7 +35,13 @@ pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<S
 /// What does not hold with a few seeds, in sentences: where what ReleaseProgress counts as done falls.
 pub(crate) fn counted(result: &ScenarioResult) -> Vec<String> {
     let histories = result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks);
-    histories.flat_map(progress).collect()
+    let mut processes = 0;
+    let mut found = Vec::new();
+    for writes in histories {
+        found.extend(progress(writes, processes));
+        processes = writes.iter().map(|write| write.process).chain([processes]).max().unwrap_or(0);
+    }
+    found
 }
 
 /// Writes of manifests that the server took, with the number of their release and what they wrote.
@@ -246,9 +252,9 @@ fn history(writes: &[Write]) -> Vec<String> {
 /// another plan for the same release: somebody has changed overrides, capabilities or features. A
 /// process that took the plan up counts less once a ClusterOperator contradicts what was recorded: an
 /// installation does not wait for versions, and they may not have been reported yet. What a process
-/// reports that does not lead any more is undone by the one that does; and after the server went back
-/// to an earlier state, one that has noticed begins with nothing.
-fn progress(writes: &[Write]) -> Vec<String> {
+/// reports that does not lead any more is undone by the one that does; and of the processes up to a
+/// number, the server went back to an earlier state while they ran, which they do not notice at once.
+fn progress(writes: &[Write], before_rollback: usize) -> Vec<String> {
     let mut found = Vec::new();
     let mut begun: Option<BegunPlan<'_>> = None;
     let mut operators = &BTreeMap::new();
@@ -282,7 +288,7 @@ fn progress(writes: &[Write]) -> Vec<String> {
             let is_taken_up = process != write.process;
             let reports = |version: &String| image(version) == now.image;
             let is_contradicted = is_taken_up && !operators.values().all(reports);
-            let is_restored = write.rollbacks > 0 && now.done.is_empty();
+            let is_restored = process <= before_rollback;
             if !before.done.is_subset(&now.done) && !is_contradicted && !is_restored {
                 found
                     .push(format!("write {at}: the number of steps done fell from {old} to {new}"));
