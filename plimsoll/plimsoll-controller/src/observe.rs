@@ -140,12 +140,12 @@ async fn watch_one<K>(
 {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = ListingWatch::new(api, config);
-    let mut seen = false;
+    let (mut seen, mut was_listed) = (false, false);
     loop {
         let observation = match events.next().await {
             Ok(Event::Init) => {
                 seen = false;
-                match interrupted.filter(|_| events.lists_again()) {
+                match interrupted.filter(|_| was_listed && events.lists_again()) {
                     Some(interrupted) => interrupted(),
                     None => continue,
                 }
@@ -154,11 +154,20 @@ async fn watch_one<K>(
                 seen = true;
                 observed(Some(object))
             }
-            Ok(Event::InitDone) if seen => continue,
-            Ok(Event::InitDone | Event::Delete(_)) => observed(None),
+            Ok(Event::InitDone) => {
+                was_listed = true;
+                match seen {
+                    true => continue,
+                    false => observed(None),
+                }
+            }
+            Ok(Event::Delete(_)) => observed(None),
             Err(error) => {
                 tracing::debug!(%error, name, "watching failed; trying again");
-                continue;
+                match interrupted.filter(|_| events.is_interrupted()) {
+                    Some(interrupted) => interrupted(),
+                    None => continue,
+                }
             }
         };
         if sender.send(observation).await.is_err() {
@@ -180,6 +189,8 @@ struct ListingWatch<K> {
     delay: Option<Duration>,
     /// Whether the list is complete, so that changes are watched.
     is_listed: bool,
+    /// Whether the last event was the end of a watch of changes, so that a list follows.
+    is_interrupted: bool,
     /// Whether a request failed since the last list was asked for.
     has_failed: bool,
     /// Whether the last event was the beginning of a list after a failure.
@@ -199,6 +210,7 @@ where
             backoff: watcher::DefaultBackoff::default(),
             delay: None,
             is_listed: false,
+            is_interrupted: false,
             has_failed: false,
             lists_again: false,
         }
@@ -210,7 +222,7 @@ where
             tokio::time::sleep(delay).await;
         }
         let Some(event) = self.events.next().await else { return std::future::pending().await };
-        self.lists_again = false;
+        (self.is_interrupted, self.lists_again) = (false, false);
         match &event {
             Ok(Event::Init) => {
                 self.is_listed = false;
@@ -223,13 +235,19 @@ where
             Err(error) => {
                 self.delay = self.backoff.next();
                 self.has_failed = true;
-                if self.is_listed && lists_again(error) {
+                self.is_interrupted = self.is_listed && lists_again(error);
+                if self.is_interrupted {
                     self.is_listed = false;
                     self.events = watcher::watcher(self.api.clone(), self.config.clone()).boxed();
                 }
             }
         }
         event
+    }
+
+    /// Whether the last event was the end of a watch of changes: a list follows.
+    fn is_interrupted(&self) -> bool {
+        self.is_interrupted
     }
 
     /// Whether the last event was the beginning of a list after a failure.

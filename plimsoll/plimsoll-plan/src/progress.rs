@@ -830,9 +830,25 @@ impl Progress {
                 self.tracks[index].enter(State::Due, now);
             }
             if !self.is_passed(index) {
+                let is_gate = self.plan.steps[index].readiness == Readiness::Gate;
+                if is_gate && matches!(self.tracks[index].state, State::Waiting(_)) {
+                    self.apply_taken_up(tasks, now);
+                }
                 return;
             }
             self.nodes[node_index].cursor += 1;
+        }
+    }
+
+    /// Applies what an earlier process recorded as done of a chain whose operator does not report the
+    /// release: the record may be wrong, and the operator would wait for ever.
+    fn apply_taken_up(&mut self, tasks: &[usize], now: Timestamp) {
+        for &index in tasks {
+            let is_applied = self.plan.steps[index].action == Action::Apply;
+            let is_done = matches!(self.tracks[index].state, State::Done(_));
+            if is_applied && is_done && self.taken_up.remove(&index) {
+                self.tracks[index].enter(State::Due, now);
+            }
         }
     }
 

@@ -66,9 +66,12 @@ fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
 fn a_record_that_is_wrongly_said_to_be_missing_is_found_all_the_same() {
     on_each_cluster(|kind| async move {
         let (mut harness, second) = installed(kind).await;
-        // It waits there, so that the records before and after are of the same plan.
+        // It waits there, so that the records before and after are of the same plan. The pause is to be
+        // seen before the release.
+        harness.stop().await;
         harness.pause(json!("50")).await;
         harness.release(&second);
+        harness.control();
         let paused = |status: &Value| condition(status, "Progressing")["reason"] == "UpdatePaused";
         harness.cluster_version_until(paused).await;
         harness.kill().await;

@@ -914,6 +914,23 @@ fn what_is_recorded_and_not_confirmed_yet_counts_for_pauses_and_for_another_plan
 }
 
 #[test]
+fn what_was_taken_up_is_applied_once_more_while_its_operator_does_not_report_the_release() {
+    let lines = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ClusterOperator o
+         0000_20_b_1 ConfigMap x/b";
+    let progress = Progress::new(plan(lines, Mode::Updating), world(), at(0)).resume(&[0], at(0));
+    let mut script = Script { progress, clock: 0, revision: 100 };
+    assert_eq!(script.started(), "o");
+    script.handle("applied o");
+    assert_eq!(script.started(), "a", "the record may be that of a server that is gone");
+    assert_eq!(script.progress.done(), [0]);
+    script.handle("applied a");
+    assert_eq!(script.started(), "");
+    script.handle("healthy o");
+    assert_eq!(script.started(), "b");
+}
+
+#[test]
 fn ranges_are_read_as_they_were_written() {
     for (numbers, text) in [(vec![], ""), (vec![3], "3"), (vec![0, 1, 2, 5, 7, 8], "0-2,5,7-8")] {
         assert_eq!(format_ranges(&numbers), text);

@@ -250,25 +250,21 @@ fn history(writes: &[Write]) -> Vec<String> {
 ///
 /// It ends with the completion of the plan, which the next process checks from nothing, and with
 /// another plan for the same release: somebody has changed overrides, capabilities or features. A
-/// process that took the plan up counts less once a ClusterOperator contradicts what was recorded: an
+/// process that took work up counts less once a ClusterOperator contradicts what was recorded: an
 /// installation does not wait for versions, and they may not have been reported yet. What a process
 /// reports that does not lead any more is undone by the one that does; and of the processes up to a
 /// number, the server went back to an earlier state while they ran, which they do not notice at once.
 fn progress(writes: &[Write], before_rollback: usize) -> Vec<String> {
     let mut found = Vec::new();
     let mut begun: Option<BegunPlan<'_>> = None;
-    let mut operators = &BTreeMap::new();
-    let mut leader = 0;
+    let mut first = None;
     for (at, write) in writes.iter().enumerate().filter(|(_, write)| write.status < 300) {
-        leader = leader.max(write.process);
-        if write.process < leader {
-            continue;
-        }
-        if !write.operators.is_empty() {
-            operators = &write.operators;
-        }
         let text = |field: &str| write.reported[field].as_str().unwrap_or_default();
         let Some(total) = write.reported["total"].as_u64() else { continue };
+        if is_between_others(writes, at) {
+            continue;
+        }
+        let is_successor = write.process > *first.get_or_insert(write.process);
         let now = BegunPlan {
             process: write.process,
             image: text("image"),
@@ -285,9 +281,8 @@ fn progress(writes: &[Write], before_rollback: usize) -> Vec<String> {
         let process = before.as_ref().map_or(write.process, |it| it.process);
         if let Some(before) = before {
             let (old, new) = (before.done.len(), now.done.len());
-            let is_taken_up = process != write.process;
             let reports = |version: &String| image(version) == now.image;
-            let is_contradicted = is_taken_up && !operators.values().all(reports);
+            let is_contradicted = is_successor && !write.operators.values().all(reports);
             let is_restored = process <= before_rollback;
             if !before.done.is_subset(&now.done) && !is_contradicted && !is_restored {
                 found
@@ -301,6 +296,15 @@ fn progress(writes: &[Write], before_rollback: usize) -> Vec<String> {
         begun = Some(BegunPlan { process, ..now });
     }
     found
+}
+
+/// Whether the last write before one and the next one after it that are not of its process are of one
+/// and the same: that one leads, and the write comes late.
+fn is_between_others(writes: &[Write], at: usize) -> bool {
+    let is_of_another = |write: &&Write| write.process != writes[at].process;
+    let before = writes[..at].iter().rfind(is_of_another).map(|write| write.process);
+    let after = writes[at..].iter().find(is_of_another).map(|write| write.process);
+    before.is_some() && before == after
 }
 
 /// A plan that ReleaseProgress reports as being carried out.
@@ -360,7 +364,10 @@ fn convergence(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
             }
             None if is_rolled_back => true,
             Some(item) if item.is_deletion => by.is_none() || !is_update,
-            Some(item) if item.capability == Some(OPTIONAL) && !enabled => by.is_none(),
+            // What was enabled and is lost may be put back by a process that has not noticed yet.
+            Some(item) if item.capability == Some(OPTIONAL) && !enabled => {
+                by.is_none() || is_rolled_back
+            }
             Some(item) if item.capability == Some(IMPLIED) && !installed => true,
             Some(_) => by.as_deref() == Some(version),
             None => by.is_some() || !installed || is_pruned,

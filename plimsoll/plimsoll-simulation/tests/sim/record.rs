@@ -36,7 +36,7 @@ pub(crate) struct Write {
     pub(crate) status: u16,
     /// The release whose manifest it writes; empty for all else.
     pub(crate) release: String,
-    /// The versions that operators reported right before, by name.
+    /// The versions that operators reported right before a write of a release or of its progress, by name.
     pub(crate) operators: BTreeMap<String, String>,
     /// The capabilities and releases that had been asked for.
     pub(crate) requested: BTreeSet<String>,
@@ -209,8 +209,9 @@ impl Recorder {
         let sent: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let (path, method) = (parts.uri.path().to_owned(), parts.method.to_string());
         let release = sent["metadata"]["annotations"][WRITTEN_BY].as_str().unwrap_or_default();
+        let is_progress = path.trim_end_matches("/status") == PROGRESS;
         let operators = match release {
-            "" => BTreeMap::new(),
+            "" if !is_progress => BTreeMap::new(),
             _ => self.operators().await,
         };
         let request = http::Request::from_parts(parts, Body::from(bytes.to_vec()));

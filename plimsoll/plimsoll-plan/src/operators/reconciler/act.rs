@@ -49,7 +49,7 @@ impl OperatorReconciler {
             }
         }
         if is_paused {
-            operator.preparation = None;
+            operator.forget_preparation();
             return;
         }
         let is_requested = operator.is_finalizer_written || operator.finalizer_at.is_some();
@@ -65,12 +65,12 @@ impl OperatorReconciler {
         match self.target(name, moment) {
             Target::Unchanged => {
                 if let Some(operator) = self.operators.get_mut(name) {
-                    operator.preparation = None;
+                    operator.forget_preparation();
                 }
             }
             Target::Revision(number) => {
                 if let Some(operator) = self.operators.get_mut(name) {
-                    operator.preparation = None;
+                    operator.forget_preparation();
                 }
                 self.roll_out(name, number, &[], moment, effects);
             }
@@ -236,7 +236,7 @@ impl OperatorReconciler {
                 entry.state = UpdateState::Completed;
                 entry.completion_time = Some(moment.time);
             }
-            operator.preparation = None;
+            operator.forget_preparation();
             self.forget_old_revisions(name, effects);
             self.refresh_request(name);
             self.undecided.insert(name.to_owned());

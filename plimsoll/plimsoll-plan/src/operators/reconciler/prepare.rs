@@ -82,9 +82,12 @@ impl OperatorReconciler {
         let made = operator.revisions.iter().rev().find(|(number, it)| {
             operator.installed.is_none_or(|installed| **number > installed) && is_like(it)
         });
-        if let Some((number, it)) = made {
+        if let Some((&number, it)) = made {
             let risks = wanted.risks.iter().chain(&it.risks).cloned().collect();
-            return Step::Ready { number: *number, risks };
+            if let Some(operator) = self.operators.get_mut(name) {
+                operator.last_block = None;
+            }
+            return Step::Ready { number, risks };
         }
         if let Some(preparation) = &operator.preparation
             && preparation.wanted().is_like(&wanted)

@@ -90,7 +90,8 @@ impl OperatorReconciler {
     pub(super) fn remove(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         // Nothing is installed or repaired any more.
-        (operator.rollout, operator.preparation, operator.last_block) = (None, None, None);
+        operator.rollout = None;
+        operator.forget_preparation();
         if !operator.object.has_finalizer() {
             return;
         }

@@ -143,6 +143,12 @@ pub(super) struct TrackedOperator {
 }
 
 impl TrackedOperator {
+    /// Nothing is prepared any more, and nothing that was is in the way.
+    pub(super) fn forget_preparation(&mut self) {
+        self.preparation = None;
+        self.last_block = None;
+    }
+
     /// The revision that is installed.
     pub(super) fn installed_revision(&self) -> Option<(u32, &KeptRevision)> {
         let number = self.installed?;
