@@ -830,8 +830,10 @@ impl Progress {
                 self.tracks[index].enter(State::Due, now);
             }
             if !self.is_passed(index) {
+                let track = &self.tracks[index];
                 let is_gate = self.plan.steps[index].readiness == Readiness::Gate;
-                if is_gate && matches!(self.tracks[index].state, State::Waiting(_)) {
+                let is_waiting = matches!(track.state, State::Waiting(_));
+                if is_gate && is_waiting && track.health.is_some() {
                     self.apply_taken_up(tasks, now);
                 }
                 return;

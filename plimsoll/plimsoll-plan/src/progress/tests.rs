@@ -922,6 +922,8 @@ fn what_was_taken_up_is_applied_once_more_while_its_operator_does_not_report_the
     let mut script = Script { progress, clock: 0, revision: 100 };
     assert_eq!(script.started(), "o");
     script.handle("applied o");
+    assert_eq!(script.started(), "", "it is not known yet what the operator reports");
+    script.handle("sick o");
     assert_eq!(script.started(), "a", "the record may be that of a server that is gone");
     assert_eq!(script.progress.done(), [0]);
     script.handle("applied a");
