@@ -42,7 +42,7 @@ pub(crate) fn check(
         }
     };
     if errors.is_empty() {
-        context.warnings.extend(warnings::of_object(resource, live, object));
+        context.warnings.extend(warnings::of_object(resource, before, object));
         return Ok(());
     }
     let mut subject = resource.kind_subject();

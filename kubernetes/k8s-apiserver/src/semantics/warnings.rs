@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
+use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::ApiResource;
 
 mod definitions;
@@ -52,14 +53,19 @@ pub(crate) fn about_owners(uids: &str, when: &str) -> String {
     )
 }
 
-/// Warnings about an object that is about to be stored in place of `live`.
+/// Warnings about an object that is about to be stored, where `before` is the stored one and the
+/// part of it that the request replaces. Status subresources of built-in kinds have none.
 pub(crate) fn of_object(
     resource: &ApiResource,
-    live: Option<&Value>,
+    before: Option<(&Value, ObjectPart)>,
     object: &Value,
 ) -> Vec<String> {
+    let live = before.map(|(live, _)| live);
     if resource.custom().is_some() {
         return finalizers::warnings(live, object);
+    }
+    if before.is_some_and(|(_, part)| part != ObjectPart::Main) {
+        return Vec::new();
     }
     let template = match (resource.group.as_str(), resource.kind.as_str()) {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {

@@ -65,6 +65,24 @@ pub(super) async fn send(
     Some(Answer { code: parts.status.as_u16(), warnings, body })
 }
 
+/// Waits until the cache of a real server has the object as it was last answered. An update is tried
+/// on the cached object first, and an older one adds the warnings that it would have caused.
+///
+/// Upstream: k8s.io/apiserver/pkg/storage/etcd3/store.go: GuaranteedUpdate
+async fn wait_for_cache(client: &Client, request: &Request, live: &Value, name: &str) {
+    let (Some(revision), Some((before, _))) =
+        (live["metadata"]["resourceVersion"].as_str(), request.target.split_once("{name}"))
+    else {
+        return;
+    };
+    let get = http::Request::get(format!("{before}{name}?resourceVersion={revision}"));
+    let get = get.body(kube::client::Body::empty()).expect("it is well-formed");
+    if let Ok(response) = client.send(get).await {
+        // Whatever the answer is, it comes once the cache is as new as the revision.
+        let _ = response.into_body().collect().await;
+    }
+}
+
 /// Where answers have their resource version.
 const REVISION: &str = "/body/metadata/resourceVersion";
 
@@ -80,6 +98,7 @@ impl Pair {
     pub(super) async fn run(&self, requests: &[Request], name: &str) -> Option<Difference> {
         let (mut ours, mut theirs) = (Memory::default(), Memory::default());
         for (index, request) in requests.iter().enumerate() {
+            wait_for_cache(&self.real, request, &theirs.live, name).await;
             let (our, their) = tokio::join!(
                 send(&self.embedded, request, &ours.live, name),
                 send(&self.real, request, &theirs.live, name),
