@@ -8,6 +8,7 @@ mod encode;
 mod explain;
 mod matching;
 mod model;
+mod names;
 pub mod offer;
 mod package;
 pub mod printable;
@@ -29,6 +30,7 @@ pub use explain::{
     ExplainedConflict, Explanation, ExplanationStep, ExplanationStepKind, SuggestedChange,
     SuggestedChangeKind,
 };
+pub use names::NameIndex;
 pub use package::{Channel, ChannelEntry, Package};
 pub use problem::{
     BundleExclusion, CatalogName, CatalogPart, ChannelPolicy, ClusterFacts, FORMAT,

@@ -9,30 +9,62 @@ use crate::catalog::Expressions;
 use crate::explain::{described, shortened};
 use crate::matching::{ConstraintMatcher, rules_of, served, visit};
 use crate::model::unfit;
+use crate::names::NameIndex;
 use crate::problem::ClusterFacts;
 
 /// What is installed, or would be after changes, with what requirements name at hand: who satisfies one
 /// is found without looking at everything.
 #[derive(Debug, Clone)]
 pub struct InstalledPackages<'a> {
-    now: Arc<InstalledNow<'a>>,
+    /// What is installed, by package.
+    bundles: Arc<BTreeMap<&'a str, &'a Bundle>>,
+    index: IndexSource<'a>,
     /// What would be installed in place of what is, by package.
     changes: BTreeMap<&'a str, &'a Bundle>,
 }
 
-/// What is installed.
-#[derive(Debug, Default)]
-struct InstalledNow<'a> {
-    /// By package.
-    bundles: BTreeMap<&'a str, &'a Bundle>,
+/// Where the index of what is installed comes from.
+#[derive(Debug, Clone)]
+enum IndexSource<'a> {
+    /// It was made for this question.
+    Made(Arc<InstalledIndex>),
+    /// It is kept up to date by whoever asks.
+    Kept(&'a InstalledIndex),
+}
+
+/// Who provides and requires what among the packages that are installed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstalledIndex {
     /// The packages that provide an API.
-    providers: BTreeMap<&'a Api, BTreeSet<&'a str>>,
+    providers: NameIndex<Api>,
     /// The packages whose requirements name a package.
-    requirers: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    requirers: NameIndex<String>,
     /// The packages whose requirements name an API.
-    callers: BTreeMap<&'a Api, BTreeSet<&'a str>>,
+    callers: NameIndex<Api>,
     /// The packages with requirements that anything may satisfy or break.
-    open: BTreeSet<&'a str>,
+    open: BTreeSet<String>,
+}
+
+impl InstalledIndex {
+    /// Replaces what is installed of a package.
+    pub fn replace(&mut self, package: &str, before: Option<&Bundle>, after: Option<&Bundle>) {
+        if let Some(bundle) = before {
+            let RequiredNames { packages, apis, is_open: _ } = RequiredNames::of(bundle);
+            bundle.provides.iter().for_each(|api| self.providers.remove(api, package));
+            packages.into_iter().for_each(|name| self.requirers.remove(name, package));
+            apis.into_iter().for_each(|api| self.callers.remove(api, package));
+            self.open.remove(package);
+        }
+        if let Some(bundle) = after {
+            let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
+            bundle.provides.iter().for_each(|api| self.providers.insert(api, package));
+            packages.into_iter().for_each(|name| self.requirers.insert(name, package));
+            apis.into_iter().for_each(|api| self.callers.insert(api, package));
+            if is_open {
+                self.open.insert(package.to_owned());
+            }
+        }
+    }
 }
 
 /// What the requirements of bundles name.
@@ -72,24 +104,30 @@ impl<'a> RequiredNames<'a> {
 impl<'a> InstalledPackages<'a> {
     /// Bundles that are installed, by package.
     pub fn new(bundles: BTreeMap<&'a str, &'a Bundle>) -> Self {
-        let mut now = InstalledNow::default();
+        let mut index = InstalledIndex::default();
         for (package, bundle) in &bundles {
-            for api in &bundle.provides {
-                now.providers.entry(api).or_default().insert(*package);
-            }
-            let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
-            for name in packages {
-                now.requirers.entry(name).or_default().insert(*package);
-            }
-            for api in apis {
-                now.callers.entry(api).or_default().insert(*package);
-            }
-            if is_open {
-                now.open.insert(*package);
-            }
+            index.replace(package, None, Some(bundle));
         }
-        now.bundles = bundles;
-        Self { now: Arc::new(now), changes: BTreeMap::new() }
+        let index = IndexSource::Made(Arc::new(index));
+        Self { bundles: Arc::new(bundles), index, changes: BTreeMap::new() }
+    }
+
+    /// Bundles that are installed, by package, with the index of them.
+    pub fn indexed(bundles: BTreeMap<&'a str, &'a Bundle>, index: &'a InstalledIndex) -> Self {
+        let index = IndexSource::Kept(index);
+        Self { bundles: Arc::new(bundles), index, changes: BTreeMap::new() }
+    }
+
+    fn index(&self) -> &InstalledIndex {
+        match &self.index {
+            IndexSource::Made(index) => index,
+            IndexSource::Kept(index) => index,
+        }
+    }
+
+    /// The name of a package that is installed.
+    fn installed_name(&self, package: &str) -> Option<&'a str> {
+        self.bundles.get_key_value(package).map(|(name, _)| *name)
     }
 
     /// The same after a package was installed or upgraded.
@@ -102,15 +140,17 @@ impl<'a> InstalledPackages<'a> {
 
     /// The bundle of a package; `None` if none is.
     pub fn bundle(&self, package: &str) -> Option<&'a Bundle> {
-        self.changes.get(package).or_else(|| self.now.bundles.get(package)).copied()
+        self.changes.get(package).or_else(|| self.bundles.get(package)).copied()
     }
 
     /// The packages that are installed now whose requirements a package with some APIs may satisfy or
     /// break, by name.
     pub fn concerned_by(&self, package: &str, provides: &[Api]) -> BTreeSet<&'a str> {
-        let callers = provides.iter().filter_map(|api| self.now.callers.get(api));
-        let requirers = callers.chain(self.now.requirers.get(package)).chain([&self.now.open]);
-        requirers.flatten().copied().collect()
+        let index = self.index();
+        let callers = provides.iter().flat_map(|api| index.callers.names(api));
+        let requirers = callers.chain(index.requirers.names(package));
+        let requirers = requirers.chain(index.open.iter().map(String::as_str));
+        requirers.filter_map(|it| self.installed_name(it)).collect()
     }
 
     /// Holds the requirements of a bundle against what is installed. The bundle itself counts as
@@ -137,13 +177,14 @@ impl<'a> InstalledPackages<'a> {
         };
         match constraint {
             Constraint::Package { name, .. } => {
-                let package = self.now.bundles.get_key_value(name.as_str());
-                let package = package.or_else(|| self.changes.get_key_value(name.as_str()));
-                Some(package.map(|(package, _)| *package).into_iter().collect())
+                let changed = || Some(*self.changes.get_key_value(name.as_str())?.0);
+                let package = self.installed_name(name).or_else(changed);
+                Some(package.into_iter().collect())
             }
             Constraint::Api(api) => {
-                let providers = self.now.providers.get(api).into_iter().flatten();
-                Some(providers.chain(self.changes.keys()).copied().collect())
+                let providers = self.index().providers.names(api);
+                let providers = providers.filter_map(|it| self.installed_name(it));
+                Some(providers.chain(self.changes.keys().copied()).collect())
             }
             Constraint::All(members) => all(members),
             Constraint::Any(members) => Some(any(members)?.into_iter().flatten().collect()),
@@ -159,9 +200,9 @@ impl<'a> InstalledPackages<'a> {
         constraint: &Constraint,
         holds: impl Fn(&str, &Bundle) -> bool,
     ) -> Option<&'a str> {
-        let packages = self.named(constraint).unwrap_or_else(|| {
-            self.now.bundles.keys().chain(self.changes.keys()).copied().collect()
-        });
+        let packages = self
+            .named(constraint)
+            .unwrap_or_else(|| self.bundles.keys().chain(self.changes.keys()).copied().collect());
         packages.into_iter().find(|other| {
             *other != package && self.bundle(other).is_some_and(|bundle| holds(other, bundle))
         })

@@ -128,7 +128,7 @@ impl ControlLoop {
     pub(super) async fn run(&mut self, stop: &CancellationToken) {
         loop {
             let discover_at = self.reconciler.discover_at().map(|at| self.stopwatch.instant(at));
-            let wake_at = self.reconciler.wake_at(self.moment());
+            let wake_at = self.reconciler.wake_at();
             let wake_at = wake_at.map(|at| self.stopwatch.instant(at));
             tokio::select! {
                 // In order, so that a simulation is repeatable.

@@ -9,7 +9,7 @@ use plimsoll_resolve::requirement::unfit_for;
 use plimsoll_resolve::{Bundle, CatalogPart};
 
 use super::change_set::{self, ChangeSet};
-use super::installed::{InstalledBundles, all_unmet, kinds};
+use super::installed::{InstalledBundles, OperatorIndex, all_unmet, kinds};
 use super::selection::{Candidates, candidates, named, reference};
 use super::{
     InstalledOperator, JudgedBundles, OperatorAction, OperatorBlock, OperatorDecision,
@@ -25,7 +25,17 @@ pub fn decide(
     names: &BTreeSet<String>,
     offered: &dyn Fn(&BTreeSet<String>) -> Vec<CatalogPart>,
 ) -> BTreeMap<String, OperatorDecision> {
-    let installed = InstalledBundles::new(inputs);
+    decide_indexed(inputs, &OperatorIndex::of(inputs.operators), names, offered)
+}
+
+/// The same with the index of all Operators, for who keeps one.
+pub(super) fn decide_indexed(
+    inputs: OperatorInputs<'_>,
+    index: &OperatorIndex,
+    names: &BTreeSet<String>,
+    offered: &dyn Fn(&BTreeSet<String>) -> Vec<CatalogPart>,
+) -> BTreeMap<String, OperatorDecision> {
+    let installed = InstalledBundles::new(inputs, index);
     let mut decisions = BTreeMap::new();
     let mut sets: BTreeMap<ChangeSet, BTreeSet<String>> = BTreeMap::new();
     for name in names {

@@ -1,38 +1,69 @@
 //! What is installed, and who depends on whom.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use plimsoll_api::GroupKind;
 use plimsoll_api::olm::Dependant;
-use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, Provider};
-use plimsoll_resolve::{Api, Bundle};
+use plimsoll_resolve::requirement::{
+    CheckedRequirement, InstalledIndex, InstalledPackages, Provider,
+};
+use plimsoll_resolve::{Api, Bundle, NameIndex};
 
-use super::OperatorInputs;
+use super::{OperatorInputs, RequestedOperator};
+
+/// Who provides, requires and owns what: kept up to date, or made of all Operators.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct OperatorIndex {
+    packages: InstalledIndex,
+    /// The Operators that own a kind.
+    owners: NameIndex<GroupKind>,
+}
+
+impl OperatorIndex {
+    /// The index of all Operators.
+    pub(super) fn of(operators: &BTreeMap<String, RequestedOperator>) -> Self {
+        let mut index = Self::default();
+        for (name, operator) in operators {
+            index.replace(name, None, Some(operator));
+        }
+        index
+    }
+
+    /// Replaces what is known of an Operator.
+    pub(super) fn replace(
+        &mut self,
+        name: &str,
+        before: Option<&RequestedOperator>,
+        after: Option<&RequestedOperator>,
+    ) {
+        for kind in before.into_iter().flat_map(|it| &it.owned) {
+            self.owners.remove(kind, name);
+        }
+        for kind in after.into_iter().flat_map(|it| &it.owned) {
+            self.owners.insert(kind, name);
+        }
+        let [before, after] =
+            [before, after].map(|it| it.and_then(|it| Some(&it.installed.as_ref()?.bundle)));
+        self.packages.replace(name, before, after);
+    }
+}
 
 /// The bundles that are installed, or that would be after changes.
 #[derive(Clone)]
 pub(super) struct InstalledBundles<'a> {
     inputs: OperatorInputs<'a>,
     packages: InstalledPackages<'a>,
-    /// The Operators that own a kind.
-    owners: Arc<BTreeMap<&'a GroupKind, BTreeSet<&'a str>>>,
+    index: &'a OperatorIndex,
 }
 
 impl<'a> InstalledBundles<'a> {
     /// Those that are installed now.
-    pub(super) fn new(inputs: OperatorInputs<'a>) -> Self {
+    pub(super) fn new(inputs: OperatorInputs<'a>, index: &'a OperatorIndex) -> Self {
         let installed = inputs.operators.iter().filter_map(|(name, operator)| {
             Some((name.as_str(), &operator.installed.as_ref()?.bundle))
         });
-        let mut owners: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-        for (name, operator) in inputs.operators {
-            for kind in &operator.owned {
-                owners.entry(kind).or_default().insert(name.as_str());
-            }
-        }
-        let packages = InstalledPackages::new(installed.collect());
-        Self { inputs, packages, owners: Arc::new(owners) }
+        let packages = InstalledPackages::indexed(installed.collect(), &index.packages);
+        Self { inputs, packages, index }
     }
 
     /// The same after an Operator was installed or upgraded.
@@ -93,8 +124,8 @@ impl<'a> InstalledBundles<'a> {
         kinds: &BTreeSet<GroupKind>,
     ) -> Option<(&'a str, GroupKind)> {
         let owners = kinds.iter().flat_map(|kind| {
-            let owners = self.owners.get(kind).into_iter().flatten();
-            owners.map(move |owner| (*owner, kind))
+            let owners = self.index.owners.names(kind);
+            owners.map(move |owner| (owner, kind))
         });
         let first = owners.filter(|(owner, _)| *owner != name).min()?;
         Some((first.0, first.1.clone()))

@@ -20,6 +20,7 @@
 mod act;
 mod catalogs;
 mod concerns;
+mod indexes;
 mod messages;
 mod observed;
 mod prepare;
@@ -39,9 +40,12 @@ use serde_json::Value;
 
 use self::catalogs::TrackedCatalog;
 use self::concerns::Concerns;
+use self::indexes::Indexes;
 use self::observed::Observed;
 use self::track::TrackedOperator;
+use super::decide::decide_indexed;
 use super::deletion::LiveObject;
+use super::installed::OperatorIndex;
 use super::{OperatorInputs, RequestedOperator, change_set};
 use crate::plan::{GroupVersionKind, Plan};
 use crate::progress::{NamespaceState, Scope, StepOutcome};
@@ -333,6 +337,9 @@ pub struct OperatorReconciler {
     undecided: BTreeSet<String>,
     /// The Operators whose next step is to be found.
     unsettled: BTreeSet<String>,
+    indexes: Indexes,
+    /// Who provides, requires and owns what.
+    installed: OperatorIndex,
     observed: Observed,
     /// OperatorRevisions whose Operator was not shown yet, by name.
     unclaimed: BTreeMap<String, plimsoll_api::olm::OperatorRevisionSpec>,
@@ -398,7 +405,7 @@ impl OperatorReconciler {
             facts,
             expressions,
         };
-        let decisions = super::decide(inputs, names, offered);
+        let decisions = decide_indexed(inputs, &self.installed, names, offered);
         for (name, decision) in decisions {
             self.undecided.remove(&name);
             if let Some(operator) = self.operators.get_mut(&name) {
@@ -423,7 +430,7 @@ impl OperatorReconciler {
         match event {
             OperatorEvent::Configuration { kind, name, object } => match kind {
                 OperatorKind::Operator => self.operator_changed(&name, object.as_deref(), moment),
-                OperatorKind::Revision => self.revision_changed(&name, object.as_deref()),
+                OperatorKind::Revision => self.revision_changed(&name, object.as_deref(), moment),
                 OperatorKind::Catalog => self.catalog_changed(&name, object.as_deref(), moment),
             },
             OperatorEvent::ConfigurationListed(kind) => {
@@ -483,14 +490,8 @@ impl OperatorReconciler {
     /// A time that was waited for has come.
     pub fn woken(&mut self, moment: Moment) -> Vec<OperatorEffect> {
         let mut effects = Vec::new();
-        self.start_due(moment, &mut effects);
-        let due: Vec<String> = self
-            .operators
-            .iter()
-            .filter(|(_, it)| it.wake_at(moment).is_some_and(|at| at <= moment.uptime))
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in due {
+        for name in self.indexes.wakes.due(moment.uptime) {
+            self.start(&name, moment, &mut effects);
             if let Some(operator) = self.operators.get_mut(&name) {
                 operator.woken(moment);
             }
@@ -501,23 +502,24 @@ impl OperatorReconciler {
     }
 
     /// When to call [`Self::woken`] if nothing happens before.
-    pub fn wake_at(&self, moment: Moment) -> Option<Uptime> {
-        let operators = self.operators.values().filter_map(|it| it.wake_at(moment));
+    pub fn wake_at(&self) -> Option<Uptime> {
         let catalogs = self.catalogs.values().filter_map(TrackedCatalog::wake_at);
-        operators.chain(catalogs).min()
+        self.indexes.wakes.first().into_iter().chain(catalogs).min()
     }
 
     /// A group version that an Operator waits for, to be discovered now.
     pub fn next_discovery(&mut self, moment: Moment) -> Option<GroupVersion> {
-        let rollouts = self.operators.values_mut().filter_map(|it| it.rollout.as_mut());
-        let mut executions = rollouts.map(|rollout| &mut rollout.execution);
-        executions.find_map(|execution| execution.next_discovery(moment.uptime))
+        self.indexes.discoveries.due(moment.uptime).into_iter().find_map(|name| {
+            let rollout = self.operators.get_mut(&name)?.rollout.as_mut()?;
+            let version = rollout.execution.next_discovery(moment.uptime);
+            self.reindex(&name, moment);
+            version
+        })
     }
 
     /// When to call [`Self::next_discovery`]; `None` when nothing is waited for.
     pub fn discover_at(&self) -> Option<Uptime> {
-        let rollouts = self.operators.values().filter_map(|it| it.rollout.as_ref());
-        rollouts.filter_map(|rollout| rollout.execution.discover_at()).min()
+        self.indexes.discoveries.first()
     }
 
     fn ticket(&mut self) -> u64 {
@@ -532,6 +534,7 @@ impl OperatorReconciler {
         while let Some(name) = self.unsettled.pop_first() {
             self.act(&name, moment, &mut effects);
             self.report(&name, moment, &mut effects);
+            self.reindex(&name, moment);
         }
         self.report_catalogs(moment, &mut effects);
         effects

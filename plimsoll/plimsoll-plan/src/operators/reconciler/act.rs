@@ -315,20 +315,8 @@ impl OperatorReconciler {
         self.carry_out(name, what, moment, effects);
     }
 
-    /// Starts the steps of all rollouts whose time has come.
-    pub(super) fn start_due(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
-        let is_due = |at: Option<jiff::Timestamp>| at.is_some_and(|at| at <= moment.steady);
-        let rollouts =
-            self.operators.iter().filter_map(|(name, it)| Some((name, it.rollout.as_ref()?)));
-        let due = rollouts.filter(|(_, rollout)| is_due(rollout.execution.wake_at()));
-        let names: Vec<String> = due.map(|(name, _)| name.clone()).collect();
-        for name in names {
-            self.start(&name, moment, effects);
-            self.unsettled.insert(name);
-        }
-    }
-
-    fn start(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    /// Starts the steps of a rollout whose time has come.
+    pub(super) fn start(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(rollout) = &mut operator.rollout else { return };
         let what = rollout.execution.start_due(moment.steady);
@@ -386,11 +374,14 @@ impl OperatorReconciler {
     ) {
         let of_operator = self.observed.labelled(name).filter(|it| it.key.group_kind() == *kind);
         let mut shown: Vec<Observation> = of_operator.flat_map(observations).collect();
-        if kind.group.is_empty() && kind.kind == "Namespace" {
-            let namespaces = self.observed.namespaces.iter();
-            shown.extend(namespaces.map(|(name, state)| Observation::Namespace {
-                name: name.clone(),
-                state: Some(*state),
+        if kind.group.is_empty()
+            && kind.kind == "Namespace"
+            && let Some(rollout) = self.operators.get(name).and_then(|it| it.rollout.as_ref())
+        {
+            let namespaces = rollout.namespaces.iter();
+            shown.extend(namespaces.filter_map(|name| {
+                let state = Some(*self.observed.namespaces.get(name)?);
+                Some(Observation::Namespace { name: name.clone(), state })
             }));
         }
         if self.observed.kinds.get(kind).is_some_and(|known| known.is_listed) {
@@ -480,11 +471,7 @@ impl OperatorReconciler {
             Some(state) => self.observed.namespaces.insert(namespace.to_owned(), state),
             None => self.observed.namespaces.remove(namespace),
         };
-        let concerned = self.operators.iter().filter(|(_, it)| {
-            it.rollout.as_ref().is_some_and(|it| it.namespaces.contains(namespace))
-        });
-        let names: Vec<String> = concerned.map(|(name, _)| name.clone()).collect();
-        for name in names {
+        for name in self.rolling_out_in(namespace) {
             let observation = Observation::Namespace { name: namespace.to_owned(), state };
             self.execute(&name, ExecutionEvent::Observed(observation), moment, effects);
         }
@@ -498,11 +485,8 @@ impl OperatorReconciler {
         moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) {
-        let rollouts =
-            self.operators.iter().filter_map(|(name, it)| Some((name, it.rollout.as_ref()?)));
-        let waiting = rollouts.filter(|(_, it)| it.execution.discover_at().is_some());
-        let names: Vec<String> = waiting.map(|(name, _)| name.clone()).collect();
-        for name in names {
+        let waiting = self.rolling_out_group(group, |it| it.execution.discover_at().is_some());
+        for name in waiting {
             let (group, plural) = (group.to_owned(), plural.to_owned());
             let observation = Observation::Definition { group, plural };
             self.execute(&name, ExecutionEvent::Observed(observation), moment, effects);
@@ -520,11 +504,8 @@ impl OperatorReconciler {
         self.served.extend(kinds.iter().cloned());
         let is_of =
             |kind: &GroupVersionKind| (&kind.group, &kind.version) == (&version.0, &version.1);
-        let rollouts =
-            self.operators.iter().filter_map(|(name, it)| Some((name, it.rollout.as_ref()?)));
-        let concerned = rollouts.filter(|(_, rollout)| rollout.kinds.iter().any(is_of));
-        let names: Vec<String> = concerned.map(|(name, _)| name.clone()).collect();
-        for name in names {
+        let concerned = self.rolling_out_group(&version.0, |it| it.kinds.iter().any(is_of));
+        for name in concerned {
             let event = ExecutionEvent::Discovered(version.clone(), kinds.to_vec());
             self.execute(&name, event, moment, effects);
         }

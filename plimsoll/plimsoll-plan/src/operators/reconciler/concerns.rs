@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::GroupKind;
+use plimsoll_resolve::NameIndex;
 use plimsoll_resolve::requirement::RequiredNames;
 
 use super::OperatorReconciler;
@@ -55,8 +56,8 @@ impl Concern {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Concerns {
     by_operator: BTreeMap<String, Concern>,
-    requirers: BTreeMap<Subject, BTreeSet<String>>,
-    providers: BTreeMap<Subject, BTreeSet<String>>,
+    requirers: NameIndex<Subject>,
+    providers: NameIndex<Subject>,
     open: BTreeSet<String>,
 }
 
@@ -66,14 +67,14 @@ impl Concerns {
         let before = self.by_operator.remove(name).unwrap_or_default();
         let unchanged = after.as_ref().is_some_and(|after| *after == before);
         if !unchanged {
-            forget(&mut self.requirers, &before.requires, name);
-            forget(&mut self.providers, &before.provides, name);
+            before.requires.iter().for_each(|it| self.requirers.remove(it, name));
+            before.provides.iter().for_each(|it| self.providers.remove(it, name));
             self.open.remove(name);
         }
         if let Some(after) = after {
             if !unchanged {
-                note(&mut self.requirers, &after.requires, name);
-                note(&mut self.providers, &after.provides, name);
+                after.requires.iter().for_each(|it| self.requirers.insert(it, name));
+                after.provides.iter().for_each(|it| self.providers.insert(it, name));
                 if after.is_open {
                     self.open.insert(name.to_owned());
                 }
@@ -86,9 +87,9 @@ impl Concerns {
     /// The Operators that something is of concern to that requires and provides this. Those that
     /// provide the same are in each other's way.
     fn reached(&self, concern: &Concern) -> BTreeSet<String> {
-        let of = |index: &BTreeMap<Subject, BTreeSet<String>>, subjects: &BTreeSet<Subject>| {
-            let found = subjects.iter().filter_map(|subject| index.get(subject));
-            found.flatten().cloned().collect::<Vec<_>>()
+        let of = |index: &NameIndex<Subject>, subjects: &BTreeSet<Subject>| {
+            let found = subjects.iter().flat_map(|subject| index.names(subject));
+            found.map(str::to_owned).collect::<Vec<_>>()
         };
         let mut reached: BTreeSet<String> = self.open.clone();
         reached.extend(of(&self.requirers, &concern.provides));
@@ -98,27 +99,6 @@ impl Concerns {
             reached.extend(self.by_operator.keys().cloned());
         }
         reached
-    }
-}
-
-fn note(index: &mut BTreeMap<Subject, BTreeSet<String>>, subjects: &BTreeSet<Subject>, name: &str) {
-    for subject in subjects {
-        index.entry(subject.clone()).or_default().insert(name.to_owned());
-    }
-}
-
-fn forget(
-    index: &mut BTreeMap<Subject, BTreeSet<String>>,
-    subjects: &BTreeSet<Subject>,
-    name: &str,
-) {
-    for subject in subjects {
-        if let Some(names) = index.get_mut(subject) {
-            names.remove(name);
-            if names.is_empty() {
-                index.remove(subject);
-            }
-        }
     }
 }
 

@@ -313,17 +313,13 @@ impl OperatorReconciler {
         keys: &BTreeSet<&'a ObjectKey>,
     ) -> BTreeMap<&'a ObjectKey, &'a str> {
         let mut holders = BTreeMap::new();
-        for (other, it) in self.operators.iter().filter(|(other, _)| other.as_str() != name) {
-            let numbers = it.installed.into_iter().chain(it.rollout.as_ref().map(|it| it.number));
-            let held = numbers.filter_map(|number| it.revisions.get(&number));
-            let written = match &it.preparation {
-                Some(Preparation::Writing { revision, .. }) => Some(&**revision),
-                _ => None,
-            };
-            for manifest in held.chain(written).flat_map(KeptRevision::manifests) {
-                if let Some(key) = keys.get(&manifest.key) {
-                    holders.entry(*key).or_insert(other.as_str());
-                }
+        for key in keys {
+            let others = self.holding(key).filter(|(other, _)| *other != name);
+            let mut holding = others.filter(|(_, it)| {
+                it.held().flat_map(|(_, it)| it.manifests()).any(|it| it.key == **key)
+            });
+            if let Some((other, _)) = holding.next() {
+                holders.insert(*key, other);
             }
         }
         holders

@@ -77,6 +77,7 @@ impl OperatorReconciler {
                 operator.is_status_written = false;
                 let delay = if is_written { STATUS_INTERVAL } else { STATUS_RETRY };
                 operator.status_at = Some(moment.uptime + delay);
+                self.reindex(name, moment);
             }
             WrittenPart::Finalizer => {
                 // The watch shows it; what could not be written is tried again.

@@ -162,6 +162,19 @@ impl TrackedOperator {
         is_kept.then_some(newest.revision)
     }
 
+    /// The revisions whose objects it has or is about to have, by number: what is installed, what is
+    /// rolled out, what is being written.
+    pub(super) fn held(&self) -> impl Iterator<Item = (u32, &KeptRevision)> {
+        let rollout = self.rollout.as_ref().map(|it| it.number);
+        let numbers = self.installed.into_iter().chain(rollout);
+        let kept = numbers.filter_map(|number| Some((number, self.revisions.get(&number)?)));
+        let written = match &self.preparation {
+            Some(Preparation::Writing { number, revision, .. }) => Some((*number, &**revision)),
+            _ => None,
+        };
+        kept.chain(written)
+    }
+
     /// The number of the revision that is made next.
     pub(super) fn next_revision(&self) -> u32 {
         let unusable = self.unusable.values().map(|(number, _)| *number);
@@ -279,9 +292,11 @@ impl OperatorReconciler {
         let Some(value) = object else {
             self.operators.remove(name);
             if let Some(request) = self.requested.remove(name) {
+                self.installed.replace(name, Some(&request), None);
                 self.undecided_with(&request);
             }
             self.undecided_because_of(name);
+            self.unsettled.insert(name.to_owned());
             return;
         };
         let spec: OperatorSpec = serde_json::from_value(value["spec"].clone()).unwrap_or_default();
@@ -305,14 +320,19 @@ impl OperatorReconciler {
         }
         let is_new = !self.operators.contains_key(name);
         let annotation = metadata["annotations"][CHANGE_SET_ANNOTATION].as_str();
+        let mut before = self.requested.remove(name);
+        let (installed, owned) = before
+            .as_mut()
+            .map(|it| (it.installed.take(), std::mem::take(&mut it.owned)))
+            .unwrap_or_default();
         let request = RequestedOperator {
             spec: seen.spec.clone(),
             created: time("creationTimestamp").unwrap_or(moment.time),
             is_dependency: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY,
             change_set: annotation.map(str::to_owned),
             is_deleting: seen.deleted.is_some(),
-            installed: None,
-            owned: BTreeSet::new(),
+            installed,
+            owned,
         };
         let operator = self.operators.entry(name.to_owned()).or_default();
         operator.object = seen;
@@ -325,7 +345,7 @@ impl OperatorReconciler {
             operator.history = operator.reported.history.clone();
             operator.announced = operator.reported.conditions.clone();
         }
-        let before = self.requested.insert(name.to_owned(), request);
+        self.requested.insert(name.to_owned(), request);
         if is_new {
             self.adopt_revisions(name);
         }
@@ -348,7 +368,7 @@ impl OperatorReconciler {
     }
 
     /// A watch showed an OperatorRevision.
-    pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>) {
+    pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
             let mut affected = Vec::new();
             for (operator, tracked) in &mut self.operators {
@@ -360,6 +380,7 @@ impl OperatorReconciler {
                 }
             }
             for operator in affected {
+                self.reindex(&operator, moment);
                 self.refresh_request(&operator);
                 self.undecided_because_of(&operator);
                 self.undecided.insert(operator);
@@ -377,6 +398,7 @@ impl OperatorReconciler {
         };
         operator.add_revision(name, &spec);
         let operator = spec.operator;
+        self.reindex(&operator, moment);
         self.refresh_request(&operator);
         self.undecided.insert(operator);
     }
@@ -398,15 +420,17 @@ impl OperatorReconciler {
         let Some(request) = self.requested.get_mut(name) else { return };
         let numbers = operator.installed.into_iter().chain(operator.begun());
         let owned = numbers.filter_map(|number| operator.revisions.get(&number));
-        request.owned = owned.flat_map(KeptRevision::defined).collect();
+        let owned = owned.flat_map(KeptRevision::defined).collect();
         let objection = self.observed.objection(name);
-        request.installed =
-            operator.installed_revision().map(|(number, revision)| InstalledOperator {
-                reference: revision.bundle.clone(),
-                bundle: revision.resolver_bundle(name),
-                revision: number,
-                objection,
-            });
+        let installed = operator.installed_revision().map(|(number, revision)| InstalledOperator {
+            reference: revision.bundle.clone(),
+            bundle: revision.resolver_bundle(name),
+            revision: number,
+            objection,
+        });
+        self.installed.replace(name, Some(&*request), None);
+        (request.owned, request.installed) = (owned, installed);
+        self.installed.replace(name, None, Some(&*request));
     }
 }
 

@@ -193,7 +193,7 @@ impl FakeCluster {
             }
             // Nothing is on its way: what waits for a time gets it, unless that is only polling.
             let moment = self.moment();
-            let due = self.reconciler.wake_at(moment);
+            let due = self.reconciler.wake_at();
             let soon = moment.uptime + std::time::Duration::from_secs(59);
             match due.filter(|at| *at < soon) {
                 None => return self.check_decisions(),
@@ -218,6 +218,9 @@ impl FakeCluster {
             facts,
             expressions: &NoExpressions,
         };
+        if self.reconciler.installed != OperatorIndex::of(&self.reconciler.requested) {
+            return Err(format!("the index differs\n{}", self.log.join("\n")));
+        }
         let names = self.reconciler.operators.keys().cloned().collect();
         let all = crate::operators::decide(inputs, &names, &|names| part(&self.catalogs, names));
         for (name, decision) in all {
@@ -268,6 +271,7 @@ impl FakeCluster {
     /// One thing happens; false when nothing is on its way.
     fn step(&mut self) -> bool {
         let moment = self.moment();
+        assert!(self.reconciler.is_indexed(moment), "{}", self.log.join("\n"));
         while let Some(version) = self.reconciler.next_discovery(moment) {
             let found = self.objects.keys().filter(|it| it.kind == "CustomResourceDefinition");
             let found =
