@@ -30,7 +30,8 @@ pub(crate) struct MeasuredCluster {
     events: VecDeque<OperatorEvent>,
     /// Bundles to read: a few are read at a time.
     reads: VecDeque<OperatorEffect>,
-    operators: BTreeMap<String, Value>,
+    /// The Operators as JSON: what a server keeps is not the memory of this process.
+    operators: BTreeMap<String, String>,
     /// The objects that were applied, each with its Operator and its revision: what is applied again does
     /// not change.
     applied: BTreeMap<ObjectKey, (String, u64)>,
@@ -92,7 +93,7 @@ impl MeasuredCluster {
                 },
                 "spec": {},
             });
-            cluster.operators.insert(name.clone(), object.clone());
+            cluster.operators.insert(name.clone(), object.to_string());
             cluster.configuration(OperatorKind::Operator, name, object);
         }
         for kind in [OperatorKind::Catalog, OperatorKind::Operator, OperatorKind::Revision] {
@@ -185,10 +186,11 @@ impl MeasuredCluster {
 
     fn change_operator(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
         self.revision += 1;
-        let Some(object) = self.operators.get_mut(name) else { return };
-        change(object);
+        let Some(text) = self.operators.get_mut(name) else { return };
+        let mut object: Value = serde_json::from_str(text).unwrap_or_default();
+        change(&mut object);
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
-        let object = object.clone();
+        *text = object.to_string();
         self.configuration(OperatorKind::Operator, name, object);
     }
 
