@@ -240,7 +240,7 @@ reasons! {
     InvalidChangeSet,
     /// Members of a change set are missing.
     ChangeSetIncomplete,
-    /// Another member of the change set cannot move.
+    /// Another member of the change set cannot move, or comes first.
     ChangeSetBlocked,
     /// The content of a bundle can be installed.
     UnpackSuccessful,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::olm::{InstallConstraints, UpgradeConstraints};
 use plimsoll_api::{GroupKind, Reason};
 use plimsoll_resolve::offer::Offer;
-use plimsoll_resolve::requirement::unfit_for;
+use plimsoll_resolve::requirement::{Provider, unfit_for};
 use plimsoll_resolve::{Bundle, CatalogPart};
 
 use super::change_set::{self, ChangeSet};
@@ -387,6 +387,10 @@ fn next_moves<'a>(
     {
         refused.extend(blocks.clone());
     }
+    let leading = match &departure {
+        Ok(selected) => leading(installed, &moves(&|it| Some(it.next.clone())), selected),
+        Err(_) => BTreeMap::new(),
+    };
     let texts: Vec<String> =
         refused.iter().map(|(name, block)| format!("{name}: {}", block.message)).collect();
     let action = |name: &&'a str| {
@@ -397,6 +401,11 @@ fn next_moves<'a>(
         let action = match (refused.get(name), &departure) {
             (Some(block), _) => OperatorAction::Blocked(block.clone()),
             (None, Ok(selected)) if refused.is_empty() => match selected.get(name) {
+                Some(_) if leading.contains_key(name) => {
+                    let first: Vec<String> =
+                        leading[name].iter().map(|it| named(it, &routes[it].next)).collect();
+                    waits(&format!("{} comes first", first.join(", ")))
+                }
                 Some(bundle) if inputs.operators[*name].installed.is_some() => {
                     OperatorAction::Upgrade(bundle.clone())
                 }
@@ -408,6 +417,42 @@ fn next_moves<'a>(
         (*name, action)
     };
     routes.keys().map(action).collect()
+}
+
+/// For each of some moves that are made together the others that come before it, if any: those that
+/// satisfy what it requires and nothing that is installed does. Those that require each other move at
+/// once.
+fn leading<'a>(
+    installed: &InstalledBundles<'a>,
+    moves: &Moves<'a>,
+    selected: &BTreeMap<&'a str, SelectedBundle>,
+) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    let moves = || moves.iter().filter(|(name, _)| selected.contains_key(*name));
+    let after = moves().fold(installed.clone(), |it, (name, offer)| it.with(name, offer.bundle));
+    let providers = |name: &'a str, offer: &Offer<'a>| -> BTreeSet<&'a str> {
+        let now = installed.check(name, offer.bundle);
+        let then = after.check(name, offer.bundle);
+        let awaited = now.into_iter().zip(then).filter(|(now, _)| now.provider.is_none());
+        let awaited = awaited.filter_map(|(_, then)| match then.provider {
+            Some(Provider::Installed(package)) => selected.get_key_value(package.as_str()),
+            Some(Provider::Itself | Provider::Cluster) | None => None,
+        });
+        awaited.map(|(package, _)| *package).collect()
+    };
+    let awaited: BTreeMap<&str, BTreeSet<&str>> =
+        moves().map(|(name, offer)| (*name, providers(name, offer))).collect();
+    let reached = |from: &'a str| -> BTreeSet<&'a str> {
+        let (mut reached, mut left) = (BTreeSet::new(), vec![from]);
+        while let Some(name) = left.pop() {
+            left.extend(awaited[name].iter().filter(|it| reached.insert(**it)));
+        }
+        reached
+    };
+    let leading = awaited.iter().map(|(name, first)| {
+        let first = first.iter().filter(|it| !reached(it).contains(name));
+        (*name, first.copied().collect::<BTreeSet<_>>())
+    });
+    leading.filter(|(_, first)| !first.is_empty()).collect()
 }
 
 /// Of Operators that are about to install the same kind, the one that was created first does.

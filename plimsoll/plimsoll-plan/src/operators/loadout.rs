@@ -313,7 +313,7 @@ pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOp
 }
 
 /// The catalogs with those of some packages that they have.
-pub(super) fn part_of(catalogs: &[CatalogPart], names: &BTreeSet<String>) -> Vec<CatalogPart> {
+fn part_of(catalogs: &[CatalogPart], names: &BTreeSet<String>) -> Vec<CatalogPart> {
     let part = |catalog: &CatalogPart| {
         let packages = catalog.packages.iter().filter(|it| names.contains(&it.name));
         let packages: Vec<Package> = packages.cloned().collect();

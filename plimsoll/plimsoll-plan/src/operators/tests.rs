@@ -495,10 +495,17 @@ fn a_member_of_a_change_set_takes_the_steps_that_lead_to_what_is_requested() {
     check(
         &catalog("<3.0.0"),
         &requested.replacen("at 1.0.0", "at 1.1.0", 1),
-        "a: upgrade main/stable 2.0.0
-           a depends on b >=2.0.0 but b v1.0.0 is installed
+        "a: blocked ChangeSetBlocked: change set x waits: b v2.0.0 comes first
            b needs a <2.0.0
          b: upgrade main/stable 2.0.0
+           a needs b <3.0.0",
+    );
+    check(
+        &catalog("<3.0.0"),
+        &requested.replacen("at 1.0.0", "at 1.1.0", 1).replace("; at 1.0.0", "; at 2.0.0"),
+        "a: upgrade main/stable 2.0.0
+           b needs a >=1.1.0
+         b: keep
            a needs b <3.0.0",
     );
     // It fits what the others move to: they move with it.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::Reason;
 
 use super::LintInputs;
-use crate::operators::loadout::{SettledOperators, part_of};
-use crate::operators::{OperatorAction, decide};
+use crate::operators::loadout::{SettledOperators, settle};
+use crate::operators::{OperatorAction, RequestedOperator};
 
 /// The Operators that wait for each other, each with the annotation of the change set in which all of
 /// them move; none that move alone, or not even together.
@@ -52,10 +52,16 @@ pub(super) fn deadlocks(
                 operator.change_set = Some(set.clone());
             }
         }
-        let names = members.iter().map(|it| (*it).to_owned()).collect();
-        let decided =
-            decide(inputs.deciding(&operators), &names, &|names| part_of(inputs.catalogs, names));
-        if decided.values().all(|it| matches!(it.action, OperatorAction::Upgrade(_))) {
+        let after = settle(inputs.deciding(&operators), inputs.catalogs);
+        let has_moved = |name: &str| {
+            let bundle = |of: &BTreeMap<String, RequestedOperator>| {
+                Some(of.get(name)?.installed.as_ref()?.reference.clone())
+            };
+            let decision = after.decisions.get(name);
+            decision.is_some_and(|it| it.action == OperatorAction::Keep)
+                && bundle(&after.operators) != bundle(&operators)
+        };
+        if members.iter().all(|it| has_moved(it)) {
             together.extend(members.iter().map(|it| ((*it).to_owned(), set.clone())));
         }
     }
