@@ -17,7 +17,7 @@ pub use self::catalog::{
 pub use self::revision::{BundleProperty, OperatorRevisionSpec, RevisionObject, RevisionPart};
 pub use self::status::{
     BundleReference, DeletionProgress, Dependant, DependencyStatus, InstalledApi, OperatorHistory,
-    OperatorStatus, RemainingObjects,
+    OperatorStatus, PlatformRequirements, RemainingObjects,
 };
 
 /// Label of every object of an Operator: the Operator's name.

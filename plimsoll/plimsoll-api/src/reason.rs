@@ -192,6 +192,8 @@ reasons! {
     UpdateInProgress,
     /// ClusterOperators object to a minor update.
     ClusterOperatorsNotUpgradeable,
+    /// Installed Operators do not run on another minor version, or need what a release removes.
+    IncompatibleOperatorsInstalled,
     /// Objects that are to be deleted are still there.
     ResourceDeletesInProgress,
     /// An object was asked to go.

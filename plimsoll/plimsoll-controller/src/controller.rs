@@ -5,6 +5,7 @@ mod apply_update;
 mod control_loop;
 mod features;
 mod observed;
+mod operators_watch;
 mod startup;
 mod update_request;
 
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::control_loop::{ControlLoop, LoopExit};
 pub use self::features::cluster_features;
+pub use self::operators_watch::operators_on_platform;
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;

@@ -18,6 +18,12 @@ pub enum Error {
         /// The error of the client.
         source: kube::Error,
     },
+    /// The Operators could not be read.
+    #[error("failed to list Operators")]
+    ReadOperators {
+        /// The error of the client.
+        source: kube::Error,
+    },
     /// A CustomResourceDefinition of ours could not be installed.
     #[error("failed to install CustomResourceDefinition \"{name}\"")]
     InstallCrd {
@@ -107,6 +113,7 @@ impl Error {
             Self::Discover { source }
             | Self::InstallCrd { source, .. }
             | Self::ReadFeatureGate { source }
+            | Self::ReadOperators { source }
             | Self::ReadClusterVersion { source }
             | Self::CreateClusterVersion { source }
             | Self::ReadProgress { source }

@@ -34,7 +34,7 @@ mod write;
 
 pub use bootstrap::new_cluster_version;
 pub use clock::{Clock, SharedClock, SystemClock};
-pub use controller::{Controller, Settings, cluster_features};
+pub use controller::{Controller, Settings, cluster_features, operators_on_platform};
 pub use dry_run::{DryRun, dry_run};
 pub use error::Error;
 pub use lease::Leadership;

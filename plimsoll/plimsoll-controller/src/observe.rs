@@ -20,6 +20,7 @@ use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, RELEASE_PROGRESS};
 use plimsoll_plan::apply::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::health::readiness;
+use plimsoll_plan::operators::OperatorsOnPlatform;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::reconciler::execution::Observation;
 use plimsoll_plan::reconciler::revisions::{KnownObjects, StorageRollback};
@@ -47,6 +48,10 @@ pub(crate) enum ConfigObservation {
     ReleaseProgressInterrupted,
     /// The FeatureGate; `None` when there is none.
     FeatureGate(Option<Box<DynamicObject>>),
+    /// Whether the kind of Operators is served.
+    OperatorDefinition { is_served: bool },
+    /// What the installed Operators require of the platform.
+    Operators(OperatorsOnPlatform),
     /// The data of a ConfigMap; `None` when there is none.
     ConfigMap { name: &'static str, data: Option<BTreeMap<String, String>> },
 }
@@ -180,7 +185,7 @@ async fn watch_one<K>(
 /// restored from a backup, and a watch of it that continues where this one was would show nothing of
 /// that. Whoever follows it learns right before such a list is asked for, to know what that has to show:
 /// what was written since the connection was lost too.
-struct ListingWatch<K> {
+pub(crate) struct ListingWatch<K> {
     api: Api<K>,
     config: watcher::Config,
     events: BoxStream<'static, watcher::Result<Event<K>>>,
@@ -201,7 +206,8 @@ impl<K> ListingWatch<K>
 where
     K: kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
 {
-    fn new(api: Api<K>, config: watcher::Config) -> Self {
+    /// Begins with a list.
+    pub(crate) fn new(api: Api<K>, config: watcher::Config) -> Self {
         let events = watcher::watcher(api.clone(), config.clone()).boxed();
         Self {
             api,
@@ -217,7 +223,7 @@ where
     }
 
     /// The next event; such watches never end.
-    async fn next(&mut self) -> watcher::Result<Event<K>> {
+    pub(crate) async fn next(&mut self) -> watcher::Result<Event<K>> {
         if let Some(delay) = self.delay.take() {
             tokio::time::sleep(delay).await;
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::core::{ApiResource, GroupVersionKind};
 use plimsoll_api::{
-    CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, GroupKind, RELEASE_PROGRESS, crd,
+    CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, GroupKind, OPERATOR, RELEASE_PROGRESS, crd,
 };
 use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, Decision, decide};
 use plimsoll_content::{Manifest, Payload};
@@ -96,6 +96,7 @@ impl Needs {
             needs.add(RELEASE_PROGRESS.group, RELEASE_PROGRESS.plural, verbs);
         }
         needs.add(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.plural, &READ);
+        needs.add(OPERATOR.group, OPERATOR.plural, &READ);
         if purpose.feature_set.is_none() {
             needs.add(FEATURE_GATE.group, FEATURE_GATE.plural, &READ);
         }

@@ -36,7 +36,7 @@ use plimsoll_resolve::{Bundle, ClusterFacts, Expressions};
 
 pub use self::change_set::{ChangeSet, ChangeSetError};
 pub use self::decide::decide;
-pub use self::platform::{BrokenOperator, broken_by};
+pub use self::platform::{BrokenOperator, OperatorsOnPlatform};
 
 /// An Operator, as the cluster has it.
 #[derive(Debug, Clone)]

@@ -10,13 +10,17 @@ mod orphans;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use plimsoll_api::{ObjectKey, Reason};
+use plimsoll_api::{GroupKind, ObjectKey, Reason};
+use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::{self, Context, Decision};
 use serde_json::Value;
 
 use crate::health::parse;
+use crate::plan::DELETE;
 
 pub use deletions::DeletionTracker;
 pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans, orphans_of_cluster};
@@ -49,6 +53,24 @@ const REMAINING: [&str; 5] = [
 pub fn remaining(namespace: &Value) -> Vec<String> {
     let conditions = REMAINING.iter().filter_map(|type_| parse::condition(namespace, type_));
     conditions.filter(|it| it.status == "True").map(|it| it.message.to_owned()).collect()
+}
+
+/// The kinds that a release removes with their definitions, as far as it or the release before it says
+/// which kinds those are.
+pub fn removed_kinds(
+    before: &[Manifest],
+    next: &[Manifest],
+    context: &Context,
+) -> BTreeSet<GroupKind> {
+    let is_removed = |manifest: &&Manifest| {
+        manifest.is_annotated_true(DELETE)
+            && inclusion::decide(manifest, context) == Decision::Included
+    };
+    let removed: BTreeSet<&ObjectKey> = next.iter().filter(is_removed).map(|it| &it.key).collect();
+    let all = before.iter().chain(next);
+    all.filter(|it| removed.contains(&it.key))
+        .filter_map(|it| Some(it.definition.as_ref()?.kind.clone()))
+        .collect()
 }
 
 /// Something about a deletion that people should hear of.

@@ -135,6 +135,7 @@ fn conditions(input: &StatusInput<'_>, now: Timestamp) -> Vec<Condition> {
         input.not_upgradeable,
         input.updates.acknowledgement.as_ref(),
         input.deletions,
+        &input.updates.incompatible,
     );
     conditions.extend(objections.into_iter().map(|objection| {
         build.plain(objection.type_, objection.status, &objection.reason, &objection.message)

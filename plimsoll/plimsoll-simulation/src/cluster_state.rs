@@ -13,10 +13,11 @@ use plimsoll_api::{
     Reason,
 };
 use plimsoll_content::Payload;
-use plimsoll_controller::{api_resource, cluster_features};
+use plimsoll_controller::{api_resource, cluster_features, operators_on_platform};
+use plimsoll_plan::operators::OperatorsOnPlatform;
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::plan::mode::{self, Mode};
-use plimsoll_plan::removal::DeletionTracker;
+use plimsoll_plan::removal::{DeletionTracker, removed_kinds};
 use plimsoll_plan::spec::overrides::{OVERRIDE_TERMS, Overrides};
 use plimsoll_plan::update::preconditions::{self, Facts, FailedPrecondition, Objecting};
 use plimsoll_plan::update::target::{self, Target};
@@ -36,6 +37,8 @@ pub struct ClusterState {
     pub annotations: BTreeMap<String, String>,
     /// The feature set and gates of the cluster's FeatureGate.
     pub features: Features,
+    /// What installed Operators require of the platform.
+    pub operators: OperatorsOnPlatform,
     /// Whether it was installed for a rehearsal: preconditions count as where there is a payload
     /// store, and overrides are the rehearsal's own.
     pub is_rehearsed: bool,
@@ -70,6 +73,7 @@ impl ClusterState {
             progress: progress.transpose()?.unwrap_or_default(),
             annotations: version.annotations().clone(),
             features: cluster_features(client).await?,
+            operators: operators_on_platform(client).await?,
             is_rehearsed: false,
         }))
     }
@@ -126,13 +130,17 @@ impl ClusterState {
         let has_store = retrieved.is_some_and(|it| it.reason != Reason::NoChannel.as_str());
         let available = self.status.available_updates.clone().unwrap_or_default();
         let tracker = DeletionTracker::recorded(&self.progress.deletions);
+        // The release that is applied is not at hand: definitions say which kinds are removed.
+        let context = target.context(payload);
+        let removed = removed_kinds(&[], &payload.manifests, &context);
         let mut findings = preconditions::check(
             &Facts {
                 current: &current,
                 history: &self.status.history,
                 objection: objecting.as_ref(),
                 overrides_set: !target.overrides.is_empty() && !self.is_rehearsed,
-                repeated: &tracker.repeated(&payload.manifests, &target.context(payload)),
+                repeated: &tracker.repeated(&payload.manifests, &context),
+                broken: &self.operators.broken_without(&removed),
                 available: has_store.then_some(available.as_slice()),
                 retrieved,
             },

@@ -19,7 +19,7 @@ use crate::olm::{
     BundleProperty, BundleReference, CatalogDefect, CatalogDefects, CatalogSource,
     CatalogSourceType, CatalogSpec, CatalogStatus, DeletionProgress, Dependant, DependencyStatus,
     InstalledApi, OperatorHistory, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
-    RemainingObjects, RevisionObject, RevisionPart, UpgradePolicy,
+    PlatformRequirements, RemainingObjects, RevisionObject, RevisionPart, UpgradePolicy,
 };
 use crate::progress::{
     BegunPlanRecord, CapabilitiesProgress, CompletedUpdate, Deletion, ImpliedCapability,
@@ -368,6 +368,10 @@ fn operator_status() -> OperatorStatus {
             version: "v1".into(),
             kind: "Kettle".into(),
         }],
+        platform: Some(PlatformRequirements {
+            max_openshift_version: text(),
+            native_apis: vec![InstalledApi { group: text(), version: text(), kind: text() }],
+        }),
         inventory: vec![ObjectKey {
             group: String::new(),
             kind: "ConfigMap".into(),

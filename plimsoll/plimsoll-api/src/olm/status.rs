@@ -46,6 +46,10 @@ pub struct OperatorStatus {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub provided_apis: Vec<InstalledApi>,
+    /// What the installed bundle requires of the platform, so that an update of it cannot break the
+    /// Operator; absent if it requires nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform: Option<PlatformRequirements>,
     /// The objects of the installed revision, in the order they are applied.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -78,6 +82,19 @@ pub struct BundleReference {
     /// Name of the Catalog that it was taken from.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub catalog: String,
+}
+
+/// What an installed bundle requires of the platform that an update could take away.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PlatformRequirements {
+    /// Highest minor version of OpenShift that it runs on, such as `4.22`; empty for any.
+    #[serde(rename = "maxOpenShiftVersion", skip_serializing_if = "String::is_empty")]
+    pub max_openshift_version: String,
+    /// APIs that the cluster itself must serve.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub native_apis: Vec<InstalledApi>,
 }
 
 /// A requirement of an installed bundle.

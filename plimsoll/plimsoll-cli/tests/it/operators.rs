@@ -21,9 +21,14 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION};
 use plimsoll_cli::commands::deploy::{RbacArguments, rbac};
+use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{Clock, Error, Leadership};
+use plimsoll_plan::update::preconditions::FailedPrecondition;
+use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::operators::Faults;
+use plimsoll_simulation::sample;
+use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -347,6 +352,59 @@ fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_a
         let object = add_ons.object(&Named::parse(bar)).await;
         assert!(object["metadata"]["uid"].is_string(), "{object}");
         add_ons.stop().await;
+    });
+}
+
+#[test]
+fn an_operator_that_does_not_run_on_it_holds_up_the_next_minor_version_of_the_platform() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
+        let store = PayloadSet::new();
+        let first = store.add(sample::v1(), None, Signature::NotSigned).expect("in order");
+        let second = store.add(sample::v2(), None, Signature::NotSigned).expect("in order");
+        add_ons.harness.store = Some(Arc::new(store));
+        // The kind of Operators is defined later.
+        add_ons.harness.control();
+        add_ons.harness.completed(&first.release.version).await;
+        add_ons.control();
+        let path = add_ons.catalog.path().to_owned();
+        add_ons.add_catalog("fixture", &path).await;
+        Fixture::publish(&path, "lamp", "1.0.0");
+        add_ons.request("lamp", json!({ "version": ">=1" })).await;
+        add_ons.expect("lamp", &[("Installed", "True")]).await;
+        let held = add_ons
+            .harness
+            .cluster_version_until(|status| {
+                condition(status, "Upgradeable")["reason"] == "IncompatibleOperatorsInstalled"
+            })
+            .await;
+        let message = condition(&held, "Upgradeable")["message"].to_string();
+        assert!(
+            message.contains("Operator lamp 1.0.0: it runs on OpenShift 1.0 at most"),
+            "{message}"
+        );
+        let version = &second.release.version;
+        add_ons.harness.set_spec(json!({ "desiredUpdate": { "version": version } })).await;
+        let rejected = add_ons
+            .harness
+            .cluster_version_until(|status| {
+                condition(status, "ReleaseAccepted")["reason"] == "PreconditionChecks"
+            })
+            .await;
+        let message = condition(&rejected, "ReleaseAccepted")["message"].to_string();
+        assert!(message.contains("lamp"), "{message}");
+        // So says the plan of an update.
+        let cluster = ClusterState::read(&add_ons.harness.client).await.expect("it can be read");
+        let (_, next) = sample_payloads();
+        let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::now());
+        let findings = cluster.findings(&next, &target);
+        let is_it = |it: &FailedPrecondition| it.blocking && it.message.contains("lamp 1.0.0");
+        assert!(findings.iter().any(is_it), "{findings:#?}");
+        // A version that runs on it ends the wait.
+        Fixture::publish(&path, "lamp", "1.1.0");
+        add_ons.harness.cluster_version_until(|it| it["desired"]["version"] == *version).await;
+        add_ons.stop().await;
+        add_ons.harness.stop().await;
     });
 }
 

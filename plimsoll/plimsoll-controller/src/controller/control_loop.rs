@@ -16,6 +16,7 @@ use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
 use super::features::FeatureWatch;
+use super::operators_watch::OperatorsWatch;
 use super::{Controller, DRAIN_TIME_MAX};
 use crate::clock::Stopwatch;
 use crate::events::Recorder;
@@ -41,6 +42,7 @@ pub(super) struct ControlLoop {
     pub(super) reporter: Reporter,
     pub(super) recorder: Recorder,
     pub(super) feature_watch: FeatureWatch,
+    pub(super) operators_watch: OperatorsWatch,
     /// What changes of `spec.capabilities` are judged by.
     pub(super) rules: watch::Sender<CapabilityRules>,
     /// Whether the connection of the ClusterVersion's watch was lost and it was not listed since: what

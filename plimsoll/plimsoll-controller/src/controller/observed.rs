@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::progress::AnnotationRecord;
+use plimsoll_plan::operators::OperatorsOnPlatform;
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::reconciler::events;
 use plimsoll_plan::reconciler::revisions::StorageRollback;
@@ -48,6 +49,12 @@ impl ControlLoop {
                     self.reporter.touch();
                 }
             }
+            ConfigObservation::OperatorDefinition { is_served } => {
+                if self.operators_watch.defined(is_served) {
+                    self.operators_observed(OperatorsOnPlatform::default());
+                }
+            }
+            ConfigObservation::Operators(operators) => self.operators_observed(operators),
             ConfigObservation::FeatureGate(object) => {
                 self.feature_gate_changed(controller, object.as_deref()).await;
             }
@@ -88,6 +95,14 @@ impl ControlLoop {
         if let Some(StorageRollback { seen, now }) = self.reporter.shown(object, revision) {
             tracing::warn!(?object, seen, now, "the object is listed at an earlier revision");
             self.is_storage_rolled_back = true;
+        }
+    }
+
+    /// Installed Operators require something else of the platform.
+    fn operators_observed(&mut self, operators: OperatorsOnPlatform) {
+        let (desired, uptime) = (&self.reconciler.desired, self.stopwatch.uptime());
+        if self.reconciler.requests.operators_changed(operators, desired, uptime) {
+            self.reporter.touch();
         }
     }
 

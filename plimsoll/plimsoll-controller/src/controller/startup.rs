@@ -9,6 +9,7 @@ use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_content::inclusion::Context;
 use plimsoll_content::payload::Payload;
+use plimsoll_plan::operators::OperatorsOnPlatform;
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::reconciler::Reconciler;
 use plimsoll_plan::reconciler::desired::{CapabilityRules, DesiredInputs, DesiredState, record};
@@ -32,6 +33,7 @@ use super::apply_update::log_plan;
 use super::control_loop::ControlLoop;
 use super::features::{self, FeatureWatch};
 use super::observed::{Annotations, read_cluster_version};
+use super::operators_watch::{OperatorsWatch, operators_on_platform};
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::Stopwatch;
 use crate::error::Error;
@@ -61,6 +63,8 @@ pub(super) struct InitialState {
     listing: Listing,
     features: Features,
     feature_watch: FeatureWatch,
+    operators: OperatorsOnPlatform,
+    operators_watch: OperatorsWatch,
 }
 
 impl Controller {
@@ -127,6 +131,8 @@ impl Controller {
             watches.spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()));
         }
         let features = retry_until_ok(stop, || features::find(client, &self.settings)).await?;
+        let operators = retry_until_ok(stop, || operators_on_platform(client)).await?;
+        let operators_watch = OperatorsWatch::start(self.client.clone(), sender.clone(), watches);
         let feature_watch =
             FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
         let given = Arc::clone(&self.release.borrow_and_update());
@@ -169,6 +175,8 @@ impl Controller {
             listing,
             features,
             feature_watch,
+            operators,
+            operators_watch,
         })
     }
 
@@ -241,7 +249,7 @@ impl ControlLoop {
         let heads = controller.store.as_ref().map(|_| state.listing.releases.clone());
         let architecture = go_architecture(std::env::consts::ARCH);
         let uptime = stopwatch.uptime();
-        let requests = UpdateRequests::new(&desired, heads, architecture, uptime);
+        let requests = UpdateRequests::new(&desired, heads, state.operators, architecture, uptime);
         let mut reconciler = Reconciler {
             requests,
             pause: PauseRequest::new(annotations.pause),
@@ -272,6 +280,7 @@ impl ControlLoop {
             reporter,
             recorder: state.recorder,
             feature_watch: state.feature_watch,
+            operators_watch: state.operators_watch,
             rules: state.rules,
             is_cluster_version_unknown: false,
             is_storage_rolled_back: false,

@@ -85,6 +85,7 @@ fn failed_preconditions(
         objection: None,
         overrides_set: false,
         repeated: &repeated,
+        broken: &[],
         available: None,
         retrieved: None,
     };

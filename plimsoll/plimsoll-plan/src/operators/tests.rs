@@ -701,35 +701,3 @@ fn policies_people_and_other_versions() {
         check(catalog, &format!("foo: {fields}"), &format!("foo: {expected}"));
     }
 }
-
-#[test]
-fn an_update_of_the_platform_names_what_it_would_break() {
-    let of = catalogs(
-        "main 0 foo/stable
-           1.0.0 requires Served
-         main 0 old/stable
-           1.0.0 requires nosuch >=1.0.0",
-    );
-    let operators = operators(
-        &of,
-        "foo: at 1.0.0
-         old: at 1.0.0",
-    );
-    let now = ClusterFacts { apis: Some(vec![api("Served")]), ..facts(30) };
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &now,
-        expressions: &NoExpressions,
-    };
-    assert_eq!(broken_by(inputs, &now), []);
-    let after = ClusterFacts { apis: Some(Vec::new()), ..facts(31) };
-    let expected = BrokenOperator {
-        name: "foo".to_owned(),
-        message:
-            "foo depends on a provider of Served (example.com/v1) but nothing that is installed \
-                  satisfies it"
-                .to_owned(),
-    };
-    assert_eq!(broken_by(inputs, &after), [expected]);
-}

@@ -19,7 +19,9 @@ use super::Uptime;
 use super::desired::{AcceptedRelease, DesiredState};
 use super::execution::PlanExecution;
 use super::refusal::nothing_included;
+use crate::operators::{BrokenOperator, OperatorsOnPlatform};
 use crate::plan::mode::Mode;
+use crate::removal::removed_kinds;
 use crate::spec::validate;
 use crate::status::Updates;
 use crate::update::acceptance::LoadStatus;
@@ -103,6 +105,7 @@ pub struct UpdateRequests {
     payload: Option<Arc<Payload>>,
     updates: Updates,
     acknowledgements: Acknowledgements,
+    operators: OperatorsOnPlatform,
     /// The spec or what it is judged by changed since it was last looked at.
     is_changed: bool,
     reconsider_at: Uptime,
@@ -110,10 +113,11 @@ pub struct UpdateRequests {
 
 impl UpdateRequests {
     /// Starts with the release that is applied. `heads` are the releases of the payload store;
-    /// `None` without one.
+    /// `None` without one. `operators` are those that are installed.
     pub fn new(
         desired: &DesiredState,
         heads: Option<Vec<ReleaseHeader>>,
+        operators: OperatorsOnPlatform,
         default_architecture: &str,
         uptime: Uptime,
     ) -> Self {
@@ -125,6 +129,7 @@ impl UpdateRequests {
             payload: None,
             updates: Updates::default(),
             acknowledgements: Acknowledgements::default(),
+            operators,
             is_changed: true,
             reconsider_at: uptime,
         };
@@ -165,6 +170,7 @@ impl UpdateRequests {
                 &self.acknowledgements,
                 &desired.release().version,
             ),
+            incompatible: self.operators.broken_by_next_minor(&desired.release().version),
             ..Updates::default()
         };
         match &self.heads {
@@ -203,6 +209,19 @@ impl UpdateRequests {
         } else {
             self.acknowledgements.acks = data;
         }
+        self.reconsider_at = uptime;
+        self.refresh(desired)
+    }
+
+    /// Installed Operators require something else of the platform. True when the available updates
+    /// changed.
+    pub fn operators_changed(
+        &mut self,
+        operators: OperatorsOnPlatform,
+        desired: &DesiredState,
+        uptime: Uptime,
+    ) -> bool {
+        self.operators = operators;
         self.reconsider_at = uptime;
         self.refresh(desired)
     }
@@ -366,6 +385,7 @@ struct PreconditionFacts {
     objection: Option<UpgradeableCondition>,
     overrides_set: bool,
     repeated: Vec<Deletion>,
+    broken: Vec<BrokenOperator>,
     available: Option<Vec<Release>>,
     retrieved: Option<Condition>,
 }
@@ -385,7 +405,12 @@ impl PreconditionFacts {
             &execution.operators().objections(),
             requests.updates.acknowledgement.as_ref(),
             &deletions,
+            &requests.updates.incompatible,
         );
+        let removed = next.map(|payload| {
+            let before = &desired.payload().manifests;
+            removed_kinds(before, &payload.manifests, &desired.context(payload))
+        });
         let available = requests.updates.available.clone().unwrap_or_default();
         Self {
             current: desired.release().clone(),
@@ -393,6 +418,7 @@ impl PreconditionFacts {
             objection: objections.into_iter().next(),
             overrides_set: overrides.is_some(),
             repeated: repeated.unwrap_or_default(),
+            broken: removed.map(|it| requests.operators.broken_without(&it)).unwrap_or_default(),
             available: requests.heads.is_some().then_some(available),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
         }
@@ -409,6 +435,7 @@ impl PreconditionFacts {
             objection: objecting.as_ref(),
             overrides_set: self.overrides_set,
             repeated: &self.repeated,
+            broken: &self.broken,
             available: self.available.as_deref(),
             retrieved: self.retrieved.as_ref(),
         })

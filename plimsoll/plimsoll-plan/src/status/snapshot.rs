@@ -11,6 +11,7 @@ use super::tests::{Situation, operator, release, render};
 use crate::health::failure::{Failure, could_not_update, from_api_status};
 use crate::health::gate;
 use crate::health::readiness;
+use crate::operators::BrokenOperator;
 use crate::plan::GroupVersionKind;
 use crate::plan::mode::Mode;
 use crate::progress::StepBlocker;
@@ -35,12 +36,17 @@ fn every_condition() -> String {
         namespace: String::new(),
         name: "held".to_owned(),
     };
-    for (overrides, operators, deletions) in [
-        (false, 1, &[][..]),
-        (false, 2, &[]),
-        (true, 0, &[]),
-        (true, 2, &[]),
-        (false, 0, std::slice::from_ref(&held)),
+    let old = BrokenOperator {
+        name: "lamp".to_owned(),
+        message: "Operator lamp 1.0.0: it runs on OpenShift 4.3 at most".to_owned(),
+    };
+    for (overrides, operators, deletions, incompatible) in [
+        (false, 1, &[][..], &[][..]),
+        (false, 2, &[], &[]),
+        (true, 0, &[], &[]),
+        (true, 2, &[], &[]),
+        (false, 0, std::slice::from_ref(&held), &[]),
+        (false, 0, &[], std::slice::from_ref(&old)),
     ] {
         let operators: Vec<NotUpgradeable> = ["a", "b"][..operators]
             .iter()
@@ -56,6 +62,7 @@ fn every_condition() -> String {
             &operators,
             None,
             deletions,
+            incompatible,
         ) {
             let status = objection.status.as_str();
             let upgradeable::UpgradeableCondition { type_, reason, message, .. } = objection;

@@ -4,6 +4,7 @@ use plimsoll_api::config::Release;
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 
 use super::Builder;
+use crate::operators::BrokenOperator;
 use crate::update::available::Retrieved;
 
 /// Where updates lead, and what holds them up.
@@ -15,6 +16,8 @@ pub struct Updates {
     pub retrieved: Retrieved,
     /// What an administrator has to acknowledge before a minor update.
     pub acknowledgement: Option<(Reason, String)>,
+    /// The installed Operators that do not run on the next minor version.
+    pub incompatible: Vec<BrokenOperator>,
     /// The run level that the update is paused before.
     pub paused_before: Option<u32>,
 }
@@ -27,6 +30,7 @@ impl Default for Updates {
             available: None,
             retrieved: Err((Reason::NoChannel, message)),
             acknowledgement: None,
+            incompatible: Vec::new(),
             paused_before: None,
         }
     }

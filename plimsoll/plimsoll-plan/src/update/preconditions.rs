@@ -11,6 +11,8 @@ use plimsoll_api::progress::Deletion;
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 use semver::Version;
 
+use crate::operators::BrokenOperator;
+
 /// The one step from one major version to the next that is a single hop: from the last minor
 /// versions of 4 to 5.0.
 const MAJOR_HOP: (u64, u64) = (4, 5);
@@ -29,6 +31,8 @@ pub struct Facts<'a> {
     /// What is gone and the release asked for would delete once more
     /// ([`crate::removal::DeletionTracker::repeated`]).
     pub repeated: &'a [Deletion],
+    /// The installed Operators that require what the release asked for removes.
+    pub broken: &'a [BrokenOperator],
     /// What the payload store offers from here; `None` if there is no store.
     pub available: Option<&'a [Release]>,
     /// `RetrievedUpdates`.
@@ -70,6 +74,7 @@ const ROLLBACK: &str = "ClusterVersionRollback";
 const GIANT_HOP: &str = "ClusterVersionGiantHop";
 const UPGRADEABLE: &str = "ClusterVersionUpgradeable";
 const REPEATED_DELETIONS: &str = "ClusterVersionRepeatedDeletions";
+const INCOMPATIBLE_OPERATORS: &str = "ClusterVersionIncompatibleOperators";
 const RECOMMENDED: &str = "ClusterVersionRecommendedUpdate";
 
 /// Makes all checks for going to `target`.
@@ -93,6 +98,7 @@ pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<FailedPrecondition> {
             findings.extend(giant_hop(&current, &next));
             findings.extend(upgradeable(facts, &current, &next));
             findings.extend(repeated_deletions(facts, &current, &next));
+            findings.extend(incompatible_operators(facts));
         }
     }
     findings.extend(recommended(facts, target));
@@ -245,6 +251,20 @@ fn repeated_deletions(
              minor version is to have dropped these manifests. Go to a release without them, or \
              force this one, which deletes them again if they have come back",
             gone.join(", ")
+        ),
+        blocking: true,
+    })
+}
+
+/// Patches too are not to break what is installed.
+fn incompatible_operators(facts: &Facts<'_>) -> Option<FailedPrecondition> {
+    let messages: Vec<&str> = facts.broken.iter().map(|it| it.message.as_str()).collect();
+    (!messages.is_empty()).then(|| FailedPrecondition {
+        precondition: INCOMPATIBLE_OPERATORS,
+        reason: Reason::IncompatibleOperatorsInstalled.to_string(),
+        message: format!(
+            "Installed Operators would be broken; update or delete them first. {}",
+            messages.join("; ")
         ),
         blocking: true,
     })

@@ -8,6 +8,7 @@ use plimsoll_api::{ConditionStatus, ObjectKey, Reason};
 use serde_json::Value;
 
 use crate::health::parse;
+use crate::operators::BrokenOperator;
 
 /// A ClusterOperator that objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,13 +49,14 @@ pub fn objection_of(cluster_operator: &Value) -> Option<NotUpgradeable> {
 /// object in the cluster, whether the release knows them or not; `overrides` are the terms of the
 /// overrides in force, none if there are no overrides; `acknowledgement` is what an
 /// administrator has to confirm first; `deletions` are the objects that are to go and have not
-/// gone.
+/// gone; `incompatible` are the installed Operators that do not run on the next minor version.
 pub fn conditions(
     overrides: Option<&str>,
     update_in_progress: bool,
     operators: &[NotUpgradeable],
     acknowledgement: Option<&(Reason, String)>,
     deletions: &[ObjectKey],
+    incompatible: &[BrokenOperator],
 ) -> Vec<UpgradeableCondition> {
     let mut objections = Vec::new();
     objections.extend(of_operators(operators));
@@ -83,6 +85,7 @@ pub fn conditions(
             ),
         });
     }
+    objections.extend(of_incompatible(incompatible));
     if let Some(terms) = overrides {
         objections.push(UpgradeableCondition {
             type_: "UpgradeableClusterVersionOverrides",
@@ -158,6 +161,20 @@ fn of_operators(operators: &[NotUpgradeable]) -> Option<UpgradeableCondition> {
     };
     let status = ConditionStatus::False;
     Some(UpgradeableCondition { type_: "UpgradeableClusterOperators", status, reason, message })
+}
+
+fn of_incompatible(operators: &[BrokenOperator]) -> Option<UpgradeableCondition> {
+    let messages: Vec<&str> = operators.iter().map(|it| it.message.as_str()).collect();
+    (!messages.is_empty()).then(|| UpgradeableCondition {
+        type_: "UpgradeableIncompatibleOperators",
+        status: ConditionStatus::False,
+        reason: Reason::IncompatibleOperatorsInstalled.to_string(),
+        message: format!(
+            "Installed Operators would not run on the next minor version; update or delete them \
+             first. {}",
+            messages.join("; ")
+        ),
+    })
 }
 
 #[cfg(test)]

@@ -51,8 +51,15 @@ fn write_bundle(
         (format!("{prefix}.channels.v1")): "stable",
         (format!("{prefix}.channel.default.v1")): "stable",
     } });
+    let is_property = |(name, _): &(&String, &String)| name.starts_with("olm.");
+    let properties: Vec<Value> = requires
+        .iter()
+        .filter(is_property)
+        .map(|(name, value)| json!({ "type": name, "value": value }))
+        .collect();
     let dependencies: Vec<Value> = requires
         .iter()
+        .filter(|it| !is_property(it))
         .map(|(package, range)| {
             let value = json!({ "packageName": package, "version": range });
             json!({ "type": "olm.package", "value": value })
@@ -70,6 +77,9 @@ fn write_bundle(
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
     ];
+    if !properties.is_empty() {
+        files.push(("metadata/properties.yaml", json!({ "properties": properties })));
+    }
     if !dependencies.is_empty() {
         files.push(("metadata/dependencies.yaml", json!({ "dependencies": dependencies })));
     }

@@ -12,6 +12,7 @@ use crate::operators::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, DEPRECATED, OperatorObservation, Rollout, conditions,
     resolved_version,
 };
+use crate::operators::platform::platform_requirements;
 use crate::operators::{OperatorAction, RequestedOperator};
 use crate::reconciler::events::{EventDraft, Severity};
 
@@ -155,6 +156,7 @@ impl TrackedOperator {
             dependants: decision.dependants.clone(),
             orphaned: decision.is_orphaned,
             provided_apis: apis.iter().map(api).collect(),
+            platform: bundle_of.and_then(|it| platform_requirements(&it.bundle)),
             inventory: installed
                 .map(|it| it.manifests().map(|it| it.key.clone()).collect())
                 .unwrap_or_default(),

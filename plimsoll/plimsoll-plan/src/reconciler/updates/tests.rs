@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use plimsoll_api::config::{ClusterVersionStatus, Update, UpdateHistory, UpdateState};
+use plimsoll_api::olm::{BundleReference, OperatorStatus, PlatformRequirements};
 use plimsoll_content::payload::{ReleaseHeader, ReleaseInfo};
 
 use super::{LoadCommand, LoadEvent, UpdateContext, UpdateRequests, architecture, go_architecture};
+use crate::operators::OperatorsOnPlatform;
 use crate::plan::mode::Mode;
 use crate::reconciler::Uptime;
 use crate::reconciler::desired::DesiredState;
@@ -45,7 +47,13 @@ impl Script {
         spec.channel = "stable".to_owned();
         let desired = desired(payload("4.3.2", "a"), spec, "");
         let execution = execution(&desired, mode, applied);
-        let requests = UpdateRequests::new(&desired, store.map(heads), "amd64", Uptime::default());
+        let requests = UpdateRequests::new(
+            &desired,
+            store.map(heads),
+            OperatorsOnPlatform::default(),
+            "amd64",
+            Uptime::default(),
+        );
         Self { requests, desired, execution, milliseconds: 0, ticket: 0 }
     }
 
@@ -105,9 +113,14 @@ impl Script {
                 let name = if verb == "gate" { GATES.1 } else { ACKS.1 };
                 let value = if verb == "gate" { "read the notes" } else { "true" };
                 let data = BTreeMap::from([("ack-4.3-kube".to_owned(), value.to_owned())]);
-                let uptime = Uptime::from_start(Duration::from_millis(self.milliseconds));
-                let desired = &self.desired;
+                let (desired, uptime) = (&self.desired, self.uptime());
                 self.requests.config_map_changed(name, Some(data), desired, uptime);
+                return None;
+            }
+            "operator" => {
+                let mut operators = OperatorsOnPlatform::default();
+                operators.observed("lamp", Some(&operator_up_to(version)));
+                self.requests.operators_changed(operators, &self.desired, self.uptime());
                 return None;
             }
             "available" => {
@@ -139,6 +152,10 @@ impl Script {
         Some(self.shown(&command))
     }
 
+    fn uptime(&self) -> Uptime {
+        Uptime::from_start(Duration::from_millis(self.milliseconds))
+    }
+
     fn shown(&mut self, command: &LoadCommand) -> String {
         let version = |image: &str| image.rsplit(':').next().unwrap_or_default().to_owned();
         match command {
@@ -155,6 +172,16 @@ impl Script {
             }
         }
     }
+}
+
+/// The status of an Operator that runs on a version of OpenShift at most.
+fn operator_up_to(version: &str) -> OperatorStatus {
+    let bundle = BundleReference { version: "1.0.0".to_owned(), ..BundleReference::default() };
+    let platform = PlatformRequirements {
+        max_openshift_version: version.to_owned(),
+        ..PlatformRequirements::default()
+    };
+    OperatorStatus { bundle: Some(bundle), platform: Some(platform), ..OperatorStatus::default() }
 }
 
 #[track_caller]
@@ -233,6 +260,21 @@ fn preconditions_are_checked_again_once_a_second() {
     check(
         &format!("{held}consider; wait 500; consider; wait 500; consider"),
         &format!("{shown}-; -; -"),
+    );
+}
+
+#[test]
+fn an_operator_that_does_not_run_on_it_holds_up_another_minor_version() {
+    let held = "operator 4.3; request 4.4.0; consider; retrieved; loaded 4.4.0; condition; ";
+    let shown = "retrieve 4.4.0; load 4.4.0; -; False PreconditionChecks; ";
+    check(&format!("{held}consider; operator 4.4; consider"), &format!("{shown}-; apply 4.4.0"));
+    check(
+        "operator 4.3; force 4.4.0; consider; retrieved; loaded 4.4.0",
+        "retrieve 4.4.0; load 4.4.0; apply 4.4.0 with risks",
+    );
+    check(
+        "operator 4.3; request 4.3.3; consider; retrieved; loaded 4.3.3",
+        "retrieve 4.3.3; load 4.3.3; apply 4.3.3",
     );
 }
 

@@ -59,6 +59,7 @@ impl Script {
             objection: self.objects.then_some(&objecting),
             overrides_set: false,
             repeated: &[],
+            broken: &[],
             available: None,
             retrieved: None,
         };

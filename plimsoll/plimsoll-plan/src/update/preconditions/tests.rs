@@ -6,6 +6,7 @@ use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
 
 use super::{Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, check, digest, judge};
+use crate::operators::BrokenOperator;
 
 fn release(version: &str) -> Release {
     Release {
@@ -49,6 +50,7 @@ fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, exp
         objection: (!objection.is_empty()).then_some(&objecting),
         overrides_set: overrides,
         repeated: &[],
+        broken: &[],
         available: None,
         retrieved: None,
     };
@@ -120,6 +122,7 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
             objection: None,
             overrides_set: false,
             repeated: &gone,
+            broken: &[],
             available: None,
             retrieved: None,
         };
@@ -148,6 +151,29 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
 }
 
 #[test]
+fn what_an_operator_requires_is_not_removed_by_any_update() {
+    let check = |target: &str| {
+        let broken = [BrokenOperator { name: "lamp".to_owned(), message: "WHY".to_owned() }];
+        let facts = Facts {
+            current: &release("4.3.2"),
+            history: &[],
+            objection: None,
+            overrides_set: false,
+            repeated: &[],
+            broken: &broken,
+            available: None,
+            retrieved: None,
+        };
+        let findings = check(&facts, &release(target));
+        let [found] = &findings[..] else { panic!("one finding, not {findings:?}") };
+        assert_eq!(found.reason, "IncompatibleOperatorsInstalled");
+        assert!(found.blocking && found.message.ends_with("WHY"), "{found:?}");
+    };
+    check("4.3.3");
+    check("4.4.0");
+}
+
+#[test]
 fn force_turns_what_blocks_into_an_accepted_risk() {
     let history = history("4.5.0 4.4.9");
     let facts = Facts {
@@ -156,6 +182,7 @@ fn force_turns_what_blocks_into_an_accepted_risk() {
         objection: Some(&Objecting { reason: "OldNodes", message: "Nodes are old" }),
         overrides_set: false,
         repeated: &[],
+        broken: &[],
         available: Some(&[]),
         retrieved: None,
     };

@@ -16,7 +16,7 @@ fn operator(name: &str) -> NotUpgradeable {
 /// Types with their reasons, in order.
 fn check(overrides: bool, in_progress: bool, operators: &[&str], expected: &[(&str, &str)]) {
     let operators: Vec<NotUpgradeable> = operators.iter().map(|name| operator(name)).collect();
-    let objections = conditions(overrides.then_some(""), in_progress, &operators, None, &[]);
+    let objections = conditions(overrides.then_some(""), in_progress, &operators, None, &[], &[]);
     let shown: Vec<(&str, &str)> =
         objections.iter().map(|it| (it.type_, it.reason.as_str())).collect();
     assert_eq!(shown, expected);
@@ -44,7 +44,7 @@ fn one_objection_is_told_and_several_are_summed_up() {
 
 #[test]
 fn the_sum_lists_reasons_and_messages() {
-    let summed = conditions(None, true, &[operator("b"), operator("a")], None, &[]).remove(0);
+    let summed = conditions(None, true, &[operator("b"), operator("a")], None, &[], &[]).remove(0);
     assert_eq!(summed.status, ConditionStatus::False);
     assert_eq!(
         summed.message,
@@ -82,9 +82,9 @@ fn only_an_explicit_false_is_an_objection() {
 #[test]
 fn what_is_to_be_acknowledged_objects_like_the_rest() {
     let ack = (Reason::AdminAckRequired, "Read the notes.".to_owned());
-    let alone = conditions(None, false, &[], Some(&ack), &[]).remove(0);
+    let alone = conditions(None, false, &[], Some(&ack), &[], &[]).remove(0);
     assert_eq!((alone.type_, alone.message.as_str()), ("Upgradeable", "Read the notes."));
-    let types: Vec<&str> = conditions(Some(""), false, &[operator("a")], Some(&ack), &[])
+    let types: Vec<&str> = conditions(Some(""), false, &[operator("a")], Some(&ack), &[], &[])
         .iter()
         .map(|objection| objection.type_)
         .collect();

@@ -1,0 +1,153 @@
+//! What installed Operators require of the platform. Their kind need not be defined, and may be at any
+//! time: nothing is requested of it before.
+
+use kube::api::ListParams;
+use kube::core::DynamicObject;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+use plimsoll_api::olm::OperatorStatus;
+use plimsoll_api::{ApiKind, OPERATOR};
+use plimsoll_plan::operators::OperatorsOnPlatform;
+use serde::Deserialize as _;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::error::Error;
+use crate::observe::{self, ConfigObservation, ListingWatch};
+use crate::resources::api_resource;
+
+/// Operators in one answer: their statuses list all of their objects.
+const PAGE_SIZE: u32 = 100;
+/// The kind of definitions.
+const DEFINITION: ApiKind = ApiKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+};
+/// The name of the definition of Operators.
+const OPERATOR_DEFINITION: &str = "operators.olm.io";
+
+/// What the installed Operators of a cluster require of it; nothing if the kind is not served, or we may
+/// not read it.
+///
+/// # Errors
+///
+/// When the server does not answer, or answers with another error than these.
+pub async fn operators_on_platform(client: &Client) -> Result<OperatorsOnPlatform, Error> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(OPERATOR));
+    let mut parameters = ListParams::default().limit(PAGE_SIZE);
+    let mut operators = OperatorsOnPlatform::default();
+    loop {
+        let page = match api.list(&parameters).await {
+            Ok(page) => page,
+            Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => {
+                if status.code == 403 {
+                    tracing::warn!(
+                        message = status.message,
+                        "the Operators cannot be read: what they require does not hold up updates"
+                    );
+                }
+                return Ok(operators);
+            }
+            Err(source) => return Err(Error::ReadOperators { source }),
+        };
+        for operator in &page.items {
+            operators.observed(&operator.name_any(), status(operator).as_ref());
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => return Ok(operators),
+        }
+    }
+}
+
+/// The status of an Operator; `None` if it has none that can be read.
+fn status(operator: &DynamicObject) -> Option<OperatorStatus> {
+    OperatorStatus::deserialize(operator.data.get("status")?).ok()
+}
+
+/// Watches what installed Operators require of the platform, until the receiver is gone.
+async fn watch_operators(client: Client, sender: mpsc::Sender<ConfigObservation>) {
+    let api: Api<DynamicObject> = Api::all_with(client, &api_resource(OPERATOR));
+    let mut events = ListingWatch::new(api, watcher::Config::default().page_size(PAGE_SIZE));
+    let mut operators = OperatorsOnPlatform::default();
+    let mut listed = OperatorsOnPlatform::default();
+    loop {
+        let is_changed = match events.next().await {
+            Ok(Event::Init) => {
+                listed = OperatorsOnPlatform::default();
+                false
+            }
+            Ok(Event::InitApply(operator)) => {
+                listed.observed(&operator.name_any(), status(&operator).as_ref());
+                false
+            }
+            Ok(Event::InitDone) => {
+                operators = std::mem::take(&mut listed);
+                true
+            }
+            Ok(Event::Apply(operator)) => {
+                operators.observed(&operator.name_any(), status(&operator).as_ref())
+            }
+            Ok(Event::Delete(operator)) => operators.observed(&operator.name_any(), None),
+            Err(error) => {
+                tracing::debug!(%error, "watching Operators failed; trying again");
+                false
+            }
+        };
+        let observation = || ConfigObservation::Operators(operators.clone());
+        if is_changed && sender.send(observation()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Watches the Operators while their kind is defined; the watches end with this.
+pub(super) struct OperatorsWatch {
+    client: Client,
+    sender: mpsc::Sender<ConfigObservation>,
+    operators: JoinSet<()>,
+}
+
+impl OperatorsWatch {
+    /// Watches the definition, in `watches`.
+    pub(super) fn start(
+        client: Client,
+        sender: mpsc::Sender<ConfigObservation>,
+        watches: &mut JoinSet<()>,
+    ) -> Self {
+        watches.spawn(observe::watch_named(
+            client.clone(),
+            (DEFINITION, OPERATOR_DEFINITION),
+            |definition| ConfigObservation::OperatorDefinition { is_served: is_served(definition) },
+            None,
+            sender.clone(),
+        ));
+        Self { client, sender, operators: JoinSet::new() }
+    }
+
+    /// The definition shows whether the kind is served. Returns whether no Operators are left.
+    pub(super) fn defined(&mut self, is_served: bool) -> bool {
+        match (is_served, self.operators.is_empty()) {
+            (true, true) => {
+                let (client, sender) = (self.client.clone(), self.sender.clone());
+                self.operators.spawn(watch_operators(client, sender));
+                false
+            }
+            (true, false) => false,
+            (false, _) => {
+                self.operators = JoinSet::new();
+                true
+            }
+        }
+    }
+}
+
+fn is_served(definition: Option<Box<DynamicObject>>) -> bool {
+    let Some(definition) = definition else { return false };
+    let conditions = definition.data["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    definition.metadata.deletion_timestamp.is_none()
+        && conditions.any(|it| it["type"] == "Established" && it["status"] == "True")
+}
