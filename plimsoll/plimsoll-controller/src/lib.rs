@@ -41,5 +41,5 @@ pub use lease::Leadership;
 pub use plimsoll_plan::reconciler::levels::LevelView;
 pub use release_loader::SharedStore;
 pub use resources::api_resource;
-pub use view::{MetricsSnapshot, View, WaitView};
+pub use view::{MetricsSnapshot, OperatorView, OperatorsView, View, WaitView};
 pub use webhook::{CapabilityWebhook, Reached};

@@ -1,9 +1,10 @@
 //! What `/metrics` serves (CV-21.1 under the names used there, and some of our own).
 //!
-//! [`text`] is a pure function of a [`View`]. [`NAMES`] lists every metric, for those who write
+//! [`text`] is a pure function of a [`View`] and an [`OperatorsView`]. [`NAMES`] lists every metric, for those who write
 //! rules about them.
 
 mod cluster;
+mod operators;
 mod server;
 
 use plimsoll_api::progress::OverrideState;
@@ -11,7 +12,7 @@ use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 pub use server::{MetricsError, MetricsServer, TlsFiles};
 
-use crate::view::{MetricsSnapshot, View};
+use crate::view::{MetricsSnapshot, OperatorsView, View};
 
 /// A metric: its name, its help text, its labels.
 pub(crate) struct Family(&'static str, &'static str, &'static [&'static str]);
@@ -52,7 +53,7 @@ const REPAIRS: Family = Family(
 );
 
 /// Every metric there is, in alphabetical order.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 21] = [
     cluster::CONDITIONS.0,
     cluster::TRANSITIONS.0,
     cluster::PAYLOAD_ERRORS.0,
@@ -66,6 +67,10 @@ pub const NAMES: [&str; 17] = [
     DELETIONS.0,
     REPAIRS.0,
     LEADER.0,
+    operators::CONDITIONS.0,
+    operators::STUCK.0,
+    operators::INSTALLED.0,
+    operators::LEADER.0,
     ORPHANS.0,
     OVERRIDES.0,
     STEPS.0,
@@ -95,13 +100,17 @@ impl Collected {
     }
 }
 
-/// The metrics of one moment, in Prometheus' text format.
-pub fn text(view: &View) -> String {
+/// The metrics of one moment, in Prometheus' text format; `operators` is `None` where this process does
+/// not control Operators.
+pub fn text(view: &View, operators: Option<&OperatorsView>) -> String {
     let collected = Collected(Registry::new());
     collected.gauge(&LEADER, usize::from(view.metrics.is_some()));
     if let Some(metrics) = &view.metrics {
         own(&collected, view, metrics);
         cluster::collect(&collected, metrics, view);
+    }
+    if let Some(operators) = operators {
+        operators::collect(&collected, operators);
     }
     let mut text = String::new();
     if let Err(error) = TextEncoder::new().encode_utf8(&collected.0.gather(), &mut text) {

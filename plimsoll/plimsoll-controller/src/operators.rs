@@ -19,6 +19,7 @@ use std::sync::Arc;
 use kube::Client;
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, crd};
 use plimsoll_source::catalog::Cache;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::control_loop::ControlLoop;
@@ -28,6 +29,7 @@ use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::Recorder;
 use crate::lease::{self, Leadership, OPERATORS_LEASE_NAME};
+use crate::view::OperatorsView;
 use crate::write::Writer;
 
 /// How a controller of Operators is set up.
@@ -47,6 +49,8 @@ pub struct OperatorController {
     pub clock: SharedClock,
     /// How it is set up.
     pub settings: OperatorSettings,
+    /// Where what metrics report is published.
+    pub view: watch::Sender<OperatorsView>,
 }
 
 impl OperatorController {
@@ -56,10 +60,10 @@ impl OperatorController {
     ///
     /// When the API server rejects what has to be read or created at the start, or the lease is lost.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
-        let Self { client, clock, settings } = self;
+        let Self { client, clock, settings, view } = self;
         let leadership = settings.leadership.clone();
         let work = |client: Client, leading: CancellationToken| {
-            Self { client, clock: Arc::clone(&clock), settings }.lead(leading)
+            Self { client, clock: Arc::clone(&clock), settings, view: view.clone() }.lead(leading)
         };
         let name = OPERATORS_LEASE_NAME;
         lease::leading(client, Arc::clone(&clock), name, &leadership, &stop, work).await
@@ -80,7 +84,9 @@ impl OperatorController {
         let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
         let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
         let mut control_loop = ControlLoop::start(&self, recorder, &stop).await?;
+        self.view.send_modify(|view| view.is_leader = true);
         control_loop.run(&stop).await;
+        self.view.send_replace(OperatorsView::default());
         drop(control_loop);
         // Events emitted last are written before the process ends.
         let _ = tokio::time::timeout(control_loop::DRAIN_TIME_MAX, event_writer).await;

@@ -1,6 +1,7 @@
 //! A snapshot of a running controller, for terminals, rehearsals and metrics.
 
 mod metrics_snapshot;
+mod operators;
 
 use jiff::Timestamp;
 use plimsoll_api::progress::ImpliedCapability;
@@ -12,6 +13,7 @@ use plimsoll_plan::reconciler::levels::{LevelView, levels};
 use plimsoll_plan::reconciler::status_report::StatusContext;
 
 pub use metrics_snapshot::MetricsSnapshot;
+pub use operators::{OperatorView, OperatorsView};
 
 /// The state of a controller at one moment.
 #[derive(Debug, Clone, Default)]

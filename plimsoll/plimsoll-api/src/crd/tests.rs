@@ -369,8 +369,12 @@ fn operator_status() -> OperatorStatus {
             kind: "Kettle".into(),
         }],
         platform: Some(PlatformRequirements {
-            max_openshift_version: text(),
-            native_apis: vec![InstalledApi { group: text(), version: text(), kind: text() }],
+            max_openshift_version: "4.22".into(),
+            native_apis: vec![InstalledApi {
+                group: "example.com".into(),
+                version: "v1".into(),
+                kind: "Tap".into(),
+            }],
         }),
         inventory: vec![ObjectKey {
             group: String::new(),

@@ -15,8 +15,8 @@ use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{
-    CapabilityWebhook, Controller, Error, Leadership, Reached, Settings, SharedStore, SystemClock,
-    View,
+    CapabilityWebhook, Controller, Error, Leadership, OperatorsView, Reached, Settings,
+    SharedStore, SystemClock, View,
 };
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::duration;
@@ -186,10 +186,13 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let release = if has_release { Some(release_work(&arguments, &identity)?) } else { None };
     let client = arguments.cluster.watching_client("run").await?;
     let (view, views) = watch::channel(View::default());
+    let operators_view = watch::Sender::new(OperatorsView::default());
     let stop = stop_on_signal()?;
     let ended = CancellationToken::new();
     if let Some((address, tls)) = metrics(&arguments) {
-        let server = MetricsServer::bind(address, tls, views.clone(), stop.clone()).await?;
+        let operators = arguments.operators.then(|| operators_view.subscribe());
+        let server =
+            MetricsServer::bind(address, tls, views.clone(), operators, stop.clone()).await?;
         tracing::info!(address = %server.address(), "serving metrics");
         tokio::spawn(server.serve(ended.clone()));
     }
@@ -218,7 +221,8 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
             leadership: Leadership::Lease(identity),
             cache: cache_directory().as_deref().map(Cache::new),
         };
-        let controller = OperatorController { client, clock: Arc::new(SystemClock), settings };
+        let (clock, view) = (Arc::new(SystemClock), operators_view);
+        let controller = OperatorController { client, clock, settings, view };
         work.spawn(controller.run(stop.clone()));
     }
     let result = first_end(work, &stop).await;

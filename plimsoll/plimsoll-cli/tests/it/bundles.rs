@@ -156,7 +156,12 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
             tokio::spawn(operators::run(client.clone(), options, stop.clone()));
             let settings = OperatorSettings { leadership: Leadership::Alone, cache: None };
             let clock = Arc::new(SystemClock);
-            let controller = OperatorController { client: client.clone(), clock, settings };
+            let controller = OperatorController {
+                client: client.clone(),
+                clock,
+                settings,
+                view: tokio::sync::watch::Sender::default(),
+            };
             let running = tokio::spawn(controller.run(stop.clone()));
             let catalogs: Api<Catalog> = Api::all(client.clone());
             let served = || async { catalogs.list(&ListParams::default()).await.is_ok() };

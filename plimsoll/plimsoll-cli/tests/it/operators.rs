@@ -23,7 +23,7 @@ use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION};
 use plimsoll_cli::commands::deploy::{RbacArguments, rbac};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
-use plimsoll_controller::{Clock, Error, Leadership};
+use plimsoll_controller::{Clock, Error, Leadership, OperatorsView};
 use plimsoll_plan::update::preconditions::FailedPrecondition;
 use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::operators::Faults;
@@ -31,6 +31,7 @@ use plimsoll_simulation::sample;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -59,6 +60,7 @@ pub(crate) struct AddOns {
     pub(crate) harness: Harness,
     catalog: TempDir,
     clock: Arc<ShiftedClock>,
+    view: watch::Sender<OperatorsView>,
     controller: Option<(CancellationToken, JoinHandle<Result<(), Error>>)>,
 }
 
@@ -79,7 +81,13 @@ impl AddOns {
         let harness = Harness::start(kind, &[payload], setup).await;
         let catalog = tempfile::tempdir().expect("a directory");
         Fixture::begin(catalog.path());
-        Self { harness, catalog, clock: Arc::new(ShiftedClock::default()), controller: None }
+        Self {
+            harness,
+            catalog,
+            clock: Arc::new(ShiftedClock::default()),
+            view: watch::Sender::default(),
+            controller: None,
+        }
     }
 
     fn control(&mut self) {
@@ -92,6 +100,7 @@ impl AddOns {
             client,
             clock: Arc::clone(&self.clock) as _,
             settings: OperatorSettings { leadership: Leadership::Alone, cache: None },
+            view: self.view.clone(),
         };
         let task = tokio::spawn(controller.run(stop.clone()));
         self.controller = Some((stop, task));
@@ -420,10 +429,18 @@ fn what_is_missing_is_an_event_once() {
         // It decides again, and reports nothing new.
         add_ons.change("olm.io/v1 Operator foo", json!({ "spec": { "paused": true } })).await;
         add_ons.expect("foo", &[("Progressing", "False Paused")]).await;
+        let mut views = add_ons.view.subscribe();
+        let is_paused = |view: &OperatorsView| {
+            let conditions = view.operators.get("foo").map(|it| &it.conditions);
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|it| it.type_ == "Progressing" && it.reason == "Paused")
+        };
+        assert!(views.wait_for(is_paused).await.expect("it is published").is_leader);
         add_ons.stop().await;
         let reported = crate::events::reported(&add_ons.harness).await;
         let unmet = reported.get("UnmetDependency").map(Vec::as_slice).unwrap_or_default();
         assert_eq!(unmet, ["foo depends on bar >=1.2.3 but bar is not installed"], "{reported:#?}");
+        assert_eq!(*add_ons.view.borrow(), OperatorsView::default(), "it leads no more");
     });
 }
 

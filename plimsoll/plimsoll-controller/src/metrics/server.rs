@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::text;
 use crate::serving;
-use crate::view::View;
+use crate::view::{OperatorsView, View};
 
 /// Why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -133,11 +133,13 @@ pub struct MetricsServer {
 #[derive(Clone)]
 struct Shown {
     views: watch::Receiver<View>,
+    operators: Option<watch::Receiver<OperatorsView>>,
     stopping: CancellationToken,
 }
 
 impl MetricsServer {
-    /// Listens. `views` is what is served, and with `stopping` the process is no longer ready.
+    /// Listens. `views` is what is served, with `operators` if this process controls those; with
+    /// `stopping` the process is no longer ready.
     ///
     /// # Errors
     ///
@@ -146,13 +148,14 @@ impl MetricsServer {
         address: SocketAddr,
         tls: Option<TlsFiles>,
         views: watch::Receiver<View>,
+        operators: Option<watch::Receiver<OperatorsView>>,
         stopping: CancellationToken,
     ) -> Result<Self, MetricsError> {
         let tls = tls.map(Tls::load).transpose()?;
         let failed = |source| MetricsError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, tls, shown: Shown { views, stopping } })
+        Ok(Self { listener, address, tls, shown: Shown { views, operators, stopping } })
     }
 
     /// Where it listens.
@@ -174,7 +177,11 @@ fn respond(request: &Request<Incoming>, shown: &Shown) -> Response<Full<Bytes>> 
         return plain(StatusCode::METHOD_NOT_ALLOWED, "this can only be read".to_owned());
     }
     match request.uri().path() {
-        "/metrics" => plain(StatusCode::OK, text(&shown.views.borrow().clone())),
+        "/metrics" => {
+            let view = shown.views.borrow().clone();
+            let operators = shown.operators.as_ref().map(|it| it.borrow().clone());
+            plain(StatusCode::OK, text(&view, operators.as_ref()))
+        }
         "/healthz" => plain(StatusCode::OK, "ok".to_owned()),
         // A standby is ready: it takes over when the leader ends.
         "/readyz" if shown.stopping.is_cancelled() => {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use plimsoll_plan::reconciler::counters::{Counters, StepCounts};
 
-use crate::view::MetricsSnapshot;
+use crate::view::{MetricsSnapshot, OperatorsView};
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -75,9 +75,32 @@ fn view() -> View {
     }
 }
 
+fn operators() -> OperatorsView {
+    let condition = |type_: &str, status: &str, reason: &str| json!({ "type": type_, "status": status, "reason": reason, "message": "M", "lastTransitionTime": AT });
+    let mut view = OperatorsView { is_leader: true, ..OperatorsView::default() };
+    let lamp = json!({ "status": {
+        "observedGeneration": 1,
+        "bundle": { "name": "lamp.v1.0.0", "version": "1.0.0" },
+        "conditions": [
+            condition("Progressing", "False", "UnmetDependency"),
+            condition("Installed", "True", "InstallationSucceeded"),
+            condition("Available", "Unknown", "NotInstalled"),
+        ],
+    } });
+    assert!(view.observed("lamp", Some(&lamp)));
+    assert!(!view.observed("lamp", Some(&lamp)), "nothing changed");
+    let kettle = json!({ "status": { "deletion": {
+        "phase": "Operands", "startedTime": AT, "stuck": ["one", "two"],
+    } } });
+    view.observed("kettle", Some(&kettle));
+    view.observed("plug", Some(&kettle));
+    assert!(view.observed("plug", None));
+    view
+}
+
 #[test]
 fn every_figure_is_told_under_its_name() {
-    let text = text(&view());
+    let text = text(&view(), Some(&operators()));
     for line in [
         r#"cluster_version{from_version="1.1.0",image="b",type="updating",version="1.2.0"} 1767225600"#,
         r#"cluster_version{from_version="1.1.0",image="b",type="failure",version="1.2.0"} 1767225600"#,
@@ -86,6 +109,12 @@ fn every_figure_is_told_under_its_name() {
         r#"cluster_version{from_version="1.1.0",image="b",type="cluster",version="1.2.0"} 1767225600"#,
         r#"cluster_version{from_version="1.1.0",image="b",type="current",version="1.2.0"} 0"#,
         r#"cluster_version_available_updates{channel="",upstream="<default>"} 1"#,
+        r#"plimsoll_operators_leader 1"#,
+        r#"plimsoll_operator_installed{name="lamp",version="1.0.0"} 1"#,
+        r#"plimsoll_operator_installed{name="kettle",version=""} 0"#,
+        r#"plimsoll_operator_conditions{condition="Progressing",name="lamp",reason="UnmetDependency"} 0"#,
+        r#"plimsoll_operator_conditions{condition="Installed",name="lamp",reason="InstallationSucceeded"} 1"#,
+        r#"plimsoll_operator_deletion_stuck_objects{name="kettle"} 2"#,
         r#"cluster_version_capability{name="Build"} 0"#,
         r#"cluster_version_capability{name="Console"} 1"#,
         r#"cluster_version_payload{type="applied",version="1.2.0"} 5"#,
@@ -121,7 +150,7 @@ fn every_figure_is_told_under_its_name() {
 
 #[test]
 fn who_stands_by_tells_so_and_nothing_more() {
-    let text = text(&View::default());
+    let text = text(&View::default(), None);
     let reported: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(reported, ["plimsoll_leader 0"]);
 }
@@ -142,7 +171,7 @@ async fn metrics_health_and_readiness_are_served() {
     let (_view, views) = watch::channel(view());
     let (stopping, ended) = (CancellationToken::new(), CancellationToken::new());
     let address = "127.0.0.1:0".parse().unwrap();
-    let server = MetricsServer::bind(address, None, views, stopping.clone()).await.unwrap();
+    let server = MetricsServer::bind(address, None, views, None, stopping.clone()).await.unwrap();
     let address = server.address();
     let serving = tokio::spawn(server.serve(ended.clone()));
     let ask = async |path: &str| get(TcpStream::connect(address).await.unwrap(), path).await;
@@ -174,7 +203,8 @@ async fn a_replaced_certificate_is_used_from_the_next_connection_on() {
     let (_view, views) = watch::channel(view());
     let ended = CancellationToken::new();
     let address = "127.0.0.1:0".parse().unwrap();
-    let server = MetricsServer::bind(address, Some(files.clone()), views, CancellationToken::new());
+    let server =
+        MetricsServer::bind(address, Some(files.clone()), views, None, CancellationToken::new());
     let server = server.await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(ended.clone()));

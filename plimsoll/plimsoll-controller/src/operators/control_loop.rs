@@ -17,7 +17,7 @@ use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{StepBlocker, StepOutcome};
 use plimsoll_plan::reconciler::discovery::GroupVersion;
 use plimsoll_source::catalog::Cache;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,7 @@ use crate::definition::definitions;
 use crate::error::Error;
 use crate::events::Recorder;
 use crate::resources::{Resources, Served, api_resource};
+use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
 
 /// How long requests in flight may take to end when the controller is stopped.
@@ -74,6 +75,8 @@ pub(super) struct ControlLoop {
     sender: mpsc::Sender<OperatorEvent>,
     events: mpsc::Receiver<OperatorEvent>,
     facts_at: Instant,
+    /// What metrics report.
+    view: watch::Sender<OperatorsView>,
     /// Bundles that may be read at a time.
     reads: Arc<Semaphore>,
 }
@@ -120,6 +123,7 @@ impl ControlLoop {
             sender,
             events,
             facts_at: Instant::now(),
+            view: controller.view.clone(),
             reads: Arc::new(Semaphore::new(BUNDLES_READ_MAX)),
         })
     }
@@ -172,6 +176,10 @@ impl ControlLoop {
     }
 
     fn handle(&mut self, event: OperatorEvent) {
+        if let OperatorEvent::Configuration { kind: OperatorKind::Operator, name, object } = &event
+        {
+            self.view.send_if_modified(|view| view.observed(name, object.as_deref()));
+        }
         let effects = self.reconciler.handle(event, self.moment());
         self.carry_out(effects);
     }

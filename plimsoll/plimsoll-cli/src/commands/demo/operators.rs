@@ -33,8 +33,12 @@ const MANAGER: &str = "plimsoll-demo";
 pub(super) async fn run(client: &Client, stop: &CancellationToken) -> Result<(), anyhow::Error> {
     let catalog = write_catalog()?;
     let settings = OperatorSettings { leadership: Leadership::Alone, cache: None };
-    let controller =
-        OperatorController { client: client.clone(), clock: Arc::new(SystemClock), settings };
+    let controller = OperatorController {
+        client: client.clone(),
+        clock: Arc::new(SystemClock),
+        settings,
+        view: tokio::sync::watch::Sender::default(),
+    };
     let ended = stop.child_token();
     let mut working = tokio::spawn(controller.run(ended.clone()));
     tokio::select! {

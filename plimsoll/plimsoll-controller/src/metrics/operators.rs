@@ -1,0 +1,53 @@
+//! The metrics of Operators of the add-on layer.
+
+use plimsoll_api::ConditionStatus;
+
+use super::{Collected, Family, float};
+use crate::view::OperatorsView;
+
+pub(super) const LEADER: Family = Family(
+    "plimsoll_operators_leader",
+    "1 if this process is the leader of the add-on layer, 0 if it is not.",
+    &[],
+);
+pub(super) const INSTALLED: Family = Family(
+    "plimsoll_operator_installed",
+    "1 for each Operator with its installed version, 0 if it is not installed.",
+    &["name", "version"],
+);
+pub(super) const CONDITIONS: Family = Family(
+    "plimsoll_operator_conditions",
+    "Conditions of Operators: 1 True, 0 False.",
+    &["name", "condition", "reason"],
+);
+pub(super) const STUCK: Family = Family(
+    "plimsoll_operator_deletion_stuck_objects",
+    "Objects that do not go while their Operator is being deleted.",
+    &["name"],
+);
+
+pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
+    collected.gauge(&LEADER, usize::from(view.is_leader));
+    if !view.is_leader {
+        return;
+    }
+    let installed = collected.gauges(&INSTALLED);
+    let conditions = collected.gauges(&CONDITIONS);
+    let stuck = collected.gauges(&STUCK);
+    for (name, operator) in &view.operators {
+        let is_installed = usize::from(!operator.version.is_empty());
+        installed.with_label_values(&[name, &operator.version]).set(float(is_installed));
+        for condition in &operator.conditions {
+            let value = match condition.status {
+                ConditionStatus::True => 1.0,
+                ConditionStatus::False => 0.0,
+                ConditionStatus::Unknown => continue,
+            };
+            let labels = [name.as_str(), &condition.type_, &condition.reason];
+            conditions.with_label_values(&labels).set(value);
+        }
+        if operator.stuck > 0 {
+            stuck.with_label_values(&[name]).set(float(operator.stuck));
+        }
+    }
+}
