@@ -12,6 +12,7 @@ use plimsoll_plan::operators::reconciler::{Findings, FoundObject};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{Scope, Trace};
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 
 use crate::definition::definitions;
 use crate::observe::trace;
@@ -20,6 +21,10 @@ use crate::write::chain;
 
 /// Requests in flight while objects are looked at.
 const CONCURRENCY: usize = 16;
+/// Custom resources in one answer: each may be large, and only one page is in memory at a time.
+const PAGE_SIZE: u32 = 100;
+/// Invalidated objects that are named; the others are counted.
+const INVALIDATED_NAMED_MAX: usize = 3;
 
 /// Looks at objects, each with the version of its manifest, and holds definitions against those that
 /// exist.
@@ -81,7 +86,8 @@ pub(super) fn operator(metadata: &ObjectMeta) -> String {
     labels.and_then(|it| it.get(OPERATOR_LABEL)).cloned().unwrap_or_default()
 }
 
-/// What a definition changes of the one that exists that its users cannot follow.
+/// What a definition changes of the one that exists that its users cannot follow, and which objects it
+/// would make invalid.
 async fn problems(client: &Client, definition: &Value) -> Result<Vec<String>, String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
@@ -97,10 +103,92 @@ async fn problems(client: &Client, definition: &Value) -> Result<Vec<String>, St
         let property = it.property.map(|it| format!(" {it}")).unwrap_or_default();
         format!("{name}{version}{property}: {}", it.message)
     };
-    match verdict.allowed {
-        true => Ok(Vec::new()),
-        false => Ok(verdict.problems.into_iter().map(problem).collect()),
+    let mut problems: Vec<String> = match verdict.allowed {
+        true => Vec::new(),
+        false => verdict.problems.into_iter().map(problem).collect(),
+    };
+    // Objects that were valid stay so by schemas that did not change.
+    if live["spec"]["versions"] != definition["spec"]["versions"] {
+        problems.extend(invalidated(client, name, &live, definition).await?);
     }
+    Ok(problems)
+}
+
+/// The custom resources that are valid by the definition that exists and would not be by the new one, as
+/// a sentence; `None` if there are none.
+async fn invalidated(
+    client: &Client,
+    name: &str,
+    live: &Value,
+    definition: &Value,
+) -> Result<Option<String>, String> {
+    let Some(resource) = readable(live, definition) else { return Ok(None) };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let mut parameters = ListParams::default().limit(PAGE_SIZE);
+    let (mut named, mut count) = (Vec::new(), 0);
+    loop {
+        let page = match api.list(&parameters).await {
+            Ok(page) => page,
+            // The kind is not served any more: there are no objects.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(error) => {
+                return Err(format!("failed to list the objects of {name}: {}", chain(&error)));
+            }
+        };
+        let next = page.metadata.continue_.clone().filter(|token| !token.is_empty());
+        let (live, definition) = (live.clone(), definition.clone());
+        // Many objects take a while: others are answered meanwhile.
+        let found = spawn_blocking(move || {
+            let objects = page.items.into_iter().map(serde_json::to_value);
+            let objects: Vec<Value> =
+                objects.collect::<Result<_, _>>().map_err(|it| it.to_string())?;
+            crd_safety::invalidated(&live, &definition, &objects).map_err(|it| it.to_string())
+        });
+        let found = found.await.unwrap_or_else(|error| Err(error.to_string()));
+        let found = found.map_err(|error| format!("definition {name}: {error}"))?;
+        count += found.len();
+        let room = INVALIDATED_NAMED_MAX - named.len();
+        named.extend(found.into_iter().take(room).map(|it| described(&it)));
+        match next {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => break,
+        }
+    }
+    let more = match count - named.len() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let named = named.join(", ");
+    Ok((count > 0).then(|| format!("{name}: objects would be invalid: {named}{more}")))
+}
+
+/// An object and what is wrong with it first.
+fn described(object: &crd_safety::InvalidatedObject) -> String {
+    let crd_safety::InvalidatedObject { kind, namespace, name, errors, .. } = object;
+    let namespace = namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
+    let error = errors.first().map(ToString::to_string).unwrap_or_default();
+    format!("{kind} {namespace}{name} ({error})")
+}
+
+/// The resource of a definition in a version that it serves: one that the new one has too, if there is
+/// one. `None` if it serves none.
+fn readable(live: &Value, new: &Value) -> Option<ApiResource> {
+    let versions = |definition: &Value| -> Vec<Value> {
+        definition["spec"]["versions"].as_array().cloned().unwrap_or_default()
+    };
+    let (served, stays) = (versions(live), versions(new));
+    let mut served: Vec<&Value> = served.iter().filter(|it| it["served"] == true).collect();
+    served.sort_by_key(|it| {
+        let in_new = stays.iter().find(|new| new["name"] == it["name"]);
+        (in_new.is_none(), it["storage"] != true)
+    });
+    let spec = &live["spec"];
+    let gvk = kube::core::GroupVersionKind::gvk(
+        spec["group"].as_str()?,
+        served.first()?["name"].as_str()?,
+        spec["names"]["kind"].as_str()?,
+    );
+    Some(ApiResource::from_gvk_with_plural(&gvk, spec["names"]["plural"].as_str()?))
 }
 
 /// What a namespace holds that is not of the cluster's own making.

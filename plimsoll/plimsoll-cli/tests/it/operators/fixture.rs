@@ -51,6 +51,7 @@ fn write_bundle(
         (format!("{prefix}.channels.v1")): "stable",
         (format!("{prefix}.channel.default.v1")): "stable",
     } });
+    let size: Option<u32> = requires.get("size").map(|it| it.parse().expect("a number"));
     let is_property = |(name, _): &(&String, &String)| name.starts_with("olm.");
     let properties: Vec<Value> = requires
         .iter()
@@ -59,7 +60,7 @@ fn write_bundle(
         .collect();
     let dependencies: Vec<Value> = requires
         .iter()
-        .filter(|it| !is_property(it))
+        .filter(|it| !is_property(it) && it.0 != "size")
         .map(|(package, range)| {
             let value = json!({ "packageName": package, "version": range });
             json!({ "type": "olm.package", "value": value })
@@ -73,7 +74,7 @@ fn write_bundle(
     let mut files = vec![
         ("metadata/annotations.yaml", annotations),
         ("manifests/csv.yaml", csv(package, version, skip_range)),
-        ("manifests/crd.yaml", definition(package)),
+        ("manifests/crd.yaml", definition(package, size)),
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
     ];
@@ -95,8 +96,13 @@ fn write_bundle(
     fs::rename(staging.keep(), place.join(version)).expect("both are on one file system");
 }
 
-fn definition(package: &str) -> Value {
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+fn definition(package: &str, size: Option<u32>) -> Value {
+    let mut schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    if let Some(size) = size {
+        let size = json!({ "type": "integer", "maximum": size });
+        let spec = json!({ "type": "object", "properties": { "size": size } });
+        schema = json!({ "type": "object", "properties": { "spec": spec } });
+    }
     let version = json!({
         "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
     });
