@@ -30,6 +30,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::definition::definitions;
 use crate::resources::api_resource;
 
 /// Observations that may wait to be handled: a burst of a whole payload fits.
@@ -92,14 +93,33 @@ where
     }
 }
 
+/// Watches whether a definition has its kind served, until the receiver is gone.
+pub(crate) async fn watch_definition<T>(
+    client: Client,
+    name: &'static str,
+    observed: impl Fn(bool) -> T,
+    sender: mpsc::Sender<T>,
+) {
+    let observed =
+        |definition: Option<DynamicObject>| observed(definition.as_ref().is_some_and(is_served));
+    watch_one(Api::all_with(client, &definitions()), name, observed, None, sender).await;
+}
+
+fn is_served(definition: &DynamicObject) -> bool {
+    let conditions = definition.data["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    definition.metadata.deletion_timestamp.is_none()
+        && conditions.any(|it| it["type"] == "Established" && it["status"] == "True")
+}
+
 /// Watches one object by its name until the receiver is gone; while its kind is not served, it is
 /// retried every half minute. `interrupted` is sent when a connection was lost, if there is one.
-pub(crate) async fn watch_named(
+pub(crate) async fn watch_named<T>(
     client: Client,
     (kind, name): (ApiKind, &'static str),
-    observed: impl Fn(Option<Box<DynamicObject>>) -> ConfigObservation,
-    interrupted: Option<fn() -> ConfigObservation>,
-    sender: mpsc::Sender<ConfigObservation>,
+    observed: impl Fn(Option<Box<DynamicObject>>) -> T,
+    interrupted: Option<fn() -> T>,
+    sender: mpsc::Sender<T>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
     let observed = |object: Option<DynamicObject>| observed(object.map(Box::new));
@@ -134,12 +154,12 @@ pub(crate) async fn watch_config_map(
     watch_one(Api::namespaced(client, namespace), name, observed, None, sender).await;
 }
 
-async fn watch_one<K>(
+async fn watch_one<K, T>(
     api: Api<K>,
     name: &str,
-    observed: impl Fn(Option<K>) -> ConfigObservation,
-    interrupted: Option<fn() -> ConfigObservation>,
-    sender: mpsc::Sender<ConfigObservation>,
+    observed: impl Fn(Option<K>) -> T,
+    interrupted: Option<fn() -> T>,
+    sender: mpsc::Sender<T>,
 ) where
     K: kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
 {

@@ -36,6 +36,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads, until};
+use crate::install::create_cluster_version;
 use crate::rights::{apply_roles, limited_client};
 use fixture::Fixture;
 
@@ -412,6 +413,28 @@ fn an_operator_that_does_not_run_on_it_holds_up_the_next_minor_version_of_the_pl
         // A version that runs on it ends the wait.
         Fixture::publish(&path, "lamp", "1.1.0");
         add_ons.harness.cluster_version_until(|it| it["desired"]["version"] == *version).await;
+        add_ons.stop().await;
+        add_ons.harness.stop().await;
+    });
+}
+
+#[test]
+fn a_capability_that_is_enabled_lets_an_operator_be_installed() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
+        let capabilities = json!({ "baselineCapabilitySet": "None" });
+        create_cluster_version(&add_ons.harness, &capabilities).await;
+        add_ons.harness.control();
+        add_ons.harness.completed("1.0.0").await;
+        add_ons.control();
+        let path = add_ons.catalog.path().to_owned();
+        add_ons.add_catalog("fixture", &path).await;
+        Fixture::publish(&path, "plug", "1.0.0");
+        add_ons.request("plug", json!({})).await;
+        add_ons.expect("plug", &[("Progressing", "False ClusterIncompatible")]).await;
+        let enabled = json!({ "baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["Console"] });
+        add_ons.harness.set_spec(json!({ "capabilities": enabled })).await;
+        add_ons.expect("plug", &[("Installed", "True")]).await;
         add_ons.stop().await;
         add_ons.harness.stop().await;
     });

@@ -5,8 +5,8 @@ use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use plimsoll_api::OPERATOR;
 use plimsoll_api::olm::OperatorStatus;
-use plimsoll_api::{ApiKind, OPERATOR};
 use plimsoll_plan::operators::OperatorsOnPlatform;
 use serde::Deserialize as _;
 use tokio::sync::mpsc;
@@ -18,13 +18,6 @@ use crate::resources::api_resource;
 
 /// Operators in one answer: their statuses list all of their objects.
 const PAGE_SIZE: u32 = 100;
-/// The kind of definitions.
-const DEFINITION: ApiKind = ApiKind {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-};
 /// The name of the definition of Operators.
 const OPERATOR_DEFINITION: &str = "operators.olm.io";
 
@@ -117,13 +110,9 @@ impl OperatorsWatch {
         sender: mpsc::Sender<ConfigObservation>,
         watches: &mut JoinSet<()>,
     ) -> Self {
-        watches.spawn(observe::watch_named(
-            client.clone(),
-            (DEFINITION, OPERATOR_DEFINITION),
-            |definition| ConfigObservation::OperatorDefinition { is_served: is_served(definition) },
-            None,
-            sender.clone(),
-        ));
+        let observed = |is_served| ConfigObservation::OperatorDefinition { is_served };
+        let name = OPERATOR_DEFINITION;
+        watches.spawn(observe::watch_definition(client.clone(), name, observed, sender.clone()));
         Self { client, sender, operators: JoinSet::new() }
     }
 
@@ -142,12 +131,4 @@ impl OperatorsWatch {
             }
         }
     }
-}
-
-fn is_served(definition: Option<Box<DynamicObject>>) -> bool {
-    let Some(definition) = definition else { return false };
-    let conditions = definition.data["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    definition.metadata.deletion_timestamp.is_none()
-        && conditions.any(|it| it["type"] == "Established" && it["status"] == "True")
 }

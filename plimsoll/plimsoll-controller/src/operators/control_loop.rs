@@ -42,10 +42,6 @@ const EVENTS_QUEUED: usize = 1024;
 const BUNDLES_READ_MAX: usize = 4;
 /// How long the response to a discovery request may take.
 const DISCOVERY_TIME_MAX: Duration = Duration::from_secs(10);
-/// How often the facts of the cluster are read again: nodes and versions change rarely.
-const FACTS_INTERVAL: Duration = Duration::from_secs(5 * 60);
-/// How soon facts that could not be read are read again.
-const FACTS_RETRY: Duration = Duration::from_secs(5);
 
 /// What a task brings back.
 enum Answer {
@@ -74,7 +70,6 @@ pub(super) struct ControlLoop {
     certificates: Certificates,
     sender: mpsc::Sender<OperatorEvent>,
     events: mpsc::Receiver<OperatorEvent>,
-    facts_at: Instant,
     /// What metrics report.
     view: watch::Sender<OperatorsView>,
     /// Bundles that may be read at a time.
@@ -102,6 +97,7 @@ impl ControlLoop {
         ] {
             watches.spawn(watches::configuration(client.clone(), kind, sender.clone()));
         }
+        watches.spawn(facts::watch(client.clone(), sender.clone()));
         let clock = Arc::clone(&controller.clock);
         let writer = Writer::new(client.clone()).replacing_workloads();
         let certificates = Certificates::new(client.clone(), writer.clone(), Arc::clone(&clock));
@@ -122,7 +118,6 @@ impl ControlLoop {
             operands: BTreeMap::new(),
             sender,
             events,
-            facts_at: Instant::now(),
             view: controller.view.clone(),
             reads: Arc::new(Semaphore::new(BUNDLES_READ_MAX)),
         })
@@ -144,7 +139,6 @@ impl ControlLoop {
                 Some(event) = self.events.recv() => self.handle(event),
                 () = sleep_until(discover_at.unwrap_or_else(Instant::now)),
                     if discover_at.is_some() => self.discover(),
-                () = sleep_until(self.facts_at) => self.read_facts(),
                 () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => {
                     let effects = self.reconciler.woken(self.moment());
                     self.carry_out(effects);
@@ -231,26 +225,6 @@ impl ControlLoop {
                 Answer::Discovered(version, found.unwrap_or_default())
             });
         }
-    }
-
-    fn read_facts(&mut self) {
-        self.facts_at = Instant::now() + FACTS_INTERVAL;
-        let client = self.client.clone();
-        let sender = self.sender.clone();
-        self.watches.spawn(async move {
-            loop {
-                match facts::read(&client).await {
-                    Ok(facts) => {
-                        let _ = sender.send(OperatorEvent::Facts(Box::new(facts))).await;
-                        return;
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "could not read the facts of the cluster");
-                        tokio::time::sleep(FACTS_RETRY).await;
-                    }
-                }
-            }
-        });
     }
 
     fn carry_out(&mut self, effects: Vec<OperatorEffect>) {

@@ -56,8 +56,8 @@ fn of_itself() -> Needs {
         needs.add(group, resource, &["delete"]);
     }
     // Facts that bundles may require.
-    needs.add("", "nodes", &["list"]);
-    needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, &["get"]);
+    needs.add("", "nodes", &["list", "watch"]);
+    needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, &READ);
     needs.add("events.k8s.io", "events", &WRITE);
     // A namespace is only deleted if nothing is in it.
     needs.add("*", "*", &["list"]);

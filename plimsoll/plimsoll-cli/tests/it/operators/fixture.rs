@@ -60,7 +60,7 @@ fn write_bundle(
         .collect();
     let dependencies: Vec<Value> = requires
         .iter()
-        .filter(|it| !is_property(it) && it.0 != "size")
+        .filter(|it| !is_property(it) && !["size", "capability"].contains(&it.0.as_str()))
         .map(|(package, range)| {
             let value = json!({ "packageName": package, "version": range });
             json!({ "type": "olm.package", "value": value })
@@ -73,7 +73,7 @@ fn write_bundle(
     };
     let mut files = vec![
         ("metadata/annotations.yaml", annotations),
-        ("manifests/csv.yaml", csv(package, version, skip_range)),
+        ("manifests/csv.yaml", csv(package, version, (skip_range, requires.get("capability")))),
         ("manifests/crd.yaml", definition(package, size)),
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
@@ -120,7 +120,7 @@ fn definition(package: &str, size: Option<u32>) -> Value {
     })
 }
 
-fn csv(package: &str, version: &str, skip_range: &str) -> Value {
+fn csv(package: &str, version: &str, (skip_range, capability): (&str, Option<&String>)) -> Value {
     let operator = format!("{package}-operator");
     let selected = json!({ "app": operator });
     let container = json!({
@@ -149,6 +149,9 @@ fn csv(package: &str, version: &str, skip_range: &str) -> Value {
     let mut annotations = json!({});
     if !skip_range.is_empty() {
         annotations["olm.skipRange"] = skip_range.into();
+    }
+    if let Some(capability) = capability {
+        annotations["capability.openshift.io/name"] = capability.as_str().into();
     }
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1",
