@@ -47,10 +47,14 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
         let (client, log) = harness.cluster.client_with_log();
         let is_cut = Arc::new(AtomicBool::new(false));
         harness.settings.leadership = Leadership::Lease("first".to_owned());
-        harness.control_with(severable(client, Arc::clone(&is_cut)));
+        let client = severable(client, Arc::clone(&is_cut));
+        harness.control_with(client.clone());
         harness.completed(&first.release.version).await;
+        // The pause is to be seen before the release.
+        harness.stop().await;
         harness.pause(json!("30")).await;
         harness.release(&second);
+        harness.control_with(client);
         harness.cluster_version_until(is_held).await;
         let halfway = harness.progress().await;
         assert!(halfway["done"].as_u64() > Some(0), "{halfway:#}");
