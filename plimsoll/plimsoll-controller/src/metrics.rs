@@ -1,7 +1,7 @@
 //! What `/metrics` serves (CV-21.1 under the names used there, and some of our own).
 //!
-//! [`text`] is a pure function of a [`View`] and an [`OperatorsView`]. [`NAMES`] lists every metric, for those who write
-//! rules about them.
+//! [`text`] is a pure function of a [`View`] and an [`OperatorsView`]. [`NAMES`] lists every metric, for
+//! those who write rules about them.
 
 mod cluster;
 mod operators;
@@ -17,8 +17,11 @@ use crate::view::{MetricsSnapshot, OperatorsView, View};
 /// A metric: its name, its help text, its labels.
 pub(crate) struct Family(&'static str, &'static str, &'static [&'static str]);
 
-const LEADER: Family =
-    Family("plimsoll_leader", "1 if this process is the leader, 0 if it is a standby.", &[]);
+const LEADER: Family = Family(
+    "plimsoll_leader",
+    "1 if this process is the leader of the release, 0 if it is a standby.",
+    &[],
+);
 const STEPS: Family =
     Family("plimsoll_steps", "Steps of the plan by state; each is in one.", &["state"]);
 const DELETIONS: Family = Family(
@@ -100,14 +103,16 @@ impl Collected {
     }
 }
 
-/// The metrics of one moment, in Prometheus' text format; `operators` is `None` where this process does
-/// not control Operators.
-pub fn text(view: &View, operators: Option<&OperatorsView>) -> String {
+/// The metrics of one moment, in Prometheus' text format; `release` is `None` where this process does not
+/// control a release, and `operators` where it does not control Operators.
+pub fn text(release: Option<&View>, operators: Option<&OperatorsView>) -> String {
     let collected = Collected(Registry::new());
-    collected.gauge(&LEADER, usize::from(view.metrics.is_some()));
-    if let Some(metrics) = &view.metrics {
-        own(&collected, view, metrics);
-        cluster::collect(&collected, metrics, view);
+    if let Some(view) = release {
+        collected.gauge(&LEADER, usize::from(view.metrics.is_some()));
+        if let Some(metrics) = &view.metrics {
+            own(&collected, view, metrics);
+            cluster::collect(&collected, metrics, view);
+        }
     }
     if let Some(operators) = operators {
         operators::collect(&collected, operators);

@@ -191,8 +191,8 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     let ended = CancellationToken::new();
     if let Some((address, tls)) = metrics(&arguments) {
         let operators = arguments.operators.then(|| operators_view.subscribe());
-        let server =
-            MetricsServer::bind(address, tls, views.clone(), operators, stop.clone()).await?;
+        let release = has_release.then(|| views.clone());
+        let server = MetricsServer::bind(address, tls, release, operators, stop.clone()).await?;
         tracing::info!(address = %server.address(), "serving metrics");
         tokio::spawn(server.serve(ended.clone()));
     }

@@ -132,14 +132,14 @@ pub struct MetricsServer {
 
 #[derive(Clone)]
 struct Shown {
-    views: watch::Receiver<View>,
+    release: Option<watch::Receiver<View>>,
     operators: Option<watch::Receiver<OperatorsView>>,
     stopping: CancellationToken,
 }
 
 impl MetricsServer {
-    /// Listens. `views` is what is served, with `operators` if this process controls those; with
-    /// `stopping` the process is no longer ready.
+    /// Listens. What is served is of the `release` and of the `operators`, each if this process controls
+    /// it; with `stopping` the process is no longer ready.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl MetricsServer {
     pub async fn bind(
         address: SocketAddr,
         tls: Option<TlsFiles>,
-        views: watch::Receiver<View>,
+        release: Option<watch::Receiver<View>>,
         operators: Option<watch::Receiver<OperatorsView>>,
         stopping: CancellationToken,
     ) -> Result<Self, MetricsError> {
@@ -155,7 +155,7 @@ impl MetricsServer {
         let failed = |source| MetricsError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, tls, shown: Shown { views, operators, stopping } })
+        Ok(Self { listener, address, tls, shown: Shown { release, operators, stopping } })
     }
 
     /// Where it listens.
@@ -178,19 +178,22 @@ fn respond(request: &Request<Incoming>, shown: &Shown) -> Response<Full<Bytes>> 
     }
     match request.uri().path() {
         "/metrics" => {
-            let view = shown.views.borrow().clone();
+            let release = shown.release.as_ref().map(|it| it.borrow().clone());
             let operators = shown.operators.as_ref().map(|it| it.borrow().clone());
-            plain(StatusCode::OK, text(&view, operators.as_ref()))
+            plain(StatusCode::OK, text(release.as_ref(), operators.as_ref()))
         }
         "/healthz" => plain(StatusCode::OK, "ok".to_owned()),
         // A standby is ready: it takes over when the leader ends.
         "/readyz" if shown.stopping.is_cancelled() => {
             plain(StatusCode::SERVICE_UNAVAILABLE, "stopping".to_owned())
         }
-        "/readyz" if shown.views.borrow().is_status_unwritable => plain(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the status of the ClusterVersion or of ReleaseProgress cannot be written".to_owned(),
-        ),
+        "/readyz" if shown.release.as_ref().is_some_and(|it| it.borrow().is_status_unwritable) => {
+            plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the status of the ClusterVersion or of ReleaseProgress cannot be written"
+                    .to_owned(),
+            )
+        }
         "/readyz" => plain(StatusCode::OK, "ok".to_owned()),
         _ => plain(
             StatusCode::NOT_FOUND,

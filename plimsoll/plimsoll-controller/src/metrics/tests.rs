@@ -100,7 +100,7 @@ fn operators() -> OperatorsView {
 
 #[test]
 fn every_figure_is_told_under_its_name() {
-    let text = text(&view(), Some(&operators()));
+    let text = text(Some(&view()), Some(&operators()));
     for line in [
         r#"cluster_version{from_version="1.1.0",image="b",type="updating",version="1.2.0"} 1767225600"#,
         r#"cluster_version{from_version="1.1.0",image="b",type="failure",version="1.2.0"} 1767225600"#,
@@ -150,9 +150,16 @@ fn every_figure_is_told_under_its_name() {
 
 #[test]
 fn who_stands_by_tells_so_and_nothing_more() {
-    let text = text(&View::default(), None);
-    let reported: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(reported, ["plimsoll_leader 0"]);
+    let check = |release: Option<&View>, operators: Option<&OperatorsView>, expected: &[&str]| {
+        let text = text(release, operators);
+        let reported: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(reported, expected);
+    };
+    let (release, operators) = (View::default(), OperatorsView::default());
+    check(Some(&release), None, &["plimsoll_leader 0"]);
+    // Without a release there is nobody to lead its controllers, and nothing to raise an alert about.
+    check(None, Some(&operators), &["plimsoll_operators_leader 0"]);
+    check(Some(&release), Some(&operators), &["plimsoll_leader 0", "plimsoll_operators_leader 0"]);
 }
 
 async fn get(stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
@@ -171,7 +178,8 @@ async fn metrics_health_and_readiness_are_served() {
     let (_view, views) = watch::channel(view());
     let (stopping, ended) = (CancellationToken::new(), CancellationToken::new());
     let address = "127.0.0.1:0".parse().unwrap();
-    let server = MetricsServer::bind(address, None, views, None, stopping.clone()).await.unwrap();
+    let server =
+        MetricsServer::bind(address, None, Some(views), None, stopping.clone()).await.unwrap();
     let address = server.address();
     let serving = tokio::spawn(server.serve(ended.clone()));
     let ask = async |path: &str| get(TcpStream::connect(address).await.unwrap(), path).await;
@@ -203,8 +211,13 @@ async fn a_replaced_certificate_is_used_from_the_next_connection_on() {
     let (_view, views) = watch::channel(view());
     let ended = CancellationToken::new();
     let address = "127.0.0.1:0".parse().unwrap();
-    let server =
-        MetricsServer::bind(address, Some(files.clone()), views, None, CancellationToken::new());
+    let server = MetricsServer::bind(
+        address,
+        Some(files.clone()),
+        Some(views),
+        None,
+        CancellationToken::new(),
+    );
     let server = server.await.unwrap();
     let address = server.address();
     tokio::spawn(server.serve(ended.clone()));
