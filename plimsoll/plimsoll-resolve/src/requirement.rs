@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use semver::Version;
+
 use crate::bundle::{Api, Bundle, Constraint, Property, Requirement};
 use crate::catalog::Expressions;
 use crate::explain::{described, shortened};
@@ -229,6 +231,9 @@ pub struct CheckedRequirement {
     pub provider: Option<Provider>,
     /// The package that is required by name; `None` if something else is required.
     pub package: Option<String>,
+    /// The version of the other package that satisfies it, or else of the one that is required by name;
+    /// `None` if it is not installed.
+    pub version: Option<Version>,
     /// What is missing, in a clause that follows "but"; empty if nothing is.
     pub missing: String,
 }
@@ -274,6 +279,11 @@ fn check(
     };
     let instead = required.filter(|name| name.as_str() != package);
     let instead = instead.and_then(|name| installed.bundle(name));
+    let other = match &provider {
+        Some(Provider::Installed(other)) => installed.bundle(other),
+        Some(Provider::Itself | Provider::Cluster) => None,
+        None => instead,
+    };
     let mut missing = match (&provider, required, instead) {
         (Some(_), ..) => String::new(),
         (None, Some(name), Some(it)) if installed.changes.contains_key(name.as_str()) => {
@@ -303,7 +313,8 @@ fn check(
             described(&Requirement { message: None, constraint: constraint.clone() })
         }
     };
-    CheckedRequirement { text, provider, package: required.cloned(), missing }
+    let version = other.map(|it| it.version.clone());
+    CheckedRequirement { text, provider, package: required.cloned(), version, missing }
 }
 
 #[cfg(test)]

@@ -104,6 +104,28 @@ fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead
 }
 
 #[test]
+fn the_version_is_that_of_who_satisfies_it_or_of_the_package_that_is_there_instead() {
+    let bar =
+        Bundle { provides: vec![api("Bar")], ..Bundle::new("bar.v1.2.1", Version::new(1, 2, 1)) };
+    let installed = InstalledPackages::new(BTreeMap::from([("bar", &bar)]));
+    let facts = ClusterFacts { apis: Some(vec![api("Served")]), ..ClusterFacts::default() };
+    let check = |constraint: Constraint, expected: Option<&str>| {
+        let requires = vec![constraint.into()];
+        let bundle = Bundle { requires, ..Bundle::new("foo.v1.0.0", Version::new(1, 0, 0)) };
+        let checked = installed.check("foo", &bundle, &facts, &Rules);
+        let versions: Vec<Option<String>> =
+            checked.iter().map(|it| it.version.as_ref().map(ToString::to_string)).collect();
+        assert_eq!(versions, [expected.map(str::to_owned)], "{checked:?}");
+    };
+    check(package("bar", ">=1.2.0"), Some("1.2.1"));
+    check(package("bar", ">=2.0.0"), Some("1.2.1"));
+    check(Constraint::Api(api("Bar")), Some("1.2.1"));
+    check(package("baz", ">=1.0.0"), None);
+    check(Constraint::Api(api("Served")), None);
+    check(Constraint::Api(api("None")), None);
+}
+
+#[test]
 fn who_may_be_concerned_is_found_by_what_requirements_name() {
     let bundle = |provides: &str, requires: Vec<Constraint>| Bundle {
         provides: vec![api(provides)],

@@ -42,6 +42,7 @@ fn unmet() -> Vec<CheckedRequirement> {
         text: "bar >=1.2.3".to_owned(),
         provider: None,
         package: Some("bar".to_owned()),
+        version: None,
         missing: "bar is not installed".to_owned(),
     }]
 }

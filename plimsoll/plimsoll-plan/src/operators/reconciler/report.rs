@@ -5,6 +5,7 @@ use std::time::Duration;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::{DependencyStatus, InstalledApi, OperatorStatus};
 use plimsoll_api::{ConditionStatus, Effect, Reason};
+use plimsoll_resolve::requirement::Provider;
 
 use super::track::{Preparation, TrackedOperator};
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler, WrittenPart};
@@ -12,9 +13,9 @@ use crate::operators::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, DEPRECATED, OperatorObservation, Rollout, conditions,
     resolved_version,
 };
-use crate::operators::platform::platform_requirements;
 use crate::operators::{OperatorAction, RequestedOperator};
 use crate::reconciler::events::{EventDraft, Severity};
+use crate::update::operators::platform_requirements;
 
 /// How often the status of one Operator is written at most.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -131,8 +132,13 @@ impl TrackedOperator {
         let dependencies = decision.requirements.iter().map(|it| DependencyStatus {
             requirement: it.text.clone(),
             satisfied: it.provider.is_some(),
-            operator: it.package.clone().unwrap_or_default(),
-            version: String::new(),
+            operator: match &it.provider {
+                Some(Provider::Installed(package)) => package.clone(),
+                Some(Provider::Itself | Provider::Cluster) | None => {
+                    it.package.clone().unwrap_or_default()
+                }
+            },
+            version: it.version.as_ref().map(ToString::to_string).unwrap_or_default(),
             message: if it.provider.is_some() { String::new() } else { it.missing.clone() },
         });
         let bundle_of = request.installed.as_ref();
