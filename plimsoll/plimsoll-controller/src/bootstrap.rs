@@ -17,9 +17,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::definition::{self, definitions};
+use crate::definition;
 use crate::error::Error;
-use crate::resources::{Resources, api_resource};
+use crate::resources::{Resources, api_resource, definitions};
 use crate::write::{Writer, chain};
 
 /// How often to poll for what has just been created, and for what others have to create.

@@ -1,24 +1,14 @@
 //! The definition of ClusterVersion that the controller keeps: it accepts the names of capabilities
 //! of the release that is applied.
 
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::crd::{self, CapabilityNames, MANAGED_BY};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::resources::definitions;
 use crate::write::Writer;
-
-/// The resource of definitions.
-pub(crate) fn definitions() -> ApiResource {
-    ApiResource {
-        group: "apiextensions.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "apiextensions.k8s.io/v1".to_owned(),
-        kind: "CustomResourceDefinition".to_owned(),
-        plural: "customresourcedefinitions".to_owned(),
-    }
-}
 
 /// Makes the definition accept these names only, or all. One that does not exist, or that somebody
 /// else made, is not changed.

@@ -20,18 +20,17 @@ use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, RELEASE_PROGRESS};
 use plimsoll_plan::apply::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::health::readiness;
-use plimsoll_plan::operators::OperatorsOnPlatform;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::reconciler::execution::Observation;
 use plimsoll_plan::reconciler::revisions::{KnownObjects, StorageRollback};
 use plimsoll_plan::reconciler::watches::{WatchScope, WatchedObjects};
 use plimsoll_plan::removal::{self, Terminating};
+use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::definition::definitions;
-use crate::resources::api_resource;
+use crate::resources::{api_resource, definitions};
 
 /// Observations that may wait to be handled: a burst of a whole payload fits.
 pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;

@@ -9,6 +9,17 @@ use plimsoll_api::ApiKind;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 
+/// The resource of definitions.
+pub(crate) fn definitions() -> ApiResource {
+    ApiResource {
+        group: "apiextensions.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        plural: "customresourcedefinitions".to_owned(),
+    }
+}
+
 /// A kind that is served.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {

@@ -21,7 +21,6 @@ pub mod deletion;
 mod installed;
 pub mod lint;
 pub mod loadout;
-mod platform;
 pub mod reconciler;
 pub mod rollout;
 mod selection;
@@ -36,7 +35,6 @@ use plimsoll_resolve::{Bundle, ClusterFacts, Expressions};
 
 pub use self::change_set::{ChangeSet, ChangeSetError};
 pub use self::decide::decide;
-pub use self::platform::{BrokenOperator, OperatorsOnPlatform};
 
 /// An Operator, as the cluster has it.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@
 pub mod acceptance;
 pub mod acknowledge;
 pub mod available;
+pub mod operators;
 pub mod preconditions;
 pub mod target;
 pub mod upgradeable;

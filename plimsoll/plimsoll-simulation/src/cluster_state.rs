@@ -14,11 +14,11 @@ use plimsoll_api::{
 };
 use plimsoll_content::Payload;
 use plimsoll_controller::{api_resource, cluster_features, operators_on_platform};
-use plimsoll_plan::operators::OperatorsOnPlatform;
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::plan::mode::{self, Mode};
 use plimsoll_plan::removal::{DeletionTracker, removed_kinds};
 use plimsoll_plan::spec::overrides::{OVERRIDE_TERMS, Overrides};
+use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use plimsoll_plan::update::preconditions::{self, Facts, FailedPrecondition, Objecting};
 use plimsoll_plan::update::target::{self, Target};
 use serde::de::DeserializeOwned;

@@ -6,12 +6,12 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::progress::AnnotationRecord;
-use plimsoll_plan::operators::OperatorsOnPlatform;
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::reconciler::events;
 use plimsoll_plan::reconciler::revisions::StorageRollback;
 use plimsoll_plan::removal::PRUNE;
 use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
+use plimsoll_plan::update::operators::OperatorsOnPlatform;
 
 use super::Controller;
 use super::control_loop::ControlLoop;

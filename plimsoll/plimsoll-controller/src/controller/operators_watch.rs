@@ -7,7 +7,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::OPERATOR;
 use plimsoll_api::olm::OperatorStatus;
-use plimsoll_plan::operators::OperatorsOnPlatform;
+use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use serde::Deserialize as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

@@ -27,10 +27,9 @@ use super::certificates::{self, Certificates};
 use super::{OperatorController, content, facts, inspect, watches};
 use crate::bootstrap::retry_until_ok;
 use crate::clock::{SharedClock, Stopwatch};
-use crate::definition::definitions;
 use crate::error::Error;
 use crate::events::Recorder;
-use crate::resources::{Resources, Served, api_resource};
+use crate::resources::{Resources, Served, api_resource, definitions};
 use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
 

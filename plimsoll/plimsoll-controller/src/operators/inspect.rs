@@ -14,9 +14,8 @@ use plimsoll_plan::progress::{Scope, Trace};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 
-use crate::definition::definitions;
 use crate::observe::trace;
-use crate::resources::{Resources, Served};
+use crate::resources::{Resources, Served, definitions};
 use crate::write::chain;
 
 /// Requests in flight while objects are looked at.

@@ -19,7 +19,6 @@ use super::Uptime;
 use super::desired::{AcceptedRelease, DesiredState};
 use super::execution::PlanExecution;
 use super::refusal::nothing_included;
-use crate::operators::{BrokenOperator, OperatorsOnPlatform};
 use crate::plan::mode::Mode;
 use crate::removal::removed_kinds;
 use crate::spec::validate;
@@ -30,7 +29,8 @@ use crate::update::acceptance::{
 };
 use crate::update::acknowledge::{self, Acknowledgements};
 use crate::update::available;
-use crate::update::preconditions::{Facts, Objecting};
+use crate::update::operators::OperatorsOnPlatform;
+use crate::update::preconditions::{BrokenOperator, Facts, Objecting};
 use crate::update::upgradeable::{self, UpgradeableCondition};
 
 /// How often preconditions that do not hold are checked again.

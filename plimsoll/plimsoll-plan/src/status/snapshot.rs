@@ -11,11 +11,11 @@ use super::tests::{Situation, operator, release, render};
 use crate::health::failure::{Failure, could_not_update, from_api_status};
 use crate::health::gate;
 use crate::health::readiness;
-use crate::operators::BrokenOperator;
 use crate::plan::GroupVersionKind;
 use crate::plan::mode::Mode;
 use crate::progress::StepBlocker;
 use crate::update::acceptance::{LoadStatus, LoadStep};
+use crate::update::preconditions::BrokenOperator;
 use crate::update::upgradeable::{self, NotUpgradeable};
 
 const OBJECT: &str = "deployment \"ns/x\"";

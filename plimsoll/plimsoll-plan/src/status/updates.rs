@@ -4,8 +4,8 @@ use plimsoll_api::config::Release;
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 
 use super::Builder;
-use crate::operators::BrokenOperator;
 use crate::update::available::Retrieved;
+use crate::update::preconditions::BrokenOperator;
 
 /// Where updates lead, and what holds them up.
 #[derive(Debug, Clone, PartialEq, Eq)]

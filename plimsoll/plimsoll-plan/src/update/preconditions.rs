@@ -11,11 +11,18 @@ use plimsoll_api::progress::Deletion;
 use plimsoll_api::{Condition, ConditionStatus, Reason};
 use semver::Version;
 
-use crate::operators::BrokenOperator;
-
 /// The one step from one major version to the next that is a single hop: from the last minor
 /// versions of 4 to 5.0.
 const MAJOR_HOP: (u64, u64) = (4, 5);
+
+/// An installed Operator that an update of the platform would break.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenOperator {
+    /// Its name.
+    pub name: String,
+    /// Why, as a sentence without a stop.
+    pub message: String,
+}
 
 /// What is known when a release is asked for.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use plimsoll_api::{ConditionStatus, ObjectKey, Reason};
 use serde_json::Value;
 
 use crate::health::parse;
-use crate::operators::BrokenOperator;
+use crate::update::preconditions::BrokenOperator;
 
 /// A ClusterOperator that objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

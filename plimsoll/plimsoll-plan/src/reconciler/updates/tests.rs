@@ -9,7 +9,6 @@ use plimsoll_api::olm::{BundleReference, OperatorStatus, PlatformRequirements};
 use plimsoll_content::payload::{ReleaseHeader, ReleaseInfo};
 
 use super::{LoadCommand, LoadEvent, UpdateContext, UpdateRequests, architecture, go_architecture};
-use crate::operators::OperatorsOnPlatform;
 use crate::plan::mode::Mode;
 use crate::reconciler::Uptime;
 use crate::reconciler::desired::DesiredState;
@@ -17,6 +16,7 @@ use crate::reconciler::execution::PlanExecution;
 use crate::reconciler::testing::{at, desired, execution, image, payload, requesting};
 use crate::update::acceptance::Verification;
 use crate::update::acknowledge::{ACKS, GATES};
+use crate::update::operators::OperatorsOnPlatform;
 
 /// The releases of a store: versions that updates from 4.3.2 lead to.
 fn heads(versions: &str) -> Vec<ReleaseHeader> {

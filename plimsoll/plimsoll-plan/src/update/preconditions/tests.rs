@@ -5,8 +5,9 @@ use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
 
-use super::{Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, check, digest, judge};
-use crate::operators::BrokenOperator;
+use super::{
+    BrokenOperator, Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, check, digest, judge,
+};
 
 fn release(version: &str) -> Release {
     Release {

@@ -9,14 +9,7 @@ use plimsoll_resolve::version::parse_tolerant;
 use plimsoll_resolve::{Api, Bundle, ClusterFacts};
 use semver::Version;
 
-/// An installed Operator that an update of the platform would break.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrokenOperator {
-    /// Its name.
-    pub name: String,
-    /// Why, as a sentence without a stop.
-    pub message: String,
-}
+use crate::update::preconditions::BrokenOperator;
 
 /// What the bundles of installed Operators require of the platform, as the Operators report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,7 +73,7 @@ impl OperatorsOnPlatform {
 }
 
 /// What a bundle requires of the platform, for the status of its Operator; `None` if it requires nothing.
-pub(super) fn platform_requirements(bundle: &Bundle) -> Option<PlatformRequirements> {
+pub(crate) fn platform_requirements(bundle: &Bundle) -> Option<PlatformRequirements> {
     let api = |it: &Api| InstalledApi {
         group: it.group.clone(),
         version: it.version.clone(),
