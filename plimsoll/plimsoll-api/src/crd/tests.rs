@@ -462,6 +462,7 @@ fn everything_of_the_add_on_layer_is_declared() {
         bundle: bundle_reference(),
         properties: vec![BundleProperty { type_: "olm.gvk".into(), value: json!({"kind": "K"}) }],
         namespace: "kettle".into(),
+        omitted_capabilities: vec!["Console".to_owned()],
         config: Some(json!({"watchNamespace": "tea"})),
         objects: vec![RevisionObject {
             phase: "Workloads".into(),

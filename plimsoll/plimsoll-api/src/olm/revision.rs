@@ -39,6 +39,11 @@ pub struct OperatorRevisionSpec {
     // +kubebuilder:pruning:PreserveUnknownFields
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Value>,
+    /// Capabilities that were not enabled when the revision was made: objects of the bundle that need
+    /// one of them were left out. When one is enabled, another revision is made of the bundle.
+    // +listType=set
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub omitted_capabilities: Vec<String>,
     /// The objects of this part, in the order they are applied.
     // +required
     // +listType=atomic

@@ -119,7 +119,8 @@ impl OperatorReconciler {
         match &decision.action {
             OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen) => {
                 let is_chosen = |it: &KeptRevision| {
-                    it.bundle.name == chosen.reference.name && it.config == spec.config
+                    it.bundle.name == chosen.reference.name
+                        && it.is_made_for(spec.config.as_ref(), self.facts.as_ref())
                 };
                 match operator.installed_revision().filter(|(_, it)| is_chosen(it)) {
                     // It was decided before that was complete, and is about to be decided again.
@@ -131,8 +132,8 @@ impl OperatorReconciler {
             OperatorAction::Keep | OperatorAction::Blocked(_) => {
                 match operator.installed_revision() {
                     Some((number, installed)) => {
-                        let is_as_configured =
-                            spec.revision.is_some() || installed.config == spec.config;
+                        let is_as_configured = spec.revision.is_some()
+                            || installed.is_made_for(spec.config.as_ref(), self.facts.as_ref());
                         match is_as_configured {
                             true => Target::Revision(number),
                             false => Target::Bundle(wanted(&installed.bundle, &[])),

@@ -76,7 +76,7 @@ impl OperatorReconciler {
         let is_like = |it: &KeptRevision| {
             it.is_complete()
                 && it.bundle.name == wanted.bundle.name
-                && it.config == wanted.config
+                && it.is_made_for(wanted.config.as_ref(), self.facts.as_ref())
                 && (wanted.namespace.is_empty() || it.namespace == wanted.namespace)
         };
         let made = operator.revisions.iter().rev().find(|(number, it)| {
@@ -169,7 +169,7 @@ impl OperatorReconciler {
         effects: &mut Vec<OperatorEffect>,
     ) {
         let Some(Preparation::Reading { wanted, .. }) = self.answered(name, ticket) else { return };
-        let draft = match content.and_then(|content| RevisionDraft::read(*content)) {
+        let mut draft = match content.and_then(|content| RevisionDraft::read(*content)) {
             Ok(draft) => Box::new(draft),
             Err(message) => {
                 let block = OperatorBlock::new(Reason::UnpackFailed, message);
@@ -177,6 +177,10 @@ impl OperatorReconciler {
                 return;
             }
         };
+        let installed = self.operators.get(name).and_then(TrackedOperator::installed_revision);
+        let installed = installed.into_iter().flat_map(|(_, it)| it.manifests());
+        let installed: BTreeSet<&ObjectKey> = installed.map(|it| &it.key).collect();
+        draft.filter(self.facts.as_ref(), |key| installed.contains(key));
         let ticket = self.ticket();
         let known: BTreeSet<ObjectKey> =
             self.observed.of_operator(name).into_iter().map(|it| it.key.clone()).collect();

@@ -1,16 +1,17 @@
 //! Revisions of an Operator: how their objects are kept in OperatorRevisions, and read again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::olm::{
     BundleProperty, BundleReference, OPERATOR_LABEL, OperatorRevisionSpec, RevisionObject,
     RevisionPart,
 };
-use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION};
+use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::Manifest;
 use plimsoll_content::hash::manifest_hash;
-use plimsoll_resolve::{Bundle, Property, bundle_from_properties};
+use plimsoll_content::inclusion::capability_names;
+use plimsoll_resolve::{Bundle, ClusterFacts, Property, bundle_from_properties};
 use serde_json::{Value, json};
 
 use crate::operators::rollout::Phase;
@@ -45,6 +46,8 @@ pub(super) struct KeptRevision {
     pub(super) namespace: String,
     pub(super) config: Option<Value>,
     properties: Vec<BundleProperty>,
+    /// Capabilities that were not enabled, and that objects which were left out need.
+    omitted: BTreeSet<String>,
     /// What was found in its way and is accepted, as sentences; none for a revision that an earlier
     /// process made.
     pub(super) risks: Vec<String>,
@@ -78,6 +81,7 @@ impl KeptRevision {
             namespace: spec.namespace.clone(),
             config: spec.config.clone(),
             properties: spec.properties.clone(),
+            omitted: spec.omitted_capabilities.iter().cloned().collect(),
             risks: Vec::new(),
         })
     }
@@ -88,6 +92,7 @@ impl KeptRevision {
         self.of = other.of;
         (self.bundle, self.namespace) = (other.bundle, other.namespace);
         (self.config, self.properties) = (other.config, other.properties);
+        self.omitted = other.omitted;
     }
 
     /// Forgets a part that is gone; whether nothing is left.
@@ -99,6 +104,13 @@ impl KeptRevision {
     /// Whether all of its parts are there.
     pub(super) fn is_complete(&self) -> bool {
         (1..=self.of).all(|number| self.parts.contains_key(&number))
+    }
+
+    /// Whether the same would be made of its bundle with a configuration, on a cluster with these
+    /// capabilities. While it is not known what is enabled, nothing is added.
+    pub(super) fn is_made_for(&self, config: Option<&Value>, facts: Option<&ClusterFacts>) -> bool {
+        let enabled = facts.and_then(|it| it.capabilities.as_deref()).unwrap_or_default();
+        self.config.as_ref() == config && !enabled.iter().any(|it| self.omitted.contains(it))
     }
 
     /// The names of its OperatorRevisions.
@@ -133,6 +145,7 @@ pub(super) struct RevisionDraft {
     pub(super) objects: Vec<DraftObject>,
     config: Option<Value>,
     properties: Vec<BundleProperty>,
+    omitted: BTreeSet<String>,
 }
 
 /// An object of a revision that is being made.
@@ -154,7 +167,27 @@ impl RevisionDraft {
         let manifests = manifests("", &objects)?;
         let draft = |(manifest, object)| DraftObject { manifest, object };
         let objects = manifests.into_iter().zip(objects).map(draft).collect();
-        Ok(Self { bundle, namespace, objects, config, properties })
+        Ok(Self { bundle, namespace, objects, config, properties, omitted: BTreeSet::new() })
+    }
+
+    /// Leaves out what needs capabilities that are not enabled, by the annotation that manifests of
+    /// releases have; what is installed stays. Without a ClusterVersion nothing is left out.
+    pub(super) fn filter(
+        &mut self,
+        facts: Option<&ClusterFacts>,
+        is_installed: impl Fn(&ObjectKey) -> bool,
+    ) {
+        let Some(enabled) = facts.and_then(|it| it.capabilities.as_ref()) else { return };
+        self.objects.retain(|it| {
+            let needed = capability_names(&it.manifest.annotations);
+            let missing = needed.into_iter().filter(|name| !enabled.iter().any(|it| it == name));
+            let missing: Vec<String> = missing.map(str::to_owned).collect();
+            let stays = missing.is_empty() || is_installed(&it.manifest.key);
+            if !stays {
+                self.omitted.extend(missing);
+            }
+            stays
+        });
     }
 
     /// The definitions among its objects.
@@ -179,6 +212,7 @@ impl RevisionDraft {
             namespace: self.namespace,
             config: self.config,
             properties: self.properties,
+            omitted: self.omitted,
             risks: Vec::new(),
         };
         let mut written = Vec::new();
@@ -203,6 +237,7 @@ impl RevisionDraft {
                 properties: kept.properties.clone(),
                 namespace: kept.namespace.clone(),
                 config: kept.config.clone(),
+                omitted_capabilities: kept.omitted.iter().cloned().collect(),
                 objects,
             };
             let object = json!({

@@ -18,7 +18,8 @@ use crate::operators::tests::{NoExpressions, catalogs, operators, part};
 const SEEDS: u64 = 40;
 
 /// Requests by a person: `apply NAME: FIELD VALUE; …`, `delete NAME`, `label KIND NAME` removes the
-/// label of an object, `remove KIND NAME` deletes one, `operand NAME` makes an object of a kind;
+/// label of an object, `remove KIND NAME` deletes one, `operand NAME` makes an object of a kind,
+/// `enable NAME…` enables these capabilities and no others;
 /// `expect NAME VERSION` after everything has settled, `-` for an Operator that is gone.
 const LIVES: &[&str] = &[
     "apply foo: version 1.2.3
@@ -80,6 +81,19 @@ const LIVES: &[&str] = &[
      delete baz
      expect baz -
      expect foo 2.0.1",
+    // What needs a capability comes when it is enabled, and stays.
+    "enable -
+     apply baz: version 1.5.6
+     expect baz 1.5.6
+     enable Other
+     expect baz 1.5.6
+     enable Other Console
+     expect baz 1.5.6
+     enable -
+     expect baz 1.5.6
+     apply baz: version *
+     delete baz
+     expect baz -",
 ];
 
 fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
@@ -91,6 +105,7 @@ fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
             "delete" => cluster.delete(rest),
             "label" => cluster.remove_label(rest),
             "remove" => cluster.remove_object(rest),
+            "enable" => cluster.enable(rest),
             "operand" => cluster.add_operand(rest),
             "expect" => {
                 cluster.settle()?;

@@ -40,6 +40,9 @@ pub(super) struct FakeCluster {
     pending: Vec<(&'static str, OperatorEvent)>,
     catalogs: Vec<CatalogPart>,
     is_restarting: bool,
+    facts: ClusterFacts,
+    /// Whether what needs the capability Console is there once everything has settled.
+    has_console: bool,
     /// Why namespaces cannot be read; `None` if they can.
     pub(super) unreadable: Option<String>,
     pub(super) writes: usize,
@@ -50,6 +53,9 @@ pub(super) struct FakeCluster {
 fn definition(package: &str) -> String {
     format!("{package}s.example.com")
 }
+
+/// An object of the bundles of baz that needs the capability Console.
+const CONSOLE: &str = "for-the-console";
 
 /// The objects of a bundle: those that every version has, and one of its own.
 fn objects(package: &str, version: &str, namespace: &str) -> Vec<Value> {
@@ -70,13 +76,19 @@ fn objects(package: &str, version: &str, namespace: &str) -> Vec<Value> {
     });
     let name = namespace;
     let namespace = Some(name);
-    vec![
+    let mut console = object("v1", "ConfigMap", CONSOLE, namespace);
+    console["metadata"]["annotations"] = json!({ "capability.openshift.io/name": "Console" });
+    let mut objects = vec![
         object("v1", "Namespace", name, None),
         object("v1", "ServiceAccount", package, namespace),
         crd,
         object("v1", "ConfigMap", &format!("{package}-{version}"), namespace),
         object("apps/v1", "Deployment", package, namespace),
-    ]
+    ];
+    if package == "baz" {
+        objects.push(console);
+    }
+    objects
 }
 
 /// The namespace of the objects of an Operator: those that do not share one have their own, whatever a
@@ -115,6 +127,8 @@ impl FakeCluster {
             pending: Vec::new(),
             catalogs: catalogs(FIXTURE),
             is_restarting: seed > 0,
+            facts: ClusterFacts::default(),
+            has_console: true,
             unreadable: None,
             writes: 0,
             events: Vec::new(),
@@ -169,7 +183,7 @@ impl FakeCluster {
         let mut shown = vec![
             ("catalogs", configuration(OperatorKind::Catalog, "main", catalog)),
             ("catalogs", OperatorEvent::ConfigurationListed(OperatorKind::Catalog)),
-            ("facts", OperatorEvent::Facts(Box::default())),
+            ("facts", OperatorEvent::Facts(Box::new(self.facts.clone()))),
         ];
         for (name, object) in &self.operators {
             shown.push(("operators", configuration(OperatorKind::Operator, name, object.clone())));
@@ -608,6 +622,17 @@ impl FakeCluster {
         self.change_operator(name, |object| object["metadata"]["deletionTimestamp"] = time.into());
     }
 
+    /// The ClusterVersion says that these capabilities are enabled, and no others.
+    pub(super) fn enable(&mut self, capabilities: &str) {
+        let names: Vec<String> =
+            capabilities.split(' ').filter(|it| *it != "-").map(str::to_owned).collect();
+        let is_there = self.objects.keys().any(|it| it.name == CONSOLE);
+        self.has_console = is_there || names.iter().any(|it| it == "Console");
+        self.facts.capabilities = Some(names);
+        self.pending.retain(|(source, _)| *source != "facts");
+        self.pending.push(("facts", OperatorEvent::Facts(Box::new(self.facts.clone()))));
+    }
+
     fn key(&self, text: &str) -> ObjectKey {
         let (kind, name) = text.split_once(' ').expect("a kind and a name");
         let found = self.objects.keys().find(|it| it.kind == kind && it.name == name);
@@ -650,7 +675,9 @@ impl FakeCluster {
         let namespace = self.operators.get(name).and_then(|it| it["spec"]["namespace"].as_str());
         let namespace = namespace_of(name, namespace.unwrap_or_default());
         let expected = if is_installed { objects(name, version, namespace) } else { Vec::new() };
-        let manifests = expected.iter().map(|it| Manifest::read("".into(), 0, it).expect("one"));
+        let expected =
+            expected.iter().filter(|it| self.has_console || it["metadata"]["name"] != CONSOLE);
+        let manifests = expected.map(|it| Manifest::read("".into(), 0, it).expect("one"));
         let mut expected: BTreeSet<String> = manifests.map(|it| it.key.to_string()).collect();
         // A shared one names the Operator that it was made for.
         let mut found = found;
