@@ -134,9 +134,9 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
 }
 
 /// Runs a future on a runtime of one thread: the work is waiting, and memory stays small.
-fn block_on<F>(future: F) -> Result<ExitCode, anyhow::Error>
+pub(crate) fn block_on<F, T>(future: F) -> Result<T, anyhow::Error>
 where
-    F: Future<Output = Result<ExitCode, anyhow::Error>>,
+    F: Future<Output = Result<T, anyhow::Error>>,
 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(future);

@@ -27,13 +27,13 @@ struct Arguments {
 
 /// Parses the command line, runs the command, says what went wrong.
 pub fn main() -> ExitCode {
+    // One TLS provider for the process; a second installation is a no-op.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let command = match plugin::invocation(std::env::args_os()) {
         Invocation::Program => Arguments::parse().command,
         Invocation::Plugin => plugin::PluginArguments::parse().into_command(),
         Invocation::Completions(words) => return plugin::complete(&words),
     };
-    // One TLS provider for the process; a second installation is a no-op.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     match commands::run(command) {
         Ok(code) => code,
         Err(error) => match error.downcast_ref::<exit::Refusal>() {

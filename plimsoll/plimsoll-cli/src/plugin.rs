@@ -7,10 +7,15 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Arg, CommandFactory as _, Parser};
+use clap::{Arg, ArgAction, CommandFactory as _, Parser};
+use plimsoll_resolve::printable::on_one_line;
+use plimsoll_simulation::duration;
 
-use crate::commands::Command;
+use crate::arguments::cluster::ClusterArguments;
 use crate::commands::operator::OperatorArguments;
+use crate::commands::operator::catalogs::CatalogChoice;
+use crate::commands::operator::names::{ANSWER_TIME_MAX, NamedKind, names};
+use crate::commands::{Command, block_on};
 use crate::exit;
 
 /// Name of the binary that kubectl runs for `kubectl operator`.
@@ -65,7 +70,11 @@ pub(crate) fn invocation(words: impl IntoIterator<Item = OsString>) -> Invocatio
 pub(crate) fn complete(words: &[String]) -> ExitCode {
     let mut out = io::stdout().lock();
     let mut text = String::new();
-    for (value, help) in completions(words) {
+    let Completions { mut found, named } = completions(words);
+    if let Some(argument) = named {
+        found.extend(argument.completions());
+    }
+    for (value, help) in found {
         text.push_str(&format!("{value}\t{help}\n"));
     }
     // Nobody is left to read of an error.
@@ -73,8 +82,37 @@ pub(crate) fn complete(words: &[String]) -> ExitCode {
     exit::SUCCESS.into()
 }
 
-/// Subcommands, options and values that may take the place of the last word, with their help.
-fn completions(words: &[String]) -> Vec<(String, String)> {
+/// What may take the place of the last word.
+struct Completions {
+    /// Subcommands, options and values, with their help.
+    found: Vec<(String, String)>,
+    /// The argument that is a name, whose values the cluster or a catalog has; `None` for another word.
+    named: Option<NamedArgument>,
+}
+
+/// An argument that is a name.
+struct NamedArgument {
+    kind: NamedKind,
+    /// What is typed of it.
+    begun: String,
+    /// The names before it, which are not repeated.
+    given: Vec<String>,
+    cluster: ClusterArguments,
+    catalogs: CatalogChoice,
+}
+
+impl NamedArgument {
+    /// The names that begin like it, with what is known of each; none if they cannot be read.
+    fn completions(&self) -> Vec<(String, String)> {
+        let found = block_on(names(self.kind, &self.cluster, &self.catalogs)).unwrap_or_default();
+        let fits = |name: &String| name.starts_with(&self.begun) && !self.given.contains(name);
+        let found = found.into_iter().filter(|(name, _)| fits(name));
+        found.map(|(name, help)| (on_one_line(&name), on_one_line(&help))).collect()
+    }
+}
+
+/// Finds what may take the place of the last word.
+fn completions(words: &[String]) -> Completions {
     let mut root = PluginArguments::command();
     root.build();
     let mut command = &root;
@@ -83,18 +121,46 @@ fn completions(words: &[String]) -> Vec<(String, String)> {
         None => ("", words),
     };
     let mut value_of: Option<&Arg> = None;
+    let mut cluster =
+        ClusterArguments { kubeconfig: None, context: None, request_timeout: ANSWER_TIME_MAX };
+    let mut catalogs = CatalogChoice::default();
+    let mut set = |option: &Arg, value: &str| match option.get_long() {
+        Some("kubeconfig") => cluster.kubeconfig = Some(value.into()),
+        Some("context") => cluster.context = Some(value.to_owned()),
+        Some("request-timeout") => {
+            cluster.request_timeout = duration::parse(value).unwrap_or(ANSWER_TIME_MAX);
+        }
+        Some("catalog") => catalogs.catalog.push(value.to_owned()),
+        Some(_) | None => {}
+    };
+    let mut given = Vec::new();
     for word in before {
-        if value_of.take().is_some() {
+        if let Some(option) = value_of.take() {
+            set(option, word);
             continue;
         }
         match option(command, word) {
             Some(option) if option.get_action().takes_values() && !word.contains('=') => {
                 value_of = Some(option);
             }
-            Some(_) => {}
-            None => command = command.find_subcommand(word).unwrap_or(command),
+            Some(option) => {
+                if let Some((_, value)) = word.split_once('=') {
+                    set(option, value);
+                }
+            }
+            None => match command.find_subcommand(word) {
+                Some(subcommand) => command = subcommand,
+                None => given.push(word.clone()),
+            },
         }
     }
+    let kind = match value_of {
+        None if !begun.starts_with('-') => named_kind(command, given.len()),
+        Some(_) | None => None,
+    };
+    let begun_name = begun.to_owned();
+    let named =
+        kind.map(|kind| NamedArgument { kind, begun: begun_name, given, cluster, catalogs });
     let mut found = match value_of {
         Some(option) => values(option),
         None if begun.starts_with('-') => {
@@ -112,7 +178,22 @@ fn completions(words: &[String]) -> Vec<(String, String)> {
         }
     };
     found.retain(|(value, _)| value.starts_with(begun));
-    found
+    Completions { found, named }
+}
+
+/// What the next argument of a command names, after some others; `None` if it is no name.
+fn named_kind(command: &clap::Command, given: usize) -> Option<NamedKind> {
+    let argument = command.get_positionals().next()?;
+    let is_repeated = argument.get_num_args().is_some_and(|it| it.max_values() > 1)
+        || matches!(argument.get_action(), ArgAction::Append);
+    if given > 0 && !is_repeated {
+        return None;
+    }
+    match argument.get_id().as_str() {
+        "name" | "names" => Some(NamedKind::Operator),
+        "package" | "packages" => Some(NamedKind::Package),
+        _ => None,
+    }
 }
 
 /// The option that a word names.
@@ -152,7 +233,7 @@ mod tests {
     fn kubectl_completes_commands_options_and_values() {
         let check = |line: &str, expected: &[&str]| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let found: Vec<String> = completions(&words).into_iter().map(|it| it.0).collect();
+            let found: Vec<String> = completions(&words).found.into_iter().map(|it| it.0).collect();
             assert_eq!(found, expected, "{line}");
         };
         check("lis", &["list"]);
@@ -160,5 +241,40 @@ mod tests {
         check("list -o js", &["json", "jsonpath=TEMPLATE"]);
         check("--context pier lis", &["list"]);
         check("--context lis", &[]);
+    }
+
+    /// The names that complete a line, whose last word is incomplete.
+    fn named(line: &[&str]) -> Vec<(String, String)> {
+        let words: Vec<String> = line.iter().map(|it| (*it).to_owned()).collect();
+        completions(&words).named.map(|it| it.completions()).unwrap_or_default()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(name, help)| ((*name).to_owned(), (*help).to_owned())).collect()
+    }
+
+    #[test]
+    fn packages_of_a_catalog_complete_the_commands_that_take_packages() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("main.json");
+        let package = |name: &str| {
+            format!(
+                r#"{{"schema":"olm.package","name":"{name}","defaultChannel":"stable"}}
+{{"schema":"olm.channel","package":"{name}","name":"stable","entries":[{{"name":"{name}.v1.0.0"}}]}}
+{{"schema":"olm.bundle","package":"{name}","name":"{name}.v1.0.0","image":"example.com/{name}:1","properties":[{{"type":"olm.package","value":{{"packageName":"{name}","version":"1.0.0"}}}}]}}
+"#
+            )
+        };
+        std::fs::write(&path, ["bar", "baz", "foo"].map(package).concat()).unwrap();
+        let option = format!("--catalog={}", path.display());
+        let (bar, baz) = (("bar", "main"), ("baz", "main"));
+        assert_eq!(named(&["show", &option, "ba"]), pairs(&[bar, baz]));
+        assert_eq!(named(&["install", "bar", &option, "ba"]), pairs(&[baz]));
+        assert_eq!(named(&["resolve", &option, "x"]), []);
+        // A second package, a word and the value of an option are no packages.
+        assert_eq!(named(&["show", &option, "bar", "ba"]), []);
+        assert_eq!(named(&["search", &option, "ba"]), []);
+        assert_eq!(named(&["install", &option, "--channel", "ba"]), []);
+        assert_eq!(named(&["show", "--catalog", "absent.json", "ba"]), []);
     }
 }

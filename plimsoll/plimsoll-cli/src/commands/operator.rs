@@ -19,6 +19,7 @@ pub mod install;
 pub mod lint;
 pub mod list;
 pub mod loadout;
+pub(crate) mod names;
 pub mod packages;
 pub mod pause;
 pub mod resolve;

@@ -1,0 +1,60 @@
+//! Names of Operators and packages that complete a command line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use anyhow::Error;
+use plimsoll_api::Operator;
+
+use super::catalogs::CatalogChoice;
+use super::state::{AddOnState, status};
+use crate::arguments::cluster::ClusterArguments;
+
+/// How long the API server may take to answer without `--request-timeout`: a person waits at the command
+/// line.
+pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What an argument names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedKind {
+    /// An Operator of the cluster.
+    Operator,
+    /// A package of a catalog.
+    Package,
+}
+
+/// The names that an argument may have, each with its installed version or its catalog, in the order of
+/// the names. The cluster is not read for packages of catalogs of the command line.
+///
+/// # Errors
+///
+/// When the cluster or a catalog cannot be read.
+pub(crate) async fn names(
+    kind: NamedKind,
+    cluster: &ClusterArguments,
+    catalogs: &CatalogChoice,
+) -> Result<BTreeMap<String, String>, Error> {
+    let read = async || AddOnState::read(&cluster.client("operator").await?).await;
+    match kind {
+        NamedKind::Operator => {
+            let operators = read().await?.operators.into_iter();
+            let version =
+                |it: &Operator| status(it).bundle.map(|it| it.version).unwrap_or_default();
+            Ok(operators.map(|(name, it)| (name, version(&it))).collect())
+        }
+        NamedKind::Package => {
+            let in_cluster = match catalogs.catalog.is_empty() {
+                true => read().await?.catalogs,
+                false => BTreeMap::new(),
+            };
+            let mut found = BTreeMap::<String, BTreeSet<String>>::new();
+            for catalog in catalogs.open(&in_cluster)?.opened {
+                for package in catalog.index.package_names() {
+                    found.entry(package.to_owned()).or_default().insert(catalog.name.clone());
+                }
+            }
+            let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+            Ok(found.into_iter().map(|(name, catalogs)| (name, list(catalogs))).collect())
+        }
+    }
+}
