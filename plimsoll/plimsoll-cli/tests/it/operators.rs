@@ -182,6 +182,15 @@ impl AddOns {
         let dependants = status["dependants"].as_array().into_iter().flatten();
         let dependants: Vec<&str> = dependants.filter_map(|it| it["operator"].as_str()).collect();
         reported.insert("dependants".to_owned(), dependants.join(" "));
+        let dependencies = status["dependencies"].as_array().into_iter().flatten();
+        let dependencies: Vec<String> = dependencies
+            .map(|it| {
+                let text = |field: &str| it[field].as_str().unwrap_or_default();
+                let (operator, version) = (text("operator"), text("version"));
+                format!("{} {operator} {version} {}", it["satisfied"], text("requirement"))
+            })
+            .collect();
+        reported.insert("dependencies".to_owned(), dependencies.join(", "));
         reported
     }
 
@@ -536,6 +545,37 @@ fn an_operator_that_does_not_come_up_stops_its_rollout_and_its_upgrade_leaves_th
         add_ons.request("bar", back).await;
         let version = ("version", "1.2.1 (@v1.2.1)");
         add_ons.expect("bar", &[version, ("Progressing", "False AsExpected")]).await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn an_upgrade_that_is_late_is_rolled_back_if_that_is_wanted() {
+    on_each_cluster(|kind| async move {
+        let faults = "- {package: bar, fault: NeverAvailable, version: 1.2.5}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        for version in ["1.2.1", "1.2.5"] {
+            Fixture::publish(add_ons.catalog.path(), "bar", version);
+        }
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        let spec = json!({ "version": "1.2.5", "rollback": "Automatic", "progressDeadline": "2s" });
+        add_ons.request("bar", spec).await;
+        let history = || async {
+            let operator = add_ons.harness.get(OPERATOR, "bar").await;
+            let history = operator["status"]["history"].as_array().cloned().unwrap_or_default();
+            let text = |it: &Value, field: &str| it[field].as_str().unwrap_or_default().to_owned();
+            let entries = history.iter().map(|it| (text(it, "version"), text(it, "state")));
+            entries.collect::<Vec<_>>()
+        };
+        let entry = |version: &str, state: &str| (version.to_owned(), state.to_owned());
+        let expected =
+            [entry("1.2.1", "Completed"), entry("1.2.5", "Partial"), entry("1.2.1", "Completed")];
+        until("it is rolled back", history, |it| *it == expected).await;
+        let version = ("version", "1.2.5 (@v1.2.1)");
+        add_ons.expect("bar", &[version, ("Available", "True"), ("Installed", "True")]).await;
+        add_ons.present("v1 ConfigMap bar/bar-of-1.2.1").await;
+        add_ons.absent("v1 ConfigMap bar/bar-of-1.2.5").await;
         add_ons.stop().await;
     });
 }

@@ -256,6 +256,10 @@ impl OperatorReconciler {
             let last_good = operator.installed.filter(|it| *it != failed);
             if let Some(number) = last_good.filter(|_| is_automatic) {
                 operator.record_return(number, moment.time);
+                // What was decided is not done once more: it was given up.
+                if let Some(decision) = operator.decision.take() {
+                    operator.decided(name, decision);
+                }
                 self.roll_out(name, number, &[], moment, effects);
             }
         }
