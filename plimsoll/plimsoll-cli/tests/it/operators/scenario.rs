@@ -61,6 +61,8 @@ pub(super) fn all() -> Vec<Scenario> {
         include_str!("a06-orphan.yaml"),
         include_str!("a17-deletion.yaml"),
         include_str!("collision.yaml"),
+        include_str!("deletion-orphan.yaml"),
+        include_str!("deletion-refuse.yaml"),
         include_str!("invalidated-objects.yaml"),
         include_str!("other-catalog.yaml"),
         include_str!("protection.yaml"),
