@@ -24,6 +24,7 @@ pub mod loadout;
 pub mod reconciler;
 pub mod rollout;
 mod selection;
+pub mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 

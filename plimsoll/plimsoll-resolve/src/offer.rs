@@ -5,12 +5,15 @@
 //! installed bundle came from, then weight, then the place in the channel. So the first offer is what a
 //! resolution chooses when nothing else has a say.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use semver::Version;
 
 use crate::bundle::Bundle;
 use crate::channel::{leading_to, order, updates};
 use crate::model::{Ineligible, malformed, unfit};
-use crate::package::{Channel, Package};
+use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogPart, ClusterFacts};
 use crate::range::masterminds::Range;
 
@@ -155,9 +158,88 @@ pub fn offers<'p>(
     found
 }
 
+/// What an installed bundle may become.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReachedOffers<'p> {
+    /// The bundles that updates lead to, in one step or several, the most preferred first.
+    pub offers: Vec<Offer<'p>>,
+    /// The versions of the package in the channels that count, the highest first, whether or not they
+    /// can be reached.
+    pub versions: Vec<&'p Version>,
+    /// Why a version that updates lead to cannot be installed in the cluster, as a sentence without a
+    /// stop.
+    pub refused: BTreeMap<&'p Version, String>,
+}
+
+/// Finds what the installed bundle of a request may become, whatever its range. A way leads only
+/// through bundles that can be installed.
+pub fn destinations<'p>(
+    catalogs: &'p [CatalogPart],
+    facts: &ClusterFacts,
+    request: &OfferRequest<'_>,
+) -> ReachedOffers<'p> {
+    let mut found = ReachedOffers::default();
+    let Some(installed) = request.installed else { return found };
+    let mut left: Vec<(usize, &ChannelEntry, Offer<'p>)> = Vec::new();
+    for catalog in catalogs {
+        let is_named = request.catalog.is_empty() || catalog.name.name == request.catalog;
+        let package = catalog.packages.iter().find(|it| is_named && it.name == request.package);
+        let Some(package) = package else { continue };
+        for channel in channels(package, request) {
+            for (position, at) in order(channel).entries.into_iter().enumerate() {
+                let entry = &channel.entries[at];
+                let bundle = package.bundles.iter().find(|bundle| bundle.name == entry.name);
+                let Some(bundle) = bundle else { continue };
+                found.versions.push(&bundle.version);
+                if bundle.name != installed.bundle {
+                    let offer = offer((catalog, package, channel, bundle), facts, false);
+                    left.push((position, entry, offer));
+                }
+            }
+        }
+    }
+    let mut reached = Vec::new();
+    let mut queue = vec![(installed.bundle, installed.version)];
+    while let Some((name, version)) = queue.pop() {
+        let is_reached = |entry: &ChannelEntry, bundle: &Bundle| match request.edges {
+            UpgradeEdges::Graph => updates(entry, name, version),
+            UpgradeEdges::Higher => bundle.version > *installed.version,
+            UpgradeEdges::Any => bundle.version != *installed.version,
+        };
+        let next = left.extract_if(.., |(_, entry, offer)| is_reached(entry, offer.bundle));
+        for (position, _, offer) in next.collect::<Vec<_>>() {
+            match &offer.ineligible {
+                Some(why) => {
+                    found.refused.insert(&offer.bundle.version, why.clone());
+                }
+                None => {
+                    queue.push((&offer.bundle.name, &offer.bundle.version));
+                    reached.push((position, offer));
+                }
+            }
+        }
+    }
+    let by_version = request.edges != UpgradeEdges::Graph;
+    reached.sort_by_key(|(position, offer)| {
+        let catalog = offer.catalog;
+        (
+            offer.deprecation.is_some(),
+            catalog.name.name != installed.catalog,
+            catalog.weight,
+            Reverse(by_version.then_some(&offer.bundle.version)),
+            catalog.name.name.as_str(),
+            *position,
+        )
+    });
+    found.offers = reached.into_iter().map(|(_, offer)| offer).collect();
+    found.versions.sort_by(|left, right| right.cmp(left));
+    found.versions.dedup();
+    found
+}
+
 /// The place of an offer among others; the least is preferred. Versions count before the place in the
 /// channel where its graph does not.
-type Rank<'p> = (bool, bool, bool, i64, std::cmp::Reverse<Option<&'p Version>>, &'p str, usize);
+type Rank<'p> = (bool, bool, bool, i64, Reverse<Option<&'p Version>>, &'p str, usize);
 
 fn in_channel<'p>(
     (catalog, package, channel, entries): (&'p CatalogPart, &'p Package, &'p Channel, &[usize]),
@@ -194,31 +276,39 @@ fn in_channel<'p>(
         if !is_reached || (is_step && !onwards.contains(entry.name.as_str())) {
             continue;
         }
-        let deprecation = deprecation(package, channel, bundle);
-        let ineligible = malformed(bundle)
-            .map(Ineligible::Defect)
-            .or_else(|| bundle.deprecated.then_some(Ineligible::Deprecated))
-            .or_else(|| unfit(facts, bundle));
-        let who = format!("{} {}", package.name, bundle.version);
+        let offer = offer((catalog, package, channel, bundle), facts, is_step);
         let by_version = request.installed.is_some() && request.edges != UpgradeEdges::Graph;
         let rank = (
             is_step,
-            deprecation.is_some(),
+            offer.deprecation.is_some(),
             request.installed.is_some_and(|from| from.catalog != catalog.name.name),
             catalog.weight,
-            std::cmp::Reverse(by_version.then_some(&bundle.version)),
+            Reverse(by_version.then_some(&bundle.version)),
             catalog.name.name.as_str(),
             position,
         );
-        let offer = Offer {
-            catalog,
-            channel: &channel.name,
-            bundle,
-            deprecation,
-            is_step,
-            ineligible: ineligible.map(|it| it.sentence(&who, false, facts)),
-        };
         ranked.push((rank, offer));
+    }
+}
+
+/// A bundle of a channel as an offer.
+fn offer<'p>(
+    (catalog, package, channel, bundle): (&'p CatalogPart, &'p Package, &'p Channel, &'p Bundle),
+    facts: &ClusterFacts,
+    is_step: bool,
+) -> Offer<'p> {
+    let ineligible = malformed(bundle)
+        .map(Ineligible::Defect)
+        .or_else(|| bundle.deprecated.then_some(Ineligible::Deprecated))
+        .or_else(|| unfit(facts, bundle));
+    let who = format!("{} {}", package.name, bundle.version);
+    Offer {
+        catalog,
+        channel: &channel.name,
+        bundle,
+        deprecation: deprecation(package, channel, bundle),
+        is_step,
+        ineligible: ineligible.map(|it| it.sentence(&who, false, facts)),
     }
 }
 

@@ -36,23 +36,7 @@ pub(super) fn candidates<'a>(
     let range = range(&operator.spec.version)?;
     let installed = operator.installed.as_ref();
     let spec = &operator.spec;
-    let request = OfferRequest {
-        package: name,
-        channel: &spec.channel,
-        catalog: &spec.repository,
-        range: range.as_ref(),
-        installed: installed.map(|it| InstalledVersion {
-            bundle: &it.reference.name,
-            version: &it.bundle.version,
-            catalog: &it.reference.catalog,
-            channel: &it.reference.channel,
-        }),
-        edges: match spec.upgrade_policy {
-            UpgradePolicy::Graph => UpgradeEdges::Graph,
-            UpgradePolicy::Semver => UpgradeEdges::Higher,
-            UpgradePolicy::Any => UpgradeEdges::Any,
-        },
-    };
+    let request = offer_request(name, operator, range.as_ref());
     let is_in_range = installed
         .is_some_and(|it| range.as_ref().is_none_or(|range| range.matches(&it.bundle.version)));
     let found = offers(catalogs, inputs.facts, &request);
@@ -89,6 +73,32 @@ pub(super) fn candidates<'a>(
         ));
     }
     Ok(Candidates { offers: usable, passed_over })
+}
+
+/// What an Operator asks catalogs for.
+pub(super) fn offer_request<'a>(
+    name: &'a str,
+    operator: &'a RequestedOperator,
+    range: Option<&'a Range>,
+) -> OfferRequest<'a> {
+    let spec = &operator.spec;
+    OfferRequest {
+        package: name,
+        channel: &spec.channel,
+        catalog: &spec.repository,
+        range,
+        installed: operator.installed.as_ref().map(|it| InstalledVersion {
+            bundle: &it.reference.name,
+            version: &it.bundle.version,
+            catalog: &it.reference.catalog,
+            channel: &it.reference.channel,
+        }),
+        edges: match spec.upgrade_policy {
+            UpgradePolicy::Graph => UpgradeEdges::Graph,
+            UpgradePolicy::Semver => UpgradeEdges::Higher,
+            UpgradePolicy::Any => UpgradeEdges::Any,
+        },
+    }
 }
 
 /// Whether an offer is preferred to what is installed: a deprecated one only if that is deprecated too,
