@@ -23,7 +23,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub use edit::set_field;
+pub use edit::{remove_field, set_field};
 pub use locate::{Lines, lines};
 
 /// Deepest nesting of a document. Real manifests stay under 40; JSON readers stop at 128.

@@ -49,6 +49,18 @@ impl ClusterArguments {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
+    /// Which cluster it is, for people: the context of the kubeconfig.
+    ///
+    /// # Errors
+    ///
+    /// When the kubeconfig cannot be read.
+    pub fn described(&self) -> Result<String, anyhow::Error> {
+        let found = kubeconfig::find(self.kubeconfig.as_deref())?;
+        let current = found.and_then(|it| it.kubeconfig.current_context);
+        let name = self.context.clone().or(current);
+        Ok(name.unwrap_or_else(|| "the pod's own account".to_owned()))
+    }
+
     /// A client for the single requests of a command, whose answers are limited in time and size.
     ///
     /// # Errors

@@ -10,6 +10,7 @@
 //! [`exit::USAGE`]: crate::exit::USAGE
 //! [`exit::DECLINED`]: crate::exit::DECLINED
 
+mod apply;
 pub mod catalogs;
 pub mod delete;
 mod deletion_plan;
@@ -19,11 +20,13 @@ pub mod install;
 pub mod lint;
 pub mod list;
 pub mod loadout;
+mod manifests;
 pub(crate) mod names;
 pub mod packages;
 pub mod pause;
 pub mod resolve;
 pub(crate) mod state;
+pub mod update;
 pub(crate) mod workloads;
 
 use std::io::Write;
@@ -81,6 +84,11 @@ pub enum OperatorCommand {
     Resume(pause::PauseArguments),
     /// Install packages with what they require: resolve, show the plan, ask, create the Operators
     Install(Box<install::InstallArguments>),
+    /// Update Operators: one plan for all of them, then all of it or nothing
+    ///
+    /// What follows a range is updated by the controller; this also updates what its new versions
+    /// require.
+    Update(Box<update::UpdateArguments>),
     /// Delete Operators with all that they installed, and wait until they are gone
     ///
     /// Definitions go with all their objects, which are your users' data, unless --keep-crds or
@@ -102,6 +110,7 @@ impl OperatorCommand {
             Self::WhoProvides(arguments) => &arguments.catalogs,
             Self::Resolve(arguments) => return arguments.state.needs_no_cluster(),
             Self::Lint(arguments) => return arguments.state.needs_no_cluster(),
+            Self::Update(arguments) => return arguments.needs_no_cluster(),
             Self::Install(_)
             | Self::List(_)
             | Self::Describe(_)
@@ -119,6 +128,19 @@ impl OperatorCommand {
         !catalogs.catalog.is_empty()
     }
 
+    /// Whether it shows what it is going to do: then people have to know where.
+    fn plans(&self) -> bool {
+        matches!(
+            self,
+            Self::Install(_)
+                | Self::Resolve(_)
+                | Self::Lint(_)
+                | Self::Update(_)
+                | Self::Delete(_)
+                | Self::Autoremove(_)
+        )
+    }
+
     /// Whether questions that it asks are agreed to beforehand.
     fn is_agreed(&self) -> bool {
         match self {
@@ -126,6 +148,7 @@ impl OperatorCommand {
             Self::Autoremove(arguments) => arguments.is_agreed(),
             Self::Install(arguments) => arguments.is_agreed(),
             Self::Resolve(arguments) => arguments.yes,
+            Self::Update(arguments) => arguments.yes,
             Self::Lint(_)
             | Self::List(_)
             | Self::Search(_)
@@ -177,6 +200,9 @@ pub async fn run(
     } else {
         Some(cluster.watching_client("operator").await?)
     };
+    if client.is_some() && command.plans() {
+        anstream::eprintln!("context: {}", cluster.described()?);
+    }
     execute(client.as_ref(), &command, &mut person, out).await
 }
 
@@ -197,6 +223,7 @@ pub async fn execute(
         OperatorCommand::Show(arguments) => packages::show(client, arguments, out).await,
         OperatorCommand::Resolve(arguments) => resolve::run(client, arguments, person, out).await,
         OperatorCommand::Lint(arguments) => lint::run(client, arguments, out).await,
+        OperatorCommand::Update(arguments) => update::run(client, arguments, person, out).await,
         OperatorCommand::WhoProvides(arguments) => {
             packages::who_provides(client, arguments, out).await
         }

@@ -11,6 +11,24 @@ use super::{document, split};
 /// are numbered from 0, empty ones not counted. `None` if there is no such document, if it cannot be
 /// read, or if something other than a mapping is on the path.
 pub fn set_field(text: &str, number: usize, path: &[&str], value: &str) -> Option<String> {
+    edit(text, number, &|content| change(content, path, value))
+}
+
+/// Removes a field that has a line of its own from a document, as [`set_field`] numbers them. `None` if
+/// there is no such field, or it has another form.
+pub fn remove_field(text: &str, number: usize, path: &[&str]) -> Option<String> {
+    edit(text, number, &|content| Some((own_line(content, path)?, String::new())))
+}
+
+/// Bytes, and what takes their place.
+type Replacement = (Range<usize>, String);
+
+/// Replaces something of a document.
+fn edit(
+    text: &str,
+    number: usize,
+    replaced: &dyn Fn(&str) -> Option<Replacement>,
+) -> Option<String> {
     let mut left = number;
     for chunk in split::documents(text) {
         let content = chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text);
@@ -24,11 +42,23 @@ pub fn set_field(text: &str, number: usize, path: &[&str], value: &str) -> Optio
             return None;
         }
         let from = content.as_ptr() as usize - text.as_ptr() as usize;
-        let (at, insert) = change(content, path, value)?;
+        let (at, insert) = replaced(content)?;
         let (start, end) = (from + at.start, from + at.end);
         return Some(format!("{}{insert}{}", &text[..start], &text[end..]));
     }
     None
+}
+
+/// The line of a key and its value, if there is nothing else on it.
+fn own_line(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    let key = path.last()?;
+    let found = find(text, path).filter(|it| it.mapping.is_none())?;
+    let start = text[..found.span.start].rfind('\n').map_or(0, |end| end + 1);
+    let end = text[found.span.end..].find('\n').map_or(text.len(), |at| found.span.end + at + 1);
+    let before = text[start..found.span.start].trim().strip_suffix(':')?;
+    let after = text[found.span.end..end].trim();
+    let is_key = before.trim_end().trim_matches(['"', '\'']) == *key;
+    (is_key && (after.is_empty() || after.starts_with('#'))).then_some(start..end)
 }
 
 /// A value on the path.
@@ -40,7 +70,7 @@ struct Found {
 }
 
 /// What is replaced by what.
-fn change(text: &str, path: &[&str], value: &str) -> Option<(Range<usize>, String)> {
+fn change(text: &str, path: &[&str], value: &str) -> Option<Replacement> {
     let is_json = text.trim_start().starts_with('{');
     let (mut depth, mut parent) = (0, find(text, &[])?);
     while depth < path.len() {

@@ -133,6 +133,15 @@ impl Loadout {
         file.text = text;
         true
     }
+
+    /// Removes a field of an Operator from the text of its file, with everything else as it is. False
+    /// if the form of the document does not allow that.
+    pub fn remove_field(&mut self, file: usize, document: usize, path: &[&str]) -> bool {
+        let Some(file) = self.files.get_mut(file) else { return false };
+        let Some(text) = yaml::remove_field(&file.text, document, path) else { return false };
+        file.text = text;
+        true
+    }
 }
 
 impl DeclaredOperator {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use jiff::Timestamp;
 use plimsoll_api::Catalog;
 use plimsoll_api::olm::{CatalogAvailability, CatalogSource, CatalogSourceType};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog, IndexedPackage};
@@ -40,10 +41,30 @@ pub(crate) struct OpenedCatalog {
     pub(crate) digest: String,
     /// The digest that the cluster's Catalog of this name reports, if that is another one.
     pub(crate) differs_from: Option<String>,
+    /// When that content was read by the controller, else when it was last written; `None` if that is
+    /// not known.
+    pub(crate) since: Option<Timestamp>,
     pub(crate) index: CatalogIndex<Bytes>,
 }
 
 impl OpenedCatalog {
+    fn new(
+        (name, weight): (String, i64),
+        in_cluster: Option<&Catalog>,
+        path: &Path,
+        (digest, index): (String, CatalogIndex<Bytes>),
+    ) -> Self {
+        let status = in_cluster.and_then(|it| it.status.as_ref());
+        let served = status.filter(|it| it.digest == digest).and_then(|it| it.last_read_time);
+        let since = served.or_else(|| {
+            let written = path.metadata().and_then(|it| it.modified()).ok()?;
+            Timestamp::try_from(written).ok()
+        });
+        let reported = status.map(|it| it.digest.clone());
+        let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
+        Self { name, weight, digest, differs_from, since, index }
+    }
+
     /// The catalog as the resolver asks for it.
     pub(crate) fn indexed(&self) -> IndexedCatalog<'_, Bytes> {
         IndexedCatalog::new(&self.index)
@@ -89,10 +110,9 @@ impl CatalogChoice {
                 );
             }
             let known = in_cluster.get(&name);
-            let reported = known.and_then(|it| it.status.as_ref()).map(|it| it.digest.clone());
-            let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
             let weight = known.map_or(position, |it| it.spec.weight);
-            catalogs.opened.push(OpenedCatalog { name, weight, digest, differs_from, index });
+            let opened = OpenedCatalog::new((name, weight), known, &path, (digest, index));
+            catalogs.opened.push(opened);
         }
         if self.catalog.is_empty() {
             let available = |it: &&Catalog| it.spec.availability == CatalogAvailability::Available;
@@ -111,10 +131,10 @@ impl OpenedCatalogs {
         let name = catalog.metadata.name.clone().unwrap_or_default();
         match open_source(&catalog.spec.source, cache) {
             Ok(OpenCatalog { index, digest }) => {
-                let reported = catalog.status.as_ref().map(|it| it.digest.clone());
-                let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
-                let weight = catalog.spec.weight;
-                self.opened.push(OpenedCatalog { name, weight, digest, differs_from, index });
+                let place = (name, catalog.spec.weight);
+                let path = Path::new(&catalog.spec.source.path);
+                let opened = OpenedCatalog::new(place, Some(catalog), path, (digest, index));
+                self.opened.push(opened);
             }
             Err(_) => self.elsewhere.push((name, PathBuf::from(&catalog.spec.source.path))),
         }

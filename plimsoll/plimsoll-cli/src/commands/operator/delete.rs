@@ -385,7 +385,8 @@ async fn carry_out(
     Ok(exit::SUCCESS.into())
 }
 
-fn write_difference(before: &str, after: &str, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the lines that differ between two plans.
+pub(super) fn write_difference(before: &str, after: &str, out: &mut dyn Write) -> io::Result<()> {
     for change in TextDiff::from_lines(before, after).iter_all_changes() {
         let sign = match change.tag() {
             ChangeTag::Equal => continue,

@@ -2,18 +2,13 @@
 //! and their Operators created.
 
 use std::io::Write;
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::Args;
-use futures::StreamExt as _;
-use kube::api::{DeleteParams, DynamicObject, PostParams, Preconditions};
-use kube::runtime::watcher::watch_object;
-use kube::{Api, Client};
-use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
-use plimsoll_api::{OPERATOR, Operator, OperatorRevision};
+use kube::Client;
+use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::expressions::Cel;
 use plimsoll_controller::operators::cluster_facts;
 use plimsoll_resolve::printable::on_one_line;
@@ -22,11 +17,10 @@ use plimsoll_resolve::{
     CatalogName, CatalogSource, ChannelPolicy, InstallReason, InstalledBundle, PackageRequest,
     Query, Resolution, Solution, collect_problem, solve,
 };
-use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::duration;
 use serde_json::{Value, json};
 
-use super::FIELD_MANAGER;
+use super::apply::{OperatorWrite, WriteAction, apply, new_operator, wait};
 use super::catalogs::{CatalogChoice, OpenedCatalogs, short_digest};
 use super::state::{AddOnState, installed_bundle, revisions, status};
 use crate::arguments::name;
@@ -173,16 +167,14 @@ pub(super) async fn run(
         writeln!(out, "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     }
-    create(client, &plan, out).await?;
-    if arguments.no_wait {
-        return Ok(exit::SUCCESS.into());
-    }
-    let installed = wait(client, &plan, out);
-    match arguments.timeout {
-        Some(timeout) => tokio::time::timeout(timeout, installed).await.map_err(|_| {
-            anyhow!("not everything is installed yet: `operator list` shows what")
-        })??,
-        None => installed.await?,
+    let writes = plan.create.iter().map(|it| OperatorWrite {
+        name: it.name.clone(),
+        action: WriteAction::Create { object: it.object.clone() },
+    });
+    apply(client, &writes.collect::<Vec<_>>(), out).await?;
+    if !arguments.no_wait {
+        let targets = plan.create.iter().map(|it| (it.name.clone(), it.version.clone()));
+        wait(client, &targets.collect::<Vec<_>>(), arguments.timeout, out).await?;
     }
     Ok(exit::SUCCESS.into())
 }
@@ -296,12 +288,13 @@ fn planned(arguments: &InstallArguments, solution: &Solution) -> InstallationPla
         let bundle = open.remove(next);
         let (package, version) = (&bundle.package, &bundle.version);
         let is_requested = arguments.packages.contains(package);
-        let mut spec = json!({ "version": if is_requested {
-            arguments.version_range.clone().unwrap_or_else(|| version.to_string())
-        } else {
+        let range = match (is_requested, &arguments.version_range) {
+            (true, Some(range)) => range.clone(),
+            (true, None) => version.to_string(),
             // Patches of what was resolved, and nothing before it.
-            format!(">={version}, <{}.{}", version.major, version.minor + 1)
-        } });
+            (false, _) => format!(">={version}, <{}.{}", version.major, version.minor + 1),
+        };
+        let mut object = new_operator(package, &range, !is_requested);
         if is_requested {
             let fields = [
                 ("channel", &arguments.channel),
@@ -310,17 +303,10 @@ fn planned(arguments: &InstallArguments, solution: &Solution) -> InstallationPla
             ];
             for (field, value) in fields {
                 if let Some(value) = value {
-                    spec[field] = value.clone().into();
+                    object["spec"][field] = value.clone().into();
                 }
             }
         }
-        let installed_as = if is_requested { INSTALLED_AS_USER } else { INSTALLED_AS_DEPENDENCY };
-        let object = json!({
-            "apiVersion": OPERATOR.api_version(),
-            "kind": OPERATOR.kind,
-            "metadata": { "name": package, "labels": { (INSTALLED_AS_LABEL): installed_as } },
-            "spec": spec,
-        });
         for why in &bundle.because {
             if let InstallReason::Required { by, requirement } = why {
                 let by = match solution.install.iter().find(|it| it.bundle == *by) {
@@ -340,84 +326,4 @@ fn planned(arguments: &InstallArguments, solution: &Solution) -> InstallationPla
     }
     plan.dependencies.sort();
     plan
-}
-
-/// Creates the Operators: all of them or, if the API server refuses one, none.
-async fn create(
-    client: &Client,
-    plan: &InstallationPlan,
-    out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
-    let operators: Api<DynamicObject> = api(client, OPERATOR);
-    let mut created: Vec<DynamicObject> = Vec::new();
-    for dry_run in [true, false] {
-        for it in &plan.create {
-            let object = serde_json::from_value(it.object.clone())?;
-            let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
-            match operators.create(&parameters, &object).await {
-                Ok(_) if dry_run => {}
-                Ok(object) => created.push(object),
-                Err(error) => {
-                    undo(&operators, &created).await;
-                    return Err(error)
-                        .with_context(|| format!("failed to create Operator `{}`", it.name));
-                }
-            }
-        }
-    }
-    plan.create.iter().try_for_each(|it| writeln!(out, "operator.olm.io/{} created", it.name))?;
-    Ok(())
-}
-
-/// Deletes what was created before something was refused.
-async fn undo(operators: &Api<DynamicObject>, created: &[DynamicObject]) {
-    for object in created {
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let preconditions =
-            Preconditions { uid: object.metadata.uid.clone(), resource_version: None };
-        let parameters =
-            DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        if let Err(error) = operators.delete(&name, &parameters).await {
-            anstream::eprintln!("failed to delete Operator `{name}` again: {error}");
-        }
-    }
-}
-
-/// Waits until all Operators are installed.
-async fn wait(
-    client: &Client,
-    plan: &InstallationPlan,
-    out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
-    let operators: Api<Operator> = Api::all(client.clone());
-    for it in &plan.create {
-        let mut seen = pin!(watch_object(operators.clone(), &it.name));
-        let mut shown = String::new();
-        while let Some(object) = seen.next().await {
-            // The watch begins again by itself.
-            let Ok(object) = object else { continue };
-            let Some(operator) = object else {
-                bail!("Operator `{}` was deleted before it was installed", it.name);
-            };
-            let status = status(&operator);
-            if Some(status.observed_generation) != operator.metadata.generation {
-                continue;
-            }
-            let condition =
-                |type_: &str| status.conditions.iter().find(|condition| condition.type_ == type_);
-            let is_installed =
-                condition("Installed").is_some_and(|it| it.status.as_str() == "True");
-            let progressing = condition("Progressing");
-            if is_installed && progressing.is_some_and(|it| it.status.as_str() == "False") {
-                break;
-            }
-            let message = progressing.map(|it| it.message.clone()).unwrap_or_default();
-            if !message.is_empty() && message != shown {
-                writeln!(out, "{}: {message}", it.name)?;
-                shown = message;
-            }
-        }
-        writeln!(out, "{} v{} installed", it.name, it.version)?;
-    }
-    Ok(())
 }

@@ -14,7 +14,7 @@ use plimsoll_plan::operators::lint::{LintInputs, apply_fixes, lint};
 use plimsoll_plan::operators::loadout::{Loadout, LoadoutFinding};
 use serde::Serialize;
 
-use super::loadout::{LoadoutState, StateArguments, declared, read_files, read_revision};
+use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};
 use crate::exit;
 use crate::render::findings::{self, RenderedFinding};
 use crate::render::format::{Format, FormatParser};
@@ -84,8 +84,8 @@ pub async fn run(
 }
 
 fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec<LoadoutFinding> {
-    let names = declared(loadout).chain(base.into_iter().flat_map(declared));
-    let parts = state.parts(names.chain(state.names(loadout)));
+    let base_names = base.into_iter().flat_map(|it| &it.operators).map(|it| it.name.clone());
+    let parts = state.parts(state.all_names(loadout).chain(base_names));
     lint(LintInputs {
         loadout,
         base,

@@ -1,9 +1,9 @@
 //! Loadouts: directories of Operators, now or at a revision of Git, and what they are held against.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fmt, fs};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
@@ -14,7 +14,7 @@ use plimsoll_api::olm::{
 use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::loadout::{DeclaredOperator, Loadout, LoadoutFile};
+use plimsoll_plan::operators::loadout::{Loadout, LoadoutFile};
 use plimsoll_plan::operators::{InstalledOperator, RequestedOperator};
 use plimsoll_resolve::version::parse_tolerant;
 use plimsoll_resolve::{
@@ -26,6 +26,8 @@ use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::state::{AddOnState, revisions, status};
 use crate::commands::resolve::input::Cluster;
+use crate::process::now;
+use crate::render::age::age;
 
 /// Files that are read.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -39,6 +41,16 @@ pub enum StateSource {
     Hybrid,
     /// Everything from the cluster, with what files change of it
     Cluster,
+}
+
+impl fmt::Display for StateSource {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Files => "files",
+            Self::Hybrid => "hybrid",
+            Self::Cluster => "cluster",
+        })
+    }
 }
 
 /// What Operators are held against.
@@ -79,8 +91,21 @@ impl StateArguments {
         &self,
         client: Option<&Client>,
     ) -> Result<LoadoutState, anyhow::Error> {
-        let otherwise = if client.is_some() { StateSource::Hybrid } else { StateSource::Files };
-        let source = self.state.unwrap_or(otherwise);
+        self.read_or(client, None).await
+    }
+
+    /// The same with another default of where the state comes from.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub(crate) async fn read_or(
+        &self,
+        client: Option<&Client>,
+        otherwise: Option<StateSource>,
+    ) -> Result<LoadoutState, anyhow::Error> {
+        let usual = if client.is_some() { StateSource::Hybrid } else { StateSource::Files };
+        let source = self.state.or(otherwise).unwrap_or(usual);
         let facts = self.facts.as_deref().map(Cluster::read).transpose()?;
         let facts = facts.map(|it| it.facts()).transpose()?;
         if source == StateSource::Files {
@@ -110,16 +135,19 @@ impl StateArguments {
 }
 
 impl LoadoutState {
-    /// Which state this is: its source, and the catalogs with their digests.
+    /// Which state this is: its source, and the catalogs with their digests and ages.
     pub(crate) fn header(&self) -> String {
         let source = match self.source {
             StateSource::Files => "files",
-            StateSource::Hybrid => "files and the cluster's facts",
-            StateSource::Cluster => "the cluster and files",
+            StateSource::Hybrid => "hybrid (Operators from files, facts from the cluster)",
+            StateSource::Cluster => "cluster",
         };
         let version = self.facts.kubernetes.as_ref();
-        let version = version.map(|it| format!(" (Kubernetes {it})")).unwrap_or_default();
-        let catalogs = self.catalogs.opened.iter().map(|it| format!("{} {}", it.name, it.digest));
+        let version = version.map(|it| format!("; Kubernetes {it}")).unwrap_or_default();
+        let catalogs = self.catalogs.opened.iter().map(|it| {
+            let age = it.since.map(|since| format!(" ({} old)", age(since, now())));
+            format!("{} {}{}", it.name, it.digest, age.unwrap_or_default())
+        });
         let catalogs: Vec<String> = catalogs.collect();
         format!("state: {source}{version}; catalogs: {}", catalogs.join(", "))
     }
@@ -151,9 +179,33 @@ impl LoadoutState {
         elsewhere.map(why).collect()
     }
 
-    /// The names of the Operators of the cluster that count.
-    pub(crate) fn names(&self, loadout: &Loadout) -> impl Iterator<Item = String> {
-        self.counting(loadout).map(|(name, _)| name.clone())
+    /// The names of the Operators of the files, and of those of the cluster that count.
+    pub(crate) fn all_names(&self, loadout: &Loadout) -> impl Iterator<Item = String> {
+        let declared = loadout.operators.iter().map(|it| it.name.clone());
+        declared.chain(self.counting(loadout).map(|(name, _)| name.clone()))
+    }
+
+    /// An Operator of the cluster.
+    pub(crate) fn in_cluster(&self, name: &str) -> Option<&Operator> {
+        self.in_cluster.get(name)
+    }
+
+    /// The Operators of the files, and of those of the cluster that count, with what is installed of
+    /// each.
+    pub(crate) fn operators(
+        &self,
+        loadout: &Loadout,
+        parts: &[CatalogPart],
+    ) -> BTreeMap<String, RequestedOperator> {
+        let mut operators = self.current(loadout, parts);
+        for (name, mut operator) in loadout.requested() {
+            if let Some(there) = operators.get(&name) {
+                operator.installed.clone_from(&there.installed);
+                operator.owned.clone_from(&there.owned);
+            }
+            operators.insert(name, operator);
+        }
+        operators
     }
 
     fn counting(&self, loadout: &Loadout) -> impl Iterator<Item = (&String, &Operator)> {
@@ -227,11 +279,6 @@ impl LoadoutState {
             Bundle::new(&reference.name, version.unwrap_or(semver::Version::new(0, 0, 0)))
         })
     }
-}
-
-/// The names of the Operators of a loadout.
-pub(crate) fn declared(loadout: &Loadout) -> impl Iterator<Item = String> {
-    loadout.operators.iter().map(|it: &DeclaredOperator| it.name.clone())
 }
 
 /// Reads all manifests below a directory, in the order of their paths; hidden ones are left out.

@@ -2,15 +2,13 @@
 //! OPR-16).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
-use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL};
 use plimsoll_content::expressions::Cel;
 use plimsoll_plan::operators::lint::{dependency_range, is_pinned};
 use plimsoll_plan::operators::loadout::{Loadout, SettledOperators, settle};
@@ -23,7 +21,9 @@ use plimsoll_resolve::{
     ProviderChoice, Query, Resolution, ResolutionOverrides, Solution, solve,
 };
 
-use super::loadout::{LoadoutState, StateArguments, declared, read_files};
+use super::apply::{OperatorWrite, WriteAction, apply, new_operator};
+use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
+use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
 use crate::exit;
 use crate::prompt::{DefaultAnswer, Respondent};
 
@@ -60,6 +60,9 @@ pub struct ResolveArguments {
     /// Directory of the files; what is declared in it counts as installed
     #[arg(long, value_name = "DIR", default_value = ".")]
     write: PathBuf,
+    /// Create and update the Operators of the cluster instead of writing files
+    #[arg(long, conflicts_with_all = ["write", "force"])]
+    apply: bool,
     /// Print what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -78,6 +81,28 @@ struct PlannedOperator {
     /// The version or range of its spec.
     range: String,
     is_dependency: bool,
+}
+
+impl PlannedOperator {
+    /// What is written of it to a cluster.
+    fn write(&self, arguments: &ResolveArguments, state: &LoadoutState) -> OperatorWrite {
+        let name = self.name.clone();
+        let action = match state.in_cluster(&name) {
+            Some(there) => WriteAction::set_version(there, &self.range),
+            None => {
+                let mut object = new_operator(&name, &self.range, self.is_dependency);
+                let fields =
+                    [("channel", &arguments.channel), ("repository", &arguments.repository)];
+                for (field, value) in fields.into_iter().filter(|_| !self.is_dependency) {
+                    if let Some(value) = value {
+                        object["spec"][field] = value.clone().into();
+                    }
+                }
+                WriteAction::Create { object }
+            }
+        };
+        OperatorWrite { name, action }
+    }
 }
 
 /// What a resolution comes to.
@@ -103,26 +128,20 @@ pub async fn run(
     if let Some(range) = &arguments.version_range {
         Range::parse(range)?;
     }
-    let files = if arguments.write.exists() { read_files(&arguments.write)? } else { Vec::new() };
+    let has_files = !arguments.apply && arguments.write.exists();
+    let files = if has_files { read_files(&arguments.write)? } else { Vec::new() };
     let mut loadout = Loadout::read(files);
-    let state = arguments.state.read(client).await?;
+    let usual = arguments.apply.then_some(StateSource::Cluster);
+    let state = arguments.state.read_or(client, usual).await?;
     anstream::eprintln!("{}", state.header());
     state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     let requested = arguments.packages.iter().cloned();
     let chosen = arguments.provider.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
-    let names = requested.chain(chosen).chain(declared(&loadout)).chain(state.names(&loadout));
-    let parts = state.parts(names);
+    let parts = state.parts(requested.chain(chosen).chain(state.all_names(&loadout)));
     for package in &arguments.packages {
         state.catalogs.with_package(package, |_, _| Ok(()))?;
     }
-    let mut operators = state.current(&loadout, &parts);
-    for (name, mut operator) in loadout.requested() {
-        if let Some(there) = operators.get(&name) {
-            operator.installed.clone_from(&there.installed);
-            operator.owned.clone_from(&there.owned);
-        }
-        operators.insert(name, operator);
-    }
+    let operators = state.operators(&loadout, &parts);
     let inputs = OperatorInputs {
         operators: &operators,
         unavailable: &state.unavailable(),
@@ -191,7 +210,23 @@ pub async fn run(
     if !person.confirm("", DefaultAnswer::Yes, out)? {
         return Ok(exit::DECLINED.into());
     }
-    write(&mut loadout, &plan.operators, arguments, warning.as_deref())?;
+    if arguments.apply {
+        let client = client.context("no cluster is configured; name one with --kubeconfig FILE")?;
+        // What others depend on goes first.
+        let writes = plan.operators.iter().rev().map(|it| it.write(arguments, &state));
+        apply(client, &writes.collect::<Vec<_>>(), out).await?;
+        return Ok(exit::SUCCESS.into());
+    }
+    let manifests = plan.operators.iter().map(|it| OperatorManifest {
+        name: it.name.clone(),
+        version: it.range.clone(),
+        is_dependency: it.is_dependency,
+        channel: arguments.channel.clone().filter(|_| !it.is_dependency),
+        repository: arguments.repository.clone().filter(|_| !it.is_dependency),
+        change_set: ChangeSetEdit::Keep,
+    });
+    let manifests: Vec<OperatorManifest> = manifests.collect();
+    write_manifests(&mut loadout, &arguments.write, &manifests, warning.as_deref())?;
     Ok(exit::SUCCESS.into())
 }
 
@@ -359,7 +394,7 @@ fn plan(
 }
 
 /// A requirement as people read it: `bar >= v1.2.3`.
-fn spelled(requirement: &str) -> String {
+pub(super) fn spelled(requirement: &str) -> String {
     let word = |word: &str| {
         let end = word.find(|letter: char| !matches!(letter, '<' | '>' | '=' | '!'));
         match end.map(|end| word.split_at(end)) {
@@ -374,7 +409,7 @@ fn spelled(requirement: &str) -> String {
 
 /// What a range with `^` or `~` means, and what to write for patch releases alone; `None` for another
 /// one.
-fn expanded(range: &str) -> Option<String> {
+pub(super) fn expanded(range: &str) -> Option<String> {
     let (sign, rest) = range.trim().split_at_checked(1)?;
     let numbers: Vec<u64> = rest.split('.').map_while(|it| it.parse().ok()).collect();
     let bound = |at: usize| numbers.get(at).copied().unwrap_or_default();
@@ -398,74 +433,5 @@ fn expanded(range: &str) -> Option<String> {
     Some(format!("{range} is >= v{major}.{minor}.{patch} < v{}.{}.0{hint}", end.0, end.1))
 }
 
-fn write(
-    loadout: &mut Loadout,
-    operators: &[PlannedOperator],
-    arguments: &ResolveArguments,
-    warning: Option<&str>,
-) -> Result<(), anyhow::Error> {
-    let directory = &arguments.write;
-    fs::create_dir_all(directory)
-        .with_context(|| format!("failed to create `{}`", directory.display()))?;
-    for it in operators {
-        let known = loadout.operator(&it.name).map(|it| (it.file, it.document));
-        let (path, text) = match known {
-            Some((file, document)) => {
-                if !loadout.set_field(file, document, &["spec", "version"], &it.range) {
-                    let path = &loadout.files[file].path;
-                    bail!(
-                        "`{path}` cannot be changed: set spec.version of {} to {}",
-                        it.name,
-                        it.range
-                    );
-                }
-                let file = &loadout.files[file];
-                (PathBuf::from(&file.path), file.text.clone())
-            }
-            None => {
-                let path = directory.join(format!("{}.yaml", it.name));
-                if path.exists() {
-                    bail!("`{}` exists and declares no Operator {}", path.display(), it.name);
-                }
-                (path, manifest(it, arguments, warning))
-            }
-        };
-        write_file(&path, &text)?;
-    }
-    Ok(())
-}
-
-fn write_file(path: &Path, text: &str) -> Result<(), anyhow::Error> {
-    fs::write(path, text).with_context(|| format!("failed to write `{}`", path.display()))
-}
-
-fn manifest(
-    operator: &PlannedOperator,
-    arguments: &ResolveArguments,
-    warning: Option<&str>,
-) -> String {
-    let quoted = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
-    let mut text = String::new();
-    if let Some(warning) = warning {
-        text.push_str(&format!("# WARNING: {warning}\n"));
-    }
-    text.push_str("apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n");
-    text.push_str(&format!("  name: {}\n", operator.name));
-    if operator.is_dependency {
-        text.push_str(&format!("  labels:\n    {INSTALLED_AS_LABEL}: {INSTALLED_AS_DEPENDENCY}\n"));
-    }
-    text.push_str(&format!("spec:\n  version: {}\n", quoted(&operator.range)));
-    if !operator.is_dependency {
-        for (field, value) in
-            [("channel", &arguments.channel), ("repository", &arguments.repository)]
-        {
-            if let Some(value) = value {
-                text.push_str(&format!("  {field}: {}\n", quoted(value)));
-            }
-        }
-    }
-    text
-}
-
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

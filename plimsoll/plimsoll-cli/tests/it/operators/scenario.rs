@@ -77,6 +77,7 @@ pub(super) fn commands() -> Vec<Scenario> {
         include_str!("commands-delete.yaml"),
         include_str!("commands-install.yaml"),
         include_str!("commands-read.yaml"),
+        include_str!("commands-update.yaml"),
     ];
     files.map(read).into()
 }

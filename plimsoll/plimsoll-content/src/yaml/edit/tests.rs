@@ -1,6 +1,6 @@
 //! Edits are tables: a text, a field and its value, and the text after it.
 
-use super::set_field;
+use super::{remove_field, set_field};
 
 #[track_caller]
 fn check(text: &str, path: &str, value: &str, expected: &str) {
@@ -90,4 +90,22 @@ fn what_cannot_be_changed_is_not() {
         assert_eq!(set_field(text, 0, &["spec", "version"], "1.0.0"), None, "{text}");
     }
     assert_eq!(set_field("a: b\n", 1, &["a"], "c"), None);
+}
+
+#[test]
+fn a_field_is_removed_with_its_line() {
+    let path = ["metadata", "annotations", "olm.io/change-set"];
+    let check = |text: &str, expected: Option<&str>| {
+        assert_eq!(remove_field(text, 0, &path).as_deref(), expected, "of {text:?}");
+    };
+    check(
+        "metadata:\n  annotations:\n    a: b # kept\n    olm.io/change-set: x/2 # goes\n  name: foo\n",
+        Some("metadata:\n  annotations:\n    a: b # kept\n  name: foo\n"),
+    );
+    check(
+        "metadata:\n  annotations:\n    \"olm.io/change-set\": 'x/2'",
+        Some("metadata:\n  annotations:\n"),
+    );
+    check("metadata: {annotations: {olm.io/change-set: x/2}}\n", None);
+    check("metadata:\n  annotations: {}\n", None);
 }

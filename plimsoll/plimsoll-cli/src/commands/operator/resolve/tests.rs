@@ -30,12 +30,13 @@ const BUNDLES: [(&str, &str, &str, &str); 10] = [
     ("buz-operator", "0.2.4", "Buz", ""),
 ];
 
-fn catalog() -> String {
+/// A catalog of versions of packages, each with the kind that it provides and what it requires.
+pub(in super::super) fn catalog(bundles: &[(&str, &str, &str, &str)]) -> String {
     let mut text = String::new();
-    for (at, (package, version, kind, requires)) in BUNDLES.iter().enumerate() {
+    for (at, (package, version, kind, requires)) in bundles.iter().enumerate() {
         let of = |it: &&(&str, &str, &str, &str)| it.0 == *package;
-        if BUNDLES[..at].iter().find(of).is_none() {
-            let versions: Vec<&str> = BUNDLES.iter().filter(of).map(|it| it.1).collect();
+        if bundles[..at].iter().find(of).is_none() {
+            let versions: Vec<&str> = bundles.iter().filter(of).map(|it| it.1).collect();
             let entries: Vec<String> = versions
                 .iter()
                 .enumerate()
@@ -72,7 +73,7 @@ fn catalog() -> String {
 async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String), anyhow::Error> {
     let catalogs = tempfile::tempdir()?;
     let catalog_file = catalogs.path().join("main.json");
-    std::fs::write(&catalog_file, catalog())?;
+    std::fs::write(&catalog_file, catalog(&BUNDLES))?;
     let (directory, file) = (directory.display().to_string(), catalog_file.display().to_string());
     let words =
         ["resolve", "--no-cache", "--state", "files", "--catalog", &file, "--write", &directory];
@@ -86,7 +87,8 @@ async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String
     Ok((code, String::from_utf8(out)?))
 }
 
-fn files(directory: &Path) -> Vec<(String, String)> {
+/// The files of a directory, with their texts.
+pub(in super::super) fn files(directory: &Path) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = std::fs::read_dir(directory)
         .expect("a directory")
         .map(|entry| {

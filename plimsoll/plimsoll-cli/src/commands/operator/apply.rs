@@ -1,0 +1,235 @@
+//! Writing Operators to a cluster: all of them or, if the API server refuses one, none; and waiting until
+//! they are installed.
+
+use std::io::Write;
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use futures::StreamExt as _;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{PatchOperation, RemoveOperation, TestOperation};
+use kube::api::{DeleteParams, DynamicObject, Patch, PostParams, Preconditions};
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Client, Error};
+use plimsoll_api::olm::{
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER,
+};
+use plimsoll_api::{OPERATOR, Operator};
+use plimsoll_simulation::cluster_state::api;
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::state::status;
+use super::{FIELD_MANAGER, patch_parameters};
+
+/// A change of an Operator.
+pub(super) struct OperatorWrite {
+    /// Its name.
+    pub(super) name: String,
+    /// What is done.
+    pub(super) action: WriteAction,
+}
+
+/// What is done with an Operator.
+pub(super) enum WriteAction {
+    /// It is created.
+    Create {
+        /// The object.
+        object: Value,
+    },
+    /// It is changed.
+    Patch {
+        /// A merge patch.
+        patch: Value,
+        /// A merge patch that takes it back.
+        undo: Value,
+    },
+}
+
+impl WriteAction {
+    /// Another version is requested of an Operator.
+    pub(super) fn set_version(there: &Operator, version: &str) -> Self {
+        let patch = |version: &str| json!({ "metadata": { "uid": there.metadata.uid }, "spec": { "version": version } });
+        Self::Patch { patch: patch(version), undo: patch(&there.spec.version) }
+    }
+}
+
+/// An Operator that is to be created.
+pub(super) fn new_operator(name: &str, version: &str, is_dependency: bool) -> Value {
+    let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
+    json!({
+        "apiVersion": OPERATOR.api_version(),
+        "kind": OPERATOR.kind,
+        "metadata": { "name": name, "labels": { (INSTALLED_AS_LABEL): installed_as } },
+        "spec": { "version": version },
+    })
+}
+
+impl OperatorWrite {
+    async fn send(
+        &self,
+        operators: &Api<DynamicObject>,
+        dry_run: bool,
+    ) -> Result<DynamicObject, anyhow::Error> {
+        let (verb, answer) = match &self.action {
+            WriteAction::Create { object } => {
+                let object = serde_json::from_value(object.clone())?;
+                let field_manager = Some(FIELD_MANAGER.to_owned());
+                let parameters = PostParams { dry_run, field_manager };
+                ("create", operators.create(&parameters, &object).await)
+            }
+            WriteAction::Patch { patch, undo: _ } => {
+                let (parameters, patch) = (patch_parameters(dry_run), Patch::Merge(patch));
+                ("update", operators.patch(&self.name, &parameters, &patch).await)
+            }
+        };
+        answer.with_context(|| format!("failed to {verb} Operator `{}`", self.name))
+    }
+
+    /// Takes back what was written.
+    async fn undo(&self, operators: &Api<DynamicObject>, written: &DynamicObject) {
+        let undone = match &self.action {
+            WriteAction::Create { .. } => {
+                let uid = written.metadata.uid.clone();
+                let preconditions = Some(Preconditions { uid, resource_version: None });
+                let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+                operators.delete(&self.name, &parameters).await.err()
+            }
+            WriteAction::Patch { undo, .. } => {
+                let patch = Patch::Merge(undo);
+                operators.patch(&self.name, &patch_parameters(false), &patch).await.err()
+            }
+        };
+        if let Some(error) = undone {
+            anstream::eprintln!("failed to change Operator `{}` back: {error}", self.name);
+        }
+    }
+}
+
+/// Writes Operators in their order, after the API server has agreed to all of them.
+///
+/// # Errors
+///
+/// When the API server refuses one; those that were written are changed back then.
+pub(super) async fn apply(
+    client: &Client,
+    writes: &[OperatorWrite],
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let operators: Api<DynamicObject> = api(client, OPERATOR);
+    for write in writes {
+        write.send(&operators, true).await?;
+    }
+    let mut written: Vec<(&OperatorWrite, DynamicObject)> = Vec::new();
+    for write in writes {
+        match write.send(&operators, false).await {
+            Ok(object) => written.push((write, object)),
+            Err(error) => {
+                for (write, object) in written.iter().rev() {
+                    write.undo(&operators, object).await;
+                }
+                return Err(error);
+            }
+        }
+    }
+    for OperatorWrite { name, action } in writes {
+        let done = match action {
+            WriteAction::Create { .. } => "created",
+            WriteAction::Patch { .. } => "configured",
+        };
+        writeln!(out, "operator.olm.io/{name} {done}")?;
+    }
+    Ok(())
+}
+
+/// Waits until versions of Operators are installed, for some time or for ever.
+///
+/// # Errors
+///
+/// When one is deleted meanwhile, or the time is over.
+pub(super) async fn wait(
+    client: &Client,
+    targets: &[(String, Version)],
+    timeout: Option<Duration>,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let installed = wait_for_all(client, targets, out);
+    match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, installed)
+            .await
+            .map_err(|_| anyhow!("not everything is installed yet: `operator list` shows what"))?,
+        None => installed.await,
+    }
+}
+
+async fn wait_for_all(
+    client: &Client,
+    targets: &[(String, Version)],
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let operators: Api<Operator> = Api::all(client.clone());
+    for (name, version) in targets {
+        let mut seen = pin!(watch_object(operators.clone(), name));
+        let mut shown = String::new();
+        while let Some(object) = seen.next().await {
+            // The watch begins again by itself.
+            let Ok(object) = object else { continue };
+            let Some(operator) = object else {
+                bail!("Operator `{name}` was deleted before it was installed");
+            };
+            let status = status(&operator);
+            if Some(status.observed_generation) != operator.metadata.generation {
+                continue;
+            }
+            let condition =
+                |type_: &str| status.conditions.iter().find(|condition| condition.type_ == type_);
+            let is_there = status.bundle.is_some_and(|it| it.version == version.to_string());
+            let is_installed =
+                condition("Installed").is_some_and(|it| it.status.as_str() == "True");
+            let progressing = condition("Progressing");
+            if is_there
+                && is_installed
+                && progressing.is_some_and(|it| it.status.as_str() == "False")
+            {
+                break;
+            }
+            let message = progressing.map(|it| it.message.clone()).unwrap_or_default();
+            if !message.is_empty() && message != shown {
+                writeln!(out, "{name}: {message}")?;
+                shown = message;
+            }
+        }
+        writeln!(out, "{name} v{version} installed")?;
+    }
+    Ok(())
+}
+
+/// Removes the annotation of a change set that is complete, so that its members move alone again.
+///
+/// # Errors
+///
+/// When a request fails.
+pub(super) async fn leave_change_set(
+    client: &Client,
+    names: impl Iterator<Item = &str>,
+    change_set: &str,
+) -> Result<(), anyhow::Error> {
+    let operators: Api<DynamicObject> = api(client, OPERATOR);
+    let path = PointerBuf::from_tokens(["metadata", "annotations", CHANGE_SET_ANNOTATION]);
+    let is_ours = TestOperation { path: path.clone(), value: change_set.into() };
+    let patch =
+        vec![PatchOperation::Test(is_ours), PatchOperation::Remove(RemoveOperation { path })];
+    let patch = Patch::<()>::Json(json_patch::Patch(patch));
+    for name in names {
+        match operators.patch(name, &patch_parameters(false), &patch).await {
+            // It is in another set by now, or gone.
+            Ok(_) => {}
+            Err(Error::Api(status)) if matches!(status.code, 404 | 422) => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("failed to update Operator `{name}`"));
+            }
+        }
+    }
+    Ok(())
+}

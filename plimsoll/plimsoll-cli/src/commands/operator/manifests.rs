@@ -1,0 +1,142 @@
+//! Operators as files: written, and changed with everything else in them as it is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL};
+use plimsoll_plan::operators::loadout::Loadout;
+
+/// An Operator to write.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OperatorManifest {
+    pub(super) name: String,
+    /// The version or range of its spec.
+    pub(super) version: String,
+    pub(super) is_dependency: bool,
+    /// Its channel; `None` for the default one. Not written to a file that exists.
+    pub(super) channel: Option<String>,
+    /// Its catalog; `None` for any. Not written to a file that exists.
+    pub(super) repository: Option<String>,
+    /// What becomes of its change set.
+    pub(super) change_set: ChangeSetEdit,
+}
+
+/// What becomes of the annotation of a change set.
+#[derive(Debug, Clone, Default)]
+pub(super) enum ChangeSetEdit {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// It goes.
+    Remove,
+    /// It is set.
+    Set(String),
+}
+
+/// Where the annotation of a change set is.
+const CHANGE_SET: [&str; 3] = ["metadata", "annotations", CHANGE_SET_ANNOTATION];
+
+/// Writes Operators to the files of a loadout that have them, and others to new files of a directory.
+/// The files that are written, in their order.
+///
+/// # Errors
+///
+/// When a file has a form that cannot be changed, or declares something else; nothing is written then.
+/// When a file cannot be written.
+pub(super) fn write_manifests(
+    loadout: &mut Loadout,
+    directory: &Path,
+    operators: &[OperatorManifest],
+    warning: Option<&str>,
+) -> Result<Vec<PathBuf>, anyhow::Error> {
+    let mut changed = BTreeSet::new();
+    let mut new = Vec::new();
+    for it in operators {
+        match loadout.operator(&it.name).map(|it| (it.file, it.document)) {
+            Some(place) => {
+                change(loadout, place, it)?;
+                changed.insert(place.0);
+            }
+            None => {
+                let path = directory.join(format!("{}.yaml", it.name));
+                if path.exists() {
+                    bail!("`{}` exists and declares no Operator {}", path.display(), it.name);
+                }
+                new.push((path, it.text(warning)));
+            }
+        }
+    }
+    let changed = changed.into_iter().map(|file| {
+        let file = &loadout.files[file];
+        (PathBuf::from(&file.path), file.text.clone())
+    });
+    fs::create_dir_all(directory)
+        .with_context(|| format!("failed to create `{}`", directory.display()))?;
+    let mut written = Vec::new();
+    for (path, text) in changed.chain(new) {
+        fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Changes an Operator in the text of its file.
+fn change(
+    loadout: &mut Loadout,
+    (file, document): (usize, usize),
+    operator: &OperatorManifest,
+) -> Result<(), anyhow::Error> {
+    let OperatorManifest { name, version, change_set, .. } = operator;
+    let refused = |loadout: &Loadout, what: String| {
+        let path = &loadout.files[file].path;
+        anyhow::anyhow!("`{path}` cannot be changed, and nothing was written: {what}")
+    };
+    if !loadout.set_field(file, document, &["spec", "version"], version) {
+        return Err(refused(loadout, format!("set spec.version of {name} to {version}")));
+    }
+    match change_set {
+        ChangeSetEdit::Keep => {}
+        ChangeSetEdit::Set(set) => {
+            if !loadout.set_field(file, document, &CHANGE_SET, set) {
+                let what = format!("set the annotation {CHANGE_SET_ANNOTATION} of {name} to {set}");
+                return Err(refused(loadout, what));
+            }
+        }
+        ChangeSetEdit::Remove => {
+            if !loadout.remove_field(file, document, &CHANGE_SET) {
+                let what = format!("remove the annotation {CHANGE_SET_ANNOTATION} of {name}");
+                return Err(refused(loadout, what));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl OperatorManifest {
+    /// The Operator as the text of a new file.
+    fn text(&self, warning: Option<&str>) -> String {
+        let quoted = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
+        let mut text = String::new();
+        if let Some(warning) = warning {
+            text.push_str(&format!("# WARNING: {warning}\n"));
+        }
+        text.push_str("apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n");
+        text.push_str(&format!("  name: {}\n", self.name));
+        if self.is_dependency {
+            let label = format!("  labels:\n    {INSTALLED_AS_LABEL}: {INSTALLED_AS_DEPENDENCY}\n");
+            text.push_str(&label);
+        }
+        if let ChangeSetEdit::Set(set) = &self.change_set {
+            text.push_str(&format!("  annotations:\n    {CHANGE_SET_ANNOTATION}: {set}\n"));
+        }
+        text.push_str(&format!("spec:\n  version: {}\n", quoted(&self.version)));
+        for (field, value) in [("channel", &self.channel), ("repository", &self.repository)] {
+            if let Some(value) = value {
+                text.push_str(&format!("  {field}: {}\n", quoted(value)));
+            }
+        }
+        text
+    }
+}

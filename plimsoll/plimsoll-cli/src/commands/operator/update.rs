@@ -1,0 +1,393 @@
+//! `plimsoll operator update`: one plan for all Operators of a cluster or of a directory, then all of it
+//! or nothing (OPR-17, OPR-20).
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Args;
+use kube::Client;
+use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
+use plimsoll_content::expressions::Cel;
+use plimsoll_plan::operators::OperatorInputs;
+use plimsoll_plan::operators::lint::is_pinned;
+use plimsoll_plan::operators::loadout::Loadout;
+use plimsoll_plan::operators::update::{
+    OperatorUpdate, OperatorVersion, UpdateError, UpdatePlan, UpdateRequest, plan_update,
+};
+use plimsoll_resolve::printable::on_one_line;
+use plimsoll_resolve::range::masterminds::Range;
+use plimsoll_simulation::duration;
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::apply::{OperatorWrite, WriteAction, apply, leave_change_set, new_operator, wait};
+use super::delete::write_difference;
+use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
+use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
+use super::resolve::{expanded, spelled};
+use crate::arguments::name::hint;
+use crate::exit::{self, Refusal};
+use crate::prompt::{DefaultAnswer, Respondent};
+use crate::render::format::Format;
+
+/// Arguments of `plimsoll operator update`.
+#[derive(Debug, Args)]
+pub struct UpdateArguments {
+    /// Update pinned Operators as well, to their newest versions
+    #[arg(long)]
+    latest: bool,
+    /// Versions that an Operator is to have, such as 'foo@~1.2'; several are separated by `;`, or are
+    /// options of their own
+    #[arg(long, value_name = "NAME@RANGE", alias = "forRange", conflicts_with = "latest")]
+    for_range: Vec<RequestedRanges>,
+    /// Directory of Operators whose files are rewritten; without it, those of the cluster change
+    #[arg(long, short, value_name = "DIR")]
+    filename: Option<PathBuf>,
+    /// Agree to the plan
+    #[arg(long, short)]
+    pub(super) yes: bool,
+    /// Show the plan, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not wait until everything is installed
+    #[arg(long)]
+    no_wait: bool,
+    /// How long to wait until everything is installed; for ever without it
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
+    timeout: Option<Duration>,
+    /// Output format of the plan
+    #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
+    output: Format,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl UpdateArguments {
+    /// Whether it can do without a cluster.
+    pub(super) fn needs_no_cluster(&self) -> bool {
+        self.filename.is_some() && self.state.needs_no_cluster()
+    }
+
+    /// What `--for-range` requests.
+    fn ranges(&self) -> Result<BTreeMap<String, String>, anyhow::Error> {
+        let mut ranges = BTreeMap::new();
+        for (name, range) in self.for_range.iter().flat_map(|it| &it.0) {
+            if ranges.insert(name.clone(), range.clone()).is_some() {
+                bail!("--for-range names {name} twice");
+            }
+        }
+        Ok(ranges)
+    }
+}
+
+/// Names of Operators with ranges.
+#[derive(Debug, Clone)]
+struct RequestedRanges(Vec<(String, String)>);
+
+impl FromStr for RequestedRanges {
+    type Err = String;
+
+    fn from_str(list: &str) -> Result<Self, String> {
+        let parts = list.split(';').map(str::trim).filter(|it| !it.is_empty());
+        let ranges = parts.map(|text| match text.split_once('@') {
+            Some((name, range)) if !name.is_empty() && !range.is_empty() => {
+                Range::parse(range).map_err(|error| format!("{name}: {error}"))?;
+                Ok((name.to_owned(), range.to_owned()))
+            }
+            Some((name, "")) if !name.is_empty() => Err(format!(
+                "`{text}` has no range; put it in quotes, the shell takes `;`, `<` and `>` for itself: \
+                 '{name}@<3.0.0'"
+            )),
+            Some(_) | None => {
+                Err(format!("`{text}` is not of the form NAME@RANGE, such as 'foo-operator@~1.2'"))
+            }
+        });
+        let ranges: Vec<(String, String)> = ranges.collect::<Result<_, _>>()?;
+        match ranges.is_empty() {
+            true => Err("it names no Operator: write NAME@RANGE".to_owned()),
+            false => Ok(Self(ranges)),
+        }
+    }
+}
+
+/// What an update is planned from, and the plan.
+struct PlannedUpdate {
+    state: LoadoutState,
+    loadout: Loadout,
+    /// `None` if all Operators are pinned and nothing else is requested.
+    plan: Option<UpdatePlan>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When files, catalogs or the cluster cannot be read, arguments are invalid, nothing satisfies all
+/// requirements, or something cannot be written.
+pub(super) async fn run(
+    client: Option<&Client>,
+    arguments: &UpdateArguments,
+    person: &mut Respondent,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let ranges = arguments.ranges()?;
+    let planned = plan(client, arguments, &ranges, out).await?;
+    anstream::eprintln!("{}", planned.state.header());
+    let notes = planned.state.catalogs.notes();
+    notes.iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    let Some(update) = &planned.plan else {
+        writeln!(
+            out,
+            "All operator versions are pinned. Nothing to do. If you want to bring all your operators \
+             to the latest version try with --latest"
+        )?;
+        return Ok(exit::SUCCESS.into());
+    };
+    if arguments.output == Format::Name {
+        let changes = update.operators.iter().filter(|it| it.is_written() || it.is_moved());
+        changes.into_iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
+        return Ok(exit::SUCCESS.into());
+    }
+    if arguments.output.write(update, out)? {
+        return Ok(exit::SUCCESS.into());
+    }
+    let shown = text(update, &ranges);
+    out.write_all(shown.as_bytes())?;
+    if arguments.dry_run {
+        return Ok(exit::SUCCESS.into());
+    }
+    if update.is_empty() {
+        writeln!(out, "Nothing to do")?;
+        return Ok(exit::SUCCESS.into());
+    }
+    if update.written().is_empty() {
+        writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
+        return Ok(exit::SUCCESS.into());
+    }
+    if !person.confirm("Would you like to continue?", DefaultAnswer::No, out)? {
+        writeln!(out, "Nothing was changed")?;
+        return Ok(exit::DECLINED.into());
+    }
+    let current = plan(client, arguments, &ranges, out).await?;
+    if current.plan.as_ref() != Some(update) {
+        let now = current.plan.as_ref().map(|it| text(it, &ranges)).unwrap_or_default();
+        writeln!(out, "What this was planned from has changed:")?;
+        write_difference(&shown, &now, out)?;
+        bail!("nothing was changed: run the command again to see the present plan");
+    }
+    let PlannedUpdate { state, mut loadout, .. } = current;
+    match (&arguments.filename, client) {
+        (Some(directory), _) => {
+            let operators: Vec<OperatorManifest> =
+                update.written().into_iter().map(|it| manifest(it, update)).collect();
+            for path in write_manifests(&mut loadout, directory, &operators, None)? {
+                writeln!(out, "{} written", path.display())?;
+            }
+        }
+        (None, Some(client)) => execute(client, &state, update, arguments, out).await?,
+        (None, None) => bail!("no cluster is configured; name one with --kubeconfig FILE"),
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Reads the state and plans.
+async fn plan(
+    client: Option<&Client>,
+    arguments: &UpdateArguments,
+    ranges: &BTreeMap<String, String>,
+    out: &mut dyn Write,
+) -> Result<PlannedUpdate, anyhow::Error> {
+    let files = arguments.filename.as_deref().map(read_files).transpose()?.unwrap_or_default();
+    let loadout = Loadout::read(files);
+    if let Some(defect) = loadout.defects.first() {
+        let (file, line, column) = (&defect.file, defect.line, defect.column);
+        bail!(
+            "{file}:{line}:{column}: {}; `operator lint` finds everything that is wrong",
+            defect.message
+        );
+    }
+    let otherwise = match &arguments.filename {
+        None => Some(StateSource::Cluster),
+        Some(_) => None,
+    };
+    let state = arguments.state.read_or(client, otherwise).await?;
+    if arguments.filename.is_none() && state.source != StateSource::Cluster {
+        bail!("--state {} needs a directory: name it with -f DIR", state.source);
+    }
+    let parts = state.parts(state.all_names(&loadout));
+    let operators = state.operators(&loadout, &parts);
+    if operators.is_empty() {
+        match &arguments.filename {
+            Some(directory) => bail!("`{}` has no Operators", directory.display()),
+            None => bail!("the cluster has no Operators: `operator install` installs some"),
+        }
+    }
+    let is_all_pinned = operators.values().all(|it| is_pinned(&it.spec.version));
+    if is_all_pinned && !arguments.latest && ranges.is_empty() {
+        return Ok(PlannedUpdate { state, loadout, plan: None });
+    }
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &state.unavailable(),
+        facts: &state.facts,
+        expressions: &Cel,
+    };
+    let request = UpdateRequest {
+        latest: arguments.latest,
+        ranges: ranges.clone(),
+        together: arguments.filename.is_none(),
+    };
+    let refused = |message: String| Refusal { message, exit: exit::UNSATISFIABLE };
+    let plan = match plan_update(inputs, &parts, &request) {
+        Ok(plan) => plan,
+        Err(UpdateError::UnknownOperator { name }) => {
+            let names = operators.keys().map(String::as_str);
+            bail!("--for-range: there is no Operator `{name}`{}", hint(&name, names));
+        }
+        Err(UpdateError::Blocked { name, block }) => {
+            return Err(refused(format!("{name} cannot be updated: {}", block.message)).into());
+        }
+        Err(UpdateError::Unsatisfiable(explanation)) => {
+            out.write_all(explanation.text().as_bytes())?;
+            let message = "the update could leave your system in an inconsistent state".to_owned();
+            return Err(refused(message).into());
+        }
+        Err(UpdateError::LimitExceeded) => bail!(
+            "the dependencies are too complex: no solution or proof of none was found within the \
+             limit; name fewer Operators with --for-range"
+        ),
+    };
+    Ok(PlannedUpdate { state, loadout, plan: Some(plan) })
+}
+
+/// The plan for people, a line for each Operator, then the reasons.
+fn text(plan: &UpdatePlan, ranges: &BTreeMap<String, String>) -> String {
+    let mut text = String::new();
+    for it in &plan.operators {
+        text.push_str(&row(it));
+        text.push('\n');
+    }
+    for it in plan.operators.iter().filter(|it| it.is_moved() || it.is_written()) {
+        for by in &it.required_by {
+            let requirement = spelled(&by.requirement);
+            let line = format!("{} v{} depends on {requirement}", by.operator, by.version);
+            text.push_str(&format!("* {}\n", on_one_line(&line)));
+        }
+    }
+    for it in &plan.operators {
+        if let Some(why) = &it.held_back {
+            text.push_str(&format!("* {}: {}\n", it.name, on_one_line(why)));
+        }
+    }
+    for range in ranges.values().filter_map(|it| expanded(it)) {
+        text.push_str(&format!("* {range}\n"));
+    }
+    text
+}
+
+fn row(it: &OperatorUpdate) -> String {
+    let after = shown(&it.name, &it.after);
+    match &it.before {
+        None => format!("new operator -> {after}"),
+        Some(before) if it.orphaned => format!("{} -> {after} (orphaned)", shown(&it.name, before)),
+        Some(before) if it.is_changed() || it.is_moved() => {
+            format!("{} -> {after}", shown(&it.name, before))
+        }
+        Some(_) => after,
+    }
+}
+
+/// An Operator with its version: `foo@v1.2.5`, or `foo ~1.2 (@v1.2.5)` if it follows a range.
+fn shown(name: &str, version: &OperatorVersion) -> String {
+    let OperatorVersion { requested, installed } = version;
+    let is_exact = |it: &Version| *requested == it.to_string() || *requested == format!("v{it}");
+    let name = match requested.as_str() {
+        "" => name.to_owned(),
+        pinned if is_pinned(pinned) => format!("{name}@v{}", pinned.trim_start_matches(['=', 'v'])),
+        range => format!("{name} {range}"),
+    };
+    match installed {
+        Some(installed) if is_exact(installed) => name,
+        Some(installed) => format!("{name} (@v{installed})"),
+        None => format!("{name} (not installed)"),
+    }
+}
+
+/// An Operator as it is to be written to a file.
+fn manifest(it: &OperatorUpdate, plan: &UpdatePlan) -> OperatorManifest {
+    let changes = it.is_new() || it.is_changed();
+    OperatorManifest {
+        name: it.name.clone(),
+        version: it.after.requested.clone(),
+        is_dependency: it.dependency,
+        change_set: match &plan.change_set {
+            Some(set) if changes => ChangeSetEdit::Set(set.clone()),
+            Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,
+            Some(_) | None => ChangeSetEdit::Keep,
+        },
+        ..OperatorManifest::default()
+    }
+}
+
+/// Writes the plan to the cluster, and waits until it is carried out.
+async fn execute(
+    client: &Client,
+    state: &LoadoutState,
+    plan: &UpdatePlan,
+    arguments: &UpdateArguments,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let written = plan.written();
+    let writes: Vec<OperatorWrite> =
+        written.iter().map(|it| write(it, state, plan.change_set.as_deref())).collect();
+    apply(client, &writes, out).await?;
+    if arguments.no_wait {
+        return Ok(());
+    }
+    let moved = plan.operators.iter().filter(|it| it.is_new() || it.is_moved());
+    let targets = moved.filter_map(|it| Some((it.name.clone(), it.after.installed.clone()?)));
+    wait(client, &targets.collect::<Vec<_>>(), arguments.timeout, out).await?;
+    match &plan.change_set {
+        Some(set) => leave_change_set(client, written.iter().map(|it| it.name.as_str()), set).await,
+        None => Ok(()),
+    }
+}
+
+/// What is written of an Operator.
+fn write(it: &OperatorUpdate, state: &LoadoutState, change_set: Option<&str>) -> OperatorWrite {
+    let name = it.name.clone();
+    let Some(before) = &it.before else {
+        let mut object = new_operator(&name, &it.after.requested, true);
+        if let Some(set) = change_set {
+            object["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
+        }
+        return OperatorWrite { name, action: WriteAction::Create { object } };
+    };
+    let operator = state.in_cluster(&name);
+    let annotations = operator.and_then(|it| it.metadata.annotations.as_ref());
+    let present = annotations.and_then(|it| it.get(CHANGE_SET_ANNOTATION));
+    let set = change_set.filter(|_| it.is_changed());
+    let patch = |version: &str, set: Option<&str>| {
+        let mut patch = json!({ "metadata": {
+            "uid": operator.and_then(|it| it.metadata.uid.as_ref()),
+            "annotations": { (CHANGE_SET_ANNOTATION): set },
+        } });
+        if it.is_changed() {
+            patch["spec"] = json!({ "version": Value::from(version) });
+        }
+        patch
+    };
+    let action = WriteAction::Patch {
+        patch: patch(&it.after.requested, set),
+        undo: patch(&before.requested, present.map(String::as_str)),
+    };
+    OperatorWrite { name, action }
+}
+
+#[cfg(test)]
+mod tests;
