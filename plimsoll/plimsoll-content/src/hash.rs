@@ -23,7 +23,7 @@ pub fn manifest_hash<'a>(documents: impl IntoIterator<Item = &'a Packed>) -> Str
 
 /// SHA-256 over parts, each preceded by its length so that no two lists of parts give the same
 /// input; as `sha256:` and hexadecimal digits.
-pub(crate) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut digest = Sha256::new();
     for part in parts {
         digest.update((part.len() as u64).to_be_bytes());

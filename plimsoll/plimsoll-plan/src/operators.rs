@@ -21,9 +21,11 @@ pub mod deletion;
 mod installed;
 pub mod lint;
 pub mod loadout;
+pub mod lock;
 pub mod reconciler;
 pub mod rollout;
 mod selection;
+pub mod snapshot;
 pub mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,12 +35,14 @@ use plimsoll_api::olm::{BundleReference, Dependant, OperatorSpec};
 use plimsoll_api::{GroupKind, Reason};
 use plimsoll_resolve::requirement::{CheckedRequirement, RequiredNames};
 use plimsoll_resolve::{Bundle, ClusterFacts, Expressions};
+use serde::{Deserialize, Serialize};
 
 pub use self::change_set::{ChangeSet, ChangeSetError};
 pub use self::decide::decide;
 
 /// An Operator, as the cluster has it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RequestedOperator {
     /// What is requested.
     pub spec: OperatorSpec,
@@ -47,17 +51,21 @@ pub struct RequestedOperator {
     /// Whether it was installed because another one needed it.
     pub is_dependency: bool,
     /// The annotation [`plimsoll_api::olm::CHANGE_SET_ANNOTATION`]; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
     /// Whether it is being deleted.
     pub is_deleting: bool,
     /// What is installed; `None` before the first revision is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<InstalledOperator>,
     /// The kinds that its revisions define, those under way included.
+    #[serde(skip)]
     pub owned: BTreeSet<GroupKind>,
 }
 
 /// What is installed of an Operator.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct InstalledOperator {
     /// The bundle, and where it came from.
     pub reference: BundleReference,
@@ -67,6 +75,7 @@ pub struct InstalledOperator {
     pub revision: u32,
     /// Why a ClusterOperator of the package is not upgradeable, as a sentence; `None` if it is, or if
     /// there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
 }
 

@@ -20,11 +20,13 @@ pub mod install;
 pub mod lint;
 pub mod list;
 pub mod loadout;
+pub mod lock;
 mod manifests;
 pub(crate) mod names;
 pub mod packages;
 pub mod pause;
 pub mod resolve;
+pub mod snapshot;
 pub(crate) mod state;
 pub mod update;
 pub(crate) mod workloads;
@@ -60,6 +62,10 @@ pub enum OperatorCommand {
     Resolve(Box<resolve::ResolveArguments>),
     /// Check whether a directory of Operators will work when it is applied
     Lint(Box<lint::LintArguments>),
+    /// Write exactly which bundles a directory of Operators comes to, for --locked
+    Lock(lock::LockArguments),
+    /// Print everything that a resolution depends on, as a file for --state
+    Snapshot(snapshot::SnapshotArguments),
     /// List the packages of all catalogs that match all words
     Search(packages::SearchArguments),
     /// Show a package: channels, versions, provided and required APIs
@@ -110,7 +116,9 @@ impl OperatorCommand {
             Self::WhoProvides(arguments) => &arguments.catalogs,
             Self::Resolve(arguments) => return arguments.state.needs_no_cluster(),
             Self::Lint(arguments) => return arguments.state.needs_no_cluster(),
+            Self::Lock(arguments) => return arguments.state.needs_no_cluster(),
             Self::Update(arguments) => return arguments.needs_no_cluster(),
+            Self::Snapshot(arguments) => return arguments.needs_no_cluster(),
             Self::Install(_)
             | Self::List(_)
             | Self::Describe(_)
@@ -136,6 +144,8 @@ impl OperatorCommand {
                 | Self::Resolve(_)
                 | Self::Lint(_)
                 | Self::Update(_)
+                | Self::Lock(_)
+                | Self::Snapshot(_)
                 | Self::Delete(_)
                 | Self::Autoremove(_)
         )
@@ -150,6 +160,8 @@ impl OperatorCommand {
             Self::Resolve(arguments) => arguments.yes,
             Self::Update(arguments) => arguments.yes,
             Self::Lint(_)
+            | Self::Lock(_)
+            | Self::Snapshot(_)
             | Self::List(_)
             | Self::Search(_)
             | Self::Show(_)
@@ -223,6 +235,8 @@ pub async fn execute(
         OperatorCommand::Show(arguments) => packages::show(client, arguments, out).await,
         OperatorCommand::Resolve(arguments) => resolve::run(client, arguments, person, out).await,
         OperatorCommand::Lint(arguments) => lint::run(client, arguments, out).await,
+        OperatorCommand::Lock(arguments) => lock::run(client, arguments, out).await,
+        OperatorCommand::Snapshot(arguments) => snapshot::run(client, arguments, out).await,
         OperatorCommand::Update(arguments) => update::run(client, arguments, person, out).await,
         OperatorCommand::WhoProvides(arguments) => {
             packages::who_provides(client, arguments, out).await

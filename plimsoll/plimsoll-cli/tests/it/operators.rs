@@ -60,6 +60,8 @@ impl Clock for ShiftedClock {
 pub(crate) struct AddOns {
     pub(crate) harness: Harness,
     catalog: TempDir,
+    /// What commands write, or read beside the cluster.
+    files: TempDir,
     clock: Arc<ShiftedClock>,
     view: watch::Sender<OperatorsView>,
     controller: Option<(CancellationToken, JoinHandle<Result<(), Error>>)>,
@@ -85,6 +87,7 @@ impl AddOns {
         Self {
             harness,
             catalog,
+            files: tempfile::tempdir().expect("a directory"),
             clock: Arc::new(ShiftedClock::default()),
             view: watch::Sender::default(),
             controller: None,

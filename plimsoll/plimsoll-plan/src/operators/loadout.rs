@@ -114,6 +114,21 @@ impl Loadout {
         loadout
     }
 
+    /// Reads files that have to be without defects.
+    ///
+    /// # Errors
+    ///
+    /// The first defect, with where it is.
+    pub fn read_sound(files: Vec<LoadoutFile>) -> Result<Self, String> {
+        let loadout = Self::read(files);
+        match loadout.defects.first() {
+            None => Ok(loadout),
+            Some(LoadoutFinding { file, line, column, message, .. }) => Err(format!(
+                "{file}:{line}:{column}: {message}; `operator lint` finds everything that is wrong"
+            )),
+        }
+    }
+
     /// The Operators as a cluster without any of them gets them; of several with one name, the first.
     pub fn requested(&self) -> BTreeMap<String, RequestedOperator> {
         let operators = self.operators.iter().rev();

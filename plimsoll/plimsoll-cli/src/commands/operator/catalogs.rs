@@ -72,6 +72,7 @@ impl OpenedCatalog {
 }
 
 /// The catalogs of an invocation, the most preferred first.
+#[derive(Default)]
 pub(crate) struct OpenedCatalogs {
     /// Those that were opened.
     pub(crate) opened: Vec<OpenedCatalog>,
@@ -80,6 +81,11 @@ pub(crate) struct OpenedCatalogs {
 }
 
 impl CatalogChoice {
+    /// Whether the command line names some.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.catalog.is_empty()
+    }
+
     /// Opens the catalogs of the command line, else those of the cluster that can be read from here.
     ///
     /// # Errors

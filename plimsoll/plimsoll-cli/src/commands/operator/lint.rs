@@ -15,6 +15,7 @@ use plimsoll_plan::operators::loadout::{Loadout, LoadoutFinding};
 use serde::Serialize;
 
 use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};
+use super::lock;
 use crate::exit;
 use crate::render::findings::{self, RenderedFinding};
 use crate::render::format::{Format, FormatParser};
@@ -30,6 +31,9 @@ pub struct LintArguments {
     /// Change the files where there is one answer, and report the rest
     #[arg(long)]
     fix: bool,
+    /// Refuse if operators.lock is missing or out of date
+    #[arg(long, conflicts_with = "fix")]
+    locked: bool,
     #[command(flatten)]
     pub(super) state: StateArguments,
     /// Output format
@@ -61,6 +65,9 @@ pub async fn run(
     let base = base.map(|revision| read_revision(&arguments.directory, revision)).transpose()?;
     let base = base.map(Loadout::read);
     let state = arguments.state.read(client).await?;
+    if arguments.locked {
+        lock::require(&arguments.directory, &state, &loadout)?;
+    }
     let mut findings = found(&loadout, base.as_ref(), &state);
     let mut files = &loadout;
     let fixed;

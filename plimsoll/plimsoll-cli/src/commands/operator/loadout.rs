@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::{fmt, fs};
 
 use anyhow::{Context as _, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kube::Client;
 use plimsoll_api::olm::{
     BundleReference, CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
@@ -15,6 +16,7 @@ use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_content::expressions::Cel;
 use plimsoll_plan::operators::loadout::{Loadout, LoadoutFile};
+use plimsoll_plan::operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
 use plimsoll_plan::operators::{InstalledOperator, RequestedOperator};
 use plimsoll_resolve::version::parse_tolerant;
 use plimsoll_resolve::{
@@ -25,6 +27,7 @@ use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::state::{AddOnState, revisions, status};
+use crate::arguments::name::hint;
 use crate::commands::resolve::input::Cluster;
 use crate::process::now;
 use crate::render::age::age;
@@ -32,33 +35,57 @@ use crate::render::age::age;
 /// Files that are read.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
+/// Most bytes of a snapshot.
+const SNAPSHOT_SIZE_MAX: u64 = 1 << 30;
+
 /// Where the state comes from that Operators are held against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateSource {
-    /// Files alone: no request is sent to a cluster
+    /// Files alone: no request is sent to a cluster.
     Files,
-    /// Facts and what is installed from the cluster, which Operators from files
+    /// Facts and what is installed from the cluster, which Operators from files.
     Hybrid,
-    /// Everything from the cluster, with what files change of it
+    /// Everything from the cluster, with what files change of it.
     Cluster,
+    /// Everything from a file of `operator snapshot`, with what files change of it.
+    Snapshot(PathBuf),
+}
+
+impl FromStr for StateSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "files" => Ok(Self::Files),
+            "hybrid" => Ok(Self::Hybrid),
+            "cluster" => Ok(Self::Cluster),
+            path if Path::new(path).is_file() => Ok(Self::Snapshot(PathBuf::from(path))),
+            other => Err(format!(
+                "use files, hybrid, cluster, or a file that `operator snapshot` has printed{}",
+                hint(other, ["files", "hybrid", "cluster"].into_iter())
+            )),
+        }
+    }
 }
 
 impl fmt::Display for StateSource {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match self {
-            Self::Files => "files",
-            Self::Hybrid => "hybrid",
-            Self::Cluster => "cluster",
-        })
+        match self {
+            Self::Files => to.write_str("files"),
+            Self::Hybrid => to.write_str("hybrid"),
+            Self::Cluster => to.write_str("cluster"),
+            Self::Snapshot(path) => write!(to, "{}", path.display()),
+        }
     }
 }
 
 /// What Operators are held against.
 #[derive(Debug, Clone, Args)]
 pub struct StateArguments {
-    /// Where the state comes from; the cluster if one is named, else files
-    #[arg(long, value_enum)]
-    state: Option<StateSource>,
+    /// Where the state comes from: files, hybrid (Operators from files, facts from the cluster), cluster,
+    /// or a file that `operator snapshot` has printed
+    #[arg(long, value_name = "SOURCE")]
+    pub(super) state: Option<StateSource>,
     /// Facts of the cluster for --state files: a YAML or JSON file as for `plimsoll resolve --cluster`
     #[arg(long, value_name = "FILE")]
     facts: Option<PathBuf>,
@@ -74,12 +101,14 @@ pub(crate) struct LoadoutState {
     /// The Operators of the cluster; empty without one.
     in_cluster: BTreeMap<String, Operator>,
     revisions: Vec<OperatorRevision>,
+    /// The snapshot; empty if the state does not come from one.
+    snapshot: LoadoutSnapshot,
 }
 
 impl StateArguments {
     /// Whether it can be read without a cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        matches!(self.state, None | Some(StateSource::Files))
+        matches!(self.state, None | Some(StateSource::Files | StateSource::Snapshot(_)))
     }
 
     /// Reads the state, from a cluster if there is one.
@@ -105,7 +134,7 @@ impl StateArguments {
         otherwise: Option<StateSource>,
     ) -> Result<LoadoutState, anyhow::Error> {
         let usual = if client.is_some() { StateSource::Hybrid } else { StateSource::Files };
-        let source = self.state.or(otherwise).unwrap_or(usual);
+        let source = self.state.clone().or(otherwise).unwrap_or(usual);
         let facts = self.facts.as_deref().map(Cluster::read).transpose()?;
         let facts = facts.map(|it| it.facts()).transpose()?;
         if source == StateSource::Files {
@@ -117,10 +146,27 @@ impl StateArguments {
                 facts: facts.unwrap_or_default(),
                 in_cluster: BTreeMap::new(),
                 revisions: Vec::new(),
+                snapshot: LoadoutSnapshot::default(),
             });
         }
         if facts.is_some() {
             bail!("--facts is for --state files: otherwise the cluster says what it is");
+        }
+        if let StateSource::Snapshot(path) = &source {
+            if self.catalogs.is_named() {
+                bail!("--catalog: the snapshot `{}` has its own catalogs", path.display());
+            }
+            let context = || format!("failed to read `{}`", path.display());
+            let text = read_text(path, SNAPSHOT_SIZE_MAX).with_context(context)?;
+            let snapshot = LoadoutSnapshot::read(&text).with_context(context)?;
+            return Ok(LoadoutState {
+                source,
+                catalogs: OpenedCatalogs::default(),
+                facts: snapshot.facts.clone(),
+                in_cluster: BTreeMap::new(),
+                revisions: Vec::new(),
+                snapshot,
+            });
         }
         let client = client.context("no cluster is configured; name one with --kubeconfig FILE")?;
         let state = AddOnState::read(client).await?;
@@ -130,25 +176,25 @@ impl StateArguments {
             .await
             .context("failed to read the version and nodes of the cluster")?;
         let revisions = revisions(client).await?;
-        Ok(LoadoutState { source, catalogs, facts, in_cluster: state.operators, revisions })
+        let snapshot = LoadoutSnapshot::default();
+        let in_cluster = state.operators;
+        Ok(LoadoutState { source, catalogs, facts, in_cluster, revisions, snapshot })
     }
 }
 
 impl LoadoutState {
     /// Which state this is: its source, and the catalogs with their digests and ages.
     pub(crate) fn header(&self) -> String {
-        let source = match self.source {
-            StateSource::Files => "files",
-            StateSource::Hybrid => "hybrid (Operators from files, facts from the cluster)",
-            StateSource::Cluster => "cluster",
-        };
+        let source = &self.source;
         let version = self.facts.kubernetes.as_ref();
         let version = version.map(|it| format!("; Kubernetes {it}")).unwrap_or_default();
         let catalogs = self.catalogs.opened.iter().map(|it| {
             let age = it.since.map(|since| format!(" ({} old)", age(since, now())));
             format!("{} {}{}", it.name, it.digest, age.unwrap_or_default())
         });
-        let catalogs: Vec<String> = catalogs.collect();
+        let kept = self.snapshot.catalogs.iter();
+        let kept = kept.map(|it| format!("{} {}", it.part.name, it.digest));
+        let catalogs: Vec<String> = catalogs.chain(kept).collect();
         format!("state: {source}{version}; catalogs: {}", catalogs.join(", "))
     }
 
@@ -157,14 +203,14 @@ impl LoadoutState {
         let indexed: Vec<IndexedCatalog<'_, _>> =
             self.catalogs.opened.iter().map(|it| IndexedCatalog::new(&it.index)).collect();
         let sources = self.catalogs.opened.iter().zip(&indexed);
-        let sources: Vec<CatalogSource<'_>> = sources
-            .map(|(it, catalog)| CatalogSource {
-                name: &it.name,
-                namespace: "",
-                weight: it.weight,
-                catalog,
-            })
-            .collect();
+        let sources = sources.map(|(it, catalog)| CatalogSource {
+            name: &it.name,
+            namespace: "",
+            weight: it.weight,
+            catalog,
+        });
+        let kept = self.snapshot.catalogs.iter().map(SnapshotCatalog::source);
+        let sources: Vec<CatalogSource<'_>> = sources.chain(kept).collect();
         let request = |package| PackageRequest { package, ..PackageRequest::default() };
         let query = Query { requests: names.map(request).collect(), ..Query::default() };
         collect_problem(&sources, query, &Cel).catalogs
@@ -176,13 +222,81 @@ impl LoadoutState {
         let why = |(name, path): &(String, PathBuf)| {
             (name.clone(), format!("`{}` cannot be read from here", path.display()))
         };
-        elsewhere.map(why).collect()
+        let mut unavailable = self.snapshot.unavailable.clone();
+        unavailable.extend(elsewhere.map(why));
+        unavailable
+    }
+
+    /// Fails if no catalog has a package.
+    ///
+    /// # Errors
+    ///
+    /// When none has it (the error names similar packages), or one is damaged.
+    pub(crate) fn require_package(&self, name: &str) -> Result<(), anyhow::Error> {
+        let StateSource::Snapshot(path) = &self.source else {
+            return self.catalogs.with_package(name, |_, _| Ok(()));
+        };
+        let packages = self.snapshot.catalogs.iter().flat_map(|it| &it.part.packages);
+        let names: Vec<&str> = packages.map(|it| it.name.as_str()).collect();
+        if !names.contains(&name) {
+            bail!(
+                "the snapshot `{}` has no package `{name}`{}; take it again with `operator snapshot {name}`",
+                path.display(),
+                hint(name, names.into_iter())
+            );
+        }
+        Ok(())
+    }
+
+    /// Where the content of a bundle lies; empty if the catalog has it itself.
+    pub(crate) fn image(&self, package: &str, reference: &BundleReference) -> String {
+        self.image_of(package, &reference.name, &reference.catalog).unwrap_or_default()
+    }
+
+    fn image_of(&self, package: &str, bundle: &str, catalog: &str) -> Option<String> {
+        if let Some(opened) = self.catalogs.opened.iter().find(|it| it.name == catalog) {
+            let block = opened.index.package(package).ok()??;
+            return Some(block.read().ok()?.bundle(bundle)?.image.to_string());
+        }
+        let kept = self.snapshot.catalogs.iter().find(|it| it.part.name.name == catalog)?;
+        kept.images.get(bundle).cloned()
+    }
+
+    /// Everything that a resolution of some packages depends on, and decisions of the Operators.
+    pub(crate) fn snapshot(&self, packages: &[String]) -> LoadoutSnapshot {
+        let nothing = Loadout::default();
+        let parts = self.parts(self.all_names(&nothing).chain(packages.iter().cloned()));
+        let operators = self.operators(&nothing, &parts);
+        let digest = |part: &CatalogPart| {
+            let opened = self.catalogs.opened.iter().find(|it| it.name == part.name.name);
+            let kept = self.snapshot.catalogs.iter().find(|it| it.part.name == part.name);
+            let digest = opened.map(|it| &it.digest).or(kept.map(|it| &it.digest));
+            digest.cloned().unwrap_or_default()
+        };
+        let images = |part: &CatalogPart| -> BTreeMap<String, String> {
+            let bundles = part.packages.iter().flat_map(|package| {
+                package.bundles.iter().map(|bundle| (&package.name, &bundle.name))
+            });
+            let image = |(package, bundle): (&String, &String)| {
+                let image = self.image_of(package, bundle, &part.name.name)?;
+                (!image.is_empty()).then(|| (bundle.clone(), image))
+            };
+            bundles.filter_map(image).collect()
+        };
+        let catalogs = parts.into_iter().map(|part| SnapshotCatalog {
+            digest: digest(&part),
+            images: images(&part),
+            part,
+        });
+        let (facts, unavailable) = (self.facts.clone(), self.unavailable());
+        LoadoutSnapshot::new(facts, operators, catalogs.collect(), unavailable)
     }
 
     /// The names of the Operators of the files, and of those of the cluster that count.
     pub(crate) fn all_names(&self, loadout: &Loadout) -> impl Iterator<Item = String> {
         let declared = loadout.operators.iter().map(|it| it.name.clone());
-        declared.chain(self.counting(loadout).map(|(name, _)| name.clone()))
+        let kept = self.snapshot.operators.keys().cloned();
+        declared.chain(self.counting(loadout).map(|(name, _)| name.clone())).chain(kept)
     }
 
     /// An Operator of the cluster.
@@ -221,7 +335,8 @@ impl LoadoutState {
         parts: &[CatalogPart],
     ) -> BTreeMap<String, RequestedOperator> {
         let operators = self.counting(loadout);
-        operators.map(|(name, it)| (name.clone(), self.requested(name, it, parts))).collect()
+        let operators = operators.map(|(name, it)| (name.clone(), self.requested(name, it, parts)));
+        operators.chain(self.snapshot.operators.clone()).collect()
     }
 
     fn requested(

@@ -23,6 +23,7 @@ use plimsoll_resolve::{
 
 use super::apply::{OperatorWrite, WriteAction, apply, new_operator};
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
+use super::lock;
 use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
 use crate::exit;
 use crate::prompt::{DefaultAnswer, Respondent};
@@ -63,6 +64,9 @@ pub struct ResolveArguments {
     /// Create and update the Operators of the cluster instead of writing files
     #[arg(long, conflicts_with_all = ["write", "force"])]
     apply: bool,
+    /// Refuse if operators.lock is missing or out of date
+    #[arg(long, conflicts_with = "apply")]
+    locked: bool,
     /// Print what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -135,11 +139,14 @@ pub async fn run(
     let state = arguments.state.read_or(client, usual).await?;
     anstream::eprintln!("{}", state.header());
     state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    if arguments.locked {
+        lock::require(&arguments.write, &state, &loadout)?;
+    }
     let requested = arguments.packages.iter().cloned();
     let chosen = arguments.provider.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
     let parts = state.parts(requested.chain(chosen).chain(state.all_names(&loadout)));
     for package in &arguments.packages {
-        state.catalogs.with_package(package, |_, _| Ok(()))?;
+        state.require_package(package)?;
     }
     let operators = state.operators(&loadout, &parts);
     let inputs = OperatorInputs {
@@ -227,6 +234,7 @@ pub async fn run(
     });
     let manifests: Vec<OperatorManifest> = manifests.collect();
     write_manifests(&mut loadout, &arguments.write, &manifests, warning.as_deref())?;
+    lock::refresh(&arguments.write, &state, out)?;
     Ok(exit::SUCCESS.into())
 }
 

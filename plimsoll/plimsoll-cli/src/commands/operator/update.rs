@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use super::apply::{OperatorWrite, WriteAction, apply, leave_change_set, new_operator, wait};
 use super::delete::write_difference;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
+use super::lock;
 use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
 use super::resolve::{expanded, spelled};
 use crate::arguments::name::hint;
@@ -48,6 +49,9 @@ pub struct UpdateArguments {
     /// Directory of Operators whose files are rewritten; without it, those of the cluster change
     #[arg(long, short, value_name = "DIR")]
     filename: Option<PathBuf>,
+    /// Refuse if operators.lock is missing or out of date
+    #[arg(long)]
+    locked: bool,
     /// Agree to the plan
     #[arg(long, short)]
     pub(super) yes: bool,
@@ -70,7 +74,8 @@ pub struct UpdateArguments {
 impl UpdateArguments {
     /// Whether it can do without a cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        self.filename.is_some() && self.state.needs_no_cluster()
+        let is_from_cluster = self.filename.is_none() && self.state.state.is_none();
+        !is_from_cluster && self.state.needs_no_cluster()
     }
 
     /// What `--for-range` requests.
@@ -136,10 +141,16 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let ranges = arguments.ranges()?;
+    if arguments.locked && arguments.filename.is_none() {
+        bail!("--locked is for files: name their directory with -f DIR");
+    }
     let planned = plan(client, arguments, &ranges, out).await?;
     anstream::eprintln!("{}", planned.state.header());
     let notes = planned.state.catalogs.notes();
     notes.iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    if let Some(directory) = arguments.filename.as_deref().filter(|_| arguments.locked) {
+        lock::require(directory, &planned.state, &planned.loadout)?;
+    }
     let Some(update) = &planned.plan else {
         writeln!(
             out,
@@ -165,7 +176,7 @@ pub(super) async fn run(
         writeln!(out, "Nothing to do")?;
         return Ok(exit::SUCCESS.into());
     }
-    if update.written().is_empty() {
+    if update.written().is_empty() && arguments.filename.is_none() {
         writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
         return Ok(exit::SUCCESS.into());
     }
@@ -188,6 +199,7 @@ pub(super) async fn run(
             for path in write_manifests(&mut loadout, directory, &operators, None)? {
                 writeln!(out, "{} written", path.display())?;
             }
+            lock::refresh(directory, &state, out)?;
         }
         (None, Some(client)) => execute(client, &state, update, arguments, out).await?,
         (None, None) => bail!("no cluster is configured; name one with --kubeconfig FILE"),
@@ -203,24 +215,33 @@ async fn plan(
     out: &mut dyn Write,
 ) -> Result<PlannedUpdate, anyhow::Error> {
     let files = arguments.filename.as_deref().map(read_files).transpose()?.unwrap_or_default();
-    let loadout = Loadout::read(files);
-    if let Some(defect) = loadout.defects.first() {
-        let (file, line, column) = (&defect.file, defect.line, defect.column);
-        bail!(
-            "{file}:{line}:{column}: {}; `operator lint` finds everything that is wrong",
-            defect.message
-        );
-    }
+    let loadout = Loadout::read_sound(files).map_err(|error| anyhow!(error))?;
     let otherwise = match &arguments.filename {
         None => Some(StateSource::Cluster),
         Some(_) => None,
     };
     let state = arguments.state.read_or(client, otherwise).await?;
-    if arguments.filename.is_none() && state.source != StateSource::Cluster {
-        bail!("--state {} needs a directory: name it with -f DIR", state.source);
+    let is_shown = arguments.dry_run && matches!(state.source, StateSource::Snapshot(_));
+    if arguments.filename.is_none() && state.source != StateSource::Cluster && !is_shown {
+        match state.source {
+            StateSource::Snapshot(_) => {
+                bail!("--state needs --dry-run or -f DIR: a snapshot cannot be changed")
+            }
+            source => bail!("--state {source} needs a directory: name it with -f DIR"),
+        }
     }
     let parts = state.parts(state.all_names(&loadout));
-    let operators = state.operators(&loadout, &parts);
+    let mut operators = state.operators(&loadout, &parts);
+    if let Some(directory) = &arguments.filename
+        && let Some(lock) = lock::read(directory)?
+    {
+        // Files do not say what is installed.
+        for (name, operator) in operators.iter_mut().filter(|(_, it)| it.installed.is_none()) {
+            if let Some(locked) = lock.installed(name, &parts) {
+                *operator = operator.clone().with_installed(locked);
+            }
+        }
+    }
     if operators.is_empty() {
         match &arguments.filename {
             Some(directory) => bail!("`{}` has no Operators", directory.display()),

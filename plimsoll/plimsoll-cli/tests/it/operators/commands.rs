@@ -25,8 +25,12 @@ struct CommandLine {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunCommand {
-    /// What is typed after `plimsoll operator`; `CATALOG` is the directory of the catalog.
+    /// What is typed after `plimsoll operator`; `CATALOG` is the directory of the catalog, `FILES` one
+    /// for other files.
     run: String,
+    /// The file of `FILES` that the output is redirected to; empty for none.
+    #[serde(default)]
+    into: String,
     /// What the person types at prompts, a line each; nobody is there if it is absent.
     #[serde(default)]
     answers: Option<Vec<String>>,
@@ -77,7 +81,10 @@ impl RunCommand {
     /// Runs the command for somebody.
     pub(super) async fn play_with(&self, add_ons: &AddOns, mut person: Respondent) {
         let (line, catalog) = (&self.run, add_ons.catalog.path().to_string_lossy());
-        let words = line.split_whitespace().map(|word| word.replace("CATALOG", &catalog));
+        let files = add_ons.files.path();
+        let words = line.split_whitespace().map(|word| {
+            word.replace("CATALOG", &catalog).replace("FILES", &files.to_string_lossy())
+        });
         let words = ["plimsoll operator".to_owned()].into_iter().chain(words);
         let CommandLine { command } = CommandLine::try_parse_from(words).expect("it is a command");
         let mut out = Vec::new();
@@ -91,10 +98,14 @@ impl RunCommand {
                 None => (ExitCode::from(FAILURE), plimsoll_cli::exit::chain(&error)),
             },
         };
-        assert_eq!(error, self.error, "{line}:\n{out}");
+        let expected = self.error.replace("FILES", &files.to_string_lossy());
+        assert_eq!(error, expected, "{line}:\n{out}");
         assert_eq!(code, ExitCode::from(self.exit), "{line}: {error}\n{out}");
         if let Some(prints) = &self.prints {
             assert_eq!(out, *prints, "{line}");
+        }
+        if !self.into.is_empty() {
+            std::fs::write(files.join(&self.into), &out).expect("a file");
         }
         let mut rest = out.as_str();
         for text in &self.shows {

@@ -37,6 +37,8 @@ enum ScenarioStep {
     LookedAfter(Vec<String>),
     /// A person runs a command of `plimsoll operator`.
     Command(RunCommand),
+    /// Two files that commands wrote have the same content.
+    Same([String; 2]),
 }
 
 /// What an Operator reports in the end.
@@ -158,6 +160,13 @@ impl AddOns {
             ScenarioStep::Command(command) => {
                 command.play(self).await;
                 true
+            }
+            ScenarioStep::Same(names) => {
+                let [left, right] = names.each_ref().map(|name| {
+                    std::fs::read_to_string(self.files.path().join(name)).expect("a file")
+                });
+                assert_eq!(left, right, "{names:?}");
+                false
             }
             ScenarioStep::LookedAfter(objects) => {
                 for named in objects {

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use super::super::lock::{self, LockArguments};
 use super::super::resolve::tests::{catalog, files};
+use super::super::snapshot::{self, SnapshotArguments};
 use super::{UpdateArguments, run};
 use crate::exit::Refusal;
 use crate::prompt::Respondent;
@@ -14,6 +16,18 @@ use crate::prompt::Respondent;
 struct Line {
     #[command(flatten)]
     arguments: UpdateArguments,
+}
+
+#[derive(Parser)]
+struct LockLine {
+    #[command(flatten)]
+    arguments: LockArguments,
+}
+
+#[derive(Parser)]
+struct SnapshotLine {
+    #[command(flatten)]
+    arguments: SnapshotArguments,
 }
 
 /// Versions of packages, with the kind that they provide and what they require.
@@ -208,4 +222,77 @@ async fn a_range_that_cannot_be_had_is_refused_with_the_reason() {
     assert!(error.is::<Refusal>(), "{error:#}");
     assert_eq!(error.to_string(), "the update could leave your system in an inconsistent state");
     assert_eq!(files(directory.path())[0].1, text);
+}
+
+#[tokio::test]
+async fn a_snapshot_is_a_state() {
+    let (directory, other) = (loadout(), tempfile::tempdir().expect("a directory"));
+    let catalog_file = other.path().join("main.json");
+    std::fs::write(&catalog_file, catalog(&BUNDLES)).expect("a file");
+    let file = catalog_file.display().to_string();
+    let names = ["foo-operator", "bar-operator", "fiz-operator", "buz-operator"];
+    let words = [&["snapshot", "--no-cache", "--state", "files", "--catalog", &file], &names[..]];
+    let SnapshotLine { arguments } = SnapshotLine::try_parse_from(words.concat()).expect("a line");
+    let mut out = Vec::new();
+    snapshot::run(None, &arguments, &mut out).await.expect("a snapshot");
+    let path = other.path().join("state.json");
+    std::fs::write(&path, &out).expect("a file");
+    let (state, directory) = (path.display().to_string(), directory.path().display().to_string());
+    let words = ["update", "-f", &directory, "--state", &state, "--latest", "--dry-run"];
+    let Line { arguments } = Line::try_parse_from(words).expect("a line");
+    let mut text = Vec::new();
+    run(None, &arguments, &mut Respondent::Nobody, &mut text).await.expect("a plan");
+    let (_, expected) =
+        attempt(Path::new(&directory), &["--latest", "--dry-run"]).await.expect("a plan");
+    assert_eq!(String::from_utf8(text).expect("text"), expected);
+}
+
+/// Locks a directory with the versions of a catalog.
+async fn lock_with(directory: &Path, bundles: &[(&str, &str, &str, &str)]) -> String {
+    let catalogs = tempfile::tempdir().expect("a directory");
+    let catalog_file = catalogs.path().join("main.json");
+    std::fs::write(&catalog_file, catalog(bundles)).expect("a file");
+    let (directory, file) = (directory.display().to_string(), catalog_file.display().to_string());
+    let words = ["lock", &directory, "--no-cache", "--catalog", &file];
+    let LockLine { arguments } = LockLine::try_parse_from(words).expect("a line");
+    let mut out = Vec::new();
+    lock::run(None, &arguments, &mut out).await.expect("a lock file");
+    String::from_utf8(out).expect("text")
+}
+
+#[tokio::test]
+async fn a_lock_file_says_what_is_installed_and_is_kept_up_to_date() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let foo = LOADOUT.split("---").next().expect("a document").replace("1.2.2 #", "~1.2 #");
+    std::fs::write(path.join("foo.yaml"), &foo).expect("a file");
+    std::fs::write(path.join("bar.yaml"), BAR.replace("1.2.5", "'>=1.2.5, <1.3'")).expect("a file");
+    let error = attempt(path, &["--locked", "--dry-run"]).await.expect_err("no lock file");
+    assert!(error.to_string().contains("write it with `operator lock`"), "{error}");
+    let older: Vec<_> =
+        BUNDLES.into_iter().filter(|it| !["1.2.7", "1.2.9"].contains(&it.1)).collect();
+    let lock_file = path.join("operators.lock");
+    let written = lock_with(path, &older).await;
+    assert_eq!(written, format!("{} written\n", lock_file.display()));
+    assert_eq!(lock_with(path, &older).await, "", "a second time");
+    let error = attempt(path, &["--locked", "--dry-run"]).await.expect_err("newer versions");
+    let says = "bar-operator is locked at v1.2.5, and would be v1.2.7; foo-operator is locked at v1.2.5, \
+                and would be v1.2.9; write it anew with `operator lock`";
+    assert!(error.to_string().ends_with(says), "{error}");
+    let planned = format!(
+        "bar-operator >=1.2.5, <1.3 (@v1.2.5) -> bar-operator >=1.2.5, <1.3 (@v1.2.7)\n\
+         foo-operator ~1.2 (@v1.2.5) -> foo-operator ~1.2 (@v1.2.9)\n\
+         * foo-operator v1.2.9 depends on bar-operator >= v1.2.7\n\
+         Would you like to continue? [N/y]: y (--yes)\n{} written\n",
+        lock_file.display()
+    );
+    check(path, &["--yes"], &planned, 0).await;
+    check(
+        path,
+        &["--locked"],
+        "bar-operator >=1.2.5, <1.3 (@v1.2.7)\nfoo-operator ~1.2 (@v1.2.9)\nNothing to do\n",
+        0,
+    )
+    .await;
+    assert_eq!(files(path).iter().find(|it| it.0 == "foo.yaml").expect("it is there").1, foo);
 }

@@ -1,0 +1,147 @@
+//! `plimsoll operator lock`, and `--locked`: exactly which bundles a directory of Operators comes to.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use kube::Client;
+use plimsoll_content::expressions::Cel;
+use plimsoll_plan::operators::OperatorInputs;
+use plimsoll_plan::operators::loadout::{Loadout, settle};
+use plimsoll_plan::operators::lock::OperatorLock;
+use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
+
+use super::loadout::{LoadoutState, StateArguments, read_files};
+use crate::exit::{self, Refusal};
+
+/// Name of the file beside the Operators.
+const LOCK_FILE: &str = "operators.lock";
+
+/// Arguments of `plimsoll operator lock`.
+#[derive(Debug, Args)]
+pub struct LockArguments {
+    /// Directory of Operators
+    directory: PathBuf,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    pub(super) state: StateArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When files, catalogs or the cluster cannot be read, or the lock file cannot be written.
+pub(super) async fn run(
+    client: Option<&Client>,
+    arguments: &LockArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let LockArguments { directory, dry_run, state } = arguments;
+    let loadout = Loadout::read_sound(read_files(directory)?).map_err(|error| anyhow!(error))?;
+    let state = state.read(client).await?;
+    anstream::eprintln!("{}", state.header());
+    state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    let lock = resolved(&state, &loadout);
+    if *dry_run {
+        out.write_all(lock.text().as_bytes())?;
+    } else {
+        write(directory, &lock, out)?;
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// The lock file of a directory; `None` if it has none.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub(super) fn read(directory: &Path) -> Result<Option<OperatorLock>, anyhow::Error> {
+    let path = path(directory);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let context = || format!("failed to read `{}`", path.display());
+    let text = read_text(&path, WRITTEN_SIZE_MAX).with_context(context)?;
+    OperatorLock::read(&text).map(Some).map_err(|error| anyhow!(error)).with_context(context)
+}
+
+/// Refuses a directory whose lock file is missing, or has other bundles than its Operators come to now.
+///
+/// # Errors
+///
+/// The refusal; when the lock file cannot be read.
+pub(super) fn require(
+    directory: &Path,
+    state: &LoadoutState,
+    loadout: &Loadout,
+) -> Result<(), anyhow::Error> {
+    let path = path(directory);
+    let message = match read(directory)? {
+        None => {
+            format!("--locked: there is no `{}`: write it with `operator lock`", path.display())
+        }
+        Some(lock) => match lock.differences(&resolved(state, loadout)).as_slice() {
+            [] => return Ok(()),
+            differences => format!(
+                "--locked: `{}` is out of date: {}; write it anew with `operator lock`",
+                path.display(),
+                differences.join("; ")
+            ),
+        },
+    };
+    Err(Refusal { message, exit: exit::FAILURE }.into())
+}
+
+/// Writes the lock file of a directory anew, if it has one.
+///
+/// # Errors
+///
+/// When files cannot be read, or the lock file cannot be written.
+pub(super) fn refresh(
+    directory: &Path,
+    state: &LoadoutState,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    if !path(directory).exists() {
+        return Ok(());
+    }
+    let loadout = Loadout::read(read_files(directory)?);
+    write(directory, &resolved(state, &loadout), out)
+}
+
+fn path(directory: &Path) -> PathBuf {
+    match directory.is_dir() {
+        true => directory.join(LOCK_FILE),
+        false => directory.with_file_name(LOCK_FILE),
+    }
+}
+
+fn write(directory: &Path, lock: &OperatorLock, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+    let (path, text) = (path(directory), lock.text());
+    if read_text(&path, WRITTEN_SIZE_MAX).is_ok_and(|it| it == text) {
+        return Ok(());
+    }
+    fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))?;
+    writeln!(out, "{} written", path.display())?;
+    Ok(())
+}
+
+/// The bundles that Operators come to when nothing interferes.
+fn resolved(state: &LoadoutState, loadout: &Loadout) -> OperatorLock {
+    let parts = state.parts(state.all_names(loadout));
+    let operators = state.operators(loadout, &parts);
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &state.unavailable(),
+        facts: &state.facts,
+        expressions: &Cel,
+    };
+    let settled = settle(inputs, &parts);
+    OperatorLock::new(&settled.operators, &|name, it| state.image(name, &it.reference))
+}

@@ -1,0 +1,49 @@
+//! `plimsoll operator snapshot`: everything that a resolution depends on, in one file (OPR-21, OPR-22).
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use kube::Client;
+
+use super::loadout::{StateArguments, StateSource};
+use crate::exit;
+
+/// Arguments of `plimsoll operator snapshot`.
+#[derive(Debug, Args)]
+pub struct SnapshotArguments {
+    /// Packages that are to be resolved with it, besides those of the Operators
+    #[arg(value_name = "PACKAGE")]
+    packages: Vec<String>,
+    #[command(flatten)]
+    state: StateArguments,
+}
+
+impl SnapshotArguments {
+    /// Whether it can do without a cluster.
+    pub(super) fn needs_no_cluster(&self) -> bool {
+        self.state.state.is_some() && self.state.needs_no_cluster()
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When the cluster or a catalog cannot be read, or no catalog has a package.
+pub(super) async fn run(
+    client: Option<&Client>,
+    arguments: &SnapshotArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let state = arguments.state.read_or(client, Some(StateSource::Cluster)).await?;
+    anstream::eprintln!("{}", state.header());
+    for note in state.catalogs.notes() {
+        anstream::eprintln!("note: {note}");
+    }
+    for package in &arguments.packages {
+        state.require_package(package)?;
+    }
+    out.write_all(state.snapshot(&arguments.packages).text().as_bytes())?;
+    Ok(exit::SUCCESS.into())
+}
