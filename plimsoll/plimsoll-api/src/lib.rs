@@ -16,6 +16,7 @@ mod key;
 #[cfg(feature = "objects")]
 mod objects;
 pub mod olm;
+pub mod policies;
 pub mod progress;
 mod reason;
 mod verdict;

@@ -7,6 +7,7 @@ mod cluster;
 mod operators;
 mod server;
 
+use plimsoll_api::ConditionStatus;
 use plimsoll_api::progress::OverrideState;
 use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 
@@ -153,6 +154,15 @@ fn own(collected: &Collected, view: &View, metrics: &MetricsSnapshot) {
     }
     let repairs = collected.counters(&REPAIRS);
     repairs.with_label_values::<&str>(&[]).inc_by(metrics.drift_repairs);
+}
+
+/// The value of a condition: 1 if it is true, 0 if it is false; `None` if that is not known.
+fn truth(status: ConditionStatus) -> Option<f64> {
+    match status {
+        ConditionStatus::True => Some(1.0),
+        ConditionStatus::False => Some(0.0),
+        ConditionStatus::Unknown => None,
+    }
 }
 
 /// A count as Prometheus has numbers; none here comes near what a float cannot tell apart.

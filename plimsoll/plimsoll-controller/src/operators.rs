@@ -17,7 +17,7 @@ pub use self::facts::read as read_facts;
 use std::sync::Arc;
 
 use kube::Client;
-use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, crd};
+use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, crd, policies};
 use plimsoll_source::catalog::Cache;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -29,8 +29,9 @@ use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::Recorder;
 use crate::lease::{self, Leadership, OPERATORS_LEASE_NAME};
+use crate::resources::api_resource;
 use crate::view::OperatorsView;
-use crate::write::Writer;
+use crate::write::{Writer, chain};
 
 /// How a controller of Operators is set up.
 #[derive(Debug, Clone)]
@@ -77,6 +78,7 @@ impl OperatorController {
         let install =
             || bootstrap::install_definitions(&self.client, &writer, &definitions, &kinds, &stop);
         retry_until_ok(&stop, install).await?;
+        install_policies(&writer).await;
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
             Leadership::Alone => "plimsoll",
@@ -91,5 +93,19 @@ impl OperatorController {
         // Events emitted last are written before the process ends.
         let _ = tokio::time::timeout(control_loop::DRAIN_TIME_MAX, event_writer).await;
         Ok(())
+    }
+}
+
+/// Applies the admission policies. They are a convenience: without them the controller refuses what is
+/// protected itself, later.
+async fn install_policies(writer: &Writer) {
+    for object in policies::operator_policies() {
+        let kind = policies::KINDS.into_iter().find(|it| object["kind"] == it.kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let Some(kind) = kind else { continue };
+        if let Err(error) = writer.apply_own(&api_resource(kind), name, &object).await {
+            let error = chain(&error);
+            tracing::warn!(error, kind = kind.kind, name, "an admission policy cannot be applied");
+        }
     }
 }

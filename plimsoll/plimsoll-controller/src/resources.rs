@@ -8,6 +8,7 @@ use kube::discovery::{self, Discovery};
 use plimsoll_api::ApiKind;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
+use serde_json::Value;
 
 /// The resource of definitions.
 pub(crate) fn definitions() -> ApiResource {
@@ -18,6 +19,20 @@ pub(crate) fn definitions() -> ApiResource {
         kind: "CustomResourceDefinition".to_owned(),
         plural: "customresourcedefinitions".to_owned(),
     }
+}
+
+/// The resource that a definition defines, in the version that it serves and that ranks least; `None` if
+/// it serves none.
+pub(crate) fn defined_resource<K: Ord>(
+    definition: &Value,
+    rank: impl Fn(&Value) -> K,
+) -> Option<ApiResource> {
+    let spec = &definition["spec"];
+    let served = spec["versions"].as_array()?.iter().filter(|it| it["served"] == true);
+    let version = served.min_by_key(|it| rank(it))?["name"].as_str()?;
+    let (group, names) = (spec["group"].as_str()?, &spec["names"]);
+    let gvk = kube::core::GroupVersionKind::gvk(group, version, names["kind"].as_str()?);
+    Some(ApiResource::from_gvk_with_plural(&gvk, names["plural"].as_str()?))
 }
 
 /// A kind that is served.

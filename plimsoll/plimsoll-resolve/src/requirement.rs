@@ -48,24 +48,24 @@ pub struct InstalledIndex {
 }
 
 impl InstalledIndex {
-    /// Replaces what is installed of a package.
-    pub fn replace(&mut self, package: &str, before: Option<&Bundle>, after: Option<&Bundle>) {
-        if let Some(bundle) = before {
-            let RequiredNames { packages, apis, is_open: _ } = RequiredNames::of(bundle);
-            bundle.provides.iter().for_each(|api| self.providers.remove(api, package));
-            packages.into_iter().for_each(|name| self.requirers.remove(name, package));
-            apis.into_iter().for_each(|api| self.callers.remove(api, package));
-            self.open.remove(package);
+    /// Takes note of what is installed of a package of which nothing was.
+    pub fn insert(&mut self, package: &str, bundle: &Bundle) {
+        let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
+        bundle.provides.iter().for_each(|api| self.providers.insert(api, package));
+        packages.into_iter().for_each(|name| self.requirers.insert(name, package));
+        apis.into_iter().for_each(|api| self.callers.insert(api, package));
+        if is_open {
+            self.open.insert(package.to_owned());
         }
-        if let Some(bundle) = after {
-            let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
-            bundle.provides.iter().for_each(|api| self.providers.insert(api, package));
-            packages.into_iter().for_each(|name| self.requirers.insert(name, package));
-            apis.into_iter().for_each(|api| self.callers.insert(api, package));
-            if is_open {
-                self.open.insert(package.to_owned());
-            }
-        }
+    }
+
+    /// Forgets what is installed of a package, which it was inserted with.
+    pub fn remove(&mut self, package: &str, bundle: &Bundle) {
+        let RequiredNames { packages, apis, is_open: _ } = RequiredNames::of(bundle);
+        bundle.provides.iter().for_each(|api| self.providers.remove(api, package));
+        packages.into_iter().for_each(|name| self.requirers.remove(name, package));
+        apis.into_iter().for_each(|api| self.callers.remove(api, package));
+        self.open.remove(package);
     }
 }
 
@@ -108,7 +108,7 @@ impl<'a> InstalledPackages<'a> {
     pub fn new(bundles: BTreeMap<&'a str, &'a Bundle>) -> Self {
         let mut index = InstalledIndex::default();
         for (package, bundle) in &bundles {
-            index.replace(package, None, Some(bundle));
+            index.insert(package, bundle);
         }
         let index = IndexSource::Made(Arc::new(index));
         Self { bundles: Arc::new(bundles), index, changes: BTreeMap::new() }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, value_parser};
 use plimsoll_api::config::CapabilitiesSpec;
 use plimsoll_api::crd::operator_manifests;
+use plimsoll_api::policies::operator_policies;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::permissions::{Permissions, Purpose, operator_permissions, permissions};
@@ -139,6 +140,7 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
     let payloads = payloads(&arguments.rbac)?;
     if arguments.rbac.operators.operators {
         objects.extend(operator_manifests());
+        objects.extend(operator_policies());
     }
     objects.extend(roles(&arguments.rbac, &payloads, &bundles(&arguments.rbac.operators)?));
     objects.push(deployment(arguments, requested(arguments, &payloads)?.as_ref()));

@@ -14,9 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use clap::Parser;
+use http::Request;
 use jiff::{SignedDuration, Timestamp};
 use k8s_testkit::ClusterKind;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::client::Body;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION};
@@ -235,6 +237,16 @@ impl AddOns {
         let named = Named::parse(named);
         let api = named.api(&self.harness.client);
         api.delete(&named.name, &DeleteParams::default()).await.expect("it may be deleted");
+    }
+
+    /// What an API server warns of who would delete an Operator.
+    async fn warnings_of_deletion(&self, name: &str) -> String {
+        let request = Request::delete(format!("/apis/olm.io/v1/operators/{name}?dryRun=All"));
+        let request = request.body(Body::empty()).expect("it is a request");
+        let response = self.harness.client.send(request).await.expect("it is answered");
+        assert!(response.status().is_success(), "{}", response.status());
+        let warnings = response.headers().get_all("warning").iter();
+        warnings.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()).collect()
     }
 
     /// Changes an object by a merge patch, as somebody else.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use plimsoll_api::config::{ClusterOperatorStatus, Release, UpdateHistory, UpdateState};
 use plimsoll_api::{Condition, ConditionStatus};
 
-use super::{Collected, Family, float};
+use super::{Collected, Family, float, truth};
 use crate::view::{MetricsSnapshot, View};
 
 pub(super) const VERSION: Family = Family(
@@ -156,9 +156,9 @@ fn operators(collected: &Collected, metrics: &MetricsSnapshot) {
         let reason = available.map_or("NoAvailableCondition", |it| it.reason.as_str());
         let is_up = available.is_some_and(|it| it.status == ConditionStatus::True);
         up.with_label_values(&[name, version, reason]).set(flag(is_up));
-        for it in of.iter().filter(|it| it.status != ConditionStatus::Unknown) {
-            let labels = [name, &it.type_, &it.reason];
-            conditions.with_label_values(&labels).set(flag(it.status == ConditionStatus::True));
+        for it in of {
+            let Some(value) = truth(it.status) else { continue };
+            conditions.with_label_values(&[name, &it.type_, &it.reason]).set(value);
         }
     };
     let history = &metrics.status.history;

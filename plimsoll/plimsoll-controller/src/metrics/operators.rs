@@ -1,8 +1,6 @@
 //! The metrics of Operators of the add-on layer.
 
-use plimsoll_api::ConditionStatus;
-
-use super::{Collected, Family, float};
+use super::{Collected, Family, float, truth};
 use crate::view::OperatorsView;
 
 pub(super) const LEADER: Family = Family(
@@ -38,11 +36,7 @@ pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
         let is_installed = usize::from(!operator.version.is_empty());
         installed.with_label_values(&[name, &operator.version]).set(float(is_installed));
         for condition in &operator.conditions {
-            let value = match condition.status {
-                ConditionStatus::True => 1.0,
-                ConditionStatus::False => 0.0,
-                ConditionStatus::Unknown => continue,
-            };
+            let Some(value) = truth(condition.status) else { continue };
             let labels = [name.as_str(), &condition.type_, &condition.reason];
             conditions.with_label_values(&labels).set(value);
         }

@@ -29,7 +29,7 @@ use crate::bootstrap::retry_until_ok;
 use crate::clock::{SharedClock, Stopwatch};
 use crate::error::Error;
 use crate::events::Recorder;
-use crate::resources::{Resources, Served, api_resource, definitions};
+use crate::resources::{Resources, Served, api_resource, defined_resource, definitions};
 use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
 
@@ -424,13 +424,5 @@ fn answer_write(
 async fn definition_resource(client: &Client, name: &str) -> Option<ApiResource> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
     let definition = api.get_opt(name).await.ok().flatten()?;
-    let spec = &definition.data["spec"];
-    let mut versions = spec["versions"].as_array()?.iter();
-    let served = versions.find(|version| version["served"] == true)?;
-    let gvk = kube::core::GroupVersionKind::gvk(
-        spec["group"].as_str()?,
-        served["name"].as_str()?,
-        spec["names"]["kind"].as_str()?,
-    );
-    Some(ApiResource::from_gvk_with_plural(&gvk, spec["names"]["plural"].as_str()?))
+    defined_resource(&definition.data, |_| ())
 }

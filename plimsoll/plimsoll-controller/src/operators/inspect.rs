@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 
 use crate::observe::trace;
-use crate::resources::{Resources, Served, definitions};
+use crate::resources::{Resources, Served, defined_resource, definitions};
 use crate::write::chain;
 
 /// Requests in flight while objects are looked at.
@@ -172,22 +172,11 @@ fn described(object: &crd_safety::InvalidatedObject) -> String {
 /// The resource of a definition in a version that it serves: one that the new one has too, if there is
 /// one. `None` if it serves none.
 fn readable(live: &Value, new: &Value) -> Option<ApiResource> {
-    let versions = |definition: &Value| -> Vec<Value> {
-        definition["spec"]["versions"].as_array().cloned().unwrap_or_default()
-    };
-    let (served, stays) = (versions(live), versions(new));
-    let mut served: Vec<&Value> = served.iter().filter(|it| it["served"] == true).collect();
-    served.sort_by_key(|it| {
-        let in_new = stays.iter().find(|new| new["name"] == it["name"]);
-        (in_new.is_none(), it["storage"] != true)
-    });
-    let spec = &live["spec"];
-    let gvk = kube::core::GroupVersionKind::gvk(
-        spec["group"].as_str()?,
-        served.first()?["name"].as_str()?,
-        spec["names"]["kind"].as_str()?,
-    );
-    Some(ApiResource::from_gvk_with_plural(&gvk, spec["names"]["plural"].as_str()?))
+    let stays = new["spec"]["versions"].as_array();
+    defined_resource(live, |it| {
+        let is_in_new = stays.into_iter().flatten().any(|new| new["name"] == it["name"]);
+        (!is_in_new, it["storage"] != true)
+    })
 }
 
 /// What a namespace holds that is not of the cluster's own making.

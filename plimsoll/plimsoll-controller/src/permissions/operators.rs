@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use kube::core::{ApiResource, GroupVersionKind};
-use plimsoll_api::{CATALOG, CLUSTER_VERSION, GroupKind, OPERATOR, OPERATOR_REVISION};
+use plimsoll_api::{CATALOG, CLUSTER_VERSION, GroupKind, OPERATOR, OPERATOR_REVISION, policies};
 use plimsoll_bundle::CA_ANNOTATION;
 use serde_json::Value;
 
@@ -54,6 +54,13 @@ fn of_itself() -> Needs {
         needs.add(group, resource, &READ);
         needs.add(group, resource, &WRITE);
         needs.add(group, resource, &["delete"]);
+    }
+    for object in policies::operator_policies() {
+        let kind = policies::KINDS.into_iter().find(|it| object["kind"] == it.kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        for (kind, verb) in kind.into_iter().flat_map(|it| WRITE.map(|verb| (it, verb))) {
+            needs.name(kind.group, kind.plural, verb, name);
+        }
     }
     // Facts that bundles may require.
     needs.add("", "nodes", &["list", "watch"]);

@@ -258,10 +258,7 @@ fn judge_together<'a>(
     installed: &InstalledBundles<'a>,
     moves: &Moves<'a>,
 ) -> Result<BTreeMap<&'a str, SelectedBundle>, BTreeMap<&'a str, OperatorBlock>> {
-    let mut after = installed.clone();
-    for (name, offer) in moves {
-        after = after.with(name, offer.bundle);
-    }
+    let after = installed.with_all(moves.iter().map(|(name, offer)| (*name, offer.bundle)));
     let moving: BTreeSet<&str> = moves.keys().copied().collect();
     let (mut selected, mut refused) = (BTreeMap::new(), BTreeMap::new());
     for (name, offer) in moves {
@@ -428,7 +425,7 @@ fn leading<'a>(
     selected: &BTreeMap<&'a str, SelectedBundle>,
 ) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
     let moves = || moves.iter().filter(|(name, _)| selected.contains_key(*name));
-    let after = moves().fold(installed.clone(), |it, (name, offer)| it.with(name, offer.bundle));
+    let after = installed.with_all(moves().map(|(name, offer)| (*name, offer.bundle)));
     let providers = |name: &'a str, offer: &Offer<'a>| -> BTreeSet<&'a str> {
         let now = installed.check(name, offer.bundle);
         let then = after.check(name, offer.bundle);

@@ -24,27 +24,25 @@ impl OperatorIndex {
     pub(super) fn of(operators: &BTreeMap<String, RequestedOperator>) -> Self {
         let mut index = Self::default();
         for (name, operator) in operators {
-            index.replace(name, None, Some(operator));
+            index.insert(name, operator);
         }
         index
     }
 
-    /// Replaces what is known of an Operator.
-    pub(super) fn replace(
-        &mut self,
-        name: &str,
-        before: Option<&RequestedOperator>,
-        after: Option<&RequestedOperator>,
-    ) {
-        for kind in before.into_iter().flat_map(|it| &it.owned) {
-            self.owners.remove(kind, name);
+    /// Takes note of an Operator that is not known.
+    pub(super) fn insert(&mut self, name: &str, operator: &RequestedOperator) {
+        operator.owned.iter().for_each(|kind| self.owners.insert(kind, name));
+        if let Some(installed) = &operator.installed {
+            self.packages.insert(name, &installed.bundle);
         }
-        for kind in after.into_iter().flat_map(|it| &it.owned) {
-            self.owners.insert(kind, name);
+    }
+
+    /// Forgets an Operator, which is as it was inserted.
+    pub(super) fn remove(&mut self, name: &str, operator: &RequestedOperator) {
+        operator.owned.iter().for_each(|kind| self.owners.remove(kind, name));
+        if let Some(installed) = &operator.installed {
+            self.packages.remove(name, &installed.bundle);
         }
-        let [before, after] =
-            [before, after].map(|it| it.and_then(|it| Some(&it.installed.as_ref()?.bundle)));
-        self.packages.replace(name, before, after);
     }
 }
 
@@ -69,6 +67,11 @@ impl<'a> InstalledBundles<'a> {
     /// The same after an Operator was installed or upgraded.
     pub(super) fn with(&self, name: &'a str, bundle: &'a Bundle) -> Self {
         Self { packages: self.packages.with(name, bundle), ..self.clone() }
+    }
+
+    /// The same after several were.
+    pub(super) fn with_all(&self, moves: impl Iterator<Item = (&'a str, &'a Bundle)>) -> Self {
+        moves.fold(self.clone(), |it, (name, bundle)| it.with(name, bundle))
     }
 
     /// Holds the requirements of a bundle of an Operator against what is installed.

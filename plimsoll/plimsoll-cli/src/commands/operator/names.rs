@@ -7,7 +7,7 @@ use anyhow::Error;
 use plimsoll_api::Operator;
 
 use super::catalogs::CatalogChoice;
-use super::state::{AddOnState, status};
+use super::state::{self, operators, status};
 use crate::arguments::cluster::ClusterArguments;
 
 /// How long the API server may take to answer without `--request-timeout`: a person waits at the command
@@ -34,21 +34,21 @@ pub(crate) async fn names(
     cluster: &ClusterArguments,
     catalogs: &CatalogChoice,
 ) -> Result<BTreeMap<String, String>, Error> {
-    let read = async || AddOnState::read(&cluster.client("operator").await?).await;
+    let client = async || cluster.client("operator").await;
     match kind {
         NamedKind::Operator => {
-            let operators = read().await?.operators.into_iter();
+            let operators = operators(&client().await?, "").await?.into_iter();
             let version =
                 |it: &Operator| status(it).bundle.map(|it| it.version).unwrap_or_default();
             Ok(operators.map(|(name, it)| (name, version(&it))).collect())
         }
         NamedKind::Package => {
-            let in_cluster = match catalogs.catalog.is_empty() {
-                true => read().await?.catalogs,
-                false => BTreeMap::new(),
+            let listed = match catalogs.is_named() {
+                true => BTreeMap::new(),
+                false => state::catalogs(&client().await?).await?,
             };
             let mut found = BTreeMap::<String, BTreeSet<String>>::new();
-            for catalog in catalogs.open(&in_cluster)?.opened {
+            for catalog in catalogs.open(&listed)?.opened {
                 for package in catalog.index.package_names() {
                     found.entry(package.to_owned()).or_default().insert(catalog.name.clone());
                 }

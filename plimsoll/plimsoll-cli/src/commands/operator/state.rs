@@ -41,16 +41,8 @@ impl AddOnState {
         client: &Client,
         selector: &str,
     ) -> Result<Self, anyhow::Error> {
-        let operators = list::<Operator>(client, "Operators", selector).await?;
-        let catalogs = list::<Catalog>(client, "Catalogs", "").await?;
-        let name = |name: Option<String>| name.unwrap_or_default();
-        Ok(Self {
-            operators: operators
-                .into_iter()
-                .map(|it| (name(it.metadata.name.clone()), it))
-                .collect(),
-            catalogs: catalogs.into_iter().map(|it| (name(it.metadata.name.clone()), it)).collect(),
-        })
+        let operators = operators(client, selector).await?;
+        Ok(Self { operators, catalogs: catalogs(client).await? })
     }
 
     /// An Operator by its name.
@@ -62,6 +54,29 @@ impl AddOnState {
         let hint = || hint(name, self.operators.keys().map(String::as_str));
         self.operators.get(name).ok_or_else(|| anyhow!("there is no Operator `{name}`{}", hint()))
     }
+}
+
+/// Reads the Operators that a label selector selects, by name; an empty selector selects all.
+///
+/// # Errors
+///
+/// When a request fails, the selector is invalid, or the kind is not served.
+pub(crate) async fn operators(
+    client: &Client,
+    selector: &str,
+) -> Result<BTreeMap<String, Operator>, anyhow::Error> {
+    let found = list::<Operator>(client, "Operators", selector).await?.into_iter();
+    Ok(found.map(|it| (it.metadata.name.clone().unwrap_or_default(), it)).collect())
+}
+
+/// Reads all Catalogs, by name.
+///
+/// # Errors
+///
+/// When a request fails, or the kind is not served.
+pub(crate) async fn catalogs(client: &Client) -> Result<BTreeMap<String, Catalog>, anyhow::Error> {
+    let found = list::<Catalog>(client, "Catalogs", "").await?.into_iter();
+    Ok(found.map(|it| (it.metadata.name.clone().unwrap_or_default(), it)).collect())
 }
 
 /// Reads the OperatorRevisions of a cluster.

@@ -101,15 +101,16 @@ impl RunCommand {
         let expected = self.error.replace("FILES", &files.to_string_lossy());
         assert_eq!(error, expected, "{line}:\n{out}");
         assert_eq!(code, ExitCode::from(self.exit), "{line}: {error}\n{out}");
+        let named = |text: &str| text.replace("FILES", &files.to_string_lossy());
         if let Some(prints) = &self.prints {
-            assert_eq!(out, *prints, "{line}");
+            assert_eq!(out, named(prints), "{line}");
         }
         if !self.into.is_empty() {
             std::fs::write(files.join(&self.into), &out).expect("a file");
         }
         let mut rest = out.as_str();
         for text in &self.shows {
-            let found = rest.split_once(text.as_str());
+            let found = rest.split_once(named(text).as_str());
             assert!(found.is_some(), "{line} does not show {text:?} there:\n{out}");
             rest = found.map_or("", |(_, after)| after);
         }

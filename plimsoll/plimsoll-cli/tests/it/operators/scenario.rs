@@ -1,6 +1,7 @@
 //! Scenarios: what is done one after another, and what is waited for.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use k8s_testkit::ClusterKind;
 use serde::Deserialize;
@@ -24,6 +25,8 @@ enum ScenarioStep {
     Create(Value),
     /// An Operator is deleted.
     Delete(String),
+    /// Who would delete an Operator is warned; nothing is deleted.
+    Warned { delete: String, warning: String },
     /// Some object is deleted.
     Remove(String),
     /// What Operators report in the end: conditions and fields that begin with a text, and texts that
@@ -37,6 +40,10 @@ enum ScenarioStep {
     LookedAfter(Vec<String>),
     /// A person runs a command of `plimsoll operator`.
     Command(RunCommand),
+    /// The files that commands wrote to directories.
+    Files(BTreeMap<String, Vec<String>>),
+    /// Somebody applies the manifests of a directory that commands wrote.
+    ApplyFiles(String),
     /// Two files that commands wrote have the same content.
     Same([String; 2]),
 }
@@ -80,6 +87,9 @@ pub(super) fn commands() -> Vec<Scenario> {
         include_str!("commands-install.yaml"),
         include_str!("commands-read.yaml"),
         include_str!("commands-update.yaml"),
+        include_str!("persona-control-freak.yaml"),
+        include_str!("persona-gitops.yaml"),
+        include_str!("persona-power-user.yaml"),
     ];
     files.map(read).into()
 }
@@ -135,6 +145,11 @@ impl AddOns {
                 self.delete(&format!("olm.io/v1 Operator {operator}")).await;
                 true
             }
+            ScenarioStep::Warned { delete, warning } => {
+                let given = self.warnings_of_deletion(delete).await;
+                assert!(given.contains(warning), "{delete}: {given}");
+                false
+            }
             ScenarioStep::Remove(named) => {
                 self.delete(named).await;
                 true
@@ -159,6 +174,20 @@ impl AddOns {
             }
             ScenarioStep::Command(command) => {
                 command.play(self).await;
+                true
+            }
+            ScenarioStep::Files(directories) => {
+                for (directory, expected) in directories {
+                    assert_eq!(names(&self.files.path().join(directory)), *expected, "{directory}");
+                }
+                false
+            }
+            ScenarioStep::ApplyFiles(directory) => {
+                let directory = self.files.path().join(directory);
+                for name in names(&directory).iter().filter(|it| it.ends_with(".yaml")) {
+                    let text = std::fs::read_to_string(directory.join(name)).expect("a file");
+                    self.apply(serde_saphyr::from_str(&text).expect("a manifest")).await;
+                }
                 true
             }
             ScenarioStep::Same(names) => {
@@ -196,4 +225,14 @@ impl AddOns {
         let has_finalizer = |it: &Value| it["metadata"]["finalizers"].is_array();
         until(&format!("{named} is looked after"), object, has_finalizer).await;
     }
+}
+
+/// The names of the files of a directory, in order; none if it is not there.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut names: Vec<String> = entries
+        .map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
 }

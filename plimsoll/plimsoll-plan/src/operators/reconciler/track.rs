@@ -292,7 +292,7 @@ impl OperatorReconciler {
         let Some(value) = object else {
             self.operators.remove(name);
             if let Some(request) = self.requested.remove(name) {
-                self.installed.replace(name, Some(&request), None);
+                self.installed.remove(name, &request);
                 self.undecided_with(&request);
             }
             self.undecided_because_of(name);
@@ -428,9 +428,9 @@ impl OperatorReconciler {
             revision: number,
             objection,
         });
-        self.installed.replace(name, Some(&*request), None);
+        self.installed.remove(name, request);
         (request.owned, request.installed) = (owned, installed);
-        self.installed.replace(name, None, Some(&*request));
+        self.installed.insert(name, request);
     }
 }
 
