@@ -11,6 +11,7 @@ use clap::Args;
 use kube::Client;
 use plimsoll_api::olm::{
     BundleReference, CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
+    OperatorRevisionSpec,
 };
 use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::catalog::IndexedCatalog;
@@ -380,7 +381,11 @@ impl LoadoutState {
         parts: &[CatalogPart],
     ) -> Bundle {
         let mut kept = self.revisions.iter().map(|it| &it.spec);
-        if let Some(kept) = kept.find(|it| it.operator == name && it.revision == revision) {
+        // Revisions of an Operator of this name that was deleted may be there still.
+        let is_it = |it: &&OperatorRevisionSpec| {
+            it.operator == name && it.revision == revision && it.bundle.name == reference.name
+        };
+        if let Some(kept) = kept.find(is_it) {
             let properties = kept.properties.iter();
             let properties: Vec<Property> = properties
                 .map(|it| Property { kind: it.type_.clone(), value: it.value.clone() })
