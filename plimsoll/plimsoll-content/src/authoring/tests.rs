@@ -260,7 +260,7 @@ fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
     check_problems(
         "//- release.yaml\nname: Pier\nversion: 1.0\nprevius: [1.0.0]\nprevious: [1]\nchannels: fast\ncolour: blue\n\
          capabilities:\n- {name: Lights, optIn: sometimes}\nimages:\n- {name: a}\ncomponents:\n\
-         - name: lamp\n  runlevel: 5\n- runLevel: -1\n- name: lamp\n  capability: Light\n  values: ../a\n  gate: {}\n",
+         - name: lamp\n  runLevl: 5\n- runLevel: -1\n- name: lamp\n  capability: Light\n  values: ../a\n  gate: {}\n",
         "release.yaml:1: name: \"Pier\" is not a name: use lower-case letters and digits in groups joined by single hyphens, 53 at most\n\
          release.yaml:2: version: must be text: put it in quotes\n\
          release.yaml:3: previus: unknown field, did you mean \"previous\"?\n\
@@ -269,7 +269,7 @@ fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
          release.yaml:6: colour: unknown field; there are name, version, previous, channels, url, profiles, capabilities, images, components\n\
          release.yaml:8: capabilities[0].optIn: must be true or false\n\
          release.yaml:10: images[0]: image is missing: its pull specification\n\
-         release.yaml:13: components[0].runlevel: unknown field, did you mean \"runLevel\"?\n\
+         release.yaml:13: components[0].runLevl: unknown field, did you mean \"runLevel\"?\n\
          release.yaml:14: components[1]: name is missing: lower-case letters, digits and `-`\n\
          release.yaml:14: components[1].runLevel: must be a number from 0 to 999\n\
          release.yaml:15: components[2].name: component \"lamp\" is there already\n\
