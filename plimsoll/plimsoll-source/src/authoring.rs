@@ -59,7 +59,7 @@ pub fn build(directory: &Path, version: Option<&str>) -> Result<BuiltRelease, Bu
     let source = ReleaseSource::read(&text, version).map_err(BuildError::Problems)?;
     let mut problems: Vec<SourceProblem> = Vec::new();
     let mut render = |component| {
-        folder::render(directory, component).unwrap_or_else(|found| {
+        folder::render(directory, &source, component).unwrap_or_else(|found| {
             problems.extend(found);
             RenderedComponent::default()
         })

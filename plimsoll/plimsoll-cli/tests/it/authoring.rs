@@ -155,16 +155,24 @@ fn a_chart_is_rendered_with_the_values_and_the_namespace_of_its_component() {
     let script = r#"[ $1 = version ] && printf v3.9.9 && exit
         /bin/cat rendered.yaml
         echo "data:"
-        echo "  arguments: '$1 $2 $4 $5 $6'"
+        name=$2; shift 3
+        echo "  arguments: '$name $*'"
         while [ $# -gt 1 ]; do shift; done
         echo "  values: |"
         /bin/sed 's/^/    /' $1"#;
-    let source = ProgramSource::new("  values: {lamps: 2}\n", &CHART).program("helm", script);
+    let source = ProgramSource::new(
+        "  values: {lamps: 2}\n  apiVersions: [a/v1, b/v1]\nkubeVersion: 1.37.0\n",
+        &CHART,
+    )
+    .program("helm", script);
     let said = source.build();
     assert!(said.contains("3 manifests"), "{said}");
     let config = source.built("0000_10_lamp_30_a.configmap.yaml");
     assert!(
-        config.contains("  arguments: template lamp --include-crds --namespace harbour\n"),
+        config.contains(
+            "  arguments: lamp --include-crds --namespace harbour --kube-version 1.37.0 \
+             --api-versions a/v1 --api-versions b/v1 --values /"
+        ),
         "{config}"
     );
     assert!(config.contains("  values: |\n    lamps: 2\n"), "{config}");

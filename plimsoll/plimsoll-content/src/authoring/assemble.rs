@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::documents::{Origin, RenderedFile, SourceObject, read};
 use super::generated;
-use super::hooks::{self, HookPlace};
+use super::hooks::{self, Hook, HookPlace};
 use super::order::{self, Order};
 use super::{Component, RELEASE_FILE, ReleaseSource, SourceProblem, SourceProblems, images};
 use crate::capability::{is_declaration, meant, most_similar};
@@ -21,6 +21,7 @@ use crate::{Manifest, yaml};
 
 const CAPABILITY: &str = "capability.openshift.io/name";
 const CREATE_ONLY: &str = "release.openshift.io/create-only";
+const DELETE: &str = "release.openshift.io/delete";
 /// Longest name of a Job: it is a label of its pods.
 const JOB_NAME_LEN_MAX: usize = 63;
 
@@ -112,16 +113,17 @@ struct Assembly<'a> {
 impl Assembly<'_> {
     /// The objects of a component as they are applied, but for namespaces that are left to it.
     fn objects(&mut self, component: &Component, rendered: &RenderedComponent) -> Vec<Placed> {
+        let problems_before = self.problems.len();
         let read = |file| read(file, &mut self.problems);
         let objects: Vec<SourceObject> = rendered.files.iter().flat_map(read).collect();
-        if objects.is_empty() && self.problems.is_empty() {
+        if objects.is_empty() && self.problems.len() == problems_before {
             let message = format!("component {:?} has no manifests", component.name);
             self.problems.push(SourceProblem::new(RELEASE_FILE, Some(component.line), message));
         }
         let mut hook_names = BTreeSet::new();
         let placed = objects
             .into_iter()
-            .filter_map(|object| self.object(component, object, &mut hook_names))
+            .flat_map(|object| self.object(component, object, &mut hook_names))
             .collect();
         for name in component.omit_hooks.difference(&hook_names) {
             let similar = most_similar(name, hook_names.iter().map(String::as_str));
@@ -131,68 +133,85 @@ impl Assembly<'_> {
         placed
     }
 
+    /// An object as it is applied; none if it is left out or wrong, and more for a Job that has a name
+    /// of its own in each version.
     fn object(
         &mut self,
         component: &Component,
         SourceObject { origin, mut object }: SourceObject,
         hook_names: &mut BTreeSet<String>,
-    ) -> Option<Placed> {
+    ) -> Vec<Placed> {
         if let Err(error) = Manifest::read("".into(), 0, &object) {
             self.problems.push(origin.problem(error.to_string()));
-            return None;
+            return Vec::new();
         }
-        let name = format!(
-            "{} {:?}",
-            object["kind"].as_str().unwrap_or_default(),
-            object["metadata"]["name"].as_str().unwrap_or_default()
-        );
-        let hook_name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        if hooks::is_hook(&object) {
-            hook_names.insert(hook_name.clone());
-            if component.omit_hooks.contains(&hook_name) {
-                self.notes.push(format!("component {}: hook {name} is left out", component.name));
-                return None;
-            }
-        }
-        let hook = match hooks::read(&object) {
-            Ok(hook) => hook,
-            Err(reason) => {
-                let message = format!(
-                    "{name} is a Helm hook that cannot be converted: {reason}; leave it out with \
-                     omitHooks: [{hook_name}] of component {}",
-                    component.name
-                );
-                self.problems.push(origin.problem(message));
-                return None;
-            }
+        let Some(hook) = self.hook(component, &origin, &object, hook_names) else {
+            return Vec::new();
         };
-        if hook.place == HookPlace::Test {
-            self.notes.push(format!("component {}: test {name} is left out", component.name));
-            return None;
-        }
         hooks::strip(&mut object);
         let mut more = annotations(self.source, component, &object);
-        match hook.place {
-            HookPlace::Before(_) | HookPlace::After(_) if hook.each_update => {
-                // A Job of another name runs again; the template of one that ran cannot change.
-                object["metadata"]["name"] = job_name(&hook_name, &self.source.version).into();
+        let is_job = matches!(hook.place, HookPlace::Before(_) | HookPlace::After(_));
+        if is_job && !hook.each_update {
+            more.insert(CREATE_ONLY.to_owned(), "true".into());
+        }
+        let mut placed = Vec::new();
+        if is_job && hook.each_update {
+            // A Job of another name runs again; the template of one that ran cannot change.
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            for version in &self.source.previous {
+                placed
+                    .push(added(deletion(&object, &job_name(&name, version), more.clone()), &hook));
             }
-            HookPlace::Before(_) | HookPlace::After(_) => {
-                more.insert(CREATE_ONLY.to_owned(), "true".into());
-            }
-            HookPlace::OfKind | HookPlace::Test => {}
+            object["metadata"]["name"] = job_name(&name, &self.source.version).into();
         }
         if let Err(message) = annotate(&mut object, more) {
             self.problems.push(origin.problem(message));
-            return None;
+            return Vec::new();
         }
         images::substitute(&mut object, &self.source.images, &mut self.found);
         match Manifest::read("".into(), 0, &object) {
             Ok(manifest) => {
-                Some(Placed { origin: Some(origin), manifest, object, place: hook.place })
+                placed.push(Placed { origin: Some(origin), manifest, object, place: hook.place });
             }
-            Err(error) => {
-                self.problems.push(origin.problem(error.to_string()));
+            Err(error) => self.problems.push(origin.problem(error.to_string())),
+        }
+        placed
+    }
+
+    /// What hook an object is; `None` if it is left out or cannot be converted.
+    fn hook(
+        &mut self,
+        component: &Component,
+        origin: &Origin,
+        object: &Value,
+        hook_names: &mut BTreeSet<String>,
+    ) -> Option<Hook> {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut leave_out = |what: &str| {
+            let note = format!("component {}: {what} {kind} {name:?} is left out", component.name);
+            self.notes.push(note);
+        };
+        if hooks::is_hook(object) {
+            hook_names.insert(name.to_owned());
+            if component.omit_hooks.contains(name) {
+                leave_out("hook");
+                return None;
+            }
+        }
+        match hooks::read(object) {
+            Ok(Hook { place: HookPlace::Test, .. }) => {
+                leave_out("test");
+                None
+            }
+            Ok(hook) => Some(hook),
+            Err(reason) => {
+                let message = format!(
+                    "{kind} {name:?} is a Helm hook that cannot be converted: {reason}; leave it \
+                     out with omitHooks: [{name}] of component {}",
+                    component.name
+                );
+                self.problems.push(origin.problem(message));
                 None
             }
         }
@@ -238,7 +257,7 @@ impl Assembly<'_> {
             "metadata": { "name": name, "annotations": {} },
         });
         object["metadata"]["annotations"] = annotations(self.source, component, &object).into();
-        added(object)
+        added(object, &Hook::NONE)
     }
 
     /// Reports images that nothing names: a repository that is misspelt changes nothing.
@@ -255,10 +274,20 @@ impl Assembly<'_> {
     }
 }
 
-/// An object that no file of the source has.
-fn added(object: Value) -> Placed {
+/// An object that no file of the source has, at the place of a hook.
+fn added(object: Value, hook: &Hook) -> Placed {
     let manifest = Manifest::read("".into(), 0, &object).expect("it has a kind and a name");
-    Placed { origin: None, manifest, object, place: HookPlace::OfKind }
+    Placed { origin: None, manifest, object, place: hook.place.clone() }
+}
+
+/// A manifest that deletes what an object was called in an earlier version.
+fn deletion(object: &Value, name: &str, mut annotations: Map<String, Value>) -> Value {
+    annotations.insert(DELETE.to_owned(), "true".into());
+    let mut metadata = json!({ "name": name, "annotations": annotations });
+    if let Some(namespace) = object["metadata"].get("namespace") {
+        metadata["namespace"] = namespace.clone();
+    }
+    json!({ "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata })
 }
 
 /// The annotations that an object of a component lacks.
@@ -359,7 +388,7 @@ fn gate(source: &ReleaseSource, component: &Component, name: &str, objects: &[Pl
     let mut object = generated::cluster_operator(source, name, &keys);
     let more = annotations(source, component, &object);
     annotate(&mut object, more).expect("it has no annotations of another form");
-    added(object)
+    added(object, &Hook::NONE)
 }
 
 fn manifest_file(stem: &str, object: &Value) -> SourceFile {

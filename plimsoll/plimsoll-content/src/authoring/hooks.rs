@@ -32,6 +32,11 @@ pub(super) struct Hook {
     pub(super) each_update: bool,
 }
 
+impl Hook {
+    /// What is no hook.
+    pub(super) const NONE: Self = Self { place: HookPlace::OfKind, each_update: false };
+}
+
 /// Whether a document is a hook.
 pub(super) fn is_hook(object: &Value) -> bool {
     object["metadata"]["annotations"][HOOK].is_string()
@@ -41,7 +46,7 @@ pub(super) fn is_hook(object: &Value) -> bool {
 pub(super) fn read(object: &Value) -> Result<Hook, String> {
     let annotation = |name: &str| object["metadata"]["annotations"][name].as_str();
     let Some(written) = annotation(HOOK) else {
-        return Ok(Hook { place: HookPlace::OfKind, each_update: false });
+        return Ok(Hook::NONE);
     };
     let events: Vec<&str> = written.split(',').map(str::trim).collect();
     let has = |name: &str| events.contains(&name);
@@ -57,7 +62,7 @@ pub(super) fn read(object: &Value) -> Result<Hook, String> {
         // What the Jobs of hooks need, such as their account, stays.
         return match object["kind"].as_str() {
             Some("Pod") => Err("a Pod that is a hook has no end that is waited for".to_owned()),
-            _ => Ok(Hook { place: HookPlace::OfKind, each_update: false }),
+            _ => Ok(Hook::NONE),
         };
     }
     if !has("pre-install") && !has("post-install") {

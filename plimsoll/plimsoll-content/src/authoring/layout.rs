@@ -10,7 +10,7 @@ use crate::capability::{meant, most_similar};
 use crate::inclusion::DEFAULT_PROFILE;
 use crate::yaml;
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "name",
     "version",
     "previous",
@@ -19,12 +19,13 @@ const FIELDS: [&str; 9] = [
     "profiles",
     "capabilities",
     "images",
+    "kubeVersion",
     "components",
 ];
 const CAPABILITY_FIELDS: [&str; 5] = ["name", "description", "requires", "featureGates", "optIn"];
 const IMAGE_FIELDS: [&str; 3] = ["name", "from", "image"];
-const COMPONENT_FIELDS: [&str; 7] =
-    ["name", "runLevel", "namespace", "capability", "gate", "values", "omitHooks"];
+const COMPONENT_FIELDS: [&str; 8] =
+    ["name", "runLevel", "namespace", "capability", "gate", "values", "apiVersions", "omitHooks"];
 const GATE_FIELDS: [&str; 1] = ["clusterOperator"];
 
 /// Distance of the run levels that components get by their position.
@@ -53,6 +54,9 @@ pub struct ReleaseSource {
     pub capabilities: Vec<SourceCapability>,
     /// Its images.
     pub images: Vec<SourceImage>,
+    /// The version of Kubernetes that Helm charts are rendered for; `None` for the one that Helm
+    /// knows.
+    pub kube_version: Option<String>,
     /// Its components, in their order.
     pub components: Vec<Component>,
 }
@@ -97,6 +101,8 @@ pub struct Component {
     pub cluster_operator: Option<String>,
     /// Values of its Helm chart.
     pub values: ChartValues,
+    /// API versions, or kinds of them, that its Helm chart finds besides those of Kubernetes.
+    pub api_versions: Vec<String>,
     /// Names of Helm hooks that are left out.
     pub omit_hooks: BTreeSet<String>,
     /// The line of `release.yaml` on which it begins.
@@ -177,10 +183,12 @@ fn source(
     }
     let previous = reader.texts(fields.field("previous"));
     for (index, text) in previous.iter().enumerate() {
-        if let Err(error) = semver::Version::parse(text) {
-            let message = format!("{text:?} is not a semantic version: {error}");
-            reader.problem(&format!("previous[{index}]"), message);
-        }
+        let message = match semver::Version::parse(text) {
+            Err(error) => format!("{text:?} is not a semantic version: {error}"),
+            Ok(_) if *text == version => format!("{text} is the version of the release itself"),
+            Ok(_) => continue,
+        };
+        reader.problem(&format!("previous[{index}]"), message);
     }
     let name = required_name(fields, reader);
     let mut profiles = reader.texts(fields.field("profiles"));
@@ -205,6 +213,7 @@ fn source(
         profiles,
         capabilities,
         images,
+        kube_version: reader.text(fields.field("kubeVersion").as_ref()),
         components,
     };
     references(&source, reader);
@@ -299,6 +308,7 @@ fn components(
             capability,
             cluster_operator: gate(&fields, reader),
             values: values(&fields, reader),
+            api_versions: reader.texts(fields.field("apiVersions")),
             omit_hooks: reader.texts(fields.field("omitHooks")).into_iter().collect(),
             line: lines.of(&item.path),
         };

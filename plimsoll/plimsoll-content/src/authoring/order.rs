@@ -12,7 +12,7 @@ use plimsoll_api::{GroupKind, ObjectKey};
 use super::hooks::HookPlace;
 
 /// Where a kind that Kubernetes has comes, by group and kind.
-const BUILT_IN: [(u32, &str, &[&str]); 8] = [
+const BUILT_IN: [(u32, &str, &[&str]); 9] = [
     (0, "", &["Namespace"]),
     (10, "apiextensions.k8s.io", &["CustomResourceDefinition"]),
     (20, "", &["ServiceAccount"]),
@@ -33,6 +33,7 @@ const BUILT_IN: [(u32, &str, &[&str]); 8] = [
             "Secret",
         ],
     ),
+    (30, "networking.k8s.io", &["IngressClass", "NetworkPolicy"]),
     (50, "", &["Service"]),
     (60, "", &["Pod", "ReplicationController"]),
     (60, "apps", &["DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),

@@ -74,6 +74,8 @@ fn the_order_of_a_component_is_that_of_what_its_objects_need() {
             ("other.org/v1", "Oil", "barrel"),
             ("v1", "ConfigMap", "lamp"),
             ("policy/v1", "PodDisruptionBudget", "lamp"),
+            ("networking.k8s.io/v1", "NetworkPolicy", "lamp"),
+            ("storage.k8s.io/v1", "StorageClass", "lamp"),
             ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "lamp"),
             ("v1", "Service", "lamp"),
             ("rbac.authorization.k8s.io/v1", "ClusterRole", "system:lamp"),
@@ -95,16 +97,18 @@ fn the_order_of_a_component_is_that_of_what_its_objects_need() {
 0000_10_crane_30_rope.configmap_2.yaml < crane/b.yaml:9
 0000_10_crane_35_large.flame.yaml < crane/b.yaml:1
 0000_10_lamp_00_harbour.namespace.yaml
-0000_10_lamp_10_flames.example.org.customresourcedefinition.yaml < lamp/all.yaml:41
-0000_10_lamp_20_lamp.serviceaccount.yaml < lamp/all.yaml:37
-0000_10_lamp_20_system-lamp.clusterrole.yaml < lamp/all.yaml:33
+0000_10_lamp_10_flames.example.org.customresourcedefinition.yaml < lamp/all.yaml:49
+0000_10_lamp_20_lamp.serviceaccount.yaml < lamp/all.yaml:45
+0000_10_lamp_20_system-lamp.clusterrole.yaml < lamp/all.yaml:41
 0000_10_lamp_30_lamp.configmap.yaml < lamp/all.yaml:17
+0000_10_lamp_30_lamp.networkpolicy.yaml < lamp/all.yaml:25
+0000_10_lamp_30_lamp.storageclass.yaml < lamp/all.yaml:29
 0000_10_lamp_35_barrel.oil.yaml < lamp/all.yaml:13
-0000_10_lamp_50_lamp.service.yaml < lamp/all.yaml:29
+0000_10_lamp_50_lamp.service.yaml < lamp/all.yaml:37
 0000_10_lamp_60_lamp.deployment.yaml < lamp/all.yaml:1
 0000_10_lamp_65_check.job.yaml < lamp/all.yaml:5
 0000_10_lamp_70_lamp.poddisruptionbudget.yaml < lamp/all.yaml:21
-0000_10_lamp_75_lamp.validatingwebhookconfiguration.yaml < lamp/all.yaml:25
+0000_10_lamp_75_lamp.validatingwebhookconfiguration.yaml < lamp/all.yaml:33
 0000_10_lamp_80_small.flame.yaml < lamp/all.yaml:9
 ";
     assert_eq!(names(&built), expected);
@@ -194,7 +198,9 @@ fn hooks_become_jobs_at_their_place() {
         )
     };
     let source = [
-        format!("{RELEASE}  namespace: harbour\n  omitHooks: [sweep]\n//- lamp/a.yaml\n"),
+        format!(
+            "{RELEASE}  namespace: harbour\n  omitHooks: [sweep]\nprevious: [1.1.0]\n//- lamp/a.yaml\n"
+        ),
         hook("Job", "late", "pre-install,pre-upgrade", 5),
         hook("Job", "early", "pre-install", -5),
         hook("Job", "last", "post-install,post-upgrade", 0),
@@ -205,14 +211,23 @@ fn hooks_become_jobs_at_their_place() {
     let built = build(&source.concat()).expect("a release");
     let names: Vec<&str> = built.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(
-        names[2..6],
+        names[2..8],
         [
             "0000_10_lamp_20_early.serviceaccount.yaml",
             "0000_10_lamp_40_early.job.yaml",
+            "0000_10_lamp_41_late-1-1-0.job.yaml",
             "0000_10_lamp_41_late-1-2-0.job.yaml",
+            "0000_10_lamp_90_last-1-1-0.job.yaml",
             "0000_10_lamp_90_last-1-2-0.job.yaml",
         ]
     );
+    assert_eq!(
+        text(&built, "late-1-1-0.job"),
+        "apiVersion: batch/v1\nkind: Job\nmetadata:\n  annotations:\n    \
+         include.release.openshift.io/self-managed-high-availability: \"true\"\n    \
+         release.openshift.io/delete: \"true\"\n  name: late-1-1-0\n  namespace: harbour\n"
+    );
+    assert!(lint(&built.files, &TemplateContext::default()).is_empty());
     assert!(text(&built, "early.job").contains("release.openshift.io/create-only: \"true\""));
     assert!(built.files.iter().all(|file| !file.bytes.windows(7).any(|it| it == b"helm.sh")));
     assert_eq!(
@@ -241,7 +256,7 @@ fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
     );
     check_problems(
         "//- release.yaml\n- a\n",
-        "release.yaml:1: must be a mapping with name, version, previous, channels, url, profiles, capabilities, images, components",
+        "release.yaml:1: must be a mapping with name, version, previous, channels, url, profiles, capabilities, images, kubeVersion, components",
     );
     check_problems(
         "//- release.yaml\na: 1\n---\nb: 1\n",
@@ -266,7 +281,7 @@ fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
          release.yaml:3: previus: unknown field, did you mean \"previous\"?\n\
          release.yaml:4: previous[0]: must be text: put it in quotes\n\
          release.yaml:5: channels: must be a list\n\
-         release.yaml:6: colour: unknown field; there are name, version, previous, channels, url, profiles, capabilities, images, components\n\
+         release.yaml:6: colour: unknown field; there are name, version, previous, channels, url, profiles, capabilities, images, kubeVersion, components\n\
          release.yaml:8: capabilities[0].optIn: must be true or false\n\
          release.yaml:10: images[0]: image is missing: its pull specification\n\
          release.yaml:13: components[0].runLevl: unknown field, did you mean \"runLevel\"?\n\
@@ -276,6 +291,12 @@ fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
          release.yaml:16: components[2].capability: there is no capability \"Light\", did you mean \"Lights\"?\n\
          release.yaml:17: components[2].values: must be a mapping of values, or the path of a file in the source\n\
          release.yaml:18: components[2].gate: clusterOperator is missing: the name of the ClusterOperator to wait for",
+    );
+    check_problems(
+        &format!("{RELEASE}previous: ['1.2', one, 1.2.0]\n"),
+        "release.yaml:5: previous[0]: \"1.2\" is not a semantic version: unexpected end of input while parsing minor version number\n\
+         release.yaml:5: previous[1]: \"one\" is not a semantic version: unexpected character 'o' while parsing major version number\n\
+         release.yaml:5: previous[2]: 1.2.0 is the version of the release itself",
     );
     check_problems(
         &format!("{RELEASE}  capability: Lights\n"),

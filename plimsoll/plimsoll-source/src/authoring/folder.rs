@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use plimsoll_content::authoring::{
-    ChartValues, Component, RELEASE_FILE, RenderedComponent, RenderedFile, SourceProblem,
+    ChartValues, Component, RELEASE_FILE, ReleaseSource, RenderedComponent, RenderedFile,
+    SourceProblem,
 };
 
 use super::program;
@@ -17,15 +18,18 @@ const CHART: &str = "Chart.yaml";
 const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// The endings of the names of manifest files.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+/// The file that makes a directory a payload.
+const PAYLOAD_MARK: &str = "release-manifests/release-metadata";
 /// Most files of a component: real ones have some hundred.
 const FILES_MAX: usize = 10_000;
 
 /// Reads or renders the manifests of a component.
 pub(super) fn render(
-    source: &Path,
+    directory: &Path,
+    source: &ReleaseSource,
     component: &Component,
 ) -> Result<RenderedComponent, Vec<SourceProblem>> {
-    let folder = source.join(&component.name);
+    let folder = directory.join(&component.name);
     let problem = |message: String| {
         let message = format!("component {:?} {message}", component.name);
         vec![SourceProblem::new(RELEASE_FILE, Some(component.line), message)]
@@ -35,15 +39,19 @@ pub(super) fn render(
     }
     let is_chart = folder.join(CHART).is_file();
     let kustomization = KUSTOMIZATIONS.iter().find(|name| folder.join(name).is_file());
-    if !is_chart && component.values != ChartValues::Own {
-        return Err(problem(format!("has values and is no Helm chart: it has no {CHART}")));
+    let for_charts = [
+        ("values", component.values != ChartValues::Own),
+        ("apiVersions", !component.api_versions.is_empty()),
+    ];
+    if let Some((name, _)) = for_charts.iter().find(|(_, is_given)| *is_given && !is_chart) {
+        return Err(problem(format!("has {name} and is no Helm chart: it has no {CHART}")));
     }
     let rendered = match kustomization {
         Some(name) if is_chart => {
             return Err(problem(format!("has both {CHART} and {name}: keep one of them")));
         }
         Some(_) => program::kustomize(&folder),
-        None if is_chart => program::helm(source, &folder, component),
+        None if is_chart => program::helm(directory, source, component),
         None => return plain(&folder, &component.name),
     };
     let (text, program) = rendered.map_err(|error| problem(error.to_string()))?;
@@ -97,6 +105,11 @@ fn find(
             continue;
         }
         if entry.file_type().is_ok_and(|it| it.is_dir()) {
+            if path.join(PAYLOAD_MARK).exists() {
+                let message = "a payload in the folder of a component: write it elsewhere";
+                problems.push(SourceProblem::new(inner, None, message));
+                continue;
+            }
             find(root, &path, &inner, found, problems);
             continue;
         }

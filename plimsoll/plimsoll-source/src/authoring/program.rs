@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use plimsoll_content::authoring::{ChartValues, Component};
+use plimsoll_content::authoring::{ChartValues, Component, ReleaseSource};
 use plimsoll_content::yaml;
 use serde_json::Value;
 
@@ -44,19 +44,25 @@ fn in_template(template: &Option<String>) -> String {
 
 /// Renders a Helm chart.
 pub(super) fn helm(
-    source: &Path,
-    folder: &Path,
+    directory: &Path,
+    source: &ReleaseSource,
     component: &Component,
 ) -> Result<(String, Version), RenderError> {
     const HELM: &str = "helm";
     const WHAT: &str = "is a Helm chart";
     let version = run(HELM, Command::new(HELM).args(["version", "--template", "{{.Version}}"]))?
         .ok_or(RenderError::Missing { what: WHAT, program: HELM })?;
-    let values = values(source, component)?;
+    let values = values(directory, component)?;
     let mut command = Command::new(HELM);
-    command.args(["template", &component.name]).arg(folder);
+    command.args(["template", &component.name]).arg(directory.join(&component.name));
     command.args(["--include-crds", "--namespace"]);
     command.arg(component.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE));
+    if let Some(version) = &source.kube_version {
+        command.args(["--kube-version", version]);
+    }
+    for version in &component.api_versions {
+        command.args(["--api-versions", version]);
+    }
     if let Some(values) = &values {
         command.arg("--values").arg(values.path());
     }
@@ -85,11 +91,11 @@ impl ValuesFile {
     }
 }
 
-fn values(source: &Path, component: &Component) -> Result<Option<ValuesFile>, RenderError> {
+fn values(directory: &Path, component: &Component) -> Result<Option<ValuesFile>, RenderError> {
     match &component.values {
         ChartValues::Own => Ok(None),
         ChartValues::File(name) => {
-            let path = source.join(name);
+            let path = directory.join(name);
             match path.metadata() {
                 Ok(_) => Ok(Some(ValuesFile::Source(path))),
                 Err(source) => Err(RenderError::Values { path: name.into(), source }),

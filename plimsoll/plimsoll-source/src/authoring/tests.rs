@@ -77,6 +77,14 @@ fn what_is_wrong_with_folders_is_told() {
         &[("release.yaml", RELEASE), ("lamp/Chart.yaml", ""), ("lamp/Kustomization", "")],
         "the source has 1 problem\n  release.yaml:4: component \"lamp\" has both Chart.yaml and Kustomization: keep one of them",
     );
+    check(
+        &[
+            ("release.yaml", RELEASE),
+            ("lamp/a.yaml", CONFIG),
+            ("lamp/out/release-manifests/release-metadata", ""),
+        ],
+        "the source has 1 problem\n  lamp/out: a payload in the folder of a component: write it elsewhere",
+    );
     let values = format!("{RELEASE}  values: {{a: 1}}\n");
     check(
         &[("release.yaml", &values), ("lamp/a.yaml", CONFIG)],

@@ -26,7 +26,7 @@ pub struct BuildArguments {
     #[arg(long, short, value_name = "DIR", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
     /// Version of the release, instead of the one in release.yaml
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, value_name = "VERSION", value_parser = version)]
     version: Option<String>,
     /// Show what would be built, and write nothing
     #[arg(long)]
@@ -70,4 +70,12 @@ pub(super) fn run(
         Some(_) | None => tree::write_text(&tree::report(&release), out)?,
     }
     Ok(exit::SUCCESS.into())
+}
+
+/// Reads the version of a release.
+fn version(text: &str) -> Result<String, String> {
+    match semver::Version::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("it is not a semantic version, such as 1.0.0: {error}")),
+    }
 }
