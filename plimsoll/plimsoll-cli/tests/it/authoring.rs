@@ -59,7 +59,16 @@ fn a_new_release_lints_clean_and_is_installed_and_updated() {
     let deployment = source.join("web/deployment.yaml");
     let text = fs::read_to_string(&deployment).expect("a file");
     fs::write(deployment, text.replace("replicas: 2", "replicas: 3")).expect("a file");
-    install_and_update(&first, &built(&source, "0.2.0"));
+    // What the comments suggest works, too.
+    let release = source.join("release.yaml");
+    let text = fs::read_to_string(&release).expect("a file");
+    let with_gate = text.replace("  # gate:", "  gate:").replace("  # runLevel:", "  runLevel:");
+    assert_ne!(text, with_gate);
+    fs::write(release, with_gate).expect("a file");
+    let second = built(&source, "0.2.0");
+    let gate = "0000_20_web_99_web.clusteroperator.yaml";
+    assert!(second.manifests.iter().any(|manifest| *manifest.file == *gate));
+    install_and_update(&first, &second);
 }
 
 /// Whether there are the programs that the example platform needs; otherwise that is on record.

@@ -60,6 +60,8 @@ const SERVED_HERE: u32 = 80;
 const AFTER: u32 = 90;
 /// Most different weights of the Jobs before, and after.
 const WEIGHTS_MAX: usize = 9;
+/// Longest part of the name of a file that is the name of an object: both may have 253 characters.
+const WORD_LEN_MAX: usize = 120;
 /// Of the ClusterOperator that the component is done with.
 pub(super) const GATE: u32 = 99;
 
@@ -115,5 +117,34 @@ pub(super) fn file_stem(level: u32, component: &str, number: u32, key: &ObjectKe
 /// A name as a part of the names of files.
 fn file_word(name: &str) -> String {
     let keep = |it: char| it.is_ascii_alphanumeric() || "-.".contains(it);
-    name.chars().map(|it| if keep(it) { it } else { '-' }).collect()
+    name.chars().take(WORD_LEN_MAX).map(|it| if keep(it) { it } else { '-' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    //! Names of files.
+
+    use plimsoll_api::ObjectKey;
+
+    use super::file_stem;
+    use crate::position::Position;
+
+    #[test]
+    fn names_of_files_have_a_place_and_fit_into_a_directory() {
+        let check = |name: &str, expected: &str| {
+            let key = ObjectKey {
+                group: "example.org".to_owned(),
+                kind: "Lamp".to_owned(),
+                namespace: String::new(),
+                name: name.to_owned(),
+            };
+            let stem = file_stem(5, "a-b", 60, &key);
+            assert_eq!(stem, format!("0000_05_a-b_60_{expected}.lamp"), "{name}");
+            let position = Position::of(&stem).expect(name);
+            assert_eq!((position.level, position.component), (5, "a-b"), "{name}");
+        };
+        check("web.example.org", "web.example.org");
+        check("system:a_b/é", "system-a-b--");
+        check(&"a".repeat(253), &"a".repeat(120));
+    }
 }

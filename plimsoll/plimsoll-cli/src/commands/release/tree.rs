@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_content::Manifest;
 use plimsoll_content::position::Position;
+use plimsoll_plan::plan::DELETE;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
@@ -64,6 +65,9 @@ struct TreeManifest {
     file: String,
     document: usize,
     object: String,
+    /// Whether an update deletes the object.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
     /// Where it comes from in the source; absent for a payload and for what was added.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
@@ -98,6 +102,7 @@ fn entry(manifest: &Manifest, release: &LoadedRelease) -> TreeManifest {
         file: manifest.file.to_string(),
         document: manifest.document,
         object: manifest.key.to_string(),
+        deleted: manifest.is_annotated_true(DELETE),
         source: release.origins.get(&*manifest.file).map(origin_text),
     }
 }
@@ -111,7 +116,10 @@ pub(super) fn write_text(report: &TreeReport, out: &mut dyn Write) -> io::Result
         }
         for component in &level.components {
             writeln!(out, "  {}", component.name)?;
-            let object = |it: &TreeManifest| on_one_line(&it.object);
+            let object = |it: &TreeManifest| {
+                let deleted = if it.deleted { " (deleted)" } else { "" };
+                format!("{}{deleted}", on_one_line(&it.object))
+            };
             let width = component.manifests.iter().map(|it| object(it).chars().count()).max();
             let width = width.unwrap_or_default();
             for manifest in &component.manifests {

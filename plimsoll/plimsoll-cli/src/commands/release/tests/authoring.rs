@@ -73,6 +73,20 @@ level 20
 }
 
 #[test]
+fn a_tree_says_what_is_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in SOURCE {
+        let text = text.replace(
+            "kind: Pod\nmetadata: {name: lamp}",
+            "kind: Pod\nmetadata: {name: lamp, annotations: {release.openshift.io/delete: 'true'}}",
+        );
+        write(&directory.path().join("a").join(name), &text);
+    }
+    let (text, success) = run_command("release tree DIR/a", directory.path());
+    assert!(success && text.contains("    pod \"pier/lamp\" (deleted)  0000_20"), "{text}");
+}
+
+#[test]
 fn a_diff_has_what_was_added_removed_changed_and_moved() {
     assert_eq!(
         output("release diff DIR/a DIR/b"),
