@@ -89,7 +89,7 @@ fn split(value: Value, origin: &Origin, objects: &mut Vec<SourceObject>) {
         objects.push(SourceObject { origin: origin.clone(), object: value });
         return;
     }
-    let item_kind = kind.trim_end_matches("List").to_owned();
+    let item_kind = kind.strip_suffix("List").unwrap_or_default().to_owned();
     let version = value["apiVersion"].clone();
     let Value::Object(mut list) = value else { return };
     let Some(Value::Array(items)) = list.remove("items") else { return };

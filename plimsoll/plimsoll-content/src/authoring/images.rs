@@ -7,6 +7,9 @@ use super::SourceImage;
 /// Fields of a pod's spec that list containers.
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
+/// Fields that hold images.
+const IMAGE_FIELDS: [&str; 2] = ["image", "reference"];
+
 /// An image that an object uses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UsedImage {
@@ -48,19 +51,31 @@ fn add(items: Option<&Vec<Value>>, image: &str, used: &mut Vec<UsedImage>) {
 }
 
 /// Replaces what manifests name by the images of the release: texts that are a reference to a
-/// repository, or end with `=` and one. Notes in `found` which of the images were named.
-pub(super) fn substitute(value: &mut Value, images: &[SourceImage], found: &mut [bool]) {
+/// repository, or end with `=` and one. A repository without a registry, such as `nginx`, could be the
+/// name of anything: it is replaced in fields for images only. Notes in `found` which of the images
+/// were named.
+pub(super) fn substitute(object: &mut Value, images: &[SourceImage], found: &mut [bool]) {
+    substitute_field("", object, images, found);
+}
+
+fn substitute_field(name: &str, value: &mut Value, images: &[SourceImage], found: &mut [bool]) {
     match value {
         Value::Object(fields) => {
-            fields.values_mut().for_each(|value| substitute(value, images, found));
+            for (name, value) in fields {
+                substitute_field(name, value, images, found);
+            }
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| substitute(item, images, found));
+            items.iter_mut().for_each(|item| substitute_field("", item, images, found));
         }
         Value::String(text) => {
+            let is_image = IMAGE_FIELDS.contains(&name);
             let start = text.find('=').map_or(0, |at| at + 1);
             for (image, found) in images.iter().zip(found) {
-                let Some(from) = &image.from else { continue };
+                let Some(from) = image.from.as_ref().filter(|it| is_image || it.contains('/'))
+                else {
+                    continue;
+                };
                 let whole = refers_to(text, from);
                 if whole || refers_to(&text[start..], from) {
                     text.truncate(if whole { 0 } else { start });
@@ -91,16 +106,20 @@ mod tests {
 
     #[test]
     fn references_to_a_repository_are_replaced_and_nothing_else() {
-        let check = |text: &str, expected: &str| {
+        let replaced = |from: &str, mut value: Value| {
             let images = [SourceImage {
                 name: "web".to_owned(),
-                from: Some("example.org/web".to_owned()),
+                from: Some(from.to_owned()),
                 image: "r/web@sha256:1".to_owned(),
                 line: 1,
             }];
-            let (mut value, mut found) = (json!([text]), [false]);
+            let mut found = [false];
             substitute(&mut value, &images, &mut found);
-            assert_eq!((&value[0], found[0]), (&json!(expected), text != expected), "{text}");
+            (value, found[0])
+        };
+        let check = |text: &str, expected: &str| {
+            let (value, found) = replaced("example.org/web", json!([text]));
+            assert_eq!((&value[0], found), (&json!(expected), text != expected), "{text}");
         };
         check("example.org/web", "r/web@sha256:1");
         check("example.org/web:1.0", "r/web@sha256:1");
@@ -111,6 +130,8 @@ mod tests {
         check("example.org/web: words", "example.org/web: words");
         check("https://example.org/web", "https://example.org/web");
         check("example.org/web:", "example.org/web:");
+        let object = |image: &str| json!({"name": "web", "app": "web", "image": image});
+        assert_eq!(replaced("web", object("web:1")), (object("r/web@sha256:1"), true));
     }
 
     #[test]

@@ -43,8 +43,11 @@ fn check(files: &[(&str, &str)], expected: &str) {
 fn the_same_input_gives_the_same_bytes_in_whatever_order_files_were_created() {
     let one = |name: &str| CONFIG.replace("NAME", name);
     let (a, b, c) = (one("a"), one("b"), one("c"));
+    // Two manifests of one object are applied in the order of their files.
+    let again = format!("{a}data: {{again: 'true'}}\n");
     let files = [
         ("release.yaml", RELEASE),
+        ("lamp/b/again.yaml", &again),
         ("lamp/a.yaml", &a),
         ("lamp/more/b.yml", &b),
         ("lamp/c.json", &c),
@@ -57,7 +60,9 @@ fn the_same_input_gives_the_same_bytes_in_whatever_order_files_were_created() {
     let second = build(source(&reversed).path(), None).expect("a release");
     assert_eq!(first, second);
     let manifests = first.files.iter().filter(|file| file.holds_manifests());
-    assert_eq!(manifests.count(), 4, "{:#?}", first.files);
+    assert_eq!(manifests.count(), 5, "{:#?}", first.files);
+    let last = first.files.iter().find(|file| file.name.ends_with("a.configmap_2.yaml"));
+    assert!(last.is_some_and(|file| file.bytes.starts_with(b"apiVersion: v1\ndata:\n  again")));
     let other = build(source(&files).path(), Some("2.0.0")).expect("a release");
     assert_ne!(first.files, other.files);
 }
