@@ -250,13 +250,20 @@ impl Assembly<'_> {
         parts
     }
 
+    /// The namespace of a component, and of others that name it.
     fn namespace(&self, component: &Component, name: &str) -> Placed {
         let mut object = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": { "name": name, "annotations": {} },
         });
-        object["metadata"]["annotations"] = annotations(self.source, component, &object).into();
+        let mut more = annotations(self.source, component, &object);
+        let shares = |other: &Component| other.namespace.as_deref() == Some(name);
+        let mut sharing = self.source.components.iter().filter(|other| shares(other));
+        if sharing.any(|other| other.capability != component.capability) {
+            more.remove(CAPABILITY);
+        }
+        object["metadata"]["annotations"] = more.into();
         added(object, &Hook::NONE)
     }
 
@@ -280,8 +287,13 @@ fn added(object: Value, hook: &Hook) -> Placed {
     Placed { origin: None, manifest, object, place: hook.place.clone() }
 }
 
-/// A manifest that deletes what an object was called in an earlier version.
+/// A manifest that deletes what an object was called in an earlier version, in the clusters that have
+/// the object.
 fn deletion(object: &Value, name: &str, mut annotations: Map<String, Value>) -> Value {
+    let written = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let decides = |key: &str| key.starts_with(INCLUDE_PREFIX) || key == CAPABILITY;
+    let kept = written.into_iter().flatten().filter(|(key, _)| decides(key));
+    annotations.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
     annotations.insert(DELETE.to_owned(), "true".into());
     let mut metadata = json!({ "name": name, "annotations": annotations });
     if let Some(namespace) = object["metadata"].get("namespace") {

@@ -169,6 +169,25 @@ fn manifests_get_what_the_payload_demands_and_keep_what_they_say() {
 }
 
 #[test]
+fn a_namespace_belongs_to_the_capability_of_all_that_share_it() {
+    let check = |second: &str, belongs: bool| {
+        let source = format!(
+            "//- release.yaml\nname: pier\nversion: 1.2.0\ncapabilities: [{{name: Lights}}]\ncomponents:\n\
+             - {{name: lamp, namespace: harbour, capability: Lights}}\n\
+             - {{name: crane, namespace: harbour{second}}}\n\
+             //- lamp/a.yaml\napiVersion: v1\nkind: Secret\nmetadata: {{name: a}}\n\
+             //- crane/a.yaml\napiVersion: v1\nkind: Secret\nmetadata: {{name: b}}\n"
+        );
+        let built = build(&source).expect("a release");
+        let namespace = text(&built, "harbour.namespace");
+        assert_eq!(namespace.contains("capability.openshift.io/name: Lights"), belongs, "{second}");
+        assert_eq!(lint(&built.files, &TemplateContext::default()), []);
+    };
+    check(", capability: Lights", true);
+    check("", false);
+}
+
+#[test]
 fn lists_are_taken_apart() {
     let source = format!(
         "{RELEASE}  namespace: harbour\n//- lamp/a.json\n{}\n//- lamp/b.yaml\n{}",
@@ -237,6 +256,12 @@ fn hooks_become_jobs_at_their_place() {
             "component lamp: hook Job \"sweep\" is left out"
         ]
     );
+    let edge =
+        "include.release.openshift.io/edge: 'true'\n    helm.sh/hook: pre-install,pre-upgrade";
+    let source_of_edge = source.concat().replace("helm.sh/hook: pre-install,pre-upgrade", edge);
+    let built = build(&source_of_edge).expect("a release");
+    let deletion = text(&built, "late-1-1-0.job");
+    assert!(deletion.contains("release.openshift.io/edge") && !deletion.contains("self-managed"));
     check_problems(
         &source.concat().replace("[sweep]", "[sweeep]"),
         "lamp/a.yaml:46: Job \"sweep\" is a Helm hook that cannot be converted: a release has no post-delete hooks; leave it out with omitHooks: [sweep] of component lamp\n\
