@@ -108,6 +108,7 @@ mod tests {
         check("Job", "pre-install", "0", "Before(0), each update: false");
         check("Job", "pre-install,pre-upgrade", "-5", "Before(-5), each update: true");
         check("Job", "post-install, post-upgrade", "3", "After(3), each update: true");
+        check("Job", "post-install,pre-upgrade", "0", "Before(0), each update: true");
         check("ServiceAccount", "pre-install", "0", "OfKind, each update: false");
         check("Pod", "test", "0", "Test, each update: false");
         check("Job", "test-success", "0", "Test, each update: false");

@@ -88,13 +88,13 @@ fn the_order_of_a_component_is_that_of_what_its_objects_need() {
     ) + "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: flames.example.org}\n\
          spec: {group: example.org, scope: Cluster, names: {kind: Flame, plural: flames}, versions: [{name: v1, served: true, storage: true}]}\n\
          //- crane/b.yaml\napiVersion: example.org/v1\nkind: Flame\nmetadata: {name: large}\n---\n\
-         apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rope, namespace: harbour}\n---\n\
-         apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rope, namespace: other}\n";
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rope, namespace: other}\n---\n\
+         apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rope, namespace: harbour}\n";
     let built = build(&source).expect("a release");
     let expected = "\
 0000_00_pier_00_capabilities.releasecapabilities.yaml
-0000_10_crane_30_rope.configmap.yaml < crane/b.yaml:5
-0000_10_crane_30_rope.configmap_2.yaml < crane/b.yaml:9
+0000_10_crane_30_rope.configmap.yaml < crane/b.yaml:9
+0000_10_crane_30_rope.configmap_2.yaml < crane/b.yaml:5
 0000_10_crane_35_large.flame.yaml < crane/b.yaml:1
 0000_10_lamp_00_harbour.namespace.yaml
 0000_10_lamp_10_flames.example.org.customresourcedefinition.yaml < lamp/all.yaml:49
@@ -185,6 +185,11 @@ fn a_namespace_belongs_to_the_capability_of_all_that_share_it() {
     };
     check(", capability: Lights", true);
     check("", false);
+    let source = format!(
+        "{RELEASE}  namespace: harbour\n//- lamp/a.yaml\nkind: Node\napiVersion: v1\nmetadata: {{name: a}}\n"
+    );
+    let built = build(&source).expect("a release");
+    assert!(!names(&built).contains("namespace"), "no object needs it");
 }
 
 #[test]
@@ -205,6 +210,7 @@ fn lists_are_taken_apart() {
          0000_10_lamp_30_b.configmap.yaml < lamp/a.json:1\n\
          0000_10_lamp_30_c.secret.yaml < lamp/a.json:1\n"
     );
+    assert!(text(&built, "a.configmap").starts_with("apiVersion: v1\nkind: ConfigMap\n"));
 }
 
 #[test]
