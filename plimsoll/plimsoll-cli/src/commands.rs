@@ -34,7 +34,7 @@ use crate::render::logs;
 pub enum Command {
     /// Reconcile a cluster to a release, and Operators to what they request
     Run(Box<run::RunArguments>),
-    /// Inspect release payloads
+    /// Build and inspect release payloads
     #[command(subcommand)]
     Release(release::ReleaseCommand),
     /// List optional parts of a release, and what enabling one would create

@@ -5,6 +5,7 @@
 //! cluster and why not; [`lint::lint`] names what a payload's author should change.
 
 pub mod annotations;
+pub mod authoring;
 pub mod bundle;
 pub mod capability;
 pub mod catalog;

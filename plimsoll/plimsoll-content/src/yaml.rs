@@ -18,6 +18,7 @@ mod locate;
 mod quoted;
 mod resolve;
 mod split;
+mod write;
 
 use std::fmt;
 
@@ -25,6 +26,7 @@ use serde_json::Value;
 
 pub use edit::{remove_field, set_field};
 pub use locate::{Lines, lines};
+pub use write::write;
 
 /// Deepest nesting of a document. Real manifests stay under 40; JSON readers stop at 128.
 pub const NESTING_MAX: usize = 120;

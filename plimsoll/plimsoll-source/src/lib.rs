@@ -1,8 +1,9 @@
-//! Reads release payloads and catalogs: the IO around `plimsoll-content`.
+//! Reads release payloads and catalogs, and builds releases: the IO around `plimsoll-content`.
 //!
 //! A payload may come from anybody, so nothing outside its directory is read, nothing that is not
 //! an ordinary file is opened, and sizes are bounded. Everything that is wrong is reported at once.
 
+pub mod authoring;
 pub mod bounded;
 pub mod catalog;
 mod directory;

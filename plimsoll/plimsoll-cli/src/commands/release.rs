@@ -1,8 +1,15 @@
-//! `plimsoll release`: look into release payloads without a cluster.
+//! `plimsoll release`: make release payloads and inspect them, without a cluster.
 
+mod build;
+mod diff;
+mod extract;
+mod images;
 mod info;
 mod lint;
+mod loaded;
+mod new;
 mod plan;
+mod tree;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,15 +22,32 @@ pub use plan::{PlanArguments, Setup};
 
 use crate::render::format::Format;
 
-/// What can be asked about a payload.
+/// What can be done with releases, and asked about payloads.
 #[derive(Debug, Subcommand)]
 pub enum ReleaseCommand {
+    /// Make the source of a release: a directory to start from
+    New(new::NewArguments),
+    /// Build the payload of a release from its source
+    ///
+    /// A source has a file `release.yaml`, and a folder for each component with plain YAML, a
+    /// kustomization or a Helm chart. The same source gives the same bytes.
+    Build(build::BuildArguments),
     /// Show the contents of a payload, and why each document is included or excluded
     Info(InfoArguments),
     /// Report all problems of a payload
     Lint(LintArguments),
     /// Show what an update would change, from the files of both releases alone
     Plan(PlanArguments),
+    /// Show the manifests that differ between two releases
+    Diff(diff::DiffArguments),
+    /// Show the run levels, components and files of a release
+    Tree(tree::TreeArguments),
+    /// List the images of a release, and what uses them
+    Images(images::ImagesArguments),
+    /// Print the pull specification of an image of a release
+    ImageFor(images::ImageForArguments),
+    /// Print a file of a payload, or write all of them to a directory
+    Extract(extract::ExtractArguments),
 }
 
 /// Arguments of `plimsoll release info`.
@@ -45,7 +69,7 @@ pub struct InfoArguments {
 /// Arguments of `plimsoll release lint`.
 #[derive(Debug, Args)]
 pub struct LintArguments {
-    /// Directory of the payload
+    /// Directory of the payload, or of a source
     directory: PathBuf,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
@@ -56,12 +80,19 @@ pub struct LintArguments {
 ///
 /// # Errors
 ///
-/// When the payload cannot be loaded (`info`) or the output cannot be written.
+/// When the payload or its source cannot be loaded, or the output cannot be written.
 pub fn run(command: ReleaseCommand, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     match command {
+        ReleaseCommand::New(arguments) => new::run(&arguments, out),
+        ReleaseCommand::Build(arguments) => build::run(&arguments, out),
         ReleaseCommand::Info(arguments) => info::run(&arguments, out),
         ReleaseCommand::Lint(arguments) => lint::run(&arguments, out),
         ReleaseCommand::Plan(arguments) => plan::run(&arguments, out),
+        ReleaseCommand::Diff(arguments) => diff::run(&arguments, out),
+        ReleaseCommand::Tree(arguments) => tree::run(&arguments, out),
+        ReleaseCommand::Images(arguments) => images::run(&arguments, out),
+        ReleaseCommand::ImageFor(arguments) => images::image_for(&arguments, out),
+        ReleaseCommand::Extract(arguments) => extract::run(&arguments, out),
     }
 }
 

@@ -34,6 +34,8 @@ const REPORTS: [(&str, &str, Format); 5] = [
     ("dot", "The run levels for Graphviz", Format::Picture(Picture::Dot)),
     ("mermaid", "The run levels for Markdown viewers", Format::Picture(Picture::Mermaid)),
 ];
+/// What it may be besides where two things are compared.
+const DIFF: [(&str, &str, Format); 1] = [("diff", "What differs, line by line", Format::Diff)];
 /// What it may be besides for linters.
 const FINDINGS: [(&str, &str, Format); 2] = [
     ("sarif", "For code review, SARIF 2.1.0", Format::Findings(FindingFormat::Sarif)),
@@ -162,6 +164,8 @@ impl FormatParser {
     pub const REPORTS: Self = Self { more: &REPORTS };
     /// For linters.
     pub const FINDINGS: Self = Self { more: &FINDINGS };
+    /// Where two things are compared.
+    pub const DIFF: Self = Self { more: &DIFF };
     /// Where there is a graph to draw.
     pub const PICTURES: Self = Self { more: &PICTURES };
 

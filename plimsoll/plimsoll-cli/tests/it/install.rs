@@ -18,7 +18,7 @@ use crate::harness::{
 };
 
 /// Every included manifest of a payload is in the cluster, but for the named ones.
-async fn assert_present(harness: &Harness, payload: &Payload, except: &[&str]) {
+pub(crate) async fn assert_present(harness: &Harness, payload: &Payload, except: &[&str]) {
     let discovery =
         Discovery::new(harness.client.clone()).run_aggregated().await.expect("discovery");
     let context = payload.context(DEFAULT_PROFILE, DEFAULT_FEATURE_SET);

@@ -3,6 +3,7 @@
 //!
 //! Payloads from outside come from `PLIMSOLL_PAYLOAD` and `PLIMSOLL_PAYLOAD_NEXT`.
 
+mod authoring;
 mod bundles;
 mod capabilities;
 mod definitions;

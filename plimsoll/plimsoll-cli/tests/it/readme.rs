@@ -107,3 +107,11 @@ fn what_the_document_on_operators_shows_can_be_run() {
     let document = include_str!("../../../../docs/operators.md");
     assert!(check(document, "docs/operators.md") >= 2);
 }
+
+#[test]
+fn what_the_document_on_making_releases_shows_is_what_the_program_prints() {
+    let document = include_str!("../../../../docs/authoring.md");
+    if crate::authoring::has_programs() {
+        assert!(check(document, "docs/authoring.md") >= 1);
+    }
+}

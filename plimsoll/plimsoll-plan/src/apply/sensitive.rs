@@ -29,7 +29,7 @@ pub fn hide(object: &mut Value) {
 }
 
 /// Hides the values of two forms of an object, so that only where they differ can be seen.
-pub(super) fn hide_changes(before: &mut Value, after: &mut Value) {
+pub fn hide_changes(before: &mut Value, after: &mut Value) {
     for name in names(before, after).into_iter().filter(|name| !SHOWN.contains(&name.as_str())) {
         hide_pair(before.get_mut(&name), after.get_mut(&name));
     }

@@ -1,15 +1,19 @@
-//! `plimsoll release lint`: every defect of a payload.
+//! `plimsoll release lint`: every defect of a payload, or of the one that a source makes.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use plimsoll_content::finding::{Finding, Severity};
 use plimsoll_content::lint::{has_errors, lint};
 use plimsoll_content::payload::TemplateContext;
+use plimsoll_source::authoring::{build, is_source};
 use plimsoll_source::{ReadError, read_directory};
 use serde::Serialize;
 
 use super::LintArguments;
+use super::loaded::located;
 use crate::exit;
 
 #[derive(Debug, Serialize)]
@@ -26,9 +30,18 @@ pub(super) fn run(
     arguments: &LintArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (files, unread) = match read_directory(&arguments.directory) {
-        Ok(files) => (files, Vec::new()),
-        Err(errors) => (errors.files, errors.errors),
+    let directory = &arguments.directory;
+    let mut origins = BTreeMap::new();
+    let (files, unread) = if is_source(directory) {
+        let context = || format!("failed to build `{}`", directory.display());
+        let built = build(directory, None).with_context(context)?;
+        origins = built.origins;
+        (built.files, Vec::new())
+    } else {
+        match read_directory(directory) {
+            Ok(files) => (files, Vec::new()),
+            Err(errors) => (errors.files, errors.errors),
+        }
     };
     let mut findings = lint(&files, &TemplateContext::default());
     // What follows from a file not having been read is not said twice.
@@ -46,7 +59,7 @@ pub(super) fn run(
             writeln!(out, "{unreadable}")?;
         }
         for finding in &report.findings {
-            writeln!(out, "{finding}")?;
+            writeln!(out, "{}", located(finding, &origins))?;
         }
         writeln!(out, "{} errors, {} warnings", report.errors, report.warnings)?;
     }

@@ -1,5 +1,7 @@
 //! What the commands print, and how they end.
 
+mod authoring;
+
 use std::fs;
 use std::path::Path;
 
@@ -35,7 +37,12 @@ fn output(arguments: &str, prepare: impl Fn(&Path)) -> (String, bool) {
     let directory = tempfile::tempdir().unwrap();
     payload(directory.path());
     prepare(directory.path());
-    let path = directory.path().to_str().unwrap();
+    run_command(arguments, directory.path())
+}
+
+/// Runs a command, in which DIR is a directory.
+fn run_command(arguments: &str, directory: &Path) -> (String, bool) {
+    let path = directory.to_str().unwrap();
     let arguments = arguments.replace("DIR", path);
     let command = Arguments::parse_from(arguments.split(' ')).command;
     let mut out = Vec::new();

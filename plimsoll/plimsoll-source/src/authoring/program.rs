@@ -1,0 +1,171 @@
+//! The programs that render components: `helm`, and `kustomize` or `kubectl`.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use plimsoll_content::authoring::{ChartValues, Component, ReleaseSource};
+use plimsoll_content::yaml;
+use serde_json::Value;
+
+/// The namespace that charts are rendered for whose component names none: Helm would take the one of
+/// whatever cluster is configured.
+const DEFAULT_NAMESPACE: &str = "default";
+/// Most bytes that a program may print.
+const OUTPUT_SIZE_MAX: usize = 256 << 20;
+
+/// A program and its version.
+type Version = (String, String);
+
+/// Why a component cannot be rendered; said of the component.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RenderError {
+    #[error("{what}: install {program}, which is not in PATH")]
+    Missing { what: &'static str, program: &'static str },
+    #[error("cannot be rendered: {program}: {source}")]
+    Run { program: &'static str, source: io::Error },
+    #[error("cannot be rendered: {program}: {message}")]
+    Failed { program: &'static str, message: String },
+    #[error("cannot be rendered: {0} prints more than {max} MiB", max = OUTPUT_SIZE_MAX >> 20)]
+    Size(&'static str),
+    #[error("cannot be rendered: the values `{}` cannot be read: {source}", .path.display())]
+    Values { path: PathBuf, source: io::Error },
+    #[error(
+        "is rendered differently each time{}, so its release could not be built again: give the \
+         values that the chart generates in values", in_template(.0)
+    )]
+    Random(Option<String>),
+}
+
+fn in_template(template: &Option<String>) -> String {
+    template.as_ref().map_or_else(String::new, |name| format!(" ({name})"))
+}
+
+/// Renders a Helm chart.
+pub(super) fn helm(
+    directory: &Path,
+    source: &ReleaseSource,
+    component: &Component,
+) -> Result<(String, Version), RenderError> {
+    const HELM: &str = "helm";
+    const WHAT: &str = "is a Helm chart";
+    let version = run(HELM, Command::new(HELM).args(["version", "--template", "{{.Version}}"]))?
+        .ok_or(RenderError::Missing { what: WHAT, program: HELM })?;
+    let values = values(directory, component)?;
+    let mut command = Command::new(HELM);
+    command.args(["template", &component.name]).arg(directory.join(&component.name));
+    command.args(["--include-crds", "--namespace"]);
+    command.arg(component.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE));
+    if let Some(version) = &source.kube_version {
+        command.args(["--kube-version", version]);
+    }
+    for version in &component.api_versions {
+        command.args(["--api-versions", version]);
+    }
+    if let Some(values) = &values {
+        command.arg("--values").arg(values.path());
+    }
+    let missing = RenderError::Missing { what: WHAT, program: HELM };
+    let first = run(HELM, &mut command)?.ok_or(missing)?;
+    // Charts may generate keys and passwords, and look at the clock.
+    let second = run(HELM, &mut command)?;
+    if second.as_deref() != Some(first.as_str()) {
+        return Err(RenderError::Random(first_difference(&first, &second.unwrap_or_default())));
+    }
+    Ok((first, (HELM.to_owned(), version.trim().to_owned())))
+}
+
+/// A file with the values of a component.
+enum ValuesFile {
+    Source(PathBuf),
+    Temporary(tempfile::NamedTempFile),
+}
+
+impl ValuesFile {
+    fn path(&self) -> &OsStr {
+        match self {
+            Self::Source(path) => path.as_os_str(),
+            Self::Temporary(file) => file.path().as_os_str(),
+        }
+    }
+}
+
+fn values(directory: &Path, component: &Component) -> Result<Option<ValuesFile>, RenderError> {
+    match &component.values {
+        ChartValues::Own => Ok(None),
+        ChartValues::File(name) => {
+            let path = directory.join(name);
+            match path.metadata() {
+                Ok(_) => Ok(Some(ValuesFile::Source(path))),
+                Err(source) => Err(RenderError::Values { path: name.into(), source }),
+            }
+        }
+        ChartValues::Inline(values) => {
+            let file = tempfile::Builder::new().suffix(".yaml").tempfile().and_then(|mut file| {
+                file.write_all(yaml::write(values).as_bytes())?;
+                Ok(file)
+            });
+            let unwritten = |source| RenderError::Run { program: "helm", source };
+            Ok(Some(ValuesFile::Temporary(file.map_err(unwritten)?)))
+        }
+    }
+}
+
+/// The template in which two outputs of Helm begin to differ.
+fn first_difference(first: &str, second: &str) -> Option<String> {
+    let mut template = None;
+    let mut others = second.lines();
+    for line in first.lines() {
+        if let Some(name) = line.strip_prefix("# Source: ") {
+            template = Some(name.to_owned());
+        }
+        if others.next() != Some(line) {
+            break;
+        }
+    }
+    template
+}
+
+/// Renders a kustomization.
+pub(super) fn kustomize(folder: &Path) -> Result<(String, Version), RenderError> {
+    const KUSTOMIZE: &str = "kustomize";
+    const KUBECTL: &str = "kubectl";
+    let version = |text: String| (KUSTOMIZE.to_owned(), text.trim().to_owned());
+    if let Some(found) = run(KUSTOMIZE, Command::new(KUSTOMIZE).arg("version"))? {
+        let text = run(KUSTOMIZE, Command::new(KUSTOMIZE).arg("build").arg(folder))?;
+        return Ok((text.unwrap_or_default(), version(found)));
+    }
+    let mut asked = Command::new(KUBECTL);
+    asked.args(["version", "--client", "-o", "json"]);
+    let found = run(KUBECTL, &mut asked)?.ok_or(RenderError::Missing {
+        what: "is a kustomization",
+        program: "kustomize or kubectl",
+    })?;
+    let found: Value = serde_json::from_str(&found).unwrap_or_default();
+    let found = found["kustomizeVersion"].as_str().unwrap_or("of kubectl").to_owned();
+    let text = run(KUBECTL, Command::new(KUBECTL).arg("kustomize").arg(folder))?;
+    Ok((text.unwrap_or_default(), version(found)))
+}
+
+/// What a program prints; `None` if there is no such program.
+fn run(program: &'static str, command: &mut Command) -> Result<Option<String>, RenderError> {
+    let output = match command.stdin(Stdio::null()).output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(RenderError::Run { program, source }),
+    };
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> =
+            stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let message = if lines.is_empty() { output.status.to_string() } else { lines.join("; ") };
+        return Err(RenderError::Failed { program, message });
+    }
+    if output.stdout.len() > OUTPUT_SIZE_MAX {
+        return Err(RenderError::Size(program));
+    }
+    String::from_utf8(output.stdout)
+        .map(Some)
+        .map_err(|_| RenderError::Failed { program, message: "its output is not UTF-8".to_owned() })
+}
