@@ -13,8 +13,8 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, InstallConstraints};
 use plimsoll_content::finding::{LoadoutCode, Severity};
 use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
-use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages};
-use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions};
+use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, RequiredNames};
+use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
 
 use super::installed::unmet;
 use super::loadout::{
@@ -299,7 +299,14 @@ impl<'a> Linter<'a> {
     /// A package and version of the catalogs with which a numbered requirement is satisfied.
     fn provider(&self, name: &str, bundle: &Bundle, at: usize) -> Option<(String, String)> {
         let LintInputs { catalogs, facts, expressions, .. } = self.inputs;
-        let packages = catalogs.iter().flat_map(|it| &it.packages);
+        let names = RequiredNames::of(bundle);
+        let provides = |it: &Bundle| it.provides.iter().any(|api| names.apis.contains(api));
+        let may_satisfy = |it: &&Package| {
+            names.is_open
+                || names.packages.contains(it.name.as_str())
+                || it.bundles.iter().any(provides)
+        };
+        let packages = catalogs.iter().flat_map(|it| &it.packages).filter(may_satisfy);
         let packages: BTreeSet<&str> = packages.map(|it| it.name.as_str()).collect();
         packages.into_iter().filter(|it| *it != name).find_map(|package| {
             let found = offers(catalogs, facts, &fresh(package));

@@ -305,17 +305,18 @@ pub struct SettledOperators {
 /// decides again until nothing moves.
 pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOperators {
     let mut operators = inputs.operators.clone();
+    let catalogs = &IndexedParts::of(catalogs);
     let names: BTreeSet<String> = operators.keys().cloned().collect();
     let mut decisions = BTreeMap::new();
     for _ in 0..ROUNDS_MAX {
         let inputs = OperatorInputs { operators: &operators, ..inputs };
-        decisions = decide(inputs, &names, &|names| part_of(catalogs, names));
+        decisions = decide(inputs, &names, &|names| catalogs.part(names));
         let mut moved = false;
         for (name, decision) in &decisions {
             if let OperatorAction::Install(selected) | OperatorAction::Upgrade(selected) =
                 &decision.action
                 && let Some(operator) = operators.get_mut(name)
-                && let Some(bundle) = bundle_of(catalogs, name, selected)
+                && let Some(bundle) = catalogs.bundle(name, selected)
             {
                 operator.owned.extend(kinds(bundle));
                 let revision = operator.installed.as_ref().map_or(0, |it| it.revision) + 1;
@@ -336,23 +337,30 @@ pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOp
     SettledOperators { operators, decisions }
 }
 
-/// The catalogs with those of some packages that they have.
-fn part_of(catalogs: &[CatalogPart], names: &BTreeSet<String>) -> Vec<CatalogPart> {
-    let part = |catalog: &CatalogPart| {
-        let packages = catalog.packages.iter().filter(|it| names.contains(&it.name));
-        let packages: Vec<Package> = packages.cloned().collect();
-        CatalogPart { name: catalog.name.clone(), weight: catalog.weight, packages }
-    };
-    catalogs.iter().map(part).collect()
-}
+/// Catalogs with their packages by name.
+struct IndexedParts<'a>(Vec<(&'a CatalogPart, BTreeMap<&'a str, &'a Package>)>);
 
-fn bundle_of<'a>(
-    catalogs: &'a [CatalogPart],
-    package: &str,
-    selected: &SelectedBundle,
-) -> Option<&'a Bundle> {
-    let reference = &selected.reference;
-    let catalog = catalogs.iter().find(|it| it.name.name == reference.catalog)?;
-    let package = catalog.packages.iter().find(|it| it.name == package)?;
-    package.bundles.iter().find(|it| it.name == reference.name)
+impl<'a> IndexedParts<'a> {
+    fn of(catalogs: &'a [CatalogPart]) -> Self {
+        let packages = |catalog: &'a CatalogPart| {
+            catalog.packages.iter().map(|it| (it.name.as_str(), it)).collect()
+        };
+        Self(catalogs.iter().map(|catalog| (catalog, packages(catalog))).collect())
+    }
+
+    /// The catalogs with those of some packages that they have.
+    fn part(&self, names: &BTreeSet<String>) -> Vec<CatalogPart> {
+        let part = |(catalog, packages): &(&CatalogPart, BTreeMap<&str, &Package>)| {
+            let packages = names.iter().filter_map(|name| packages.get(name.as_str()));
+            let packages: Vec<Package> = packages.map(|it| (*it).clone()).collect();
+            CatalogPart { name: catalog.name.clone(), weight: catalog.weight, packages }
+        };
+        self.0.iter().map(part).collect()
+    }
+
+    fn bundle(&self, package: &str, selected: &SelectedBundle) -> Option<&'a Bundle> {
+        let reference = &selected.reference;
+        let (_, packages) = self.0.iter().find(|(it, _)| it.name.name == reference.catalog)?;
+        packages.get(package)?.bundles.iter().find(|it| it.name == reference.name)
+    }
 }

@@ -88,6 +88,10 @@ pub(super) fn warnings(model: &Model<'_>) -> Vec<String> {
 struct SolutionBuilder<'a, 'p> {
     model: &'a Model<'p>,
     selection: &'a Selection,
+    /// What is selected.
+    chosen: BTreeSet<SolvableId>,
+    /// Solvables of which one takes the place of the other.
+    successions: Vec<&'a [SolvableId]>,
     /// The choices that each chosen solvable satisfies.
     satisfied: BTreeMap<SolvableId, Vec<ChoiceId>>,
     budget: &'a WorkBudget,
@@ -106,7 +110,10 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
                 }
             }
         }
-        Self { model, selection, satisfied, budget, conflicts: None }
+        let successions = model.exclusions.iter();
+        let successions = successions.filter(|it| matches!(it.why, ExclusionCause::Succession));
+        let successions = successions.map(|it| it.solvables.as_slice()).collect();
+        Self { model, selection, chosen, successions, satisfied, budget, conflicts: None }
     }
 
     fn item(&mut self, id: SolvableId, offered: &CatalogEntry<'p>) -> PlannedBundle {
@@ -191,16 +198,15 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
     /// is about, or another of its package that does not stay.
     fn updated(&self, id: SolvableId) -> Option<String> {
         let model = self.model;
-        let kept: BTreeSet<SolvableId> = self.selection.chosen.iter().copied().collect();
+        let succeeds = |old: &SolvableId| {
+            self.successions.iter().any(|it| it.contains(old) && it.contains(&id))
+        };
         let replaced = (0..model.problem().query.installed.len()).find(|old| {
             let (old_solvable, new) = (&model.solvables[*old], &model.solvables[id]);
-            let succeeds = model.exclusions.iter().any(|exclusion| {
-                matches!(exclusion.why, ExclusionCause::Succession)
-                    && exclusion.solvables.contains(old)
-                    && exclusion.solvables.contains(&id)
-            });
             let same = old_solvable.package().is_some() && old_solvable.package() == new.package();
-            !kept.contains(old) && old_solvable.namespace == new.namespace && (same || succeeds)
+            (same || succeeds(old))
+                && old_solvable.namespace == new.namespace
+                && !self.chosen.contains(old)
         });
         replaced.map(|old| model.solvables[old].bundle.name.clone())
     }
