@@ -428,17 +428,19 @@ impl Progress {
     /// Starts a step unless something it needs is missing or nothing is to be done.
     fn try_start(&mut self, index: usize, now: Timestamp) -> bool {
         let step = &self.plan.steps[index];
-        // What is set aside lets the steps after it begin: not for want of an answer.
-        if self.mode == Mode::Updating && self.world.is_unsure(step) {
+        let track = &mut self.tracks[index];
+        // Only an update deletes; a refused deletion is tried on until it succeeds, and what was
+        // deleted and is applied by a late write of ours is deleted again.
+        let is_tried_on =
+            step.action == Action::Delete && (track.attempts > 0 || track.deletion.is_some());
+        // What is set aside lets the steps after it begin, and what need not be deleted is done: not
+        // for want of an answer.
+        if (self.mode == Mode::Updating || is_tried_on) && self.world.is_unsure(step) {
             return false;
         }
         let blocker = self.world.blocker(step);
-        let track = &mut self.tracks[index];
         if step.action == Action::Delete {
             // What is not served, or whose namespace is gone or going, is gone or goes with it.
-            // Only an update deletes; a refused deletion is tried on until it succeeds, and what
-            // was deleted and is applied by a late write of ours is deleted again.
-            let is_tried_on = track.attempts > 0 || track.deletion.is_some();
             if blocker.is_some() || (self.mode != Mode::Updating && !is_tried_on) {
                 track.enter(State::Done(None), now);
                 return false;

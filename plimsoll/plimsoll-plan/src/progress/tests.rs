@@ -279,6 +279,28 @@ fn no_step_of_an_update_is_set_aside_before_it_is_known_what_namespaces_there_ar
 }
 
 #[test]
+fn no_refused_deletion_is_done_before_it_is_known_what_namespaces_there_are() {
+    for mode in [Mode::Initializing, Mode::Reconciling] {
+        let plan =
+            plan("0000_10_a_1 ConfigMap y/a1 delete\n0000_10_a_2 ConfigMap z/a2 delete", mode);
+        let mut world = world();
+        world.await_namespaces();
+        let mut script =
+            Script { progress: Progress::new(plan, world, at(0)), clock: 0, revision: 100 };
+        let refused = ["a1", "a2"].map(|name| script.key(name).1);
+        script.progress.retry_deletions(&BTreeSet::from(refused));
+        for (event, expected) in
+            [("start", ""), ("namespace y", "a1"), ("failed a1", ""), ("listed Namespace", "")]
+        {
+            script.handle(event);
+            assert_eq!(script.started(), expected, "{mode:?} after `{event}`");
+        }
+        script.handle("wait 20");
+        assert_eq!(script.started(), "a1", "the namespace of the other one is gone: {mode:?}");
+    }
+}
+
+#[test]
 fn deletions_are_asked_for_once_and_in_updates_only() {
     let plan = "0000_10_a_1 ConfigMap x/a1 delete
          0000_10_a_2 ConfigMap x/a2
