@@ -1,8 +1,9 @@
-//! Whatever the layers of an image on disk hold: its files are read or refused, in bounded memory, and
+//! Whatever an image on disk holds, in its layers, its manifest or its index: its files are read or refused, in bounded memory, and
 //! nothing outside the payload's directories is among them. The image is read as a catalog, too.
 //!
-//! The first byte of the input says how many layers there are (up to three) and whether they are
-//! compressed; the rest is divided evenly among them.
+//! The first byte of the input says how many parts there are (up to three), how layers are
+//! compressed, and whether the first part is the manifest or the index; the rest of the input is
+//! divided evenly among the parts. All other parts are layers.
 #![no_main]
 
 use std::fs;
@@ -33,15 +34,25 @@ fuzz_target!(|bytes: &[u8]| {
     let directory = tempfile::tempdir().expect("there is a temporary directory");
     let path = directory.path();
     let count = usize::from(how % 3) + 1;
-    let media_type = if how & 0x80 == 0 { "layer.v1.tar" } else { "layer.v1.tar+gzip" };
-    let chunks = bytes.chunks(bytes.len().div_ceil(count).max(1));
+    let media_type = match how >> 6 {
+        0 | 1 => "layer.v1.tar",
+        2 => "layer.v1.tar+gzip",
+        _ => "layer.v1.tar+zstd",
+    };
+    let mut chunks = bytes.chunks(bytes.len().div_ceil(count).max(1));
+    let (given_manifest, given_index) = match how >> 4 & 0b11 {
+        0b10 => (chunks.next(), None),
+        0b11 => (None, chunks.next()),
+        _ => (None, None),
+    };
     let layers: Vec<Value> = chunks.map(|chunk| blob(path, chunk, media_type)).collect();
-    let manifest = json!({ "schemaVersion": 2, "layers": layers });
-    let mut image = blob(path, manifest.to_string().as_bytes(), "manifest.v1+json");
+    let manifest = json!({ "schemaVersion": 2, "layers": layers }).to_string();
+    let manifest = given_manifest.unwrap_or(manifest.as_bytes());
+    let mut image = blob(path, manifest, "manifest.v1+json");
     image["annotations"] = json!({ "org.opencontainers.image.ref.name": "example.com/release:1" });
     let digest = image["digest"].as_str().unwrap_or_default().to_owned();
-    let index = json!({ "schemaVersion": 2, "manifests": [image] });
-    fs::write(path.join("index.json"), index.to_string())
+    let index = json!({ "schemaVersion": 2, "manifests": [image] }).to_string();
+    fs::write(path.join("index.json"), given_index.unwrap_or(index.as_bytes()))
         .expect("a temporary directory can be written");
     let source = CatalogSource {
         type_: CatalogSourceType::ImageLayout,

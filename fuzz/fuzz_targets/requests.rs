@@ -13,6 +13,7 @@ use http_body_util::{BodyExt, Full};
 use k8s_apiserver::{ApiServer, Options, UserInfo};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
+use tokio::runtime::Builder;
 use tower::ServiceExt;
 
 /// Most requests of one input.
@@ -34,6 +35,9 @@ const ROLE: &str = r#"{"metadata": {"name": "few"}, "rules": [
 ]}"#;
 
 fuzz_target!(|text: &str| {
+    // Watches set timers; nothing here waits for them.
+    let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime starts");
+    let _entered = runtime.enter();
     let server = ApiServer::new(Options::default());
     for request in requests(text, None) {
         send(&server, request);

@@ -32,7 +32,7 @@ const META_SECTION: &str = "meta";
 /// Runs `cargo xtask codegen …`.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
-        ["crds"] => crds::write(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..")),
+        ["crds"] => crds::write(&crate::workspace_root()?),
         ["openapi", "--from", directory] => openapi(Path::new(directory)),
         #[cfg(feature = "protobuf")]
         ["protobuf", "--from", directory] => protobuf::write(Path::new(directory)),
@@ -245,7 +245,7 @@ fn write(version: &str, resources: &[Value], sections: &BTreeMap<String, Value>)
     let mut out = u32::try_from(index.len())?.to_le_bytes().to_vec();
     out.extend(index);
     out.extend(body);
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OUTPUT);
+    let target = crate::workspace_root()?.join(OUTPUT);
     fs::write(&target, &out).with_context(|| format!("cannot write {}", target.display()))
 }
 

@@ -4,9 +4,13 @@ mod bench;
 mod codegen;
 mod policy;
 mod tidy;
+mod upstream;
 mod zero;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use anyhow::Context as _;
 
 #[expect(clippy::print_stderr, reason = "a tool of this tree; stderr is where it speaks")]
 fn main() -> ExitCode {
@@ -19,10 +23,11 @@ fn main() -> ExitCode {
         ["codegen", "zero", "--from", directory, version] => {
             zero::run(std::path::Path::new(directory), version)
         }
+        ["upstream", "--from", cache] => upstream::run(std::path::Path::new(cache)),
         ["codegen", rest @ ..] => codegen::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask tidy | codegen clippy | codegen crds | \
+            "usage: cargo xtask tidy | upstream --from GOMODCACHE | codegen clippy | codegen crds | \
              codegen openapi|protobuf|documents --from DIR | codegen policy --from KUBECONFIG | \
              codegen zero|columns|kinds --from DIR VERSION | bench \
              [install|update|drift|memory]... | bench server \
@@ -36,4 +41,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The directory of the workspace. Asked for at run time: a build can be kept while the checkout moves.
+///
+/// # Errors
+///
+/// When cargo did not start this process.
+fn workspace_root() -> anyhow::Result<PathBuf> {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").context("run it as `cargo xtask`")?;
+    Ok(PathBuf::from(xtask).join(".."))
 }

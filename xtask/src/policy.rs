@@ -29,7 +29,7 @@ pub(crate) fn record(kubeconfig: &Path) -> Result<()> {
     }
     found.sort_by_key(|(revision, _)| *revision);
     let objects: Vec<Value> = found.into_iter().map(|(_, object)| object).collect();
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OUTPUT);
+    let target = crate::workspace_root()?.join(OUTPUT);
     fs::write(&target, crate::codegen::pack(&objects.into())?)
         .with_context(|| format!("cannot write {}", target.display()))
 }

@@ -10,9 +10,10 @@ mod layers;
 mod licences;
 mod purity;
 mod references;
-mod sources;
+pub(crate) mod sources;
 mod words;
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,12 @@ use anyhow::{Context as _, Result, bail};
 pub(crate) struct Finding {
     place: String,
     text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.place, self.text)
+    }
 }
 
 impl Finding {
@@ -36,7 +43,7 @@ impl Finding {
 pub(crate) fn run() -> Result<()> {
     let findings = findings()?;
     for finding in &findings {
-        println!("{}: {}", finding.place, finding.text);
+        println!("{finding}");
     }
     if findings.is_empty() {
         return Ok(());
@@ -48,14 +55,14 @@ pub(crate) fn run() -> Result<()> {
 #[expect(clippy::print_stdout, reason = "the findings are what the command is run for")]
 pub(crate) fn print_cycles() -> Result<()> {
     for finding in cycles::check(&Tree::read()?) {
-        println!("{}: {}", finding.place, finding.text);
+        println!("{finding}");
     }
     Ok(())
 }
 
 /// Writes the `clippy.toml` of each pure crate.
 pub(crate) fn write_clippy_configs() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
+    let root = crate::workspace_root()?;
     for path in purity::PURE_CRATES {
         fs::write(root.join(path).join("clippy.toml"), purity::clippy_config())?;
     }
@@ -86,11 +93,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    fn read() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .context("xtask lies in the workspace")?
-            .to_path_buf();
+    pub(crate) fn read() -> Result<Self> {
+        let root = crate::workspace_root()?;
         let mut files = Vec::new();
         for directory in [
             "kubernetes",
@@ -114,6 +118,15 @@ impl Tree {
         }
         files.sort();
         Ok(Self { root, files })
+    }
+
+    /// A tree of these paths and texts.
+    #[cfg(test)]
+    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+        let files = files.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect();
+        let mut tree = Self { root: PathBuf::new(), files };
+        tree.files.sort();
+        tree
     }
 
     pub(crate) fn text(&self, path: &str) -> &str {
@@ -187,8 +200,7 @@ mod tests {
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> Tree {
-        let files = files.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect();
-        Tree { root: PathBuf::new(), files }
+        Tree::of(files)
     }
 
     #[test]
@@ -212,6 +224,18 @@ mod tests {
         let text = format!("//! x\n// Upstream: somewhere in validation\nfn f() {{ {slept} }}\n");
         let findings = sources::check(&tree(&[("kubernetes/k8s-a/tests/it/main.rs", &text)]));
         assert_eq!(findings.len(), 2, "{findings:?}");
+        let data = tree(&[("kubernetes/k8s-a/data/a.tsv", "# Upstream: somewhere\n")]);
+        assert_eq!(
+            sources::check(&data).len(),
+            1,
+            "data files name their sources in the same form"
+        );
+        for (path, script) in [
+            ("kubernetes/k8s-a/tests/it/a.txt", concat!("$ until true; do slee", "p 0.2; done\n")),
+            ("kubernetes/k8s-a/tests/it/a.py", concat!("time.slee", "p(0.05)\n")),
+        ] {
+            assert_eq!(sources::check(&tree(&[(path, script)])).len(), 1, "{path}");
+        }
         let text = text.replace("somewhere in validation", "k8s.io/api/x.go: F");
         let paused = format!("{text}#[tokio::test(start_paused = true)]");
         let findings = sources::check(&tree(&[("kubernetes/k8s-a/tests/it/main.rs", &paused)]));

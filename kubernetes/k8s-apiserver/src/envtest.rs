@@ -60,7 +60,7 @@ pub enum ProgramError {
     File {
         /// The path as the flag has it.
         path: String,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
     /// An address could not be listened on.
@@ -68,7 +68,7 @@ pub enum ProgramError {
     Address {
         /// The address and port.
         address: String,
-        /// Why.
+        /// The error of the socket.
         source: io::Error,
     },
     /// A URL to listen at is not of HTTP.

@@ -7,6 +7,8 @@
 mod documents;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

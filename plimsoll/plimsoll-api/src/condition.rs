@@ -25,6 +25,11 @@ impl ConditionStatus {
     }
 }
 
+/// A time as the API has it: without fractions, which typed clients would drop.
+pub fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
 /// One observation about an object, in the shape of `config.openshift.io/v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

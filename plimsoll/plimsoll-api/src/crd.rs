@@ -16,11 +16,21 @@ const RELEASE_PROGRESSES: &str = include_str!("../crds/releaseprogresses.yaml");
 const OPERATORS: &str = include_str!("../crds/operators.yaml");
 const OPERATOR_REVISIONS: &str = include_str!("../crds/operatorrevisions.yaml");
 const CATALOGS: &str = include_str!("../crds/catalogs.yaml");
+const ACTIONS: &str = include_str!("../crds/actions.yaml");
+const RETRY_ACTIONS: &str = include_str!("../crds/retryactions.yaml");
+const CRON_ACTIONS: &str = include_str!("../crds/cronactions.yaml");
+const EVENT_ACTIONS: &str = include_str!("../crds/eventactions.yaml");
+const ACTION_CLASSES: &str = include_str!("../crds/actionclasses.yaml");
+const ACTION_POLICIES: &str = include_str!("../crds/actionpolicies.yaml");
 
 static MANIFESTS: LazyLock<Vec<Value>> =
     LazyLock::new(|| parse(&[CLUSTER_VERSIONS, CLUSTER_OPERATORS, RELEASE_PROGRESSES]));
 static OPERATOR_MANIFESTS: LazyLock<Vec<Value>> =
     LazyLock::new(|| parse(&[OPERATORS, OPERATOR_REVISIONS, CATALOGS]));
+
+static ACTION_MANIFESTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    parse(&[ACTIONS, RETRY_ACTIONS, CRON_ACTIONS, EVENT_ACTIONS, ACTION_CLASSES, ACTION_POLICIES])
+});
 
 fn parse(texts: &[&str]) -> Vec<Value> {
     let parse = |text: &&str| {
@@ -82,8 +92,14 @@ pub fn operator_manifests() -> Vec<Value> {
     OPERATOR_MANIFESTS.clone()
 }
 
+/// The definitions of Actions: Action, RetryAction, CronAction, EventAction, ActionClass and
+/// ActionPolicy, in this order.
+pub fn action_manifests() -> Vec<Value> {
+    ACTION_MANIFESTS.clone()
+}
+
 /// All definitions as YAML text, each with the name of its file.
-pub fn texts() -> [(&'static str, &'static str); 6] {
+pub fn texts() -> [(&'static str, &'static str); 12] {
     [
         ("clusterversions.yaml", CLUSTER_VERSIONS),
         ("clusteroperators.yaml", CLUSTER_OPERATORS),
@@ -91,6 +107,12 @@ pub fn texts() -> [(&'static str, &'static str); 6] {
         ("operators.yaml", OPERATORS),
         ("operatorrevisions.yaml", OPERATOR_REVISIONS),
         ("catalogs.yaml", CATALOGS),
+        ("actions.yaml", ACTIONS),
+        ("retryactions.yaml", RETRY_ACTIONS),
+        ("cronactions.yaml", CRON_ACTIONS),
+        ("eventactions.yaml", EVENT_ACTIONS),
+        ("actionclasses.yaml", ACTION_CLASSES),
+        ("actionpolicies.yaml", ACTION_POLICIES),
     ]
 }
 

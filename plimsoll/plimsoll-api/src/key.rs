@@ -58,10 +58,20 @@ impl ObjectKey {
             format!("{}/{}", self.namespace, self.name)
         }
     }
+
+    /// `deployment.apps/crane -n harbour`: what kubectl takes after `get`, and what commands print.
+    pub fn reference(&self) -> String {
+        let kind = self.group_kind().to_string().to_lowercase();
+        match self.namespace.as_str() {
+            "" => format!("{kind}/{}", self.name),
+            namespace => format!("{kind}/{} -n {namespace}", self.name),
+        }
+    }
 }
 
 impl fmt::Display for ObjectKey {
-    /// `kind.group "namespace/name"`, as `kubectl` prints it.
+    /// `kind.group "namespace/name"`, as conditions and events name it; commands print
+    /// [`ObjectKey::reference`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} \"{}\"", self.group_kind().to_string().to_lowercase(), self.namespaced_name())
     }

@@ -5,10 +5,11 @@
 //! - The wire types of the kinds that Plimsoll serves and installs: `config.openshift.io/v1`
 //!   (ClusterVersion, ClusterOperator), schema-compatible with the published API, and
 //!   `plimsoll.io/v1alpha1` (ReleaseProgress), our own; `olm.io/v1` (Operator, OperatorRevision,
-//!   Catalog), the add-on layer.
+//!   Catalog), the add-on layer, with its Actions.
 //!
 //! There is no client and no IO here.
 
+pub mod classes;
 mod condition;
 pub mod config;
 pub mod crd;
@@ -21,11 +22,12 @@ pub mod progress;
 mod reason;
 mod verdict;
 
-pub use condition::{Condition, ConditionStatus, merge_conditions};
+pub use condition::{Condition, ConditionStatus, merge_conditions, whole_seconds};
 pub use key::{GroupKind, ObjectKey};
 #[cfg(feature = "objects")]
 pub use objects::{
-    Catalog, ClusterOperator, ClusterVersion, Operator, OperatorRevision, ReleaseProgress,
+    Action, ActionClass, ActionPolicy, Catalog, ClusterOperator, ClusterVersion, CronAction,
+    EventAction, Operator, OperatorRevision, ReleaseProgress, RetryAction,
 };
 pub use reason::Reason;
 pub use verdict::{Effect, Verdict};
@@ -92,5 +94,23 @@ pub const OPERATOR_REVISION: ApiKind = ApiKind {
 /// The Catalog kind: a collection of packages.
 pub const CATALOG: ApiKind =
     ApiKind { group: "olm.io", version: "v1", kind: "Catalog", plural: "catalogs" };
+/// The Action kind: a request for one change.
+pub const ACTION: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "Action", plural: "actions" };
+/// The RetryAction kind: an Action that is tried until it succeeds.
+pub const RETRY_ACTION: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "RetryAction", plural: "retryactions" };
+/// The CronAction kind: Actions on a schedule.
+pub const CRON_ACTION: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "CronAction", plural: "cronactions" };
+/// The EventAction kind: Actions when something changes.
+pub const EVENT_ACTION: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "EventAction", plural: "eventactions" };
+/// The ActionClass kind: what Actions do, and who does it.
+pub const ACTION_CLASS: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "ActionClass", plural: "actionclasses" };
+/// The ActionPolicy kind: who may request which Actions.
+pub const ACTION_POLICY: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "ActionPolicy", plural: "actionpolicies" };
 /// Name of the one ClusterVersion of a cluster.
 pub const CLUSTER_VERSION_NAME: &str = "version";

@@ -3,6 +3,7 @@
 //! They implement `Resource` and `Metadata` of `k8s-openapi`, so `kube::Api<ClusterVersion>` works
 //! without a dependency on a client here.
 
+mod action;
 mod olm;
 
 use k8s_openapi::ClusterResourceScope;
@@ -111,11 +112,11 @@ pub struct ReleaseProgress {
     pub status: Option<ReleaseProgressStatus>,
 }
 
-/// Implements what a client needs of a cluster-scoped kind: those of its fields beside metadata that
-/// it always has, and those that may be absent.
-macro_rules! cluster_scoped {
+/// Implements what a client needs of a kind: its scope, those of its fields beside metadata that it
+/// always has, and those that may be absent.
+macro_rules! resource {
     (
-        $kind:ident, $reference:ident, $api_version:literal,
+        $scope:ident, $kind:ident, $reference:ident, $api_version:literal,
         [$($field:ident),*], [$($optional:ident),*]
     ) => {
         impl k8s_openapi::Resource for $kind {
@@ -124,7 +125,7 @@ macro_rules! cluster_scoped {
             const KIND: &'static str = crate::$reference.kind;
             const VERSION: &'static str = crate::$reference.version;
             const URL_PATH_SEGMENT: &'static str = crate::$reference.plural;
-            type Scope = ClusterResourceScope;
+            type Scope = $scope;
         }
 
         impl k8s_openapi::Metadata for $kind {
@@ -156,13 +157,35 @@ macro_rules! cluster_scoped {
     };
 }
 
-use cluster_scoped;
+use resource;
 
+pub use self::action::{Action, ActionClass, ActionPolicy, CronAction, EventAction, RetryAction};
 pub use self::olm::{Catalog, Operator, OperatorRevision};
 
-cluster_scoped!(ClusterVersion, CLUSTER_VERSION, "config.openshift.io/v1", [spec], [status]);
-cluster_scoped!(ClusterOperator, CLUSTER_OPERATOR, "config.openshift.io/v1", [spec], [status]);
-cluster_scoped!(ReleaseProgress, RELEASE_PROGRESS, "plimsoll.io/v1alpha1", [], [status]);
+resource!(
+    ClusterResourceScope,
+    ClusterVersion,
+    CLUSTER_VERSION,
+    "config.openshift.io/v1",
+    [spec],
+    [status]
+);
+resource!(
+    ClusterResourceScope,
+    ClusterOperator,
+    CLUSTER_OPERATOR,
+    "config.openshift.io/v1",
+    [spec],
+    [status]
+);
+resource!(
+    ClusterResourceScope,
+    ReleaseProgress,
+    RELEASE_PROGRESS,
+    "plimsoll.io/v1alpha1",
+    [],
+    [status]
+);
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,9 @@
 //!
 //! The definitions in `crds/` are generated from these types; see [`crate::config`] on how.
 
+pub mod action;
 mod catalog;
+pub mod policy;
 mod revision;
 mod status;
 

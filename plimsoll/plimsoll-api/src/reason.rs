@@ -194,6 +194,8 @@ reasons! {
     ClusterOperatorsNotUpgradeable,
     /// Installed Operators do not run on another minor version, or need what a release removes.
     IncompatibleOperatorsInstalled,
+    /// What installed Operators require of the platform may not be read.
+    IncompatibleOperatorsUnknown,
     /// Objects that are to be deleted are still there.
     ResourceDeletesInProgress,
     /// An object was asked to go.
@@ -262,8 +264,48 @@ reasons! {
     Paused,
     /// The Operator is being deleted.
     Deleting,
+    /// Objects of the kinds of an Operator that is being deleted do not go.
+    OperandsStuck,
     /// The bundle, its channel or its package is deprecated.
     Deprecated,
+    /// An Operator that is named does not exist.
+    OperatorNotFound,
+    /// An Operator is not deleted, as others depend on it.
+    DependedUpon,
+    /// An Operator is not deleted, as objects of its kinds exist.
+    WorkloadsRunning,
+    /// An Operator was deleted.
+    OperatorDeleted,
+    /// An Operator was installed because another one needs it.
+    DependencyCreated,
+    /// There is no such class of Actions, or nobody serves it.
+    ActionClassNotFound,
+    /// An Action has attributes that its class does not know, or lacks some that it needs.
+    InvalidAction,
+    /// No policy grants an Action.
+    PolicyDenied,
+    /// A precondition of an Action does not hold.
+    PreconditionFailed,
+    /// An Action was given up before it began.
+    ActionCancelled,
+    /// An Action was not done in its time.
+    DeadlineExceeded,
+    /// The plan of an Action waits for an approval.
+    ApprovalRequired,
+    /// The plan of an Action is not the one that was approved.
+    PlanChanged,
+    /// An Action waits for another one that changes the same Operators.
+    WaitingForAction,
+    /// An Action waits for catalogs and Operators to be read.
+    InventoryUnavailable,
+    /// The plan of an Action is executed, or one of its attempts is.
+    ActionRunning,
+    /// An Action was done.
+    ActionSucceeded,
+    /// Only the plan of an Action was made.
+    DryRun,
+    /// Too many attempts of a RetryAction failed.
+    BackoffLimitExceeded,
 }
 
 impl fmt::Display for Reason {

@@ -15,7 +15,7 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::ObjectKey;
+use plimsoll_api::{ACTION_CLASS, ObjectKey};
 use plimsoll_content::catalog::{Defect, DefectCode};
 use serde_json::{Map, Value, json};
 
@@ -124,6 +124,7 @@ fn registry(content: &RegistryContent, installation: &Installation<'_>) -> Rende
 const CONSOLE_GROUP: &str = "console.openshift.io";
 /// Kinds of other objects that live in no namespace.
 const CLUSTER_KINDS: &[&str] = &[
+    "ActionClass",
     "ClusterRole",
     "ClusterRoleBinding",
     "ConsoleCLIDownload",
@@ -139,6 +140,7 @@ const CLUSTER_KINDS: &[&str] = &[
 pub(crate) fn is_cluster_scoped(group: &str, kind: &str) -> bool {
     let mut builtin = k8s_schema::builtin::resources().iter();
     builtin.any(|it| !it.namespaced && it.kind == kind && it.group == group)
+        || (group == ACTION_CLASS.group && kind == ACTION_CLASS.kind)
         || (group == CONSOLE_GROUP && CLUSTER_KINDS.contains(&kind))
 }
 

@@ -7,4 +7,5 @@ pub mod cluster;
 pub(crate) mod faults;
 pub mod installation;
 pub(crate) mod name;
+pub mod registry;
 pub mod store;

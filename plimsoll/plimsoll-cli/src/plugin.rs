@@ -98,13 +98,17 @@ struct NamedArgument {
     /// The names before it, which are not repeated.
     given: Vec<String>,
     cluster: ClusterArguments,
+    /// Without one, that of the kubeconfig's context.
+    namespace: Option<String>,
     catalogs: CatalogChoice,
 }
 
 impl NamedArgument {
     /// The names that begin like it, with what is known of each; none if they cannot be read.
     fn completions(&self) -> Vec<(String, String)> {
-        let found = block_on(names(self.kind, &self.cluster, &self.catalogs)).unwrap_or_default();
+        let namespace = self.namespace.as_deref();
+        let found = block_on(names(self.kind, &self.cluster, namespace, &self.catalogs));
+        let found = found.unwrap_or_default();
         let fits = |name: &String| name.starts_with(&self.begun) && !self.given.contains(name);
         let found = found.into_iter().filter(|(name, _)| fits(name));
         found.map(|(name, help)| (on_one_line(&name), on_one_line(&help))).collect()
@@ -124,12 +128,14 @@ fn completions(words: &[String]) -> Completions {
     let mut cluster =
         ClusterArguments { kubeconfig: None, context: None, request_timeout: ANSWER_TIME_MAX };
     let mut catalogs = CatalogChoice::default();
+    let mut namespace = None;
     let mut set = |option: &Arg, value: &str| match option.get_long() {
         Some("kubeconfig") => cluster.kubeconfig = Some(value.into()),
         Some("context") => cluster.context = Some(value.to_owned()),
         Some("request-timeout") => {
             cluster.request_timeout = duration::parse(value).unwrap_or(ANSWER_TIME_MAX);
         }
+        Some("namespace") => namespace = Some(value.to_owned()),
         Some("catalog") => catalogs.catalog.push(value.to_owned()),
         Some(_) | None => {}
     };
@@ -159,8 +165,14 @@ fn completions(words: &[String]) -> Completions {
         Some(_) | None => None,
     };
     let begun_name = begun.to_owned();
-    let named =
-        kind.map(|kind| NamedArgument { kind, begun: begun_name, given, cluster, catalogs });
+    let named = kind.map(|kind| NamedArgument {
+        kind,
+        begun: begun_name,
+        given,
+        cluster,
+        namespace,
+        catalogs,
+    });
     let mut found = match value_of {
         Some(option) => values(option),
         None if begun.starts_with('-') => {
@@ -183,15 +195,17 @@ fn completions(words: &[String]) -> Completions {
 
 /// What the next argument of a command names, after some others; `None` if it is no name.
 fn named_kind(command: &clap::Command, given: usize) -> Option<NamedKind> {
-    let argument = command.get_positionals().next()?;
-    let is_repeated = argument.get_num_args().is_some_and(|it| it.max_values() > 1)
-        || matches!(argument.get_action(), ArgAction::Append);
-    if given > 0 && !is_repeated {
-        return None;
-    }
+    let is_repeated = |argument: &&Arg| {
+        argument.get_num_args().is_some_and(|it| it.max_values() > 1)
+            || matches!(argument.get_action(), ArgAction::Append)
+    };
+    let repeated = command.get_positionals().last().filter(is_repeated);
+    let argument = command.get_positionals().nth(given).or(repeated)?;
     match argument.get_id().as_str() {
         "name" | "names" => Some(NamedKind::Operator),
         "package" | "packages" => Some(NamedKind::Package),
+        "action" => Some(NamedKind::Action),
+        "class" => Some(NamedKind::ActionClass),
         _ => None,
     }
 }

@@ -1,6 +1,8 @@
-//! What a process knows of itself: its clock, its name, and when it is to end.
+//! What a process knows of itself: its clock, its name, when it is to end, and files for its user
+//! alone.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::path::Path;
 
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_controller::{Clock as _, SystemClock};
@@ -60,6 +62,24 @@ fn new_cluster_id() -> String {
     )
 }
 
+/// Writes a file that only its owner can read, in place of one that is there.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub(crate) fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
+}
+
 /// Seconds since the epoch, for messages.
 pub(crate) fn now() -> jiff::Timestamp {
     SystemClock.now()
@@ -67,7 +87,18 @@ pub(crate) fn now() -> jiff::Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::new_cluster_id;
+    use super::{new_cluster_id, write_secret};
+
+    #[test]
+    fn a_secret_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kubeconfig");
+        std::fs::write(&path, "something longer than what follows").unwrap();
+        write_secret(&path, "text").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
 
     #[test]
     fn an_id_is_a_uuid_of_version_4() {

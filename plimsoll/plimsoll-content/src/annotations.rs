@@ -10,8 +10,10 @@ use crate::inclusion::{
     self, EXCLUDE_PREFIX, FEATURE_GATE, FEATURE_SET, FEATURE_SETS, INCLUDE_PREFIX, MAJOR_VERSION,
 };
 
-const CREATE_ONLY: &str = "release.openshift.io/create-only";
-const DELETE: &str = "release.openshift.io/delete";
+/// Annotation of what is created and then left alone.
+pub(crate) const CREATE_ONLY: &str = "release.openshift.io/create-only";
+/// Annotation of what is to be deleted.
+pub(crate) const DELETE: &str = "release.openshift.io/delete";
 
 /// An annotation of a manifest that means nothing, or not what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]

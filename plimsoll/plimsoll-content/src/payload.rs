@@ -15,6 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use k8s_schema::builtin;
 use plimsoll_api::GroupKind;
+use plimsoll_api::config::Release;
 use serde::Serialize;
 
 pub use crate::location::Directory;
@@ -96,6 +97,19 @@ pub struct ReleaseInfo {
     pub images: BTreeMap<String, String>,
 }
 
+impl ReleaseInfo {
+    /// The release as status names it, with the pull specification that stands for it.
+    fn named(&self, image: &str) -> Release {
+        Release {
+            architecture: String::new(),
+            version: self.version.clone(),
+            image: image.to_owned(),
+            url: self.url.clone(),
+            channels: self.channels.clone(),
+        }
+    }
+}
+
 /// A release as a store lists it, without its manifests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReleaseHeader {
@@ -103,6 +117,13 @@ pub struct ReleaseHeader {
     pub image: String,
     /// What it says about itself; images may be left out.
     pub release: ReleaseInfo,
+}
+
+impl ReleaseHeader {
+    /// The release as status names it.
+    pub fn named(&self) -> Release {
+        self.release.named(&self.image)
+    }
 }
 
 /// A release payload.
@@ -124,6 +145,11 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// Its release as status names it.
+    pub fn named(&self) -> Release {
+        self.release.named(&self.image)
+    }
+
     /// The kinds known to have no namespace: those built into Kubernetes and those that
     /// CustomResourceDefinitions of the payload define so.
     pub fn cluster_kinds(&self) -> BTreeSet<GroupKind> {

@@ -136,7 +136,8 @@ pub(crate) async fn apply_definitions(
     Ok(newer)
 }
 
-async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
+/// Whether a kind is served.
+pub(crate) async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
     let found = Resources::discover_version(client, kind.group, kind.version)
         .await
         .map_err(|source| Error::Discover { source })?;
@@ -144,7 +145,8 @@ async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
 }
 
 /// The ClusterVersion; waits for it, or creates it: with a spec if there was none before, or as it
-/// is recorded. One that exists is not changed.
+/// is recorded. One that exists is not changed. Definitions that go meanwhile, as when a server is
+/// restored from an early backup, are installed again.
 pub(crate) async fn cluster_version(
     client: &Client,
     writer: &Writer,
@@ -179,6 +181,9 @@ pub(crate) async fn cluster_version(
             is_logged = true;
         }
         pause(POLL_LATER, stop).await?;
+        if !is_served(client, CLUSTER_VERSION).await? {
+            install_crds(client, writer, stop).await?;
+        }
     }
 }
 

@@ -32,7 +32,8 @@ use crate::events::Recorder;
 use crate::lease::{self, LEASE_NAME, Leadership};
 use crate::release_loader::SharedStore;
 use crate::view::View;
-use crate::webhook::{self, CapabilityWebhook};
+use crate::webhook::capabilities::CapabilityReviewer;
+use crate::webhook::{self, WebhookSettings};
 use crate::write::Writer;
 
 /// How long executions in flight may take to end when the controller is stopped.
@@ -54,7 +55,7 @@ pub struct Settings {
     /// Capabilities that this cluster has whatever its spec says.
     pub always_enabled: Vec<String>,
     /// Where to serve admission reviews of `spec.capabilities`; `None` for no webhook.
-    pub capability_webhook: Option<CapabilityWebhook>,
+    pub capability_webhook: Option<WebhookSettings>,
     /// How long things may take before they are reported as slow or failed.
     pub limits: Limits,
 }
@@ -96,33 +97,32 @@ impl Controller {
     /// Runs as the leader.
     async fn lead(mut self, stop: &CancellationToken) -> Result<(), Error> {
         let writer = Writer::new(self.client.clone());
-        let client = self.client.clone();
-        let install = || bootstrap::install_crds(&client, &writer, stop);
-        let newer = retry_until_ok(stop, install).await?;
         let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
             Leadership::Alone => "plimsoll",
         };
         let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
-        let ended = self.reconcile(&writer, recorder, &newer, stop).await;
+        let ended = self.reconcile(&writer, recorder, stop).await;
         // Events emitted last are written before the process ends.
         let _ = tokio::time::timeout(DRAIN_TIME_MAX, event_writer).await;
         ended
     }
 
-    /// Reconciles the cluster, starting again whenever what was read at the start has changed. `newer`
-    /// are the definitions that a newer version of this program installed.
+    /// Reconciles the cluster, starting again whenever what was read at the start has changed.
     async fn reconcile(
         &mut self,
         writer: &Writer,
         recorder: Recorder,
-        newer: &[String],
         stop: &CancellationToken,
     ) -> Result<(), Error> {
         let rules = watch::Sender::default();
         let mut is_webhook_started = false;
         loop {
+            // Each time: a server that was restored from a backup may have lost them.
+            let client = &self.client;
+            let install = || bootstrap::install_crds(client, writer, stop);
+            let newer = retry_until_ok(stop, install).await?;
             let (sender, mut configuration) = mpsc::channel(1);
             let mut watches = JoinSet::new();
             let state = self
@@ -172,9 +172,11 @@ impl Controller {
     ) -> Result<(), Error> {
         let client = &self.client;
         let Some(settings) = &self.settings.capability_webhook else {
-            return retry_until_ok(stop, || webhook::remove(client, writer)).await;
+            return retry_until_ok(stop, || webhook::remove::<CapabilityReviewer>(client, writer))
+                .await;
         };
         let clock = Arc::clone(&self.clock);
-        webhook::start(client, writer, settings, clock, rules.subscribe(), stop).await
+        let reviewer = CapabilityReviewer(rules.subscribe());
+        webhook::start(client, writer, settings, clock, reviewer, stop).await
     }
 }

@@ -17,10 +17,12 @@ use plimsoll_plan::plan::{Plan, Step};
 use plimsoll_plan::progress::{Scope, StepBlocker, StepOutcome, Trace};
 use serde_json::Value;
 
+use crate::actions::admission::Registered;
 use crate::error::Error;
 use crate::observe::trace;
 use crate::resources::{Resources, Served};
-use crate::webhook::{CERTIFICATE_SECRET, CONFIGURATION};
+use crate::webhook::Reviewer;
+use crate::webhook::capabilities::CapabilityReviewer;
 use crate::write::{Writer, outcome};
 
 /// Requests at the same time: as many as the plan itself makes while updating.
@@ -172,8 +174,14 @@ fn is_own(key: &ObjectKey) -> bool {
     let singletons = [CLUSTER_VERSION, RELEASE_PROGRESS];
     kinds.into_iter().any(is_definition)
         || singletons.iter().any(|kind| is(kind.group, kind.kind, CLUSTER_VERSION_NAME))
-        || is("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", CONFIGURATION)
-        || is("", "Secret", CERTIFICATE_SECRET)
+        || is_of_webhook::<CapabilityReviewer>(&is)
+        || is_of_webhook::<Registered>(&is)
+}
+
+/// Whether an object is one that a webhook of ours is made of.
+fn is_of_webhook<R: Reviewer>(is: &impl Fn(&str, &str, &str) -> bool) -> bool {
+    is("", "Secret", R::SECRET)
+        || R::CONFIGURATIONS.iter().any(|(kind, name)| is(kind.group, kind.kind, name))
 }
 
 fn api(client: &Client, served: &Served, namespace: &str) -> Api<DynamicObject> {

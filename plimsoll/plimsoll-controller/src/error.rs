@@ -33,6 +33,24 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// An admission policy of ours could not be installed.
+    #[error("failed to install the admission policy \"{name}\"")]
+    InstallPolicy {
+        /// Its name, which its binding has too.
+        name: String,
+        /// The error of the client.
+        #[source]
+        source: kube::Error,
+    },
+    /// A class of Actions of ours could not be installed.
+    #[error("failed to install ActionClass \"{name}\"")]
+    InstallClass {
+        /// Its name.
+        name: String,
+        /// The error of the client.
+        #[source]
+        source: kube::Error,
+    },
     /// The ClusterVersion could not be read.
     #[error("failed to read ClusterVersion \"version\"")]
     ReadClusterVersion {
@@ -61,26 +79,30 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
-    /// The webhook cannot listen.
+    /// A webhook cannot listen.
     #[error(
-        "failed to listen on {address} for reviews; name another address with --capability-webhook"
+        "failed to listen on {address} for reviews; name another address with --{webhook}-webhook"
     )]
     Listen {
+        /// The name of the webhook.
+        webhook: &'static str,
         /// Where it was to listen.
         address: std::net::SocketAddr,
         /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// The webhook's certificate cannot be made or used.
-    #[error("failed to make the certificate of the capability webhook: {message}")]
+    /// The certificate of a webhook cannot be made or used.
+    #[error("failed to make the certificate of a webhook: {message}")]
     Certificate {
         /// The error of the TLS library.
         message: String,
     },
-    /// The webhook's Secret or its ValidatingWebhookConfiguration could not be read or written.
-    #[error("failed to set up the capability webhook in the cluster")]
+    /// The Secret of a webhook or its configuration could not be read or written.
+    #[error("failed to set up the {webhook} webhook in the cluster")]
     Webhook {
+        /// The name of the webhook.
+        webhook: &'static str,
         /// The error of the client.
         #[source]
         source: kube::Error,
@@ -112,12 +134,14 @@ impl Error {
         match self {
             Self::Discover { source }
             | Self::InstallCrd { source, .. }
+            | Self::InstallPolicy { source, .. }
+            | Self::InstallClass { source, .. }
             | Self::ReadFeatureGate { source }
             | Self::ReadOperators { source }
             | Self::ReadClusterVersion { source }
             | Self::CreateClusterVersion { source }
             | Self::ReadProgress { source }
-            | Self::Webhook { source }
+            | Self::Webhook { source, .. }
             | Self::WriteProgress { source }
             | Self::DryRun { source, .. } => match source {
                 kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),

@@ -122,13 +122,26 @@ impl Recorder {
 
     /// Emits an event about a cluster-scoped object, by its kind, name and uid; never waits.
     pub(crate) fn emit_about(&self, about: (ApiKind, &str, &str), draft: EventDraft) {
+        self.emit_about_in("", about, draft);
+    }
+
+    /// The same about an object of a namespace.
+    pub(crate) fn emit_about_in(
+        &self,
+        namespace: &str,
+        about: (ApiKind, &str, &str),
+        draft: EventDraft,
+    ) {
         let EventDraft { severity, reason, action, note, related } = draft;
         let occurrence = Occurrence {
             severity,
             reason,
             action,
             note,
-            regarding: cluster_scoped(about),
+            regarding: ObjectReference {
+                namespace: Some(namespace.to_owned()).filter(|it| !it.is_empty()),
+                ..cluster_scoped(about)
+            },
             related: related.as_ref().map(object),
         };
         tracing::info!(

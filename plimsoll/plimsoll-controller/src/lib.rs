@@ -6,6 +6,7 @@
 //! out what they return, and writes the statuses when that is due. One module, `write`, writes to
 //! the cluster.
 
+pub mod actions;
 mod bootstrap;
 mod clock;
 mod controller;
@@ -21,6 +22,8 @@ mod observe;
 pub mod operators;
 mod owners;
 pub mod permissions;
+mod reinstall;
+mod relay;
 mod release_loader;
 mod report;
 mod resources;
@@ -30,6 +33,7 @@ mod spans;
 mod versioned_status;
 mod view;
 mod webhook;
+mod workloads;
 mod write;
 
 pub use bootstrap::new_cluster_version;
@@ -42,4 +46,5 @@ pub use plimsoll_plan::reconciler::levels::LevelView;
 pub use release_loader::SharedStore;
 pub use resources::api_resource;
 pub use view::{MetricsSnapshot, OperatorView, OperatorsView, View, WaitView};
-pub use webhook::{CapabilityWebhook, Reached};
+pub use webhook::{Reached, WebhookSettings};
+pub use workloads::{Workload, WorkloadError, stuck_workloads, workloads};

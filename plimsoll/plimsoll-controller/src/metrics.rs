@@ -57,7 +57,8 @@ const REPAIRS: Family = Family(
 );
 
 /// Every metric there is, in alphabetical order.
-pub const NAMES: [&str; 21] = [
+pub const NAMES: [&str; 23] = [
+    operators::ACTIONS_FAILED.0,
     cluster::CONDITIONS.0,
     cluster::TRANSITIONS.0,
     cluster::PAYLOAD_ERRORS.0,
@@ -67,6 +68,7 @@ pub const NAMES: [&str; 21] = [
     cluster::CAPABILITY.0,
     cluster::CONDITIONAL_UPDATES.0,
     cluster::PAYLOAD.0,
+    operators::ACTIONS.0,
     IMPLIED.0,
     DELETIONS.0,
     REPAIRS.0,

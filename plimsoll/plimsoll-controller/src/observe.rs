@@ -112,7 +112,8 @@ fn is_served(definition: &DynamicObject) -> bool {
 }
 
 /// Watches one object by its name until the receiver is gone; while its kind is not served, it is
-/// retried every half minute. `interrupted` is sent when a connection was lost, if there is one.
+/// retried every half minute. `interrupted` is sent when a connection was lost, if there is one: whoever
+/// follows the object so closely is told that it is gone when its kind is.
 pub(crate) async fn watch_named<T>(
     client: Client,
     (kind, name): (ApiKind, &'static str),
@@ -188,9 +189,13 @@ async fn watch_one<K, T>(
             Ok(Event::Delete(_)) => observed(None),
             Err(error) => {
                 tracing::debug!(%error, name, "watching failed; trying again");
-                match interrupted.filter(|_| events.is_interrupted()) {
-                    Some(interrupted) => interrupted(),
-                    None => continue,
+                match interrupted {
+                    Some(interrupted) if events.is_interrupted() => interrupted(),
+                    // A server that was restored from an early backup may not serve the kind.
+                    Some(_) if is_unserved(&error) && std::mem::take(&mut was_listed) => {
+                        observed(None)
+                    }
+                    _ => continue,
                 }
             }
         };
@@ -455,6 +460,15 @@ fn lists_again(error: &watcher::Error) -> bool {
         | watcher::Error::WatchFailed(error) => !matches!(error, kube::Error::Api(_)),
         watcher::Error::WatchError(status) => status.code == 410,
         watcher::Error::NoResourceVersion => true,
+    }
+}
+
+/// Whether the server has no such kind.
+fn is_unserved(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
+        _ => false,
     }
 }
 

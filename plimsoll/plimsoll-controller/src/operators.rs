@@ -19,17 +19,20 @@ use std::sync::Arc;
 use kube::Client;
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, crd, policies};
 use plimsoll_source::catalog::Cache;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::control_loop::ControlLoop;
 pub use self::facts::read as cluster_facts;
+use crate::actions::{ActionController, ActionSettings, inventory};
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::Recorder;
 use crate::lease::{self, Leadership, OPERATORS_LEASE_NAME};
-use crate::resources::api_resource;
+use crate::reinstall::{self, Installed};
+use crate::resources::{self, api_resource};
 use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
 
@@ -40,6 +43,8 @@ pub struct OperatorSettings {
     pub leadership: Leadership,
     /// Where the indexes of catalogs are kept; `None` keeps them in memory.
     pub cache: Option<Cache>,
+    /// How Actions are executed; `None` if they are not.
+    pub actions: Option<ActionSettings>,
 }
 
 /// Installs, upgrades and deletes what Operators request.
@@ -79,31 +84,63 @@ impl OperatorController {
             || bootstrap::install_definitions(&self.client, &writer, &definitions, &kinds, &stop);
         retry_until_ok(&stop, install).await?;
         install_policies(&writer).await;
+        let reinstall = || async {
+            bootstrap::apply_definitions(&self.client, &writer, &definitions).await?;
+            install_policies(&writer).await;
+            Ok(())
+        };
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
             Leadership::Alone => "plimsoll",
         };
         let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
         let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
-        let mut control_loop = ControlLoop::start(&self, recorder, &stop).await?;
+        let (provider, inventory) = match &self.settings.actions {
+            Some(_) => Some(inventory::channel()).unzip(),
+            None => (None, None),
+        };
+        let mut control_loop = ControlLoop::start(&self, recorder.clone(), provider, &stop).await?;
         self.view.send_modify(|view| view.is_leader = true);
-        control_loop.run(&stop).await;
+        let actions = async {
+            let (Some(settings), Some(inventory)) = (self.settings.actions.clone(), inventory)
+            else {
+                return Ok(());
+            };
+            let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
+            let view = self.view.clone();
+            ActionController { client, clock, recorder, settings, inventory, view }.run(&stop).await
+        };
+        let stopped = &stop;
+        let operators = async move {
+            // It goes when it ends: who asks it for an inventory would wait for ever.
+            control_loop.run(stopped).await;
+            Ok(())
+        };
+        let kept = async {
+            reinstall::keep(&self.client, installed(&definitions), reinstall, &stop).await;
+            Ok(())
+        };
+        let ended = tokio::try_join!(operators, actions, kept);
         self.view.send_replace(OperatorsView::default());
-        drop(control_loop);
         // Events emitted last are written before the process ends.
         let _ = tokio::time::timeout(control_loop::DRAIN_TIME_MAX, event_writer).await;
-        Ok(())
+        ended.map(|_| ())
     }
+}
+
+/// What the controller of Operators installs: definitions, and admission policies.
+fn installed(definitions: &[Value]) -> Vec<Installed> {
+    let mut installed = Installed::policies(&policies::operator_policies());
+    installed.push(Installed::new(resources::definitions(), definitions));
+    installed
 }
 
 /// Applies the admission policies. They are a convenience: without them the controller refuses what is
 /// protected itself, later.
 async fn install_policies(writer: &Writer) {
-    for object in policies::operator_policies() {
-        let kind = policies::KINDS.into_iter().find(|it| object["kind"] == it.kind);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let Some(kind) = kind else { continue };
-        if let Err(error) = writer.apply_own(&api_resource(kind), name, &object).await {
+    for object in &policies::operator_policies() {
+        let Some((kind, name)) = policies::kind_and_name(object) else { continue };
+        if let Err(error) = writer.apply_own(&api_resource(kind), name, object).await {
             let error = chain(&error);
             tracing::warn!(error, kind = kind.kind, name, "an admission policy cannot be applied");
         }

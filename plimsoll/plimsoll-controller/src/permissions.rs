@@ -1,6 +1,7 @@
 //! The permissions that a controller needs for some releases, and no others: derived from what their
 //! manifests make it do, and from its own objects.
 
+mod actions;
 mod operators;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +17,10 @@ use plimsoll_plan::plan::{CREATE_ONLY, DELETE};
 use serde_json::Value;
 
 use crate::lease::LEASE_NAME;
-use crate::webhook::{CERTIFICATE_SECRET, CONFIGURATION};
+use crate::webhook::Reviewer;
+use crate::webhook::capabilities::CapabilityReviewer;
 
+pub use actions::action_permissions;
 pub use operators::operator_permissions;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -70,9 +73,7 @@ pub fn permissions(payloads: &[&Payload], purpose: &Purpose) -> Permissions {
     }
     let mut lease_namespace = in_lease_namespace(LEASE_NAME);
     if purpose.webhook {
-        let name = Some(vec![CERTIFICATE_SECRET.to_owned()]);
-        let verbs = ["get", "create", "patch"];
-        lease_namespace.push(rule("", vec!["secrets".to_owned()], verbs, name));
+        lease_namespace.push(certificate_rule::<CapabilityReviewer>());
     }
     Permissions { cluster: needs.rules(), lease_namespace }
 }
@@ -104,17 +105,19 @@ impl Needs {
             needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
         }
         needs.add("events.k8s.io", "events", &WRITE);
-        let verbs: &[&'static str] =
-            if purpose.webhook { &["get", "patch", "delete"] } else { &["get", "delete"] };
-        let group = "admissionregistration.k8s.io";
-        let resource = "validatingwebhookconfigurations";
-        for verb in verbs {
-            needs.name(group, resource, verb, CONFIGURATION);
-        }
-        if purpose.webhook {
-            needs.name(group, resource, "create", CONFIGURATION);
-        }
+        needs.webhook::<CapabilityReviewer>(purpose.webhook);
         needs
+    }
+
+    /// What it takes to register a webhook, or only to remove what an earlier process registered.
+    fn webhook<R: Reviewer>(&mut self, is_served: bool) {
+        let verbs: &[&'static str] =
+            if is_served { &["get", "create", "patch", "delete"] } else { &["get", "delete"] };
+        for (kind, name) in R::CONFIGURATIONS {
+            for verb in verbs {
+                self.name(kind.group, kind.plural, verb, name);
+            }
+        }
     }
 
     fn add(&mut self, group: &str, resource: &str, verbs: &[&'static str]) {
@@ -209,6 +212,16 @@ fn rule<'a>(
         verbs: verbs.into_iter().map(str::to_owned).collect(),
         ..PolicyRule::default()
     }
+}
+
+/// What it takes to keep the certificate of a webhook.
+fn certificate_rule<R: Reviewer>() -> PolicyRule {
+    rule(
+        "",
+        vec!["secrets".to_owned()],
+        ["get", "create", "patch"],
+        Some(vec![R::SECRET.to_owned()]),
+    )
 }
 
 fn in_lease_namespace(lease: &str) -> Vec<PolicyRule> {

@@ -5,7 +5,7 @@ mod operators;
 
 use jiff::Timestamp;
 use plimsoll_api::progress::ImpliedCapability;
-use plimsoll_api::{Condition, ObjectKey};
+use plimsoll_api::{Condition, ObjectKey, Reason};
 use plimsoll_plan::capabilities::Capabilities;
 use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::progress::ProblemState;
@@ -49,8 +49,8 @@ pub struct View {
 pub struct WaitView {
     /// Its object.
     pub object: ObjectKey,
-    /// Why it waits or failed, from the list of reasons.
-    pub reason: &'static str,
+    /// Why it waits or failed.
+    pub reason: Reason,
     /// What it waits for or what failed, and what would help.
     pub message: String,
     /// Since when it waits or fails.
@@ -67,7 +67,7 @@ impl View {
         let done = progress.done();
         let waits = context.problems().into_iter().map(|problem| WaitView {
             object: plan.steps[problem.step].manifest.key.clone(),
-            reason: problem.reason.as_str(),
+            reason: problem.reason,
             message: problem.message,
             since: problem.since,
             failed: problem.state == ProblemState::Failed,

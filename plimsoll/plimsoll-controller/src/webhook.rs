@@ -1,9 +1,9 @@
-//! A validating admission webhook that refuses mistakes in `spec.capabilities` when they are made
-//! (CAP-11).
+//! Admission webhooks that a controller serves itself: with a certificate of its own making that is
+//! replaced in time, and registered with the API servers of a cluster as long as it runs.
 //!
-//! It is a convenience: what it refuses the controller would not act on either. So a webhook that
-//! cannot be reached lets everything pass.
+//! What they decide is up to each [`Reviewer`].
 
+pub(crate) mod capabilities;
 pub(crate) mod certificate;
 mod server;
 
@@ -12,12 +12,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::DynamicObject;
 use kube::{Api, Client};
-use plimsoll_api::CLUSTER_VERSION;
-use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
-use plimsoll_plan::capabilities::{SpecChange, review};
-use plimsoll_plan::reconciler::desired::CapabilityRules;
+use plimsoll_api::ApiKind;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -26,25 +23,16 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use certificate::Certificate;
-pub(crate) use certificate::SECRET as CERTIFICATE_SECRET;
 
 use crate::bootstrap::retry_until_ok;
 use crate::clock::SharedClock;
 use crate::error::Error;
+use crate::resources::api_resource;
 use crate::write::{Writer, chain};
-
-/// Name of the ValidatingWebhookConfiguration.
-pub(crate) const CONFIGURATION: &str = "plimsoll-capabilities";
-/// Name of the webhook in it, which rejections begin with.
-const WEBHOOK: &str = "capabilities.plimsoll.io";
-/// Path that reviews are sent to.
-const PATH: &str = "/capabilities";
-/// How long an API server waits for an answer, in seconds.
-const TIMEOUT: u32 = 10;
 
 /// Where to listen for reviews, and how API servers get there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CapabilityWebhook {
+pub struct WebhookSettings {
     /// Where to listen.
     pub listen: SocketAddr,
     /// How API servers get there.
@@ -73,71 +61,140 @@ impl Reached {
             Self::Service { namespace, name } => format!("{name}.{namespace}.svc"),
         }
     }
+}
 
-    fn client_config(&self, port: u16, certificate: &str) -> Value {
-        let bundle = STANDARD.encode(certificate);
-        match self {
-            Self::Host(host) => {
+/// The kind of configurations of webhooks that only allow or refuse.
+pub(crate) const VALIDATING: ApiKind = ApiKind {
+    group: "admissionregistration.k8s.io",
+    version: "v1",
+    kind: "ValidatingWebhookConfiguration",
+    plural: "validatingwebhookconfigurations",
+};
+/// The kind of configurations of webhooks that may change objects.
+pub(crate) const MUTATING: ApiKind = ApiKind {
+    group: "admissionregistration.k8s.io",
+    version: "v1",
+    kind: "MutatingWebhookConfiguration",
+    plural: "mutatingwebhookconfigurations",
+};
+
+/// How API servers get to the paths of a server, and whom they trust there.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientConfig {
+    reached: Reached,
+    port: u16,
+    certificates: String,
+}
+
+impl ClientConfig {
+    /// The `clientConfig` of a webhook at a path.
+    pub(crate) fn at(&self, path: &str) -> Value {
+        let bundle = STANDARD.encode(&self.certificates);
+        match &self.reached {
+            Reached::Host(host) => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-                json!({ "url": format!("https://{host}:{port}{PATH}"), "caBundle": bundle })
+                let url = format!("https://{host}:{}{path}", self.port);
+                json!({ "url": url, "caBundle": bundle })
             }
-            Self::Service { namespace, name } => json!({
-                "service": { "namespace": namespace, "name": name, "path": PATH },
+            Reached::Service { namespace, name } => json!({
+                "service": { "namespace": namespace, "name": name, "path": path },
                 "caBundle": bundle,
             }),
         }
     }
 }
 
-/// How often the certificate and the configuration are looked at: both come back when somebody
+/// How long an API server waits for an answer, in seconds.
+const TIMEOUT: u32 = 10;
+
+/// A webhook of a configuration, with what all of ours have in common.
+pub(crate) fn webhook(name: &str, failure_policy: &str, config: &Value, rules: &Value) -> Value {
+    json!({
+        "name": name,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": failure_policy,
+        "timeoutSeconds": TIMEOUT,
+        "clientConfig": config,
+        "rules": rules,
+    })
+}
+
+/// Something that answers reviews, and how it is registered.
+pub(crate) trait Reviewer: Clone + Send + Sync + 'static {
+    /// What logs, errors and options call it: the `NAME webhook`, `--NAME-webhook`.
+    const NAME: &'static str;
+    /// Name of the Secret in `kube-system` with its certificate.
+    const SECRET: &'static str;
+    /// The configurations that it is registered by: their kinds, and their names.
+    const CONFIGURATIONS: &'static [(ApiKind, &'static str)];
+
+    /// The webhooks of its configuration of a kind.
+    fn webhooks(&self, kind: ApiKind, config: &ClientConfig) -> Vec<Value>;
+
+    /// The response to a request that was posted to a path, without its uid; `None` if nothing is
+    /// served there.
+    fn review(&self, path: &str, request: &Value) -> impl Future<Output = Option<Value>> + Send;
+
+    /// Returns when [`Self::webhooks`] are others than they were.
+    fn changed(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+}
+
+/// How often the certificate and the configurations are looked at: they come back when somebody
 /// deletes them, and the certificate is replaced before it ends.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// Serves reviews and registers the webhook with the cluster's API servers; ends with `stop`.
+/// Serves reviews and registers the webhooks with the cluster's API servers; ends with `stop`.
 ///
 /// # Errors
 ///
-/// When the address cannot be listened on, or the certificate or the configuration cannot be made.
-pub(crate) async fn start(
+/// When the address cannot be listened on, or the certificate or a configuration cannot be made.
+pub(crate) async fn start<R: Reviewer>(
     client: &Client,
     writer: &Writer,
-    webhook: &CapabilityWebhook,
+    settings: &WebhookSettings,
     clock: SharedClock,
-    rules: watch::Receiver<CapabilityRules>,
+    reviewer: R,
     stop: &CancellationToken,
 ) -> Result<(), Error> {
-    let address = webhook.listen;
-    let listener =
-        TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
-    let port = listener.local_addr().map_err(|source| Error::Listen { address, source })?.port();
+    let address = settings.listen;
+    let failed = |source| Error::Listen { webhook: R::NAME, address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
     let registration = Registration {
         client: client.clone(),
         writer: writer.clone(),
-        reached: webhook.reached.clone(),
+        reached: settings.reached.clone(),
         port,
         clock,
+        reviewer: reviewer.clone(),
     };
-    let certificate = retry_until_ok(stop, || registration.renew(None)).await?;
+    let certificate = retry_until_ok(stop, || registration.certificate()).await?;
     let (acceptor, acceptors) = watch::channel(certificate.acceptor()?);
-    tokio::spawn(server::serve(listener, acceptors, rules, stop.clone()));
-    tracing::info!(%address, "answering reviews of spec.capabilities");
+    // Served before it is registered: a webhook that nobody answers may refuse everything.
+    tokio::spawn(server::serve(listener, acceptors, reviewer, stop.clone()));
+    retry_until_ok(stop, || registration.register(&certificate, None)).await?;
+    tracing::info!(%address, "answering reviews of the {} webhook", R::NAME);
     tokio::spawn(registration.keep(certificate, acceptor, stop.clone()));
     Ok(())
 }
 
-/// How the webhook is registered with the API servers of a cluster.
-struct Registration {
+/// How webhooks are registered with the API servers of a cluster.
+struct Registration<R> {
     client: Client,
     writer: Writer,
     reached: Reached,
     port: u16,
     clock: SharedClock,
+    reviewer: R,
 }
 
-impl Registration {
+impl<R: Reviewer> Registration<R> {
     /// Keeps the registration and the certificate until stopped.
     async fn keep(
-        self,
+        mut self,
         mut certificate: Certificate,
         acceptor: watch::Sender<TlsAcceptor>,
         stop: CancellationToken,
@@ -145,13 +202,15 @@ impl Registration {
         loop {
             tokio::select! {
                 () = sleep(CHECK_INTERVAL) => {}
+                () = self.reviewer.changed() => {}
                 () = stop.cancelled() => return,
             }
-            let renewed = match self.renew(Some(&certificate)).await {
+            let renewed = match retry_until_ok(&stop, || self.renew(&certificate)).await {
                 Ok(renewed) => renewed,
+                Err(Error::Stopped) => return,
                 Err(error) => {
                     let error = chain(&error);
-                    tracing::warn!(error, "the capability webhook cannot be kept; trying again");
+                    tracing::warn!(error, "the {} webhook cannot be kept; trying again", R::NAME);
                     continue;
                 }
             };
@@ -161,7 +220,7 @@ impl Registration {
             match renewed.acceptor() {
                 Ok(fresh) => {
                     acceptor.send_replace(fresh);
-                    tracing::info!("the certificate of the capability webhook was replaced");
+                    tracing::info!("the certificate of the {} webhook was replaced", R::NAME);
                     certificate = renewed;
                 }
                 Err(error) => tracing::warn!(%error, "the new certificate cannot be used"),
@@ -171,126 +230,75 @@ impl Registration {
 
     /// The certificate to be served now, registered with the API servers, which take the one before
     /// as well until it is replaced.
-    async fn renew(&self, before: Option<&Certificate>) -> Result<Certificate, Error> {
-        let (client, name) = (&self.client, self.reached.name());
-        let now = self.clock.now();
-        let certificate = certificate::of_cluster(client, &self.writer, &name, now).await?;
-        let mut trusted = certificate.certificate.clone();
-        if let Some(before) = before.filter(|before| **before != certificate) {
-            trusted.push_str(&before.certificate);
-        }
-        let configuration = configuration(&self.reached.client_config(self.port, &trusted));
-        self.writer
-            .apply_own(&configurations(), CONFIGURATION, &configuration)
-            .await
-            .map_err(|source| Error::Webhook { source })?;
+    async fn renew(&self, before: &Certificate) -> Result<Certificate, Error> {
+        let certificate = self.certificate().await?;
+        self.register(&certificate, Some(before)).await?;
         Ok(certificate)
+    }
+
+    /// The cluster's certificate.
+    async fn certificate(&self) -> Result<Certificate, Error> {
+        let (name, now) = (self.reached.name(), self.clock.now());
+        certificate::of_cluster::<R>(&self.client, &self.writer, &name, now).await
+    }
+
+    /// Applies the configurations.
+    async fn register(
+        &self,
+        certificate: &Certificate,
+        before: Option<&Certificate>,
+    ) -> Result<(), Error> {
+        let mut certificates = certificate.certificate.clone();
+        if let Some(before) = before.filter(|before| *before != certificate) {
+            certificates.push_str(&before.certificate);
+        }
+        let config = ClientConfig { reached: self.reached.clone(), port: self.port, certificates };
+        for (kind, name) in R::CONFIGURATIONS {
+            let configuration = json!({
+                "apiVersion": kind.api_version(),
+                "kind": kind.kind,
+                "metadata": { "name": name },
+                "webhooks": self.reviewer.webhooks(*kind, &config),
+            });
+            self.writer
+                .apply_own(&api_resource(*kind), name, &configuration)
+                .await
+                .map_err(|source| Error::Webhook { webhook: R::NAME, source })?;
+        }
+        Ok(())
     }
 }
 
 /// Removes what an earlier process with a webhook left: nobody answers any more.
-pub(crate) async fn remove(client: &Client, writer: &Writer) -> Result<(), Error> {
-    let api: Api<kube::core::DynamicObject> = Api::all_with(client.clone(), &configurations());
-    let failed = |source| Error::Webhook { source };
-    if api.get_metadata_opt(CONFIGURATION).await.map_err(failed)?.is_some() {
-        writer.delete_own(&configurations(), CONFIGURATION).await.map_err(failed)?;
+pub(crate) async fn remove<R: Reviewer>(client: &Client, writer: &Writer) -> Result<(), Error> {
+    let failed = |source| Error::Webhook { webhook: R::NAME, source };
+    for (kind, name) in R::CONFIGURATIONS {
+        let resource = api_resource(*kind);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        if api.get_metadata_opt(name).await.map_err(failed)?.is_some() {
+            writer.delete_own(&resource, name).await.map_err(failed)?;
+        }
     }
     Ok(())
 }
 
-fn configurations() -> ApiResource {
-    let gvk = GroupVersionKind::gvk(
-        "admissionregistration.k8s.io",
-        "v1",
-        "ValidatingWebhookConfiguration",
-    );
-    ApiResource::from_gvk_with_plural(&gvk, "validatingwebhookconfigurations")
-}
-
-fn configuration(client_config: &Value) -> Value {
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": { "name": CONFIGURATION },
-        "webhooks": [{
-            "name": WEBHOOK,
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": "Ignore",
-            "timeoutSeconds": TIMEOUT,
-            "clientConfig": client_config,
-            "rules": [{
-                "apiGroups": [CLUSTER_VERSION.group],
-                "apiVersions": [CLUSTER_VERSION.version],
-                "operations": ["CREATE", "UPDATE"],
-                "resources": [CLUSTER_VERSION.plural],
-                "scope": "Cluster",
-            }],
-        }],
-    })
-}
-
-/// Answers a review.
-fn answer(requested: &Value, rules: &CapabilityRules) -> Value {
-    let request = &requested["request"];
-    let spec = |object: &Value| -> ClusterVersionSpec {
-        serde_json::from_value(object["spec"].clone()).unwrap_or_default()
-    };
-    let old = request["oldObject"].is_object().then(|| spec(&request["oldObject"]));
-    let status = request["oldObject"]["status"].clone();
-    let status: ClusterVersionStatus = serde_json::from_value(status).unwrap_or_default();
-    let mut enabled = status.capabilities.enabled_capabilities;
-    if old.is_some() {
-        // The status may lag, and may be unable to name all.
-        enabled.extend(rules.enabled.iter().cloned());
-    }
-    let new = spec(&request["object"]);
-    let change = SpecChange { old: old.as_ref(), new: &new, enabled: &enabled };
-    let objections = review(&change, &rules.registry, &rules.gates);
-    let mut response = json!({ "uid": request["uid"], "allowed": objections.is_empty() });
-    if !objections.is_empty() {
-        let said: Vec<String> = objections.iter().map(ToString::to_string).collect();
-        response["status"] = json!({
-            "status": "Failure", "code": 400, "reason": "BadRequest", "message": said.join("; "),
-        });
-    }
-    json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response })
-}
-
 #[cfg(test)]
 mod tests {
-    //! Reviews are answered as API servers expect it.
+    //! Where reviews are sent.
 
     use super::*;
 
     #[test]
-    fn a_review_is_answered_with_400_or_let_pass() {
-        let cluster_version = |additional: &[&str]| {
-            json!({ "spec": { "capabilities": {
-                "baselineCapabilitySet": "None", "additionalEnabledCapabilities": additional,
-            } }, "status": { "capabilities": { "enabledCapabilities": ["Console"] } } })
-        };
-        let ask = |old: Value, new: Value| {
-            let request = json!({ "uid": "1", "oldObject": old, "object": new });
-            answer(&json!({ "request": request }), &CapabilityRules::default())["response"].clone()
-        };
-        let refused = ask(cluster_version(&["Console"]), cluster_version(&[]));
-        assert_eq!((&refused["uid"], &refused["allowed"]), (&json!("1"), &json!(false)));
-        assert_eq!(refused["status"]["code"], 400);
-        let said = refused["status"]["message"].as_str().unwrap();
-        assert!(said.starts_with("spec.capabilities: Console is enabled"), "{said}");
-        let allowed = ask(cluster_version(&["Console"]), cluster_version(&["Console", "Insights"]));
-        assert_eq!(allowed, json!({ "uid": "1", "allowed": true }));
-        assert_eq!(ask(Value::Null, cluster_version(&["Consle"]))["allowed"], false);
-    }
-
-    #[test]
     fn api_servers_get_to_hosts_and_services() {
-        let host = |host: &str| Reached::Host(host.to_owned()).client_config(8443, "x");
+        let config = |reached: &Reached| {
+            let (reached, certificates) = (reached.clone(), "x".to_owned());
+            ClientConfig { reached, port: 8443, certificates }.at("/capabilities")
+        };
+        let host = |host: &str| config(&Reached::Host(host.to_owned()));
         assert_eq!(host("127.0.0.1")["url"], "https://127.0.0.1:8443/capabilities");
         assert_eq!(host("::1")["url"], "https://[::1]:8443/capabilities");
         let service = Reached::Service { namespace: "ns".to_owned(), name: "plimsoll".to_owned() };
-        assert_eq!(service.client_config(8443, "x")["service"]["path"], "/capabilities");
+        assert_eq!(config(&service)["service"]["path"], "/capabilities");
         assert_eq!(service.name(), "plimsoll.ns.svc");
     }
 }

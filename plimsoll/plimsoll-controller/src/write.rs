@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
@@ -15,7 +18,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, Status};
 use kube::{Api, Client, ResourceExt};
 use plimsoll_api::olm::DELETION_FINALIZER;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
+use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::apply::prepare::{self, PathPart};
 use plimsoll_plan::health::failure;
@@ -193,13 +196,7 @@ impl Writer {
         served: &Served,
         uid: &str,
     ) -> Result<(), kube::Error> {
-        let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
-        let parameters =
-            DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
-        match self.api(served, &key.namespace).delete(&key.name, &parameters).await {
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-            other => other.map(|_| ()),
-        }
+        delete_uid(self.api(served, &key.namespace), (&key.name, uid)).await.map(|_| ())
     }
 
     /// Adds or removes the finalizer of an Operator; refused if its finalizers are not as they were any
@@ -305,7 +302,12 @@ impl Writer {
         api.replace(&object.name_any(), &parameters, object).await.map(|_| ())
     }
 
-    /// Creates an OperatorRevision; one that exists is left alone, since it never changes.
+    /// Creates an OperatorRevision, which never changes. One that exists is the same if it belongs to the
+    /// same Operator and has the same objects.
+    ///
+    /// # Errors
+    ///
+    /// When another one of that name exists, such as one of an Operator that was deleted.
     pub(crate) async fn create_revision(
         &self,
         resource: &ApiResource,
@@ -317,7 +319,12 @@ impl Writer {
         let parameters =
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match api.create(&parameters, &object).await {
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let there = api.get(&object.name_any()).await?;
+                let is_same = there.owner_references() == object.owner_references()
+                    && there.data["spec"]["digest"] == object.data["spec"]["digest"];
+                if is_same { Ok(()) } else { Err(kube::Error::Api(status)) }
+            }
             other => other.map(|_| ()),
         }
     }
@@ -357,10 +364,6 @@ impl Writer {
 
     /// Replaces the status of a cluster-scoped object, whole: a merge could not write the null that
     /// `availableUpdates` must have. It is a conflict if the object is not at `revision` any more.
-    #[tracing::instrument(
-        name = "write status", level = "debug", parent = None, skip_all,
-        fields(kind = resource.kind, name), err(level = "debug")
-    )]
     pub(crate) async fn write_status(
         &self,
         resource: &ApiResource,
@@ -368,7 +371,23 @@ impl Writer {
         status: &Value,
         revision: &str,
     ) -> Result<DynamicObject, kube::Error> {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        self.write_status_in("", resource, name, status, revision).await
+    }
+
+    /// The same for an object of a namespace.
+    #[tracing::instrument(
+        name = "write status", level = "debug", parent = None, skip_all,
+        fields(kind = resource.kind, name), err(level = "debug")
+    )]
+    pub(crate) async fn write_status_in(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        name: &str,
+        status: &Value,
+        revision: &str,
+    ) -> Result<DynamicObject, kube::Error> {
+        let api = self.api_in(namespace, resource);
         let guard = PatchOperation::Replace(ReplaceOperation {
             path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
             value: revision.into(),
@@ -376,6 +395,89 @@ impl Writer {
         let add = AddOperation { path: PointerBuf::from_tokens(["status"]), value: status.clone() };
         let patch = Patch::<()>::Json(json_patch::Patch(vec![guard, PatchOperation::Add(add)]));
         api.patch_status(name, &status_parameters(), &patch).await
+    }
+
+    /// Creates an object of our own making in a namespace, or cluster-scoped without one; false if there is
+    /// one of that name.
+    pub(crate) async fn create_new(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        object: &Value,
+    ) -> Result<bool, kube::Error> {
+        let object: DynamicObject =
+            serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        match self.api_in(namespace, resource).create(&parameters, &object).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes an object of our own making by operations, of which those that test guard the others.
+    pub(crate) async fn patch_guarded(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        name: &str,
+        operations: Vec<PatchOperation>,
+    ) -> Result<(), kube::Error> {
+        let patch = Patch::<()>::Json(json_patch::Patch(operations));
+        let api = self.api_in(namespace, resource);
+        api.patch_metadata(name, &status_parameters(), &patch).await.map(|_| ())
+    }
+
+    /// Whether a user may use a verb on all objects of a kind. Nothing is stored: this asks.
+    pub(crate) async fn is_allowed(
+        &self,
+        (user, groups): (&str, &[String]),
+        request: ResourceAttributes,
+    ) -> Result<bool, kube::Error> {
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(user.to_owned()),
+                groups: Some(groups.to_vec()),
+                resource_attributes: Some(request),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await?;
+        Ok(answer.status.is_some_and(|it| it.allowed))
+    }
+
+    /// Cancels an Action, unless it is gone.
+    pub(crate) async fn cancel_action(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), kube::Error> {
+        let patch = Patch::Merge(serde_json::json!({ "spec": { "cancelled": true } }));
+        let api = self.api_in(namespace, &api_resource(ACTION));
+        match api.patch_metadata(name, &status_parameters(), &patch).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            written => written.map(|_| ()),
+        }
+    }
+
+    /// Deletes the object of a uid; false if it is gone, or another one has its name.
+    pub(crate) async fn delete_uid(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        id: (&str, &str),
+    ) -> Result<bool, kube::Error> {
+        delete_uid(self.api_in(namespace, resource), id).await
+    }
+
+    fn api_in(&self, namespace: &str, resource: &ApiResource) -> Api<DynamicObject> {
+        match namespace {
+            "" => Api::all_with(self.client.clone(), resource),
+            namespace => Api::namespaced_with(self.client.clone(), namespace, resource),
+        }
     }
 
     /// Removes the owner reference at a position of an object, unless it is to another uid by now.
@@ -512,6 +614,27 @@ async fn apply<T: Serialize + Debug + ?Sized>(
     // Metadata alone comes back: that is all that is looked at.
     let applied = api.patch_metadata(name, &parameters, &Patch::Apply(object)).await?;
     Ok(mark(&applied.metadata))
+}
+
+/// Deletes the object of a uid in the background; false if it is gone, or another one has its name. The
+/// conflict of a uid is one answer with that of another write, which is an error.
+async fn delete_uid(
+    api: Api<DynamicObject>,
+    (name, uid): (&str, &str),
+) -> Result<bool, kube::Error> {
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+    let parameters =
+        DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+    match api.delete(name, &parameters).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            let found = api.get_metadata_opt(name).await?;
+            let is_there = found.is_some_and(|it| it.metadata.uid.as_deref() == Some(uid));
+            if is_there { Err(kube::Error::Api(status)) } else { Ok(false) }
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn status_parameters() -> PatchParams {

@@ -68,7 +68,7 @@ pub struct UnavailableCapability {
     pub field: String,
     /// The name.
     pub name: String,
-    /// Why.
+    /// What makes it unavailable.
     pub cause: UnavailableCause,
 }
 

@@ -69,14 +69,14 @@ pub enum StepChange {
     Unchanged,
     /// It cannot be tried now, and nothing in the plan changes that.
     Waiting {
-        /// Why.
+        /// The reason.
         reason: Reason,
         /// What it waits for.
         message: String,
     },
     /// It is refused.
     Refused {
-        /// Why.
+        /// The reason.
         reason: Reason,
         /// By whom, in whose words.
         message: String,

@@ -18,10 +18,14 @@ mod change_set;
 pub mod conditions;
 mod decide;
 pub mod deletion;
+pub mod deletion_plan;
+pub mod install;
 mod installed;
+pub mod inventory;
 pub mod lint;
 pub mod loadout;
 pub mod lock;
+pub mod observed;
 pub mod reconciler;
 pub mod rollout;
 mod selection;
@@ -73,8 +77,8 @@ pub struct InstalledOperator {
     pub bundle: Bundle,
     /// Number of its revision.
     pub revision: u32,
-    /// Why a ClusterOperator of the package is not upgradeable, as a sentence; `None` if it is, or if
-    /// there is none.
+    /// Why other minor and major versions are not installed, as a sentence: a ClusterOperator of the
+    /// package is not upgradeable, or objects of earlier revisions do not go; `None` if nothing objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
 }

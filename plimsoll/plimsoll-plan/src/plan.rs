@@ -116,7 +116,7 @@ pub struct Excluded {
     pub document: usize,
     /// Its object.
     pub key: ObjectKey,
-    /// Why.
+    /// The reason why it is left out.
     pub reason: ExclusionReason,
 }
 

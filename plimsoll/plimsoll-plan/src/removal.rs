@@ -82,6 +82,6 @@ pub struct DeletionEvent {
     pub reason: Reason,
     /// Whether somebody may have to do something.
     pub is_warning: bool,
-    /// The whole story.
+    /// What it waits for, as a sentence.
     pub message: String,
 }

@@ -23,7 +23,9 @@ mod updates;
 
 use jiff::Timestamp;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, Release};
-use plimsoll_api::{Condition, ConditionStatus, ObjectKey, Reason, merge_conditions};
+use plimsoll_api::{
+    Condition, ConditionStatus, ObjectKey, Reason, merge_conditions, whole_seconds,
+};
 
 use crate::capabilities::Capabilities;
 use crate::health::failure::Failure;
@@ -209,11 +211,6 @@ fn version(release: &Release) -> &str {
         ("", image) => image,
         (version, _) => version,
     }
-}
-
-/// The API's times have no fractions; one that had would change in every round trip.
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).expect("a valid time without its fraction is valid")
 }
 
 /// Makes conditions of one moment.

@@ -127,9 +127,7 @@ pub fn offers<'p>(
         if !request.catalog.is_empty() && catalog.name.name != request.catalog {
             continue;
         }
-        let Some(package) = catalog.packages.iter().find(|it| it.name == request.package) else {
-            continue;
-        };
+        let Some(package) = catalog.package(request.package) else { continue };
         found.catalogs.push(&catalog.name.name);
         found.channels.extend(package.channels.iter().map(|channel| channel.name.as_str()));
         for channel in channels(package, request) {
@@ -182,9 +180,10 @@ pub fn destinations<'p>(
     let Some(installed) = request.installed else { return found };
     let mut left: Vec<(usize, &ChannelEntry, Offer<'p>)> = Vec::new();
     for catalog in catalogs {
-        let is_named = request.catalog.is_empty() || catalog.name.name == request.catalog;
-        let package = catalog.packages.iter().find(|it| is_named && it.name == request.package);
-        let Some(package) = package else { continue };
+        if !request.catalog.is_empty() && catalog.name.name != request.catalog {
+            continue;
+        }
+        let Some(package) = catalog.package(request.package) else { continue };
         for channel in channels(package, request) {
             for (position, at) in order(channel).entries.into_iter().enumerate() {
                 let entry = &channel.entries[at];

@@ -240,6 +240,18 @@ pub struct CatalogPart {
     pub packages: Vec<Package>,
 }
 
+impl CatalogPart {
+    /// The package of a name.
+    pub fn package(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name)
+    }
+
+    /// The bundle of a name, of a package.
+    pub fn bundle(&self, package: &str, name: &str) -> Option<&Bundle> {
+        self.package(package)?.bundles.iter().find(|bundle| bundle.name == name)
+    }
+}
+
 mod canonical;
 mod file;
 

@@ -2,27 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context as _;
+use std::fmt::Debug;
+
 use jiff::Timestamp;
+use k8s_openapi::{ClusterResourceScope, Resource};
 use kube::core::DynamicObject;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
 use plimsoll_api::progress::ReleaseProgressStatus;
-use plimsoll_api::{
-    ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, Condition, ConditionStatus, RELEASE_PROGRESS,
-    Reason,
-};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, Condition, ConditionStatus, Reason};
+use plimsoll_api::{ClusterVersion, ReleaseProgress};
 use plimsoll_content::Payload;
 use plimsoll_controller::{api_resource, cluster_features, operators_on_platform};
 use plimsoll_plan::plan::features::Features;
 use plimsoll_plan::plan::mode::{self, Mode};
+use plimsoll_plan::reconciler::refusal;
 use plimsoll_plan::removal::{DeletionTracker, removed_kinds};
 use plimsoll_plan::spec::overrides::{OVERRIDE_TERMS, Overrides};
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use plimsoll_plan::update::preconditions::{self, Facts, FailedPrecondition, Objecting};
-use plimsoll_plan::update::target::{self, Target};
+use plimsoll_plan::update::target::Target;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use thiserror::Error;
+
+/// Why the state of a cluster is not known.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// There is no ClusterVersion.
+    #[error(
+        "the cluster has no ClusterVersion \"{CLUSTER_VERSION_NAME}\": create one with `plimsoll run \
+         --create`; `plimsoll release plan --to DIR` shows what an installation would do"
+    )]
+    NoClusterVersion,
+    /// An object cannot be read, or is not of its kind's form.
+    #[error("failed to read {kind} \"{CLUSTER_VERSION_NAME}\"")]
+    Read {
+        /// The kind.
+        kind: &'static str,
+        /// The error of the client.
+        source: kube::Error,
+    },
+    /// The FeatureGate or the Operators cannot be read.
+    #[error(transparent)]
+    Controller(#[from] plimsoll_controller::Error),
+}
 
 /// The version-related objects of a cluster, read once.
 #[derive(Debug, Clone, Default)]
@@ -50,11 +73,8 @@ impl ClusterState {
     /// # Errors
     ///
     /// When a request fails, there is no ClusterVersion, or an object cannot be deserialized.
-    pub async fn read(client: &Client) -> Result<Self, anyhow::Error> {
-        Self::read_opt(client).await?.context(
-            "the cluster has no ClusterVersion \"version\": create one with `plimsoll run --create`; \
-             `plimsoll release plan --to DIR` shows what an installation would do",
-        )
+    pub async fn read(client: &Client) -> Result<Self, StateError> {
+        Self::read_opt(client).await?.ok_or(StateError::NoClusterVersion)
     }
 
     /// Reads the state from the API server; `None` if there is no ClusterVersion.
@@ -62,16 +82,15 @@ impl ClusterState {
     /// # Errors
     ///
     /// When a request fails, or an object cannot be deserialized.
-    pub async fn read_opt(client: &Client) -> Result<Option<Self>, anyhow::Error> {
-        let Some(version) = get(client, CLUSTER_VERSION).await? else { return Ok(None) };
+    pub async fn read_opt(client: &Client) -> Result<Option<Self>, StateError> {
+        let Some(version) = get::<ClusterVersion>(client).await? else { return Ok(None) };
         // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
-        let progress = get(client, RELEASE_PROGRESS).await?;
-        let progress = progress.map(|object| part(&object, RELEASE_PROGRESS, "status"));
+        let progress = get::<ReleaseProgress>(client).await?;
         Ok(Some(Self {
-            spec: part(&version, CLUSTER_VERSION, "spec")?,
-            status: part(&version, CLUSTER_VERSION, "status")?,
-            progress: progress.transpose()?.unwrap_or_default(),
-            annotations: version.annotations().clone(),
+            spec: version.spec,
+            status: version.status.unwrap_or_default(),
+            progress: progress.and_then(|it| it.status).unwrap_or_default(),
+            annotations: version.metadata.annotations.unwrap_or_default(),
             features: cluster_features(client).await?,
             operators: operators_on_platform(client).await?,
             is_rehearsed: false,
@@ -119,7 +138,7 @@ impl ClusterState {
     /// The preconditions that do not hold for going to a payload, in the controller's own words.
     /// One that has no store checks but one of them: there, only a lower version blocks.
     pub fn findings(&self, payload: &Payload, target: &Target) -> Vec<FailedPrecondition> {
-        let next = target::release(payload);
+        let next = payload.named();
         let current = self.release().filter(|current| current.image != next.image);
         let Some(current) = current.filter(|_| self.mode(&next) == Mode::Updating) else {
             return Vec::new();
@@ -133,6 +152,7 @@ impl ClusterState {
         // The release that is applied is not at hand: definitions say which kinds are removed.
         let context = target.context(payload);
         let removed = removed_kinds(&[], &payload.manifests, &context);
+        let broken = self.operators.broken_without(&removed);
         let mut findings = preconditions::check(
             &Facts {
                 current: &current,
@@ -140,15 +160,18 @@ impl ClusterState {
                 objection: objecting.as_ref(),
                 overrides_set: !target.overrides.is_empty() && !self.is_rehearsed,
                 repeated: &tracker.repeated(&payload.manifests, &context),
-                broken: &self.operators.broken_without(&removed),
+                broken: broken.as_deref().map_err(String::as_str),
                 available: has_store.then_some(available.as_slice()),
                 retrieved,
             },
             &next,
         );
-        for finding in &mut findings {
-            let is_lower = finding.reason == Reason::LowDesiredVersion.as_str();
-            finding.blocking &= has_store || self.is_rehearsed || is_lower;
+        if !has_store && !self.is_rehearsed {
+            // It is not requested: the controller is started with it.
+            findings.retain(|it| it.reason != Reason::LowDesiredVersion.as_str());
+            findings.iter_mut().for_each(|it| it.blocking = false);
+            let refusal = refusal::goes_back(&self.status.history, &next);
+            findings.extend(refusal.map(|it| preconditions::low_version(it.to_string())));
         }
         findings
     }
@@ -172,27 +195,20 @@ pub fn api(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &api_resource(kind))
 }
 
-async fn get(client: &Client, kind: ApiKind) -> Result<Option<DynamicObject>, anyhow::Error> {
-    match api(client, kind).get(CLUSTER_VERSION_NAME).await {
+/// The object of a kind that has but one.
+async fn get<K>(client: &Client) -> Result<Option<K>, StateError>
+where
+    K: Resource<Scope = ClusterResourceScope>
+        + kube::Resource<DynamicType = (), Scope = ClusterResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    match Api::<K>::all(client.clone()).get(CLUSTER_VERSION_NAME).await {
         Ok(object) => Ok(Some(object)),
         // There is none, or the kind is not even served.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => {
-            let what = format!("failed to read {} \"{CLUSTER_VERSION_NAME}\"", kind.kind);
-            Err(anyhow::Error::new(error).context(what))
-        }
-    }
-}
-
-fn part<T: DeserializeOwned + Default>(
-    object: &DynamicObject,
-    kind: ApiKind,
-    name: &str,
-) -> Result<T, anyhow::Error> {
-    match object.data.get(name) {
-        None | Some(Value::Null) => Ok(T::default()),
-        Some(value) => serde_json::from_value(value.clone())
-            .with_context(|| format!("the {name} of the {} cannot be read", kind.kind)),
+        Err(source) => Err(StateError::Read { kind: <K as Resource>::KIND, source }),
     }
 }
 

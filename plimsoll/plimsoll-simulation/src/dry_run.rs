@@ -6,7 +6,7 @@ use kube::Client;
 use plimsoll_content::Payload;
 use plimsoll_controller::DryRun;
 use plimsoll_plan::forecast::{Forecast, of_cluster};
-use plimsoll_plan::update::target::{self, Target};
+use plimsoll_plan::update::target::Target;
 
 use crate::cluster_state::ClusterState;
 
@@ -20,8 +20,8 @@ pub async fn forecast(
     cluster: &ClusterState,
     payload: &Payload,
     requested: &Target,
-) -> Result<(Forecast, DryRun), anyhow::Error> {
-    let mode = cluster.mode(&target::release(payload));
+) -> Result<(Forecast, DryRun), plimsoll_controller::Error> {
+    let mode = cluster.mode(&payload.named());
     let mut plan = Arc::new(requested.plan(payload, mode));
     let mut dry_run = plimsoll_controller::dry_run(client, &plan).await?;
     let (target, capabilities) = requested.towards(payload, &dry_run.ours);

@@ -20,11 +20,11 @@ mod timeline;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use k8s_apiserver::{AccessOptions, ApiServer, KeySource, Options};
+use k8s_apiserver::{AccessOptions, ApiServer, KeySource, Options, SnapshotError};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
@@ -37,17 +37,18 @@ use plimsoll_plan::forecast::{Forecast, StepChange};
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::status::Limits;
 use serde_json::{Value, json};
+use thiserror::Error;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{self, VirtualClock};
-use crate::cluster_state::{self, ClusterState};
+use crate::cluster_state::{self, ClusterState, StateError};
 use crate::dry_run;
 use crate::operators::{self, FaultError, Faults, SimulatedRelease, SimulationOptions};
 
-pub use copy::ClusterSnapshot;
+pub use copy::{ClusterSnapshot, CopyError};
 pub use timeline::{ConditionTransition, RehearsalEnd, StepWait, Timeline};
 
 use recorder::{KindNames, RecordedWrite, Recorder};
@@ -59,6 +60,82 @@ const CLUSTER_ID: &str = "0f4e8b52-9b1d-4c53-8a87-3d5c1f6e2a90";
 const INSTALL_FAILING_FOR: Duration = Duration::from_secs(60);
 /// How long the cluster is watched after its release is complete.
 const OBSERVED_AFTERWARDS: Duration = Duration::from_secs(10);
+
+/// The parts of a rehearsal that may fail.
+const CONTROLLER: &str = "the controller";
+const OPERATORS: &str = "the simulation of operators";
+
+/// Why an update could not be rehearsed.
+#[derive(Debug, Error)]
+pub enum RehearsalError {
+    /// The runtime cannot be started.
+    #[error("failed to start a runtime")]
+    Runtime(#[from] io::Error),
+    /// The copy of the cluster cannot be loaded.
+    #[error(
+        "failed to load the copy of the cluster; write one with `plimsoll rehearse --save FILE`"
+    )]
+    InvalidCopy {
+        /// What is wrong, and in which line.
+        source: SnapshotError,
+    },
+    /// The outgoing release cannot be installed.
+    #[error(
+        "the outgoing release {version} cannot be installed on the simulated cluster: {messages}"
+    )]
+    NotInstalled {
+        /// Version of the release.
+        version: String,
+        /// What each step waits for.
+        messages: String,
+    },
+    /// A part of the rehearsal ended before the update.
+    #[error("{part} ended before the update")]
+    Ended {
+        /// The controller, or the simulation of operators.
+        part: &'static str,
+    },
+    /// A part of the rehearsal panicked.
+    #[error("{part} panicked")]
+    Panicked {
+        /// The controller, or the simulation of operators.
+        part: &'static str,
+        /// The error of the task.
+        source: JoinError,
+    },
+    /// The controller failed.
+    #[error("the controller failed")]
+    Controller(#[from] plimsoll_controller::Error),
+    /// A fault names an operator that there is not.
+    #[error(transparent)]
+    Faults(#[from] FaultError),
+    /// The state of the cluster cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A request was not answered as expected.
+    #[error("failed to {what}")]
+    Request {
+        /// What was requested.
+        what: &'static str,
+        /// The error of the client.
+        source: kube::Error,
+    },
+}
+
+/// The result of a task of a rehearsal that has ended.
+///
+/// # Errors
+///
+/// When it panicked or failed.
+fn finished<E>(
+    part: &'static str,
+    ended: Result<Result<(), E>, JoinError>,
+) -> Result<(), RehearsalError>
+where
+    RehearsalError: From<E>,
+{
+    Ok(ended.map_err(|source| RehearsalError::Panicked { part, source })??)
+}
 
 /// An update to rehearse.
 pub struct Rehearsal {
@@ -123,7 +200,7 @@ impl Rehearsal {
     ///
     /// When the snapshot cannot be loaded, the outgoing release cannot be installed, a fault names
     /// an unknown operator, or the controller ends before the update.
-    pub fn run(self) -> Result<RehearsalResult, anyhow::Error> {
+    pub fn run(self) -> Result<RehearsalResult, RehearsalError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
@@ -133,7 +210,7 @@ impl Rehearsal {
         result
     }
 
-    async fn run_in_virtual_time(mut self) -> Result<RehearsalResult, anyhow::Error> {
+    async fn run_in_virtual_time(mut self) -> Result<RehearsalResult, RehearsalError> {
         let clock = VirtualClock::from(match &self.initial_state {
             InitialState::Cluster(snapshot) => snapshot.newest(),
             InitialState::Release(_) | InitialState::Empty => clock::start_time(),
@@ -167,12 +244,12 @@ impl Rehearsal {
             biased;
             timeline = timeline::watch(views, version, began, FAILING_FOR) => timeline,
             ended = &mut running => {
-                ended.context("the controller panicked")?.context("the controller failed")?;
-                anyhow::bail!("the controller ended before the update");
+                finished(CONTROLLER, ended)?;
+                return Err(RehearsalError::Ended { part: CONTROLLER });
             }
             failed = &mut operators => {
-                failed.context("the simulation of operators panicked")??;
-                anyhow::bail!("the simulation of operators ended before the update");
+                finished(OPERATORS, failed)?;
+                return Err(RehearsalError::Ended { part: OPERATORS });
             }
         };
         if !unmanaged.is_empty() {
@@ -182,10 +259,12 @@ impl Rehearsal {
         tokio::time::sleep(OBSERVED_AFTERWARDS).await;
         let writes = recorder.writes();
         stop.cancel();
-        running.await.context("the controller panicked")?.context("the controller failed")?;
+        finished(CONTROLLER, running.await)?;
         let after = plimsoll_controller::dry_run(&client, &forecast.plan).await?;
         let cluster = ClusterState::read_opt(&client).await?.unwrap_or_default();
-        let names = recorder::kind_names(&client).await?;
+        let names = recorder::kind_names(&client).await;
+        let names = names
+            .map_err(|source| RehearsalError::Request { what: "discover the kinds", source })?;
         Ok(RehearsalResult {
             changes: changes(&forecast, &before, &after),
             written: written(&forecast, &writes, &names, &after.cluster_kinds),
@@ -201,7 +280,7 @@ impl Rehearsal {
         })
     }
 
-    fn server(&self, clock: VirtualClock) -> Result<ApiServer, anyhow::Error> {
+    fn server(&self, clock: VirtualClock) -> Result<ApiServer, RehearsalError> {
         let mut payloads = vec![&self.next];
         let mut objects = Vec::new();
         match &self.initial_state {
@@ -223,7 +302,7 @@ impl Rehearsal {
         };
         match &self.initial_state {
             InitialState::Cluster(snapshot) => ApiServer::restore(snapshot.bytes(), options)
-                .context("failed to load the copy of the cluster; write one with `plimsoll rehearse --save FILE`"),
+                .map_err(|source| RehearsalError::InvalidCopy { source }),
             InitialState::Release(_) | InitialState::Empty => Ok(ApiServer::new(options)),
         }
     }
@@ -235,7 +314,7 @@ impl Rehearsal {
         client: &Client,
         outgoing: &Arc<Payload>,
         clock: VirtualClock,
-    ) -> Result<Vec<UnmanagedObject>, anyhow::Error> {
+    ) -> Result<Vec<UnmanagedObject>, RehearsalError> {
         let stop = CancellationToken::new();
         let options = SimulationOptions {
             payloads: vec![Arc::clone(outgoing)],
@@ -260,16 +339,17 @@ impl Rehearsal {
         }
         tokio::time::sleep(OBSERVED_AFTERWARDS).await;
         stop.cancel();
-        running.await.context("the controller panicked")?.context("the controller failed")?;
-        operators.await.context("the simulation of operators panicked")??;
+        finished(CONTROLLER, running.await)?;
+        finished(OPERATORS, operators.await)?;
         let lasting = installed.waits.iter().filter(|wait| wait.until.is_none());
         let lasting: Vec<&str> = lasting.map(|wait| wait.message.as_str()).collect();
-        anyhow::ensure!(
-            installed.end == RehearsalEnd::Complete,
-            "the outgoing release {version} cannot be installed on the simulated cluster: {}",
-            lasting.join("; ")
-        );
-        Ok(unmanaged)
+        match installed.end {
+            RehearsalEnd::Complete => Ok(unmanaged),
+            RehearsalEnd::Stalled => Err(RehearsalError::NotInstalled {
+                version: version.clone(),
+                messages: lasting.join("; "),
+            }),
+        }
     }
 
     fn controller(
@@ -306,11 +386,11 @@ impl Rehearsal {
         &self,
         client: &Client,
         clock: VirtualClock,
-    ) -> Result<(Forecast, DryRun), anyhow::Error> {
+    ) -> Result<(Forecast, DryRun), RehearsalError> {
         let mut cluster = ClusterState::read_opt(client).await?.unwrap_or_default();
         cluster.is_rehearsed = matches!(self.initial_state, InitialState::Release(_));
         let requested = cluster.target(&self.profile, self.feature_set.as_deref(), clock.now());
-        dry_run::forecast(client, &cluster, &self.next, &requested).await
+        Ok(dry_run::forecast(client, &cluster, &self.next, &requested).await?)
     }
 
     /// Starts the simulated workloads and operators, those of the outgoing release too, so that they
@@ -320,7 +400,7 @@ impl Rehearsal {
         client: &Client,
         clock: VirtualClock,
         stop: &CancellationToken,
-    ) -> Result<JoinHandle<Result<(), FaultError>>, anyhow::Error> {
+    ) -> Result<JoinHandle<Result<(), FaultError>>, RehearsalError> {
         let features = ClusterState::read_opt(client).await?.unwrap_or_default().features;
         let mut options = SimulationOptions {
             payloads: vec![Arc::clone(&self.next)],
@@ -380,9 +460,9 @@ fn outgoing(snapshot: &ClusterSnapshot, next: &Payload) -> Option<SimulatedRelea
 fn refused(installed: &Timeline) -> Vec<UnmanagedObject> {
     let lasting = installed.waits.iter().filter(|wait| wait.until.is_none() && wait.failed);
     let refused = lasting.filter(|wait| {
-        [Reason::UpdatePayloadResourceInvalid, Reason::UpdatePayloadResourceForbidden]
-            .iter()
-            .any(|reason| reason.as_str() == wait.reason)
+        let lasting =
+            [Reason::UpdatePayloadResourceInvalid, Reason::UpdatePayloadResourceForbidden];
+        lasting.contains(&wait.reason)
     });
     refused
         .map(|wait| UnmanagedObject { key: wait.object.clone(), message: wait.message.clone() })
@@ -391,7 +471,7 @@ fn refused(installed: &Timeline) -> Vec<UnmanagedObject> {
 
 /// Withdraws what the ClusterVersion of a copy requests of its controller: the update that is
 /// rehearsed takes the place of a requested one, and nobody is there to resume a paused one.
-async fn withdraw_requests(client: &Client) -> Result<(), anyhow::Error> {
+async fn withdraw_requests(client: &Client) -> Result<(), RehearsalError> {
     let patch = json!({
         "metadata": { "annotations": { PAUSE_BEFORE: null } },
         "spec": { "desiredUpdate": null },
@@ -400,9 +480,10 @@ async fn withdraw_requests(client: &Client) -> Result<(), anyhow::Error> {
     match api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch)).await {
         // A bare cluster has none, or does not even serve the kind.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        patched => {
-            patched.map(drop).context("failed to withdraw the requested update from the copy")
-        }
+        patched => patched.map(drop).map_err(|source| RehearsalError::Request {
+            what: "withdraw the requested update from the copy",
+            source,
+        }),
     }
 }
 
@@ -410,7 +491,7 @@ async fn withdraw_requests(client: &Client) -> Result<(), anyhow::Error> {
 async fn override_objects(
     client: &Client,
     objects: &[UnmanagedObject],
-) -> Result<(), anyhow::Error> {
+) -> Result<(), RehearsalError> {
     let overrides = objects.iter().map(|object| ComponentOverride {
         kind: object.key.kind.clone(),
         group: object.key.group.clone(),
@@ -421,10 +502,12 @@ async fn override_objects(
     let overrides: Vec<ComponentOverride> = overrides.collect();
     let patch = json!({ "spec": { "overrides": overrides } });
     let api = cluster_state::api(client, CLUSTER_VERSION);
-    api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch))
-        .await
-        .context("failed to override what cannot be installed")?;
-    Ok(())
+    let patched =
+        api.patch(CLUSTER_VERSION_NAME, &PatchParams::default(), &Patch::Merge(&patch)).await;
+    patched.map(drop).map_err(|source| RehearsalError::Request {
+        what: "override what cannot be installed",
+        source,
+    })
 }
 
 /// The change of the object of each step, without what its own controllers report.

@@ -3,27 +3,54 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use k8s_apiserver::{ApiServer, Options};
+use k8s_apiserver::{ApiServer, Options, SnapshotError as InvalidSnapshot};
+use thiserror::Error;
 
 /// Snapshots are for their owner alone.
 const MODE: u32 = 0o600;
+
+/// Why a snapshot was not read or written.
+#[derive(Debug, Error)]
+pub enum SnapshotError {
+    /// The file cannot be opened or read.
+    #[error("failed to read snapshot `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the file system.
+        source: io::Error,
+    },
+    /// The file is no snapshot.
+    #[error("failed to load snapshot `{}`", path.display())]
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        source: InvalidSnapshot,
+    },
+    /// The file cannot be written; what was there stays.
+    #[error("failed to write snapshot `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The error of the file system.
+        source: io::Error,
+    },
+}
 
 /// A server with the cluster of a snapshot, or a new one if there is none yet.
 ///
 /// # Errors
 ///
 /// When the file is there but cannot be used; it is left as it is.
-pub fn load(path: &Path, options: Options) -> Result<ApiServer, anyhow::Error> {
+pub fn load(path: &Path, options: Options) -> Result<ApiServer, SnapshotError> {
     match File::open(path) {
         Ok(file) => ApiServer::restore(file, options)
-            .with_context(|| format!("failed to load snapshot `{}`", path.display())),
+            .map_err(|source| SnapshotError::Load { path: path.to_owned(), source }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(ApiServer::new(options)),
-        Err(error) => {
-            Err(error).with_context(|| format!("failed to open snapshot `{}`", path.display()))
-        }
+        Err(source) => Err(SnapshotError::Read { path: path.to_owned(), source }),
     }
 }
 
@@ -32,7 +59,7 @@ pub fn load(path: &Path, options: Options) -> Result<ApiServer, anyhow::Error> {
 /// # Errors
 ///
 /// When it cannot be written; what was there stays.
-pub fn save(server: &ApiServer, path: &Path) -> Result<(), anyhow::Error> {
+pub fn save(server: &ApiServer, path: &Path) -> Result<(), SnapshotError> {
     write(path, |file| server.snapshot(file))
 }
 
@@ -41,7 +68,7 @@ pub fn save(server: &ApiServer, path: &Path) -> Result<(), anyhow::Error> {
 pub(crate) fn write(
     path: &Path,
     content: impl FnOnce(&File) -> io::Result<()>,
-) -> Result<(), anyhow::Error> {
+) -> Result<(), SnapshotError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let write = || {
@@ -58,7 +85,7 @@ pub(crate) fn write(
         file.sync_all()?;
         fs::rename(&beside, path)
     };
-    write().with_context(|| format!("failed to write snapshot `{}`", path.display()))
+    write().map_err(|source| SnapshotError::Write { path: path.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -89,7 +116,8 @@ mod tests {
         let path = directory.path().join("notes.txt");
         fs::write(&path, "buy milk\n").unwrap();
         let error = load(&path, Options::default()).err().expect("it is no snapshot");
-        assert!(format!("{error:#}").contains("line 1"), "{error:#}");
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        assert!(cause.contains("line 1"), "{error}: {cause}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "buy milk\n");
     }
 }

@@ -1,4 +1,5 @@
-//! Reads release payloads and catalogs, and builds releases: the IO around `plimsoll-content`.
+//! Reads release payloads and catalogs, builds releases and copies their images: the IO around
+//! `plimsoll-content`.
 //!
 //! A payload may come from anybody, so nothing outside its directory is read, nothing that is not
 //! an ordinary file is opened, and sizes are bounded. Everything that is wrong is reported at once.
@@ -8,6 +9,7 @@ pub mod bounded;
 pub mod catalog;
 mod directory;
 mod load;
+pub mod registry;
 pub mod store;
 
 pub use directory::{

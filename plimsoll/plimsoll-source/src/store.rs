@@ -1,8 +1,9 @@
 //! Stores of payloads: what there is, and one of them.
 //!
 //! A store is asked from a thread that may wait. [`PayloadDirectory`] is a directory of payload
-//! directories, [`OciLayout`] an OCI image layout on disk, [`PayloadSet`] lies in memory. Registries
-//! and signatures are to come behind the same trait.
+//! directories, [`OciLayout`] an OCI image layout on disk, [`PayloadSet`] lies in memory, and
+//! [`RegistryStore`](crate::registry::RegistryStore) is a repository of a registry. Signatures are to
+//! come behind the same trait.
 
 mod directory;
 mod memory;
@@ -112,6 +113,9 @@ pub enum StoreError {
         /// What is wrong with its content, in a clause.
         problem: String,
     },
+    /// The registry that the store is in does not answer as it should.
+    #[error(transparent)]
+    Registry(Box<dyn std::error::Error + Send + Sync>),
     /// The caller set its flag while the release was fetched.
     #[error("cancelled")]
     Cancelled,
@@ -134,14 +138,17 @@ pub fn names(image: &str, head: &ReleaseHeader) -> bool {
     image == head.image || digest(image).is_some_and(|it| Some(it) == digest(&head.image))
 }
 
-fn no_such_release<'a>(image: &str, heads: impl Iterator<Item = &'a ReleaseHeader>) -> StoreError {
+pub(crate) fn no_such_release<'a>(
+    image: &str,
+    heads: impl Iterator<Item = &'a ReleaseHeader>,
+) -> StoreError {
     let mut known: Vec<String> = heads.map(|head| head.release.version.clone()).collect();
     known.sort();
     StoreError::NoSuchRelease { image: image.to_owned(), known }
 }
 
 /// What files say about their release; images are left out, since lists are kept.
-fn head_of(files: &[SourceFile], image: Option<&str>) -> Result<ReleaseHeader, String> {
+pub(crate) fn head_of(files: &[SourceFile], image: Option<&str>) -> Result<ReleaseHeader, String> {
     let head = PayloadHeader::read(files, &TemplateContext::default());
     let problems: Vec<String> = head.problems().iter().map(ToString::to_string).collect();
     if !problems.is_empty() {
@@ -153,7 +160,7 @@ fn head_of(files: &[SourceFile], image: Option<&str>) -> Result<ReleaseHeader, S
     Ok(ReleaseHeader { image, release })
 }
 
-fn unless_cancelled(cancelled: &AtomicBool) -> Result<(), StoreError> {
+pub(crate) fn unless_cancelled(cancelled: &AtomicBool) -> Result<(), StoreError> {
     if cancelled.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
 }
 

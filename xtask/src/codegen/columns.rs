@@ -75,7 +75,7 @@ pub(super) fn write(directory: &Path, version: &str) -> Result<()> {
     if let Some(columns) = tables.get(ALIAS.0).cloned() {
         tables.insert(ALIAS.1.to_owned(), columns);
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = crate::workspace_root()?;
     let cells = read_cells(&root.join(CELLS))?;
     let has_cells = |(kind, columns): &(String, Vec<Column>)| {
         let has = |kind: &str, name: &str| cells.contains(&(kind.to_owned(), name.to_owned()));

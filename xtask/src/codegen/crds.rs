@@ -22,27 +22,36 @@ use self::parse::{Field, Marker, Type, parse};
 /// The folder of the definitions.
 pub(crate) const FOLDER: &str = "plimsoll/plimsoll-api/crds";
 /// The sources with the types, relative to the root.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 14] = [
     "plimsoll/plimsoll-api/src/condition.rs",
     "plimsoll/plimsoll-api/src/config.rs",
     "plimsoll/plimsoll-api/src/config/conditional_updates.rs",
     "plimsoll/plimsoll-api/src/key.rs",
     "plimsoll/plimsoll-api/src/objects.rs",
     "plimsoll/plimsoll-api/src/objects/olm.rs",
+    "plimsoll/plimsoll-api/src/objects/action.rs",
     "plimsoll/plimsoll-api/src/olm.rs",
+    "plimsoll/plimsoll-api/src/olm/action.rs",
     "plimsoll/plimsoll-api/src/olm/catalog.rs",
+    "plimsoll/plimsoll-api/src/olm/policy.rs",
     "plimsoll/plimsoll-api/src/olm/revision.rs",
     "plimsoll/plimsoll-api/src/olm/status.rs",
     "plimsoll/plimsoll-api/src/progress.rs",
 ];
 /// The kinds, with their groups and versions.
-const KINDS: [(&str, &str, &str); 6] = [
+const KINDS: [(&str, &str, &str); 12] = [
     ("ClusterVersion", "config.openshift.io", "v1"),
     ("ClusterOperator", "config.openshift.io", "v1"),
     ("ReleaseProgress", "plimsoll.io", "v1alpha1"),
     ("Operator", "olm.io", "v1"),
     ("OperatorRevision", "olm.io", "v1"),
     ("Catalog", "olm.io", "v1"),
+    ("Action", "olm.io", "v1"),
+    ("RetryAction", "olm.io", "v1"),
+    ("CronAction", "olm.io", "v1"),
+    ("EventAction", "olm.io", "v1"),
+    ("ActionClass", "olm.io", "v1"),
+    ("ActionPolicy", "olm.io", "v1"),
 ];
 
 /// Writes the definitions.
@@ -82,7 +91,7 @@ fn definition(
     version: &str,
 ) -> Result<(String, Value)> {
     let object = types.get(kind).context("there is no such type")?;
-    let mut plural = String::new();
+    let (mut plural, mut scope) = (String::new(), String::new());
     let mut names = json!({
         "kind": kind, "listKind": format!("{kind}List"), "singular": kind.to_lowercase(),
     });
@@ -96,9 +105,11 @@ fn definition(
                 plural = arguments.get("path").context("the resource has no path")?.clone();
                 names["plural"] = json!(plural);
                 if let Some(short) = arguments.get("shortName") {
-                    names["shortNames"] = json!([short]);
+                    names["shortNames"] = json!(short.split(';').collect::<Vec<_>>());
                 }
-                ensure!(arguments.get("scope").is_some_and(|scope| scope == "Cluster"));
+                let given = arguments.get("scope").context("the resource has no scope")?;
+                ensure!(["Cluster", "Namespaced"].contains(&given.as_str()));
+                scope.clone_from(given);
             }
             "kubebuilder:printcolumn" => {
                 let mut column = marker.arguments()?;
@@ -134,7 +145,7 @@ fn definition(
         "spec": {
             "group": group,
             "names": names,
-            "scope": "Cluster",
+            "scope": scope,
             "versions": [{
                 "name": version,
                 "served": true,
@@ -211,6 +222,9 @@ fn type_schema(types: &BTreeMap<String, Type>, name: &str) -> Result<Map<String,
             }
             "Timestamp" => json!({ "type": "string", "format": "date-time" }),
             "Value" | "ObjectMeta" => json!({ "type": "object" }),
+            "BTreeMap<String, String>" => {
+                json!({ "type": "object", "additionalProperties": { "type": "string" } })
+            }
             _ => {
                 let named = types.get(name).with_context(|| format!("no type `{name}`"))?;
                 if named.is_enum {
@@ -251,9 +265,12 @@ fn apply(schema: &mut Map<String, Value>, marker: &Marker) -> Result<()> {
         }
         "kubebuilder:validation:Format" => ("format", json!(value)),
         "kubebuilder:validation:Pattern" => ("pattern", json!(value.trim_matches('`'))),
+        "kubebuilder:default" => ("default", json!(number()?)),
         "kubebuilder:validation:Minimum" => ("minimum", json!(number()?)),
+        "kubebuilder:validation:Maximum" => ("maximum", json!(number()?)),
         "kubebuilder:validation:MinItems" => ("minItems", json!(number()?)),
         "kubebuilder:validation:MaxItems" => ("maxItems", json!(number()?)),
+        "kubebuilder:validation:MaxProperties" => ("maxProperties", json!(number()?)),
         "kubebuilder:validation:MinLength" => ("minLength", json!(number()?)),
         "kubebuilder:validation:MaxLength" => ("maxLength", json!(number()?)),
         "kubebuilder:validation:items:MaxLength" => {

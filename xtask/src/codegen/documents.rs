@@ -42,7 +42,7 @@ pub(super) fn write(directory: &Path) -> Result<()> {
     let mut out = u32::try_from(index.len())?.to_le_bytes().to_vec();
     out.extend(index);
     out.extend(body);
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OUTPUT);
+    let target = crate::workspace_root()?.join(OUTPUT);
     fs::write(&target, &out).with_context(|| format!("cannot write {}", target.display()))
 }
 

@@ -71,7 +71,7 @@ pub(super) fn write(directory: &Path, version: &str) -> Result<()> {
             writeln!(out, "{kind}\t{}", facts.join(" "))?;
         }
     }
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OUTPUT);
+    let target = crate::workspace_root()?.join(OUTPUT);
     fs::write(&target, out).with_context(|| format!("cannot write {}", target.display()))
 }
 

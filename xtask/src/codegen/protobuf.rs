@@ -128,7 +128,7 @@ pub(super) fn write(directory: &Path) -> Result<()> {
     }
     let messages = read_messages(directory, &packages)?;
     let document = json!({"meta": META_PACKAGE, "packages": group_versions, "messages": messages});
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OUTPUT);
+    let target = crate::workspace_root()?.join(OUTPUT);
     fs::write(&target, super::pack(&document)?)
         .with_context(|| format!("cannot write {}", target.display()))
 }

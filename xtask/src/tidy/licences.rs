@@ -1,4 +1,5 @@
-//! Every dependency has a permissive licence, by what `cargo metadata` says of it.
+//! Every dependency has a permissive licence, by what `cargo metadata` says of it, and comes from the
+//! public registry of crates, by what the lock files say.
 
 use std::process::Command;
 
@@ -25,7 +26,30 @@ const PERMISSIVE: &[&str] = &[
     "Zlib",
 ];
 
+/// The lock files of the tree.
+const LOCK_FILES: [&str; 2] = ["Cargo.lock", "fuzz/Cargo.lock"];
+/// Where packages come from, but for our own. `deny.toml` says the same.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
 pub(super) fn check(tree: &Tree) -> Result<Vec<Finding>> {
+    let mut findings = licences(tree)?;
+    for file in LOCK_FILES {
+        let text = std::fs::read_to_string(tree.root.join(file))
+            .with_context(|| format!("failed to read {file}"))?;
+        findings.extend(foreign(file, &text));
+    }
+    Ok(findings)
+}
+
+/// The packages of a lock file that come from elsewhere.
+fn foreign(file: &str, text: &str) -> Vec<Finding> {
+    let sources = text.lines().filter_map(|line| line.strip_prefix("source = "));
+    let sources = sources.map(|it| it.trim_matches('"')).filter(|it| *it != REGISTRY);
+    let finding = |it: &str| Finding::new(file, format!("a package comes from `{it}`"));
+    sources.map(finding).collect()
+}
+
+fn licences(tree: &Tree) -> Result<Vec<Finding>> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?])
@@ -69,4 +93,21 @@ fn is_permissive(expression: &str) -> bool {
     expression.split(" OR ").any(|alternative| {
         alternative.split(" AND ").all(|licence| PERMISSIVE.contains(&licence.trim()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Packages from elsewhere are found.
+
+    use super::*;
+
+    #[test]
+    fn a_package_from_elsewhere_is_found() {
+        let git = "git+https://example.com/fork?rev=1#1";
+        let text =
+            format!("name = \"a\"\nsource = \"{REGISTRY}\"\nname = \"b\"\nsource = \"{git}\"\n");
+        let findings = foreign("Cargo.lock", &text);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(findings[0].text.contains(git), "{findings:?}");
+    }
 }

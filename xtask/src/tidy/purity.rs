@@ -19,6 +19,7 @@ const ALLOWED: &[&str] = &[
     "base64",
     "batsat",
     "bytes",
+    "croner",
     "flate2",
     "fnv",
     "granit-parser",

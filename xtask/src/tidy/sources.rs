@@ -29,8 +29,10 @@ const WRITES: &[&str] = &[
 ];
 const WRITER: &str = "plimsoll/plimsoll-controller/src/write.rs";
 
-/// The one file of tests that waits on a real clock.
-const POLL: &str = "kubernetes/k8s-testkit/src/poll.rs";
+/// The files of tests that wait on a real clock, between two looks at a server: those of the poll
+/// helpers in Rust and in Python.
+const POLLS: [&str; 2] =
+    ["kubernetes/k8s-testkit/src/poll.rs", "kubernetes/k8s-testkit/tests/it/python/poll.py"];
 /// What a file of tests says whose clock is paused.
 const PAUSED: [&str; 2] = ["start_paused", "virtual time"];
 
@@ -48,44 +50,70 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::new(path, "a name that says nothing of what is in it"));
             }
             lines(path, text, &mut findings);
-            sleeps(path, text, &mut findings);
-            upstream(path, text, &mut findings);
         }
     }
+    for (path, text) in &tree.files {
+        sleeps(path, text, &mut findings);
+    }
+    findings.extend(upstream_sources(tree).filter(|(_, source)| !is_source(source)).map(
+        |(place, _)| Finding::new(place, format!("`{UPSTREAM}` wants MODULE/PATH: FUNCTION")),
+    ));
     findings
 }
 
-/// Tests do not sleep on a real clock.
+/// Tests do not sleep on a real clock, and neither do the scripts and programs that they run.
 fn sleeps(path: &str, text: &str, findings: &mut Vec<Finding>) {
-    let tests = if path.contains("/tests/") || path.ends_with("tests.rs") {
-        text
-    } else {
-        text.find("#[cfg(test)]\nmod tests {").map_or("", |start| &text[start..])
+    let is_test = path.contains("/tests/");
+    let called = |text: &str| text.contains(concat!("slee", "p("));
+    let is_slept = match path.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("rs") if is_test || path.ends_with("tests.rs") => called(text),
+        Some("rs") => {
+            text.find("#[cfg(test)]\nmod tests {").is_some_and(|start| called(&text[start..]))
+        }
+        Some("py") => is_test && called(text),
+        // The documentation of kinds has the word without a number of seconds.
+        Some("txt" | "sh") => {
+            is_test
+                && text
+                    .split(concat!("slee", "p "))
+                    .skip(1)
+                    .any(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
+        }
+        _ => false,
     };
-    if path == POLL || PAUSED.iter().any(|paused| text.contains(paused)) {
-        return;
-    }
-    let slept = concat!("slee", "p(");
-    if tests.contains(slept) {
-        let text = format!("sleeps on a real clock: pause the clock, watch, or use {POLL}");
+    let is_allowed = POLLS.contains(&path) || PAUSED.iter().any(|paused| text.contains(paused));
+    if is_slept && !is_allowed {
+        let text = format!("sleeps on a real clock: pause the clock, watch, or use {}", POLLS[0]);
         findings.push(Finding::new(path, text));
     }
 }
 
-/// Comments that name upstream sources have one form: a module, a path in it, functions.
-fn upstream(path: &str, text: &str, findings: &mut Vec<Finding>) {
-    for (number, line) in text.lines().enumerate() {
-        let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
-        let comment = comment.trim_start_matches(['/', '!']).trim_start();
-        let Some(source) = comment.strip_prefix(UPSTREAM) else { continue };
-        let (file, functions) = source.split_once(": ").unwrap_or((source, ""));
-        let is_path = file.contains('.') && file.contains('/') && !file.contains(' ');
-        if !is_path || functions.trim().is_empty() {
-            let place = format!("{path}:{}", number + 1);
-            let text = format!("`{UPSTREAM}` wants MODULE/PATH: FUNCTION");
-            findings.push(Finding::new(place, text));
-        }
-    }
+/// The sources that comments name, in Rust and in data files, each with its place.
+pub(crate) fn upstream_sources(tree: &Tree) -> impl Iterator<Item = (String, &str)> {
+    let files = tree.files.iter().filter_map(|(path, text)| {
+        let marker = if path.ends_with(".rs") {
+            "//"
+        } else if path.contains("/data/") {
+            "#"
+        } else {
+            return None;
+        };
+        Some((path, text, marker))
+    });
+    files.flat_map(|(path, text, marker)| {
+        text.lines().enumerate().filter_map(move |(number, line)| {
+            let comment = line.trim_start().strip_prefix(marker)?;
+            let comment = comment.trim_start_matches(['/', '!']).trim_start();
+            Some((format!("{path}:{}", number + 1), comment.strip_prefix(UPSTREAM)?))
+        })
+    })
+}
+
+/// Whether a source has the one form: a module, a path in it, functions.
+fn is_source(source: &str) -> bool {
+    let (file, functions) = source.split_once(": ").unwrap_or((source, ""));
+    let is_path = file.contains('.') && file.contains('/') && !file.contains(' ');
+    is_path && !functions.trim().is_empty()
 }
 
 fn lines(path: &str, text: &str, findings: &mut Vec<Finding>) {

@@ -1,28 +1,72 @@
-//! Duplicate fields of a document: the last one wins, and strict validation reports them.
+//! What strict field validation reports of a document: fields that occur twice, of which the last one
+//! wins, and unknown fields.
 use std::collections::BTreeSet;
 use std::fmt;
 
+use bytes::Bytes;
 use http::request::Parts;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::content::MediaType;
 use super::parameters::{FieldValidation, Parameters};
 
-/// The duplicate fields in the body of a request, unless field validation ignores them; of YAML
-/// only the first.
-pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters) -> Vec<String> {
-    let asked = parameters.field_validation != FieldValidation::Ignore;
-    match MediaType::of(&parts.headers) {
-        Some(MediaType::Json | MediaType::MergePatch | MediaType::StrategicMergePatch) if asked => {
-            duplicate_fields(body)
+/// Number of errors of one document; further ones are not reported.
+///
+/// Upstream: sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go: saveStrictError
+const ERRORS_MAX: usize = 100;
+
+/// The errors of strict decoding in the body of a request.
+#[derive(Debug, Default)]
+pub(crate) struct StrictErrors {
+    /// The messages about duplicate fields.
+    duplicates: Vec<String>,
+    /// The JSON document in whose order all errors are reported. Without one, duplicate fields come
+    /// before unknown ones.
+    document: Option<Bytes>,
+}
+
+impl StrictErrors {
+    /// The duplicate fields in the body of a request, unless field validation ignores them; of YAML
+    /// only the first. `is_typed` says whether a document is decoded as a built-in type, which finds
+    /// unknown fields in the same pass.
+    pub(crate) fn of(parts: &Parts, body: &Bytes, parameters: &Parameters, is_typed: bool) -> Self {
+        if parameters.field_validation == FieldValidation::Ignore {
+            return Self::default();
         }
-        Some(MediaType::JsonPatch) if asked => {
-            duplicate_fields(body).iter().map(|field| format!("json patch {field}")).collect()
+        let media_type = MediaType::of(&parts.headers);
+        let duplicates = match media_type {
+            Some(MediaType::Json | MediaType::MergePatch | MediaType::StrategicMergePatch) => {
+                errors_in_order(body, &BTreeSet::new())
+            }
+            Some(MediaType::JsonPatch) => errors_in_order(body, &BTreeSet::new())
+                .iter()
+                .map(|field| format!("json patch {field}"))
+                .collect(),
+            Some(MediaType::Yaml | MediaType::ApplyPatch) => {
+                duplicate_key(body).into_iter().collect()
+            }
+            Some(MediaType::Protobuf) | None => Vec::new(),
+        };
+        let is_ordered = is_typed && media_type == Some(MediaType::Json);
+        Self { duplicates, document: is_ordered.then(|| body.clone()) }
+    }
+
+    /// The messages about duplicate fields.
+    pub(crate) fn into_duplicates(self) -> Vec<String> {
+        self.duplicates
+    }
+
+    /// All messages, `unknown` being the paths of the unknown fields.
+    pub(crate) fn with_unknown(self, unknown: &[String]) -> Vec<String> {
+        match self.document {
+            Some(document) if !unknown.is_empty() => {
+                errors_in_order(&document, &unknown.iter().map(String::as_str).collect())
+            }
+            _ => {
+                let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+                self.duplicates.into_iter().chain(unknown).collect()
+            }
         }
-        Some(MediaType::Yaml | MediaType::ApplyPatch) if asked => {
-            duplicate_key(body).into_iter().collect()
-        }
-        _ => Vec::new(),
     }
 }
 
@@ -30,7 +74,7 @@ pub(crate) fn duplicates_of(parts: &Parts, body: &[u8], parameters: &Parameters)
 fn duplicate_key(bytes: &[u8]) -> Option<String> {
     // JSON is YAML, and decoded much faster as JSON.
     let is_json = bytes.trim_ascii_start().first() == Some(&b'{');
-    if is_json && duplicate_fields(bytes).is_empty() {
+    if is_json && errors_in_order(bytes, &BTreeSet::new()).is_empty() {
         return None;
     }
     let text = std::str::from_utf8(bytes).ok()?;
@@ -43,22 +87,37 @@ fn duplicate_key(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// The duplicate fields of a JSON document, as messages of strict decoding.
+/// The duplicate and the unknown fields of a JSON document in its order, as messages of strict
+/// decoding. Nothing is reported of what is in an unknown field.
 ///
-/// Upstream: sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go: saveStrictError
-fn duplicate_fields(bytes: &[u8]) -> Vec<String> {
+/// Upstream: sigs.k8s.io/json/internal/golang/encoding/json/decode.go: object
+fn errors_in_order(bytes: &[u8], unknown: &BTreeSet<&str>) -> Vec<String> {
     let mut found = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = Document { path: String::new(), found: &mut found };
+    let seed = Document { path: String::new(), unknown, found: &mut found };
     // Malformed JSON is rejected elsewhere.
     let _ = seed.deserialize(&mut deserializer);
-    found.iter().map(|path| format!("duplicate field {path:?}")).collect()
+    found
 }
 
 /// A part of a document at a path.
 struct Document<'a> {
     path: String,
+    unknown: &'a BTreeSet<&'a str>,
     found: &'a mut Vec<String>,
+}
+
+impl Document<'_> {
+    fn report(&mut self, error: &str, path: &str) {
+        let message = format!("{error} field {path:?}");
+        if self.found.len() < ERRORS_MAX && !self.found.contains(&message) {
+            self.found.push(message);
+        }
+    }
+
+    fn below(&mut self, path: String) -> Document<'_> {
+        Document { path, unknown: self.unknown, found: &mut *self.found }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Document<'_> {
@@ -100,32 +159,33 @@ impl<'de> Visitor<'de> for Document<'_> {
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
         let mut index = 0;
         loop {
             let path = format!("{}[{index}]", self.path);
-            if items.next_element_seed(Document { path, found: &mut *self.found })?.is_none() {
+            if items.next_element_seed(self.below(path))?.is_none() {
                 return Ok(());
             }
             index += 1;
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
         let mut seen = BTreeSet::new();
         while let Some(key) = fields.next_key::<String>()? {
             let path = match self.path.as_str() {
                 "" => key.clone(),
                 outer => format!("{outer}.{key}"),
             };
-            if seen.insert(key) {
-                fields.next_value_seed(Document { path, found: &mut *self.found })?;
-            } else {
-                if !self.found.contains(&path) {
-                    self.found.push(path);
-                }
+            if self.unknown.contains(path.as_str()) {
+                self.report("unknown", &path);
                 fields.next_value::<IgnoredAny>()?;
+                continue;
             }
+            if !seen.insert(key) {
+                self.report("duplicate", &path);
+            }
+            fields.next_value_seed(self.below(path))?;
         }
         Ok(())
     }
@@ -136,14 +196,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn duplicate_fields_are_reported_once_by_their_path() {
-        let text = r#"{"a": 1, "b": {"c": [{"d": 1, "d": 2}]}, "a": 2, "a": 3, "e": null}"#;
-        assert_eq!(
-            duplicate_fields(text.as_bytes()),
-            ["duplicate field \"b.c[0].d\"", "duplicate field \"a\""]
+    fn duplicate_and_unknown_fields_are_reported_once_in_the_order_of_the_document() {
+        let check = |text: &str, unknown: &[&str], expected: &[&str]| {
+            let unknown = unknown.iter().copied().collect();
+            assert_eq!(errors_in_order(text.as_bytes(), &unknown), expected, "{text}");
+        };
+        let nested = r#"{"a": 1, "b": {"c": [{"d": 1, "d": 2}]}, "a": 2, "a": {"e": 1, "e": 2}}"#;
+        check(
+            nested,
+            &[],
+            &["duplicate field \"b.c[0].d\"", "duplicate field \"a\"", "duplicate field \"a.e\""],
         );
-        assert!(duplicate_fields(b"{\"a\": [1, 2.5, true, \"x\"]}").is_empty());
-        assert!(duplicate_fields(b"not JSON").is_empty());
+        check(
+            nested,
+            &["b", "a.e"],
+            &["unknown field \"b\"", "duplicate field \"a\"", "unknown field \"a.e\""],
+        );
+        check("{\"a\": [1, 2.5, true, \"x\"]}", &[], &[]);
+        check("not JSON", &[], &[]);
+    }
+
+    #[test]
+    fn the_number_of_errors_is_bounded() {
+        let fields: Vec<String> =
+            (0..=ERRORS_MAX).map(|n| format!("\"f{n}\":1,\"f{n}\":2")).collect();
+        let text = format!("{{{}}}", fields.join(","));
+        assert_eq!(errors_in_order(text.as_bytes(), &BTreeSet::new()).len(), ERRORS_MAX);
     }
 
     #[test]

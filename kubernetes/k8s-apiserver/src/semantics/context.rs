@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::request::parameters::Parameters;
+use crate::request::strict::StrictErrors;
 use crate::semantics::webhook::replay::WebhookReplay;
 use crate::user::UserInfo;
 
@@ -23,8 +24,8 @@ pub(crate) struct RequestContext {
     pub(crate) replay: WebhookReplay,
     /// The annotations that admission adds to the audit event of the request.
     pub(crate) annotations: BTreeMap<String, String>,
-    /// The fields that occur twice in the body, as messages of strict field validation.
-    pub(crate) duplicate_fields: Vec<String>,
+    /// What strict field validation found in the body so far.
+    pub(crate) strict_errors: StrictErrors,
 }
 
 impl RequestContext {

@@ -307,20 +307,17 @@ fn report_unknown(
     unknown: &[String],
 ) -> Result<()> {
     // Only the fields in the document of the request count, not those that defaulting adds.
-    let duplicates = std::mem::take(&mut context.duplicate_fields);
-    if unknown.is_empty() && duplicates.is_empty() {
+    let listed = std::mem::take(&mut context.strict_errors).with_unknown(unknown);
+    if listed.is_empty() {
         return Ok(());
     }
-    let listed = duplicates
-        .into_iter()
-        .chain(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     match context.parameters.field_validation {
         FieldValidation::Ignore => {}
         FieldValidation::Warn => context.warnings.extend(listed),
         FieldValidation::Strict => {
             return Err(cannot_be_handled(
                 resource,
-                &format!("strict decoding error: {}", listed.collect::<Vec<_>>().join(", ")),
+                &format!("strict decoding error: {}", listed.join(", ")),
             ));
         }
     }

@@ -17,6 +17,7 @@ use crate::request::accept::{Accept, wants_aggregated_discovery};
 use crate::request::info::RequestInfo;
 use crate::request::parameters::{OptionsKind, Parameters};
 use crate::request::path::{ResourcePath, Route};
+use crate::request::strict::StrictErrors;
 use crate::semantics::context::RequestContext;
 use crate::semantics::webhook::replay::WebhookReplay;
 use crate::server::Shared;
@@ -111,7 +112,7 @@ fn answer(
             replay: std::mem::take(replay),
             annotations: BTreeMap::new(),
             parameters,
-            duplicate_fields: Vec::new(),
+            strict_errors: StrictErrors::default(),
         };
         let answered = objects::answer(shared, parts, (target, malformed), &mut context, body);
         *replay = context.replay;

@@ -199,7 +199,7 @@ fn apply(
 
 /// Reports the duplicate keys of an applied document, of which the last one was applied.
 fn report_duplicates(context: &mut RequestContext) -> Result<()> {
-    let duplicates = std::mem::take(&mut context.duplicate_fields);
+    let duplicates = std::mem::take(&mut context.strict_errors).into_duplicates();
     if duplicates.is_empty() {
         return Ok(());
     }

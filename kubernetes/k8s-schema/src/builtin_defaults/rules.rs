@@ -161,6 +161,7 @@ mod tests {
 
     use super::*;
     use crate::builtin;
+    use crate::builtin::walk::{below, root};
 
     #[test]
     fn every_function_is_used() {
@@ -207,17 +208,6 @@ mod tests {
         assert!(versions > 0, "{group}/{kind} is not built in");
     }
 
-    fn root<'a>(definitions: &'a Value, resource: &builtin::Resource) -> Option<&'a Value> {
-        definitions.as_object()?.values().find(|schema| {
-            let kinds = schema["x-kubernetes-group-version-kind"].as_array();
-            kinds.into_iter().flatten().any(|known| {
-                known["group"] == resource.group.as_str()
-                    && known["version"] == resource.version.as_str()
-                    && known["kind"] == resource.kind.as_str()
-            })
-        })
-    }
-
     fn check_rules(
         definitions: &Value,
         schema: &Value,
@@ -239,21 +229,6 @@ mod tests {
                 Action::Part(section) => check_rules(definitions, found, *section, &at, checked),
                 Action::Call(_) => {}
             }
-        }
-    }
-
-    /// The schema of a field, or of the items of a list; null if there is none.
-    fn below<'a>(definitions: &'a Value, schema: &'a Value, name: &str) -> &'a Value {
-        let (field, is_list) = name.strip_suffix("[]").map_or((name, false), |name| (name, true));
-        let found = &resolve(definitions, schema)["properties"][field];
-        if is_list { &resolve(definitions, found)["items"] } else { found }
-    }
-
-    fn resolve<'a>(definitions: &'a Value, schema: &'a Value) -> &'a Value {
-        let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
-        match reference.and_then(|reference| reference.rsplit('/').next()) {
-            Some(name) => &definitions[name],
-            None => schema,
         }
     }
 }

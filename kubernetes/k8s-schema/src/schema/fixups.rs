@@ -94,14 +94,15 @@ const WRITTEN: [(&str, &[&str]); 25] = [
     ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
 ];
 
-/// Fields that Go leaves out at their zero value, because they are no pointers. A line is a
-/// definition and its fields; `cargo xtask codegen zero` writes it.
+/// Fields that Go leaves out at their zero value, because they are no pointers.
 static LEFT_OUT_AT_ZERO: &str = include_str!("../../data/left-out-at-zero.txt");
 
 fn left_out_at_zero(definition: &str) -> impl Iterator<Item = &'static str> {
     static TABLE: OnceLock<BTreeMap<&'static str, &'static str>> = OnceLock::new();
-    let table =
-        TABLE.get_or_init(|| LEFT_OUT_AT_ZERO.lines().filter_map(|l| l.split_once(' ')).collect());
+    let table = TABLE.get_or_init(|| {
+        let lines = LEFT_OUT_AT_ZERO.lines().filter(|line| !line.starts_with('#'));
+        lines.filter_map(|line| line.split_once(' ')).collect()
+    });
     table.get(definition).copied().unwrap_or_default().split(' ')
 }
 

@@ -9,7 +9,7 @@ mod normalize;
 mod run;
 mod script;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use k8s_testkit::ClusterKind;
 use k8s_testkit::prerequisites::{required, skip};
@@ -18,7 +18,7 @@ use run::{Kubectl, Server};
 use script::Script;
 
 fn scripts() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/kubectl/scripts");
+    let directory = std::path::absolute("tests/it/kubectl/scripts").expect("a working directory");
     let only = std::env::var("PLIMSOLL_KUBECTL_ONLY").ok();
     let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
         .expect("the scripts lie beside this file")

@@ -18,7 +18,7 @@ const EXPECTED: &str = include_str!("python/flow.txt");
 
 /// Runs the flow with a kubeconfig, and returns what it prints.
 async fn flow(python: &str, kubeconfig: &Path) -> String {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/python/flow.py");
+    let script = "tests/it/python/flow.py";
     let mut command = std::process::Command::new(python);
     command.arg(script).arg(kubeconfig).env("PYTHONWARNINGS", "ignore");
     let output = tokio::task::spawn_blocking(move || command.output())

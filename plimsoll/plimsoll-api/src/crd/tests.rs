@@ -8,7 +8,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{CapabilityNames, cluster_versions, definition_version, manifests, operator_manifests};
+use super::{
+    CapabilityNames, action_manifests, cluster_versions, definition_version, manifests,
+    operator_manifests,
+};
 use crate::config::{
     AcceptedRisk, CapabilitiesSpec, CapabilitiesStatus, ClusterOperatorStatus, ClusterVersionSpec,
     ClusterVersionStatus, ComponentOverride, ConditionalUpdate, ConditionalUpdateRisk,
@@ -27,15 +30,19 @@ use crate::progress::{
     ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{
-    ApiKind, CATALOG, CLUSTER_OPERATOR, CLUSTER_VERSION, Condition, ConditionStatus, OPERATOR,
-    OPERATOR_REVISION, ObjectKey, RELEASE_PROGRESS,
+    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, CLUSTER_OPERATOR, CLUSTER_VERSION,
+    CRON_ACTION, Condition, ConditionStatus, EVENT_ACTION, OPERATOR, OPERATOR_REVISION, ObjectKey,
+    RELEASE_PROGRESS, RETRY_ACTION,
 };
+
+mod actions;
 
 /// The schema of a top-level field of a kind, such as `spec`.
 fn schema_of(kind: ApiKind, field: &str) -> Value {
     let definition = manifests()
         .into_iter()
         .chain(operator_manifests())
+        .chain(action_manifests())
         .find(|definition| definition["spec"]["names"]["kind"] == kind.kind)
         .unwrap();
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"][field].clone()
@@ -74,7 +81,7 @@ fn undeclared(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>
     }
     for (name, field) in fields {
         let path = format!("{path}.{name}");
-        match schema["properties"].get(name) {
+        match schema["properties"].get(name).or(schema.get("additionalProperties")) {
             Some(schema) => undeclared(schema, field, &path, found),
             None => found.push(format!("{path}: not declared")),
         }
@@ -82,7 +89,7 @@ fn undeclared(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>
 }
 
 /// Checks that a value survives its wire form and that the schema declares all of it.
-fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(
+pub(super) fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(
     kind: ApiKind,
     field: &str,
     value: &T,
@@ -114,7 +121,7 @@ fn release() -> Release {
     }
 }
 
-fn meta_condition() -> MetaCondition {
+pub(super) fn meta_condition() -> MetaCondition {
     MetaCondition {
         type_: "Applies".into(),
         status: ConditionStatus::Unknown,
@@ -474,9 +481,24 @@ fn everything_of_the_add_on_layer_is_declared() {
 
 #[test]
 fn definitions_agree_with_the_names_that_clients_use() {
-    let kinds =
-        [CLUSTER_VERSION, CLUSTER_OPERATOR, RELEASE_PROGRESS, OPERATOR, OPERATOR_REVISION, CATALOG];
-    for (definition, kind) in manifests().iter().chain(&operator_manifests()).zip(kinds) {
+    let kinds = [
+        CLUSTER_VERSION,
+        CLUSTER_OPERATOR,
+        RELEASE_PROGRESS,
+        OPERATOR,
+        OPERATOR_REVISION,
+        CATALOG,
+        ACTION,
+        RETRY_ACTION,
+        CRON_ACTION,
+        EVENT_ACTION,
+        ACTION_CLASS,
+        ACTION_POLICY,
+    ];
+    let namespaced = [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
+    let definitions = [manifests(), operator_manifests(), action_manifests()].concat();
+    assert_eq!(definitions.len(), kinds.len());
+    for (definition, kind) in definitions.iter().zip(kinds) {
         let spec = &definition["spec"];
         assert_eq!(definition["metadata"]["name"], format!("{}.{}", kind.plural, kind.group));
         assert_eq!(spec["group"], kind.group);
@@ -485,7 +507,8 @@ fn definitions_agree_with_the_names_that_clients_use() {
         let has_status = !schema_of(kind, "status").is_null();
         let subresources = if has_status { json!({ "status": {} }) } else { Value::Null };
         assert_eq!(spec["versions"][0]["subresources"], subresources, "{}", kind.kind);
-        assert_eq!(spec["scope"], "Cluster");
+        let scope = if namespaced.contains(&kind) { "Namespaced" } else { "Cluster" };
+        assert_eq!(spec["scope"], scope, "{}", kind.kind);
     }
 }
 

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-use super::cluster_scoped;
+use super::resource;
 use crate::olm::{CatalogSpec, CatalogStatus, OperatorRevisionSpec, OperatorSpec, OperatorStatus};
 
 /// An operator that is installed from a catalog: one package, whose name it has.
@@ -103,6 +103,6 @@ pub struct OperatorRevision {
     pub spec: OperatorRevisionSpec,
 }
 
-cluster_scoped!(Operator, OPERATOR, "olm.io/v1", [spec], [status]);
-cluster_scoped!(Catalog, CATALOG, "olm.io/v1", [spec], [status]);
-cluster_scoped!(OperatorRevision, OPERATOR_REVISION, "olm.io/v1", [spec], []);
+resource!(ClusterResourceScope, Operator, OPERATOR, "olm.io/v1", [spec], [status]);
+resource!(ClusterResourceScope, Catalog, CATALOG, "olm.io/v1", [spec], [status]);
+resource!(ClusterResourceScope, OperatorRevision, OPERATOR_REVISION, "olm.io/v1", [spec], []);

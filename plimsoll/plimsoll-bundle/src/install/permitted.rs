@@ -1,7 +1,9 @@
 //! What a bundle may make the controller write: objects of the kinds it may contain, in the
 //! namespace of the installation, and nothing that the controller itself goes by.
 
+use plimsoll_api::{ACTION_CLASS, classes};
 use plimsoll_content::catalog::{Defect, DefectCode};
+use serde_json::Value;
 
 use crate::bundle::{Bundle, BundleContent, BundleObject};
 use crate::render::{CA_ANNOTATION, SERVING_ANNOTATION, is_cluster_scoped, object_key};
@@ -14,6 +16,7 @@ const OPERATORS_GROUP: &str = "olm.io";
 pub(super) const RESERVED: &str = "olm.io/";
 /// The API groups of the kinds that a registry+v1 bundle may contain beside definitions.
 pub(super) const GROUPS: &[(&str, &str)] = &[
+    ("ActionClass", OPERATORS_GROUP),
     ("ClusterRole", "rbac.authorization.k8s.io"),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io"),
     ("ConfigMap", ""),
@@ -75,9 +78,39 @@ fn report_all(
 fn other(object: &BundleObject) -> Option<String> {
     let (_, group) = GROUPS.iter().find(|(kind, _)| *kind == object.kind())?;
     let found = object_key(&object.value).group;
-    (found != *group).then(|| {
-        format!("its API group is `{found}`, and a bundle may contain the kind of `{group}` only")
-    })
+    if found != *group {
+        return Some(format!(
+            "its API group is `{found}`, and a bundle may contain the kind of `{group}` only"
+        ));
+    }
+    class(object)
+}
+
+/// Of an ActionClass: it takes the place of no built-in one. Policies go by names of classes.
+fn class(object: &BundleObject) -> Option<String> {
+    if object.kind() != ACTION_CLASS.kind {
+        return None;
+    }
+    let names = |class: &Value| {
+        let aliases = class["spec"]["aliases"].as_array().cloned().unwrap_or_default();
+        let names = aliases.into_iter().chain([class["metadata"]["name"].clone()]);
+        names.filter_map(|it| it.as_str().map(str::to_owned)).collect::<Vec<String>>()
+    };
+    let own = names(&object.value);
+    for built_in in classes::built_in() {
+        let controller = &built_in["spec"]["controller"];
+        if object.value["spec"]["controller"] == *controller {
+            let controller = controller.as_str().unwrap_or_default();
+            return Some(format!(
+                "its spec.controller is `{controller}`, which serves the built-in classes alone: name \
+                 that of the bundle"
+            ));
+        }
+        if let Some(name) = names(&built_in).into_iter().find(|it| own.contains(it)) {
+            return Some(format!("`{name}` is a built-in class: choose another name"));
+        }
+    }
+    None
 }
 
 /// Of a registry+v1 bundle: what is a definition by its kind is one by its group.
@@ -99,6 +132,9 @@ fn definition(object: &BundleObject) -> Option<String> {
 
 fn plain(object: &BundleObject, namespace: &str) -> Option<String> {
     let key = object_key(&object.value);
+    if key.group == ACTION_CLASS.group && key.kind == ACTION_CLASS.kind {
+        return class(object);
+    }
     if key.group == OPERATORS_GROUP {
         return Some("a bundle may not contain Operators and what belongs to them".to_owned());
     }

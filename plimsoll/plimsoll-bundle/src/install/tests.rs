@@ -171,6 +171,7 @@ fn fields_of_the_operator_are_named() {
 #[test]
 fn what_a_bundle_may_not_contain_is_refused() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a";
+    let class = "apiVersion: olm.io/v1\nkind: ActionClass\nmetadata: {name: ";
     for (other, expected) in [
         (format!("{map}}}"), ""),
         (
@@ -198,6 +199,19 @@ fn what_a_bundle_may_not_contain_is_refused() {
                 .to_owned(),
             "CustomResourceDefinition `operators.olm.io`: the API group `olm.io` is that of Operators",
         ),
+        (format!("{class}seal}}\nspec: {{controller: example.com/seal}}"), ""),
+        (
+            format!("{class}seal}}\nspec: {{controller: olm.io/plimsoll}}"),
+            "ActionClass `seal`: its spec.controller is `olm.io/plimsoll`, which serves the built-in",
+        ),
+        (
+            format!("{class}autoremove}}\nspec: {{controller: example.com/seal}}"),
+            "ActionClass `autoremove`: `autoremove` is a built-in class: choose another name",
+        ),
+        (
+            format!("{class}seal}}\nspec: {{controller: a.b/c, aliases: [operator-installation]}}"),
+            "ActionClass `seal`: `operator-installation` is a built-in class",
+        ),
     ] {
         let error = install(&registry(&json!({}), "AllNamespaces", &other), "", None);
         let error = error.err().unwrap_or_default();
@@ -209,6 +223,11 @@ fn what_a_bundle_may_not_contain_is_refused() {
     for (objects, expected) in [
         (format!("{map}}}"), ""),
         (format!("{map}, namespace: crane}}"), ""),
+        (format!("{class}seal}}\nspec: {{controller: example.com/seal}}"), ""),
+        (
+            format!("{class}seal}}\nspec: {{controller: olm.io/plimsoll}}"),
+            "ActionClass `seal`: its spec.controller is `olm.io/plimsoll`",
+        ),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {name: crane}".to_owned(), ""),
         ("apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: x}".to_owned(), ""),
         (

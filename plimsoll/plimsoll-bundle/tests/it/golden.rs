@@ -20,7 +20,7 @@ use serde_json::Value;
 use differences::{DIFFERENCES, Difference};
 
 pub(crate) fn committed() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    std::path::absolute("tests/golden").expect("a working directory")
 }
 
 pub(crate) fn read_json(path: &Path) -> Value {

@@ -1,7 +1,6 @@
 //! What is asked about: the release, the cluster, or both.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -13,16 +12,20 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_plan::capabilities::effective;
 
 use super::cluster::ClusterArguments;
+use super::registry::RegistryArguments;
 use super::store;
 use plimsoll_simulation::cluster_state::ClusterState;
 
 /// What is asked about: a release, a cluster, or a cluster and the release that it is at.
 #[derive(Debug, Args)]
 pub(crate) struct About {
-    /// Directory of a release payload; with it, a cluster is asked only if --kubeconfig or
-    /// --context names one
-    #[arg(long, value_name = "DIR")]
-    pub(crate) release: Option<PathBuf>,
+    /// The release: the directory of its payload, or a reference to its image. With it, a cluster
+    /// is asked only if --kubeconfig or --context names one
+    #[arg(long, value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    pub(crate) release: Option<store::Location>,
+    /// How registries are reached
+    #[command(flatten)]
+    pub(crate) registry: RegistryArguments,
     /// Without a cluster: the capability set that counts as enabled
     #[arg(
         long,
@@ -115,8 +118,8 @@ impl Cluster {
 
 impl Subject {
     pub(crate) async fn of(about: &About) -> anyhow::Result<Self> {
-        let About { release, baseline, cluster, profile, feature_set } = about;
-        let load = |directory: &PathBuf| store::directory(directory, profile, Some(feature_set));
+        let About { release, registry: access, baseline, cluster, profile, feature_set } = about;
+        let load = |it: &store::Location| it.load(access, profile, Some(feature_set));
         let payload = release.as_ref().map(load).transpose()?;
         let registry = payload
             .as_ref()

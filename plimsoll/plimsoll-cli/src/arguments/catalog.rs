@@ -11,6 +11,8 @@ use plimsoll_source::catalog::{Bytes, Cache, Progress, open, rebuild};
 
 /// How long a load may take before its progress is shown.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// Directory of the indices in the cache directory.
+pub(crate) const INDICES: &str = "catalogs";
 
 /// A catalog.
 #[derive(Debug, Args)]
@@ -36,7 +38,7 @@ pub(crate) fn with_catalog<T>(
     mut act: impl FnMut(&CatalogIndex<Bytes>) -> Result<T, anyhow::Error>,
 ) -> Result<T, anyhow::Error> {
     let path = &arguments.catalog;
-    let cache = if arguments.no_cache { None } else { cache_directory() };
+    let cache = if arguments.no_cache { None } else { cache_directory(INDICES) };
     let cache = cache.as_deref().map(Cache::new);
     let context = || format!("failed to open catalog `{}`", path.display());
     let index = shown(path, |show| open(path, cache.as_ref(), show)).with_context(context)?;
@@ -85,13 +87,14 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-/// Where indices are kept: below `$XDG_CACHE_HOME`, or `.cache` in the home directory.
-pub(crate) fn cache_directory() -> Option<PathBuf> {
+/// Where the program keeps things of a sort: below `$XDG_CACHE_HOME`, or `.cache` in the home
+/// directory.
+pub(crate) fn cache_directory(sort: &str) -> Option<PathBuf> {
     let given = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     // The specification says that relative paths are to be ignored.
     let given = given.filter(|path| path.is_absolute());
     let base = given.or_else(|| std::env::home_dir().map(|home| home.join(".cache")))?;
-    Some(base.join("plimsoll").join("catalogs"))
+    Some(base.join("plimsoll").join(sort))
 }
 
 /// Loads, and shows the progress on the terminal if it takes long.

@@ -8,19 +8,25 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::Payload;
-use plimsoll_content::payload::{self, ReleaseHeader, TemplateContext};
+use plimsoll_content::payload::{self, ReleaseHeader, SourceFile, TemplateContext};
 use plimsoll_controller::SharedStore;
+use plimsoll_source::read_directory;
+use plimsoll_source::registry::{ImageReference, ReferenceError};
 use plimsoll_source::store::{
     Fetched, Listing, OciLayout, PayloadDirectory, PayloadStore, StoreError, names,
 };
 
-/// Where a store is.
+use super::registry::RegistryArguments;
+
+/// Where a store is, or a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A directory of payload directories, or one of these.
     Directory(PathBuf),
     /// An OCI image layout.
     Oci(PathBuf),
+    /// A repository of a registry, or an image in it.
+    Registry(ImageReference),
 }
 
 impl fmt::Display for Location {
@@ -28,30 +34,92 @@ impl fmt::Display for Location {
         match self {
             Self::Directory(path) => path.display().fmt(f),
             Self::Oci(path) => write!(f, "oci:{}", path.display()),
+            Self::Registry(reference) => reference.fmt(f),
         }
     }
 }
 
-/// Reads `DIR` or `oci:DIR`.
+/// Reads `DIR`, `oci:DIR` or a reference to an image or a repository. What is there as a file is a
+/// path, whatever it looks like.
 ///
 /// # Errors
 ///
-/// When it names nothing.
+/// When it names nothing, or a reference is malformed.
 pub(crate) fn parse(text: &str) -> Result<Location, String> {
     match text.strip_prefix("oci:") {
         _ if text.is_empty() => Err("it is empty; name a directory, or oci:DIR".to_owned()),
         Some("") => Err("oci: needs the directory of an image layout".to_owned()),
         Some(path) => Ok(Location::Oci(path.into())),
+        None if ImageReference::is_likely(text) && !Path::new(text).exists() => {
+            text.parse().map(Location::Registry).map_err(|error: ReferenceError| error.to_string())
+        }
         None => Ok(Location::Directory(text.into())),
     }
 }
 
 impl Location {
     /// The store there; it is read when it is asked.
-    pub(crate) fn open(&self) -> SharedStore {
+    pub(crate) fn open(&self, registry: &RegistryArguments) -> SharedStore {
         match self {
             Self::Directory(path) => Arc::new(PayloadDirectory::new(path)),
             Self::Oci(path) => Arc::new(OciLayout::new(path)),
+            Self::Registry(reference) => Arc::new(registry.store(reference)),
+        }
+    }
+
+    /// Loads the one release there, for clusters of a profile with a feature set.
+    ///
+    /// # Errors
+    ///
+    /// When there is none or several, it is defective, or has nothing for the profile or the feature
+    /// set.
+    pub(crate) fn load(
+        &self,
+        registry: &RegistryArguments,
+        profile: &str,
+        feature_set: Option<&str>,
+    ) -> Result<Payload, anyhow::Error> {
+        let payload = release_as(self, registry, "", profile)?;
+        check_choices(&payload, profile, feature_set)?;
+        Ok(payload)
+    }
+
+    /// The files of the one release there, and the image that it is; empty for a directory.
+    ///
+    /// # Errors
+    ///
+    /// When there is none or several, or it cannot be read.
+    pub(crate) fn files(
+        &self,
+        registry: &RegistryArguments,
+    ) -> Result<(String, Vec<SourceFile>), anyhow::Error> {
+        let context = || format!("failed to load release `{self}`");
+        match self {
+            Self::Directory(path) => {
+                Ok((String::new(), read_directory(path).with_context(context)?))
+            }
+            Self::Oci(path) => Err(refused(path)),
+            Self::Registry(reference) => {
+                if reference.tag().is_none() && reference.digest().is_none() {
+                    let tags = registry.client().tags(reference).with_context(context)?;
+                    anyhow::bail!(
+                        "`{self}` is a repository, which may hold several releases: name one by \
+                         :TAG or @DIGEST{}",
+                        if tags.is_empty() {
+                            String::new()
+                        } else {
+                            format!("; it has {}", tags.join(", "))
+                        }
+                    );
+                }
+                let store = self.open(registry);
+                let listing = store.list().with_context(context)?;
+                let Some(head) = listing.releases.first() else {
+                    anyhow::bail!("{}: {}", context(), listing.defects.join("; "));
+                };
+                let fetched = store.fetch(&head.image, &AtomicBool::new(false));
+                Ok((head.image.clone(), fetched.with_context(context)?.files))
+            }
         }
     }
 }
@@ -60,14 +128,17 @@ impl Location {
 #[derive(Debug, Clone, Default, Args)]
 pub struct StoreArguments {
     /// Store in which releases are looked for by their versions: a directory of payload
-    /// directories, or oci:DIR for an OCI image layout
-    #[arg(long, value_name = "DIR|oci:DIR", value_parser = parse)]
+    /// directories, oci:DIR for an OCI image layout, or a repository of a registry
+    #[arg(long, value_name = "DIR|oci:DIR|REPOSITORY", value_parser = parse)]
     pub payloads: Option<Location>,
+    /// How registries are reached
+    #[command(flatten)]
+    pub registry: RegistryArguments,
 }
 
 impl StoreArguments {
     /// Loads the release that a name means: one of the store, by its version or its pull
-    /// specification, or the payload in a directory.
+    /// specification, the payload in a directory, or an image in a registry.
     ///
     /// # Errors
     ///
@@ -87,7 +158,7 @@ impl StoreArguments {
     fn find(&self, name: &str, profile: &str) -> Result<Payload, anyhow::Error> {
         let listed = match &self.payloads {
             Some(location) => {
-                let store = location.open();
+                let store = location.open(&self.registry);
                 let listing = list(location, &store)?;
                 if let Some(head) = find(&listing.releases, name)? {
                     let files = store.fetch(&head.image, &AtomicBool::new(false));
@@ -102,7 +173,13 @@ impl StoreArguments {
         if path.exists() {
             return directory_or_store(path, profile);
         }
-        refuse_layout(path)?;
+        match parse(name).map_err(anyhow::Error::msg)? {
+            Location::Oci(path) => return Err(refused(&path)),
+            location @ Location::Registry(_) => {
+                return release_as(&location, &self.registry, "", profile);
+            }
+            Location::Directory(_) => {}
+        }
         match listed {
             Some((location, Listing { releases, defects })) => {
                 let mut versions = versions(&releases);
@@ -147,21 +224,6 @@ fn find<'a>(
     Ok(found.first().copied())
 }
 
-/// Loads the payload in a directory, for clusters of a profile with a feature set.
-///
-/// # Errors
-///
-/// When there is none, it is defective, or has nothing for the profile or the feature set.
-pub(crate) fn directory(
-    path: &Path,
-    profile: &str,
-    feature_set: Option<&str>,
-) -> Result<Payload, anyhow::Error> {
-    let payload = directory_as(path, "", profile)?;
-    check_choices(&payload, profile, feature_set)?;
-    Ok(payload)
-}
-
 /// Checks that a payload has something for `--profile` and `--feature-set`.
 ///
 /// # Errors
@@ -176,33 +238,34 @@ pub(crate) fn check_choices(
     payload.check_feature_set(feature_set.unwrap_or_default()).context("--feature-set")
 }
 
-/// Loads the payload in a directory under the name of an image, whatever it has; without an image
-/// it is named by its digest.
+/// Loads the one release at a location under the name of an image, whatever it has. Without an
+/// image it is named by the one that it is, or by its digest if it is a directory.
 ///
 /// # Errors
 ///
 /// When there is none or it is defective.
-pub(crate) fn directory_as(
-    path: &Path,
+pub(crate) fn release_as(
+    location: &Location,
+    registry: &RegistryArguments,
     image: &str,
     profile: &str,
 ) -> Result<Payload, anyhow::Error> {
-    refuse_layout(path)?;
-    plimsoll_source::load(path, &template(image, profile))
-        .with_context(|| format!("failed to load release `{}`", path.display()))
+    let context = || format!("failed to load release `{location}`");
+    if let Location::Directory(path) = location {
+        return plimsoll_source::load(path, &template(image, profile)).with_context(context);
+    }
+    let (own, files) = location.files(registry)?;
+    let image = if image.is_empty() { &own } else { image };
+    payload::parse(&files, &template(image, profile)).with_context(context)
 }
 
-/// Refuses an image layout where the directory of a payload is wanted.
-fn refuse_layout(path: &Path) -> Result<(), anyhow::Error> {
-    let is_layout = path.to_str().is_some_and(|text| text.starts_with("oci:"));
-    anyhow::ensure!(
-        !is_layout,
-        "`{}` is an image layout, which may hold several releases: use --payloads {} and name \
-         one of them where the command has that option, or name the directory of a payload",
-        path.display(),
-        path.display()
-    );
-    Ok(())
+/// The error where one release is wanted and an image layout is named.
+fn refused(layout: &Path) -> anyhow::Error {
+    anyhow::anyhow!(
+        "`oci:{0}` is an image layout, which may hold several releases: use --payloads oci:{0} and \
+         name one of them where the command has that option, or name the directory of a payload",
+        layout.display()
+    )
 }
 
 /// The same where a store could have been named.
@@ -247,8 +310,12 @@ fn versions(releases: &[ReleaseHeader]) -> Vec<String> {
 /// # Errors
 ///
 /// When the store cannot be read, has no readable release, or the newest is defective.
-pub(crate) fn newest(location: &Location, profile: &str) -> Result<Payload, anyhow::Error> {
-    let store = location.open();
+pub(crate) fn newest(
+    location: &Location,
+    registry: &RegistryArguments,
+    profile: &str,
+) -> Result<Payload, anyhow::Error> {
+    let store = location.open(registry);
     let listing = list(location, &store)?;
     let version = |version: &str| semver::Version::parse(version).ok();
     let newest = listing.releases.iter().max_by_key(|head| version(&head.release.version));

@@ -1,5 +1,6 @@
-//! `plimsoll capability`: what capabilities there are, and what enabling one would create.
+//! `plimsoll capability`: what capabilities there are, what enabling one would create, and enabling it.
 
+mod enable;
 mod explain;
 mod list;
 
@@ -19,6 +20,8 @@ pub enum CapabilityCommand {
     List(ListArguments),
     /// Describe a capability, and what enabling it would create
     Explain(ExplainArguments),
+    /// Enable capabilities of a cluster; an enabled capability cannot be disabled
+    Enable(enable::EnableArguments),
 }
 
 /// Arguments of `plimsoll capability list`.
@@ -47,8 +50,8 @@ pub struct ExplainArguments {
 ///
 /// # Errors
 ///
-/// When the release or the cluster cannot be read, there is no capability of the name, or the
-/// output cannot be written.
+/// When the release or the cluster cannot be read, there is no capability of the name, the cluster
+/// cannot be changed, or the output cannot be written.
 pub async fn run(
     command: CapabilityCommand,
     out: &mut (dyn Write + Send),
@@ -62,6 +65,7 @@ pub async fn run(
             let subject = Subject::of(&arguments.about).await?;
             explain::run(&subject, &arguments.name, &arguments.output, out)?;
         }
+        CapabilityCommand::Enable(arguments) => enable::run(&arguments, out).await?,
     }
     Ok(exit::SUCCESS.into())
 }

@@ -1,7 +1,6 @@
 //! `plimsoll cluster-version`: the ClusterVersion of a new cluster.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -10,6 +9,7 @@ use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::new_cluster_version;
 
 use crate::arguments::installation::InstallationArguments;
+use crate::arguments::registry::RegistryArguments;
 use crate::arguments::store;
 use crate::exit;
 use crate::process::new_cluster;
@@ -25,9 +25,12 @@ pub enum ClusterVersionCommand {
 /// Arguments of `plimsoll cluster-version render`.
 #[derive(Debug, Args)]
 pub struct RenderArguments {
-    /// Directory of the release to install
-    #[arg(long, value_name = "DIR")]
-    release: PathBuf,
+    /// The release to install: the directory of its payload, or a reference to its image
+    #[arg(long, value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: store::Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// What the cluster requests
     #[command(flatten)]
     installation: InstallationArguments,
@@ -50,9 +53,10 @@ pub struct RenderArguments {
 /// the output cannot be written.
 pub fn run(command: ClusterVersionCommand, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let ClusterVersionCommand::Render(arguments) = command;
-    let RenderArguments { release, installation, profile, feature_set, output } = arguments;
+    let RenderArguments { release, registry, installation, profile, feature_set, output } =
+        arguments;
     let feature_set = feature_set.as_deref();
-    let payload = store::directory(&release, &profile, feature_set)?;
+    let payload = release.load(&registry, &profile, feature_set)?;
     let capabilities = installation.of(&payload, &profile, feature_set)?.capabilities;
     let object = new_cluster_version(&ClusterVersionSpec { capabilities, ..new_cluster() }, None);
     // There is no form for people but the manifest.

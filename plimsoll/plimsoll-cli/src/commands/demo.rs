@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::exit;
-use crate::process::{new_cluster, stop_on_signal};
+use crate::process::{new_cluster, stop_on_signal, write_secret};
 use crate::render::live::LiveView;
 use crate::render::{logs, table};
 use plimsoll_simulation::cluster_state::{ClusterState, api};
@@ -41,7 +41,7 @@ pub struct DemoArguments {
     /// Keep serving at the end, until interrupted
     #[arg(long)]
     pub keep: bool,
-    /// Write a kubeconfig for the embedded API server to this file
+    /// Write the kubeconfig for the embedded API server to this file; without it, to a temporary one
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Time that each simulated operator takes
@@ -65,15 +65,17 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     tokio::spawn(k8s_apiserver::serve(server.clone(), listener, stop.clone().cancelled_owned()));
     let client = Client::new(server, "default");
     anstream::println!("An API server is embedded in this process. To watch:");
-    let access = match &arguments.kubeconfig {
-        Some(path) => {
-            std::fs::write(path, k8s_apiserver::kubeconfig(&format!("http://{address}")))
-                .with_context(|| format!("failed to write kubeconfig `{}`", path.display()))?;
-            format!("--kubeconfig {}", path.display())
-        }
-        None => format!("--server http://{address}"),
-    };
-    anstream::println!("  kubectl {access} get clusterversion,clusteroperators,operators");
+    // Deleted at the end.
+    let temporary =
+        tempfile::Builder::new().prefix("plimsoll-demo-").suffix(".kubeconfig").tempfile();
+    let temporary = temporary.context("failed to create a temporary kubeconfig")?;
+    let path = arguments.kubeconfig.as_deref().unwrap_or(temporary.path());
+    write_secret(path, &k8s_apiserver::kubeconfig(&format!("http://{address}")))
+        .with_context(|| format!("failed to write kubeconfig `{}`", path.display()))?;
+    let path = path.display();
+    anstream::println!(
+        "  kubectl --kubeconfig {path} get clusterversion,clusteroperators,operators"
+    );
     anstream::println!("Deployments and operators are simulated, since there are no nodes.\n");
     let options = SimulationOptions {
         payloads: vec![Arc::clone(&first), Arc::clone(&second)],

@@ -6,15 +6,18 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, value_parser};
 use plimsoll_api::config::CapabilitiesSpec;
-use plimsoll_api::crd::operator_manifests;
-use plimsoll_api::policies::operator_policies;
+use plimsoll_api::crd::{action_manifests, operator_manifests};
+use plimsoll_api::policies::{action_policies, operator_policies};
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_controller::permissions::{Permissions, Purpose, operator_permissions, permissions};
+use plimsoll_controller::permissions::{
+    Permissions, Purpose, action_permissions, operator_permissions, permissions,
+};
 use serde_json::{Value, json};
 
 use super::bundle::rendered;
 use crate::arguments::installation::InstallationArguments;
+use crate::arguments::registry::RegistryArguments;
 use crate::arguments::{name, store};
 use crate::exit;
 
@@ -31,6 +34,11 @@ const OPERATORS: &str = "plimsoll-operators";
 /// Name of the Service by which API servers ask for reviews, and the port in a pod.
 const WEBHOOK: &str = "plimsoll-webhook";
 const WEBHOOK_PORT: u16 = 9443;
+/// Name of the roles for Actions.
+const ACTIONS: &str = "plimsoll-actions";
+/// The same for the webhooks of Actions.
+const ACTION_WEBHOOK: &str = "plimsoll-action-webhook";
+const ACTION_WEBHOOK_PORT: u16 = 9444;
 /// Label by which rules and dashboards know the controller, as they know the upstream one.
 const JOB: &str = "cluster-version-operator";
 
@@ -38,10 +46,13 @@ const JOB: &str = "cluster-version-operator";
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("purpose").args(["release", "operators"]).required(true).multiple(true))]
 pub struct RbacArguments {
-    /// Directory of a release payload; give all those between which the cluster is to be updated,
-    /// the one to install first
-    #[arg(long, value_name = "DIR")]
-    pub release: Vec<PathBuf>,
+    /// The directory of a release payload, or a reference to its image; give all those between which
+    /// the cluster is to be updated, the one to install first
+    #[arg(long, value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    pub release: Vec<store::Location>,
+    /// How registries are reached
+    #[command(flatten)]
+    pub registry: RegistryArguments,
     /// For which Operators.
     #[command(flatten)]
     pub operators: OperatorRbacArguments,
@@ -70,6 +81,12 @@ pub struct OperatorRbacArguments {
     /// that are named here need
     #[arg(long)]
     pub operators: bool,
+    /// Include what the controller of Actions needs
+    #[arg(long, requires = "operators")]
+    pub actions: bool,
+    /// Include what the webhooks of Actions need
+    #[arg(long, requires = "actions")]
+    pub action_webhook: bool,
     /// Directory of a bundle that may be installed; repeatable. What its roles allow, the controller must
     /// be allowed to grant
     #[arg(long, value_name = "DIR", requires = "operators")]
@@ -142,6 +159,11 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
         objects.extend(operator_manifests());
         objects.extend(operator_policies());
     }
+    if arguments.rbac.operators.actions {
+        // First: nobody should be able to request anything without them.
+        objects.extend(action_policies());
+        objects.extend(action_manifests());
+    }
     objects.extend(roles(&arguments.rbac, &payloads, &bundles(&arguments.rbac.operators)?));
     objects.push(deployment(arguments, requested(arguments, &payloads)?.as_ref()));
     objects.push(json!({
@@ -153,16 +175,21 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
             "ports": [{ "name": "metrics", "port": METRICS_PORT, "targetPort": "metrics" }],
         },
     }));
-    if arguments.rbac.capability_webhook {
-        objects.push(json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": { "name": WEBHOOK, "namespace": namespace },
-            "spec": {
-                "selector": { "app.kubernetes.io/name": NAME },
-                "ports": [{ "name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT }],
-            },
-        }));
+    for (is_served, name, port) in [
+        (arguments.rbac.capability_webhook, WEBHOOK, WEBHOOK_PORT),
+        (arguments.rbac.operators.action_webhook, ACTION_WEBHOOK, ACTION_WEBHOOK_PORT),
+    ] {
+        if is_served {
+            objects.push(json!({
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": { "name": name, "namespace": namespace },
+                "spec": {
+                    "selector": { "app.kubernetes.io/name": NAME },
+                    "ports": [{ "name": "webhook", "port": 443, "targetPort": port }],
+                },
+            }));
+        }
     }
     if arguments.service_monitor {
         objects.push(json!({
@@ -181,13 +208,13 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
 
 fn payloads(arguments: &RbacArguments) -> anyhow::Result<Vec<Payload>> {
     let feature_set = arguments.feature_set.as_deref();
-    let load = |path: &PathBuf| store::directory(path, &arguments.profile, feature_set);
+    let load = |it: &store::Location| it.load(&arguments.registry, &arguments.profile, feature_set);
     arguments.release.iter().map(load).collect()
 }
 
 /// The objects of each bundle that may be installed.
 fn bundles(arguments: &OperatorRbacArguments) -> anyhow::Result<Vec<Vec<Value>>> {
-    let OperatorRbacArguments { operators: _, bundle, catalog, package } = arguments;
+    let OperatorRbacArguments { bundle, catalog, package, .. } = arguments;
     let mut bundles: Vec<Vec<Value>> =
         bundle.iter().map(|path| rendered::of_directory(path)).collect::<anyhow::Result<_>>()?;
     if let Some(catalog) = catalog {
@@ -261,6 +288,10 @@ pub fn roles(
         let permissions = operator_permissions(bundles);
         roles.extend(bound_roles(OPERATORS, &permissions, &arguments.namespace));
     }
+    if arguments.operators.actions {
+        let permissions = action_permissions(arguments.operators.action_webhook);
+        roles.extend(bound_roles(ACTIONS, &permissions, &arguments.namespace));
+    }
     roles
 }
 
@@ -309,6 +340,13 @@ fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpe
     }
     if rbac.operators.operators {
         command.push("--operators".to_owned());
+    }
+    if rbac.operators.actions {
+        command.push("--actions".to_owned());
+    }
+    if rbac.operators.action_webhook {
+        command.push(format!("--action-webhook=0.0.0.0:{ACTION_WEBHOOK_PORT}"));
+        command.push(format!("--action-webhook-service={}/{ACTION_WEBHOOK}", rbac.namespace));
     }
     for (catalog, image) in &arguments.catalog_image {
         mount(format!("catalog-{catalog}"), format!("{CATALOGS_PATH}/{catalog}"), image);

@@ -98,9 +98,10 @@ pub async fn inspect(
     to: &Path,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
+    // Nothing is written for a name that does not exist.
+    let gathering = Gathering::of(client, targets, since).await?;
     let mut archive =
         Archive::create(to).with_context(|| format!("failed to write to `{}`", to.display()))?;
-    let gathering = Gathering::of(client, targets, since).await?;
     let summary = gathering.write(&mut archive).await?;
     archive.finish().with_context(|| format!("failed to write `{}`", to.display()))?;
     for finding in &summary.findings {

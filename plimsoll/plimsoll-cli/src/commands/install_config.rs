@@ -12,6 +12,7 @@ use plimsoll_plan::capabilities::install_config::{Assessment, assess};
 use serde::Serialize;
 
 use crate::arguments::installation::InstallConfig;
+use crate::arguments::registry::RegistryArguments;
 use crate::arguments::store;
 use crate::exit;
 use crate::render::format::Format;
@@ -29,9 +30,13 @@ pub struct ValidateArguments {
     /// The install-config; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Directory of the release to install: the capabilities it declares count, too
-    #[arg(long, value_name = "DIR")]
-    release: Option<PathBuf>,
+    /// The release to install, by the directory of its payload or a reference to its image: the
+    /// capabilities it declares count, too
+    #[arg(long, value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: Option<store::Location>,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Cluster profile
     #[arg(long, default_value = DEFAULT_PROFILE)]
     profile: String,
@@ -54,8 +59,8 @@ pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result
     let feature_set = arguments.feature_set.as_deref();
     let assessment = match &arguments.release {
         None => assess(&config.value, &CapabilityRegistry::built_in(), &BTreeSet::new()),
-        Some(directory) => {
-            let payload = store::directory(directory, &arguments.profile, feature_set)?;
+        Some(release) => {
+            let payload = release.load(&arguments.registry, &arguments.profile, feature_set)?;
             config.assess(&payload, &arguments.profile, feature_set)?
         }
     };

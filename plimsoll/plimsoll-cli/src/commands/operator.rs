@@ -10,11 +10,14 @@
 //! [`exit::USAGE`]: crate::exit::USAGE
 //! [`exit::DECLINED`]: crate::exit::DECLINED
 
+pub mod action;
+mod agreement;
 mod apply;
 pub mod catalogs;
 pub mod delete;
-mod deletion_plan;
 pub mod describe;
+pub mod dry_run;
+mod finalizers;
 pub mod history;
 pub mod install;
 pub mod lint;
@@ -25,11 +28,11 @@ mod manifests;
 pub(crate) mod names;
 pub mod packages;
 pub mod pause;
+pub mod policy;
 pub mod resolve;
 pub mod snapshot;
 pub(crate) mod state;
 pub mod update;
-pub(crate) mod workloads;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -39,6 +42,7 @@ use clap::{Args, Subcommand};
 use kube::Client;
 use kube::api::PatchParams;
 
+use self::catalogs::CatalogChoice;
 use crate::arguments::cluster::ClusterArguments;
 use crate::prompt::Respondent;
 
@@ -105,35 +109,39 @@ pub enum OperatorCommand {
     Autoremove(delete::AutoremoveArguments),
     /// Abort the deletion of an Operator: what is left of it is kept, and managed again
     Abort(delete::AbortArguments),
+    /// Request changes as Actions; show, approve, retry and cancel them
+    Action(action::ActionArguments),
+    /// Try policies of Actions out
+    Policy(policy::PolicyArguments),
 }
 
 impl OperatorCommand {
     /// Whether it can do without a cluster.
     fn needs_no_cluster(&self) -> bool {
-        let catalogs = match self {
-            Self::Search(arguments) => &arguments.catalogs,
-            Self::Show(arguments) => &arguments.catalogs,
-            Self::WhoProvides(arguments) => &arguments.catalogs,
-            Self::Resolve(arguments) => return arguments.state.needs_no_cluster(),
-            Self::Lint(arguments) => return arguments.state.needs_no_cluster(),
-            Self::Lock(arguments) => return arguments.state.needs_no_cluster(),
-            Self::Update(arguments) => return arguments.needs_no_cluster(),
-            Self::Snapshot(arguments) => return arguments.needs_no_cluster(),
-            Self::Install(_)
-            | Self::List(_)
-            | Self::Describe(_)
-            | Self::Tree(_)
-            | Self::Why(_)
-            | Self::Events(_)
-            | Self::History(_)
-            | Self::Rollback(_)
-            | Self::Pause(_)
-            | Self::Resume(_)
-            | Self::Delete(_)
-            | Self::Autoremove(_)
-            | Self::Abort(_) => return false,
+        let needs_none = match self {
+            Self::Resolve(arguments) => arguments.needs_no_cluster(),
+            Self::Lint(arguments) => arguments.state.needs_no_cluster(),
+            Self::Lock(arguments) => arguments.state.needs_no_cluster(),
+            Self::Update(arguments) => arguments.needs_no_cluster(),
+            Self::Snapshot(arguments) => arguments.needs_no_cluster(),
+            Self::Policy(_) => true,
+            _ => false,
         };
-        !catalogs.catalog.is_empty()
+        needs_none || self.catalogs().is_some_and(CatalogChoice::is_named)
+    }
+
+    /// The catalogs with which it needs no cluster, if the command line names some.
+    fn catalogs(&self) -> Option<&CatalogChoice> {
+        match self {
+            Self::Search(arguments) => Some(&arguments.catalogs),
+            Self::Show(arguments) => Some(&arguments.catalogs),
+            Self::WhoProvides(arguments) => Some(&arguments.catalogs),
+            Self::Resolve(arguments) => arguments.catalogs(),
+            Self::Lint(arguments) => arguments.state.catalogs(),
+            Self::Lock(arguments) => arguments.state.catalogs(),
+            Self::Update(arguments) => arguments.catalogs(),
+            _ => None,
+        }
     }
 
     /// Whether it shows what it is going to do: then people have to know where.
@@ -159,6 +167,7 @@ impl OperatorCommand {
             Self::Install(arguments) => arguments.is_agreed(),
             Self::Resolve(arguments) => arguments.yes,
             Self::Update(arguments) => arguments.yes,
+            Self::Action(arguments) => arguments.is_agreed(),
             Self::Lint(_)
             | Self::Lock(_)
             | Self::Snapshot(_)
@@ -174,7 +183,8 @@ impl OperatorCommand {
             | Self::Rollback(_)
             | Self::Pause(_)
             | Self::Resume(_)
-            | Self::Abort(_) => false,
+            | Self::Abort(_)
+            | Self::Policy(_) => false,
         }
     }
 }
@@ -210,7 +220,11 @@ pub async fn run(
     let client = if command.needs_no_cluster() && !cluster.is_named() {
         None
     } else {
-        Some(cluster.watching_client("operator").await?)
+        let client = cluster.watching_client("operator").await;
+        Some(match command.catalogs() {
+            Some(_) => client.context("no catalog is named with --catalog FILE")?,
+            None => client?,
+        })
     };
     if client.is_some() && command.plans() {
         anstream::eprintln!("context: {}", cluster.described()?);
@@ -252,6 +266,7 @@ pub async fn execute(
         OperatorCommand::Rollback(arguments) => history::rollback(cluster()?, arguments, out).await,
         OperatorCommand::Pause(arguments) => pause::run(cluster()?, arguments, true, out).await,
         OperatorCommand::Resume(arguments) => pause::run(cluster()?, arguments, false, out).await,
+        OperatorCommand::Action(arguments) => action::run(cluster()?, arguments, person, out).await,
         OperatorCommand::Delete(arguments) => {
             delete::delete(cluster()?, arguments, person, out).await
         }
@@ -262,5 +277,8 @@ pub async fn execute(
             install::run(cluster()?, arguments, person, out).await
         }
         OperatorCommand::Abort(arguments) => delete::abort(cluster()?, arguments, out).await,
+        OperatorCommand::Policy(arguments) => match &arguments.command {
+            policy::PolicyCommand::Test(arguments) => policy::test(arguments, out),
+        },
     }
 }

@@ -18,7 +18,7 @@ use crate::arguments::cluster::ClusterArguments;
 use crate::exit;
 use crate::patch::patch;
 use crate::render::format::Format;
-use crate::render::object::{is_named, reference};
+use crate::render::object::is_named;
 use crate::render::table;
 use plimsoll_simulation::cluster_state::ClusterState;
 
@@ -117,7 +117,11 @@ pub async fn run(
         OrphanCommand::Prune(requested) => {
             let Pruning { added, annotation } = pruning(&cluster, &requested)?;
             if added.is_empty() {
-                writeln!(out, "info: The deletion of all of them is requested already")?;
+                let text = match cluster.progress.orphans.as_slice() {
+                    [] => "There are no orphans",
+                    _ => "The deletion of all of them is requested already",
+                };
+                writeln!(out, "info: {text}")?;
                 return Ok(exit::SUCCESS.into());
             }
             if requested.yes {
@@ -184,7 +188,7 @@ fn entry<'a>(orphan: &'a Orphan, prune: &Prune, deletions: &'a [Deletion]) -> En
         Some(_) | None if requested => ("ToBeDeleted", ""),
         Some(_) | None => ("Kept", ""),
     };
-    Entry { id: reference(&orphan.object), orphan, state, waits_for }
+    Entry { id: orphan.object.reference(), orphan, state, waits_for }
 }
 
 /// What to write so that orphans go. Those that were asked to go before still are; what is no
@@ -198,7 +202,7 @@ fn pruning(cluster: &ClusterState, requested: &PruneArguments) -> Result<Pruning
         .cloned()
         .collect();
     if !unknown.is_empty() {
-        let known: Vec<String> = orphans.iter().map(|orphan| reference(&orphan.object)).collect();
+        let known: Vec<String> = orphans.iter().map(|orphan| orphan.object.reference()).collect();
         let there = match known.as_slice() {
             [] => "there are none".to_owned(),
             known => format!("there are:\n  {}", known.join("\n  ")),
@@ -222,7 +226,7 @@ fn pruning(cluster: &ClusterState, requested: &PruneArguments) -> Result<Pruning
     let requested = keys(orphans.iter().filter(is_requested).cloned().collect());
     let all: Vec<String> = before.union(&requested).map(ToString::to_string).collect();
     Ok(Pruning {
-        added: requested.difference(&before).map(reference).collect(),
+        added: requested.difference(&before).map(ObjectKey::reference).collect(),
         annotation: all.join(","),
     })
 }

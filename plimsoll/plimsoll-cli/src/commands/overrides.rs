@@ -1,4 +1,4 @@
-//! `plimsoll override`: objects that are left alone, why, and until when.
+//! `plimsoll override`: objects that are unmanaged, why, and until when.
 //!
 //! Overrides lie in the ClusterVersion's spec, their terms in an annotation beside it. Both are
 //! written together, and only if nobody changed them in between.
@@ -10,12 +10,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use kube::core::DynamicObject;
 use kube::discovery::Scope;
-use kube::{Discovery, ResourceExt as _};
-use plimsoll_api::ObjectKey;
+use kube::{Api, Discovery};
 use plimsoll_api::config::ComponentOverride;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
+use plimsoll_api::{CLUSTER_VERSION_NAME, ClusterVersion, ObjectKey, whole_seconds};
 use plimsoll_plan::spec::overrides::{CORRECTION, OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
@@ -24,9 +22,7 @@ use crate::exit;
 use crate::patch::patch_as;
 use crate::process::now;
 use crate::render::format::Format;
-use crate::render::object::reference;
 use crate::render::table;
-use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::duration;
 
 /// What the patches of this command are called in `managedFields`.
@@ -112,11 +108,11 @@ pub async fn run(
         OverrideCommand::Clear(requested) => requested.split_name()?,
     }
     let client = cluster.client("override").await?;
-    let object = api(&client, CLUSTER_VERSION)
+    let object = Api::<ClusterVersion>::all(client.clone())
         .get(CLUSTER_VERSION_NAME)
         .await
         .context("failed to read ClusterVersion \"version\"")?;
-    let mut cluster = StoredOverrides::read(&object)?;
+    let mut cluster = StoredOverrides::of(&object);
     let now = now();
     let reported = match command {
         OverrideCommand::List { output } => {
@@ -155,22 +151,16 @@ struct StoredOverrides {
 }
 
 impl StoredOverrides {
-    fn read(object: &DynamicObject) -> Result<Self, anyhow::Error> {
-        let overrides = object.data.pointer("/spec/overrides").cloned().unwrap_or(json!([]));
-        let annotation = object.annotations().get(OVERRIDE_TERMS).cloned();
+    fn of(object: &ClusterVersion) -> Self {
+        let annotations = object.metadata.annotations.as_ref();
+        let annotation = annotations.and_then(|it| it.get(OVERRIDE_TERMS)).cloned();
         let read = annotation.as_deref().map(serde_json::from_str::<Vec<Terms>>);
         let (terms, unreadable) = match read {
             None => (Vec::new(), None),
             Some(Ok(terms)) => (terms, None),
             Some(Err(error)) => (Vec::new(), Some(error.to_string())),
         };
-        Ok(Self {
-            overrides: serde_json::from_value(overrides)
-                .context("failed to parse spec.overrides of the ClusterVersion")?,
-            terms,
-            annotation,
-            unreadable,
-        })
+        Self { overrides: object.spec.overrides.clone(), terms, annotation, unreadable }
     }
 
     fn parsed(&self) -> Overrides {
@@ -209,7 +199,7 @@ impl StoredOverrides {
             expires,
         };
         let until = expires.map(|at| format!(" until {at}")).unwrap_or_default();
-        let reported = format!("{} is unmanaged{until}", reference(&terms.object()));
+        let reported = format!("{} is unmanaged{until}", terms.object().reference());
         if !reason.is_empty() || expires.is_some() {
             self.terms.push(terms);
         }
@@ -241,7 +231,7 @@ impl StoredOverrides {
             self.remove(&entry);
             let ComponentOverride { group, kind, namespace, name, .. } = entry;
             let key = ObjectKey { group, kind, namespace, name };
-            reported.push(format!("{} is managed", reference(&key)));
+            reported.push(format!("{} is managed", key.reference()));
         }
         reported.dedup();
         Ok(reported.join("\n"))
@@ -363,7 +353,7 @@ fn list(
         } else {
             let row = |entry: &plimsoll_api::progress::OverrideProgress| {
                 vec![
-                    reference(&entry.object),
+                    entry.object.reference(),
                     format!("{:?}", entry.state),
                     entry.expires.map_or_else(|| "never".to_owned(), |at| at.to_string()),
                     entry.reason.clone(),
@@ -386,10 +376,6 @@ fn time(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
-}
-
 #[cfg(test)]
 mod tests {
     //! What is written for what is asked.
@@ -405,7 +391,7 @@ mod tests {
                   "unmanaged": true },
             ] },
         });
-        StoredOverrides::read(&serde_json::from_value(object).unwrap()).unwrap()
+        StoredOverrides::of(&serde_json::from_value(object).unwrap())
     }
 
     fn object(kind: &str, name: &str) -> ObjectArguments {

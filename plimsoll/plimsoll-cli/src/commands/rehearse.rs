@@ -30,14 +30,15 @@ use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
     .multiple(true)
     .conflicts_with_all(["from", "snapshot", "install"]))]
 pub struct RehearseArguments {
-    /// The release to update to: a version of the store, or the directory of a payload
-    #[arg(long, value_name = "VERSION|DIR")]
+    /// The release to update to: a version of the store, the directory of
+    /// a payload, or a reference to an image
+    #[arg(long, value_name = "VERSION|DIR|REFERENCE")]
     pub to: String,
     /// Where versions are looked for
     #[command(flatten)]
     pub store: StoreArguments,
     /// Rehearse on an installation of this release
-    #[arg(long, value_name = "VERSION|DIR", group = "initial_state")]
+    #[arg(long, value_name = "VERSION|DIR|REFERENCE", group = "initial_state")]
     pub from: Option<String>,
     /// Rehearse on a copy of a live cluster
     #[arg(long, group = "initial_state")]
@@ -129,7 +130,7 @@ fn initial_state(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let copy = runtime.block_on(async {
         let client = arguments.cluster.client("rehearse").await?;
-        ClusterSnapshot::of_cluster(&client, next).await
+        anyhow::Ok(ClusterSnapshot::of_cluster(&client, next).await?)
     })?;
     if let Some(path) = &arguments.save {
         copy.save(path)?;
@@ -162,7 +163,7 @@ mod tests {
         check("--install", None);
         check("--from-cluster --kubeconfig f --context c --save s", None);
         check("--install --kubeconfig f", Some("'--install' cannot be used with"));
-        check("--from 1 --context c", Some("'--from <VERSION|DIR>' cannot be used with"));
+        check("--from 1 --context c", Some("'--from <VERSION|DIR|REFERENCE>' cannot be used with"));
         check("--snapshot s --save t", Some("'--snapshot <FILE>' cannot be used with"));
         check("--kubeconfig f", Some("required arguments were not provided"));
     }

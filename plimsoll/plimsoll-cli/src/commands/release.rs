@@ -1,18 +1,19 @@
 //! `plimsoll release`: make release payloads and inspect them, without a cluster.
 
 mod build;
+mod copy;
 mod diff;
 mod extract;
 mod images;
 mod info;
 mod lint;
+mod list;
 mod loaded;
 mod new;
 mod plan;
 mod tree;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -20,6 +21,8 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 
 pub use plan::{PlanArguments, Setup};
 
+use crate::arguments::registry::RegistryArguments;
+use crate::arguments::store::{self, Location};
 use crate::render::format::Format;
 
 /// What can be done with releases, and asked about payloads.
@@ -48,13 +51,30 @@ pub enum ReleaseCommand {
     ImageFor(images::ImageForArguments),
     /// Print a file of a payload, or write all of them to a directory
     Extract(extract::ExtractArguments),
+    /// Push a release to a registry, as an image
+    ///
+    /// Of a payload or a source an image is made, with the files in `release-manifests`; the same
+    /// files give the same digest. The images of a layout are pushed as they are.
+    Push(copy::PushArguments),
+    /// Pull a release from a registry, to a payload directory or an OCI image layout
+    Pull(copy::PullArguments),
+    /// Copy releases between registries and OCI image layouts, as they are
+    ///
+    /// Digests stay the same. A repository without tag and digest means all its tags.
+    Mirror(copy::MirrorArguments),
+    /// List the releases of a repository, an OCI image layout, or a directory of payloads
+    List(list::ListArguments),
 }
 
 /// Arguments of `plimsoll release info`.
 #[derive(Debug, Args)]
 pub struct InfoArguments {
-    /// Directory of the payload
-    directory: PathBuf,
+    /// The release: the directory of its payload, or a reference to its image
+    #[arg(value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Cluster profile to decide for
     #[arg(long, default_value = DEFAULT_PROFILE)]
     profile: String,
@@ -69,8 +89,12 @@ pub struct InfoArguments {
 /// Arguments of `plimsoll release lint`.
 #[derive(Debug, Args)]
 pub struct LintArguments {
-    /// Directory of the payload, or of a source
-    directory: PathBuf,
+    /// The release: the directory of its payload or its source, or a reference to its image
+    #[arg(value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -93,6 +117,10 @@ pub fn run(command: ReleaseCommand, out: &mut dyn Write) -> Result<ExitCode, any
         ReleaseCommand::Images(arguments) => images::run(&arguments, out),
         ReleaseCommand::ImageFor(arguments) => images::image_for(&arguments, out),
         ReleaseCommand::Extract(arguments) => extract::run(&arguments, out),
+        ReleaseCommand::Push(arguments) => copy::push(&arguments, out),
+        ReleaseCommand::Pull(arguments) => copy::pull(&arguments, out),
+        ReleaseCommand::Mirror(arguments) => copy::mirror(&arguments, out),
+        ReleaseCommand::List(arguments) => list::run(&arguments, out),
     }
 }
 

@@ -12,11 +12,12 @@ use jiff::SignedDuration;
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::metrics::{MetricsServer, TlsFiles};
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{
-    CapabilityWebhook, Controller, Error, Leadership, OperatorsView, Reached, Settings,
-    SharedStore, SystemClock, View,
+    Controller, Error, Leadership, OperatorsView, Reached, Settings, SharedStore, SystemClock,
+    View, WebhookSettings,
 };
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::duration;
@@ -27,9 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::arguments::address;
 use crate::arguments::capability::check_names;
-use crate::arguments::catalog::cache_directory;
+use crate::arguments::catalog::{INDICES, cache_directory};
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::installation::InstallationArguments;
+use crate::arguments::registry::RegistryArguments;
 use crate::arguments::store;
 use crate::exit;
 use crate::process::{identity, new_cluster, stop_on_signal};
@@ -42,19 +44,41 @@ use crate::traces::Traces;
 #[command(group = ArgGroup::new("work").args(["release", "payloads", "operators"]).required(true).multiple(true))]
 #[command(group = ArgGroup::new("installation").args(["install_config", "baseline", "capability"]).multiple(true).requires("create"))]
 pub struct RunArguments {
-    /// Directory of the release payload; with --payloads, the one that a cluster without a release
-    /// is given
-    #[arg(long, value_name = "DIR")]
-    pub release: Option<PathBuf>,
-    /// Store of releases that may be asked for: a directory of payload directories, or
-    /// oci:DIR for an OCI image layout. Without --release, a cluster that has none is given the
-    /// newest
-    #[arg(long, value_name = "DIR|oci:DIR", value_parser = store::parse)]
+    /// The release: the directory of its payload, or a reference to its image; with --payloads, the
+    /// one that a cluster without a release is given
+    #[arg(long, value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    pub release: Option<store::Location>,
+    /// Store of releases that may be asked for: a directory of payload directories, oci:DIR for an
+    /// OCI image layout, or a repository of a registry. Without --release, a cluster that has none
+    /// is given the newest
+    #[arg(long, value_name = "DIR|oci:DIR|REPOSITORY", value_parser = store::parse)]
     pub payloads: Option<store::Location>,
+    /// How registries are reached
+    #[command(flatten)]
+    pub registry: RegistryArguments,
     /// Install, update and delete what Operators request, from the catalogs that Catalogs name; with
     /// or without a release
     #[arg(long)]
     pub operators: bool,
+    /// Execute Actions: requests for changes of Operators, granted by ActionPolicies
+    #[arg(long, requires = "operators")]
+    pub actions: bool,
+    /// Serve admission webhooks here that set who requests an Action and refuse what no ActionPolicy
+    /// grants; their certificate is stored in Secret kube-system/plimsoll-action-webhook
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "actions", value_parser = address::parse)]
+    pub action_webhook: Option<SocketAddr>,
+    /// Host name or address of these webhooks for the API server; without it, the address that they
+    /// listen on
+    #[arg(long, value_name = "HOST", requires = "action_webhook")]
+    pub action_webhook_host: Option<String>,
+    /// Service of these webhooks for the API server, at port 443
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        requires = "action_webhook",
+        conflicts_with = "action_webhook_host"
+    )]
+    pub action_webhook_service: Option<String>,
     /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
@@ -219,7 +243,8 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     if arguments.operators {
         let settings = OperatorSettings {
             leadership: Leadership::Lease(identity),
-            cache: cache_directory().as_deref().map(Cache::new),
+            cache: cache_directory(INDICES).as_deref().map(Cache::new),
+            actions: actions(&arguments)?,
         };
         let (clock, view) = (Arc::new(SystemClock), operators_view);
         let controller = OperatorController { client, clock, settings, view };
@@ -278,13 +303,14 @@ struct ReleaseWork {
 
 /// Reads the release, and checks what the command line says of it.
 fn release_work(arguments: &RunArguments, identity: &str) -> Result<ReleaseWork, anyhow::Error> {
-    let store = arguments.payloads.as_ref().map(store::Location::open);
+    let registry = &arguments.registry;
+    let store = arguments.payloads.as_ref().map(|it| it.open(registry));
     let payload = match (&arguments.release, &arguments.payloads) {
-        (Some(path), _) => {
+        (Some(location), _) => {
             let image = arguments.image.as_deref().unwrap_or_default();
-            store::directory_as(path, image, &arguments.profile)?
+            store::release_as(location, registry, image, &arguments.profile)?
         }
-        (None, Some(location)) => store::newest(location, &arguments.profile)?,
+        (None, Some(location)) => store::newest(location, registry, &arguments.profile)?,
         (None, None) => anyhow::bail!("no release is given: use --release or --payloads"),
     };
     for warning in &payload.warnings {
@@ -349,23 +375,45 @@ fn metrics(arguments: &RunArguments) -> Option<(SocketAddr, Option<TlsFiles>)> {
     Some((address, files.map(|(certificate, key)| TlsFiles { certificate, key })))
 }
 
-/// Where to answer reviews, if anywhere.
-fn webhook(arguments: &RunArguments) -> Result<Option<CapabilityWebhook>, anyhow::Error> {
-    let Some(listen) = arguments.capability_webhook else { return Ok(None) };
+/// Where to answer reviews of capabilities, if anywhere.
+fn webhook(arguments: &RunArguments) -> Result<Option<WebhookSettings>, anyhow::Error> {
+    let host = arguments.capability_webhook_host.as_deref();
     let service = arguments.capability_webhook_service.as_deref();
-    let reached = match (service, &arguments.capability_webhook_host) {
+    reached("--capability-webhook", arguments.capability_webhook, host, service)
+}
+
+/// How Actions are executed, if they are.
+fn actions(arguments: &RunArguments) -> Result<Option<ActionSettings>, anyhow::Error> {
+    if !arguments.actions {
+        return Ok(None);
+    }
+    let host = arguments.action_webhook_host.as_deref();
+    let service = arguments.action_webhook_service.as_deref();
+    let webhook = reached("--action-webhook", arguments.action_webhook, host, service)?;
+    Ok(Some(ActionSettings { webhook }))
+}
+
+/// Where a webhook listens and how API servers get there, by the options that begin with a name.
+fn reached(
+    option: &str,
+    listen: Option<SocketAddr>,
+    host: Option<&str>,
+    service: Option<&str>,
+) -> Result<Option<WebhookSettings>, anyhow::Error> {
+    let Some(listen) = listen else { return Ok(None) };
+    let reached = match (service, host) {
         (Some(service), _) => {
-            let (namespace, name) = service.split_once('/').with_context(|| {
-                format!("--capability-webhook-service: {service:?} is not NAMESPACE/NAME")
-            })?;
+            let (namespace, name) = service
+                .split_once('/')
+                .with_context(|| format!("{option}-service: {service:?} is not NAMESPACE/NAME"))?;
             Reached::Service { namespace: namespace.to_owned(), name: name.to_owned() }
         }
-        (None, Some(host)) => Reached::Host(host.clone()),
+        (None, Some(host)) => Reached::Host(host.to_owned()),
         (None, None) if listen.ip().is_unspecified() => anyhow::bail!(
-            "--capability-webhook {listen} listens on every address: set --capability-webhook-host or \
-             --capability-webhook-service, by which the API server reaches it"
+            "{option} {listen} listens on every address: set {option}-host or {option}-service, by \
+             which the API server reaches it"
         ),
         (None, None) => Reached::Host(listen.ip().to_string()),
     };
-    Ok(Some(CapabilityWebhook { listen, reached }))
+    Ok(Some(WebhookSettings { listen, reached }))
 }

@@ -1,7 +1,7 @@
 //! `plimsoll sandbox`: the embedded API server alone, and simulated operators for any API server.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,10 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use tokio::net::TcpListener;
 
 use crate::arguments::cluster::ClusterArguments;
+use crate::arguments::registry::RegistryArguments;
 use crate::arguments::{address, faults, store};
 use crate::exit;
-use crate::process::stop_on_signal;
+use crate::process::{stop_on_signal, write_secret};
 use crate::render::live::LiveView;
 use crate::render::logs;
 use plimsoll_simulation::duration;
@@ -79,9 +80,13 @@ pub struct OperatorsArguments {
     /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
-    /// Directory of a release payload; give it once for each release the cluster may be at
-    #[arg(long, value_name = "DIR")]
-    pub release: Vec<PathBuf>,
+    /// The directory of a release payload, or a reference to its image; give it once for each release
+    /// the cluster may be at
+    #[arg(long, value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    pub release: Vec<store::Location>,
+    /// How registries are reached
+    #[command(flatten)]
+    pub registry: RegistryArguments,
     /// How long an operator takes from the change of its Deployments to its report
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration::parse)]
     pub delay: Duration,
@@ -150,23 +155,9 @@ async fn serve(arguments: ServeArguments) -> Result<(), anyhow::Error> {
             .context("the API server failed")?;
     }
     match &snapshot {
-        Some(path) => snapshot::save(&server, path),
+        Some(path) => Ok(snapshot::save(&server, path)?),
         None => Ok(()),
     }
-}
-
-/// Writes a file that only its owner can read, in place of one that is there.
-fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())
 }
 
 async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
@@ -175,9 +166,10 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
         None => Faults::default(),
     };
     let mut payloads = Vec::new();
-    for path in &arguments.release {
+    for release in &arguments.release {
         let feature_set = Some(arguments.feature_set.as_str());
-        payloads.push(Arc::new(store::directory(path, &arguments.profile, feature_set)?));
+        let payload = release.load(&arguments.registry, &arguments.profile, feature_set)?;
+        payloads.push(Arc::new(payload));
     }
     let client = arguments.cluster.watching_client("sandbox").await?;
     let options = SimulationOptions {

@@ -3,6 +3,7 @@
 //! Everything told is the server's own: the status of the ClusterVersion and of the
 //! ReleaseProgress. What is asked for is written to the ClusterVersion, where the controller looks.
 
+mod options;
 pub mod plan;
 mod request;
 mod wait;
@@ -21,6 +22,7 @@ use crate::patch::patch;
 use crate::process::now;
 use crate::render::format::Format;
 use crate::render::update as render;
+pub use options::UpgradeOptions;
 use plimsoll_simulation::cluster_state::ClusterState;
 use request::{PauseDecision, UpdateDecision};
 
@@ -30,6 +32,9 @@ pub struct UpdateArguments {
     /// What to do; without it, show the state of the cluster and its available updates
     #[command(subcommand)]
     pub command: Option<UpdateCommand>,
+    /// The same, as `oc adm upgrade` spells it
+    #[command(flatten)]
+    pub options: UpgradeOptions,
     /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
@@ -51,7 +56,7 @@ pub enum UpdateCommand {
         output: Format,
     },
     /// Show what an update of this cluster would change, by a dry run
-    Plan(plan::UpdatePlanArguments),
+    Plan(Box<plan::UpdatePlanArguments>),
     /// Request an update
     To(UpdateToArguments),
     /// Cancel the requested update; one in progress continues
@@ -101,10 +106,11 @@ pub async fn run(
     arguments: UpdateArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let UpdateArguments { command, cluster, output } = arguments;
+    let UpdateArguments { command, options, cluster, output } = arguments;
+    let command = options.or(command)?;
     let client = cluster.client("update").await?;
     if let Some(UpdateCommand::Plan(arguments)) = command {
-        return plan::run(&client, arguments, out).await;
+        return plan::run(&client, *arguments, out).await;
     }
     if let Some(UpdateCommand::Status { watch: true, output }) = &command {
         wait::watch(&client, output, out).await?;

@@ -20,7 +20,6 @@ use serde_json::Value;
 
 use super::format::Format;
 use super::graph::{Graph, Node, Picture, Rank, Tone};
-use super::object::reference;
 
 pub(super) use markdown::escaped;
 
@@ -59,7 +58,7 @@ pub struct ForecastReport {
 pub struct Blocker {
     /// From the list of reasons.
     pub reason: &'static str,
-    /// The whole story.
+    /// The same as a sentence.
     pub message: String,
 }
 
@@ -108,8 +107,8 @@ pub struct StepReport {
     pub file: String,
     /// Number of the document in the file, from 0.
     pub document: usize,
-    /// The object, as `kind.group "namespace/name"`.
-    #[serde(serialize_with = "displayed")]
+    /// The object, as `kind.group/name -n namespace`.
+    #[serde(serialize_with = "reference")]
     pub object: ObjectKey,
     /// What becomes of it.
     pub change: &'static str,
@@ -133,12 +132,12 @@ pub struct StepReport {
 /// Something that a component of a rehearsal waited for, or that failed.
 #[derive(Debug, Serialize)]
 pub struct WaitReport {
-    /// The object, as `kind.group "namespace/name"`.
-    #[serde(serialize_with = "displayed")]
+    /// The object, as `kind.group/name -n namespace`.
+    #[serde(serialize_with = "reference")]
     pub object: ObjectKey,
     /// Why, from the list of reasons.
     pub reason: &'static str,
-    /// The whole story.
+    /// The same as a sentence.
     pub message: String,
     /// Since when, in seconds since the update began.
     pub from: u64,
@@ -194,7 +193,7 @@ pub struct GateReport {
 pub struct OrphanReport {
     /// The object.
     pub object: String,
-    /// Why.
+    /// What enables it.
     pub because: String,
 }
 
@@ -207,7 +206,7 @@ pub struct ExcludedManifest {
     pub document: usize,
     /// The object.
     pub object: String,
-    /// Why.
+    /// The reason why it is not included.
     pub reason: String,
 }
 
@@ -243,7 +242,7 @@ impl ForecastReport {
                 .orphans
                 .iter()
                 .map(|orphan| OrphanReport {
-                    object: orphan.key.to_string(),
+                    object: orphan.key.reference(),
                     because: match &orphan.cause {
                         OrphanCause::Vanished => "the release has no manifest of it".to_owned(),
                         OrphanCause::Excluded(reason) => {
@@ -258,7 +257,7 @@ impl ForecastReport {
                 .map(|excluded| ExcludedManifest {
                     file: excluded.file.to_string(),
                     document: excluded.document,
-                    object: excluded.key.to_string(),
+                    object: excluded.key.reference(),
                     reason: excluded.reason.to_string(),
                 })
                 .collect(),
@@ -295,7 +294,7 @@ impl ForecastReport {
         let mut steps = components.flat_map(|component| &component.steps);
         steps.try_for_each(|step| match step.change == StepChangeKind::Unchanged.as_str() {
             true => Ok(()),
-            false => writeln!(out, "{}", reference(&step.object)),
+            false => writeln!(out, "{}", step.object.reference()),
         })
     }
 
@@ -348,7 +347,7 @@ fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentRepo
             after: forecast
                 .set_aside
                 .get(&index)
-                .map(|&other| forecast.plan.steps[other].manifest.key.to_string()),
+                .map(|&other| forecast.plan.steps[other].manifest.key.reference()),
             awaits: awaited(step),
         }
     });
@@ -409,8 +408,8 @@ fn node(component: &ComponentReport) -> Node {
     Node { lines, tone }
 }
 
-fn displayed<S: Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(key)
+fn reference<S: Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&key.reference())
 }
 
 /// The ClusterOperator that an object is.
@@ -421,7 +420,7 @@ fn operator(key: &ObjectKey) -> Option<&str> {
 
 /// An object in the fewest words: gates are known by their operator.
 fn short(key: &ObjectKey) -> String {
-    operator(key).map_or_else(|| key.to_string(), |name| format!("operator {name}"))
+    operator(key).map_or_else(|| key.reference(), |name| format!("operator {name}"))
 }
 
 /// The sign of what becomes of an object; none where nothing does.

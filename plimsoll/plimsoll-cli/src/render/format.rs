@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use clap::builder::{PossibleValue, TypedValueParser, ValueParserFactory};
+use plimsoll_bundle::object_key;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -118,17 +119,22 @@ impl Format {
 }
 
 /// The names of a value, or of the items of a list.
-fn names(value: &Value) -> anyhow::Result<Vec<&str>> {
+fn names(value: &Value) -> anyhow::Result<Vec<String>> {
     let items = match value {
         Value::Array(items) => items.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let named: Option<Vec<&str>> = items.iter().map(name).collect();
+    let named: Option<Vec<String>> = items.iter().map(name).collect();
     named.ok_or_else(|| anyhow::anyhow!("-o name: what is shown has no names; use another format"))
 }
 
-fn name(item: &Value) -> Option<&str> {
-    NAMES.iter().find_map(|field| item.get(field)?.as_str())
+/// What the item is called; an object of Kubernetes as kubectl takes it after `get`.
+fn name(item: &Value) -> Option<String> {
+    let named = NAMES.iter().find_map(|field| item.get(field)?.as_str());
+    named.map(str::to_owned).or_else(|| {
+        let key = object_key(item);
+        (!key.kind.is_empty() && !key.name.is_empty()).then(|| key.reference())
+    })
 }
 
 impl fmt::Display for Format {
@@ -245,6 +251,16 @@ mod tests {
         check(Format::Yaml, Some("- name: crane\n  size: 2\n- name: lamp\n  size: 1\n"));
         let template = JsonPath::parse("{[*].size}").unwrap();
         check(Format::JsonPath(template), Some("2 1"));
+        let object = |kind: &str| {
+            json!({"apiVersion": "apps/v1", "kind": kind,
+                   "metadata": {"name": "crane", "namespace": "harbour"}})
+        };
+        let mut out = Vec::new();
+        assert!(
+            Format::Name.write(&[object("Deployment"), object("DaemonSet")], &mut out).unwrap()
+        );
+        let expected = "deployment.apps/crane -n harbour\ndaemonset.apps/crane -n harbour\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
         let refused = Format::Name.write(&json!({"size": 1}), &mut Vec::new()).unwrap_err();
         assert_eq!(refused.to_string(), "-o name: what is shown has no names; use another format");
     }

@@ -188,7 +188,7 @@ fn wait_line(wait: &WaitView, now: Timestamp) -> String {
     let sign = if wait.failed { "✗" } else { "…" };
     let seconds = now.duration_since(wait.since).as_secs().max(0);
     let age = if seconds < 60 { format!("{seconds}s") } else { format!("{}m", seconds / 60) };
-    format!("  {sign} {age:>3} {}: {}", wait.object, wait.message)
+    format!("  {sign} {age:>3} {}: {}", wait.object.reference(), wait.message)
 }
 
 fn bar(done: usize, total: usize) -> String {
@@ -212,7 +212,7 @@ mod tests {
     //! What is on the terminal when views and log lines are written to it in turns.
 
     use indicatif::InMemoryTerm;
-    use plimsoll_api::ObjectKey;
+    use plimsoll_api::{ObjectKey, Reason};
 
     use super::*;
 
@@ -224,7 +224,7 @@ mod tests {
                 namespace: "harbour".to_owned(),
                 name: "crane".to_owned(),
             },
-            reason: "Waiting",
+            reason: Reason::ClusterOperatorUpdating,
             message: (*message).to_owned(),
             since: Timestamp::UNIX_EPOCH,
             failed: false,
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(
             memory.contents(),
             "WARN once\nInstalling 1.0.0 [============            ] 1/2\n  \
-             \u{2026}  0s deployment \"harbour/crane\": not yet"
+             \u{2026}  0s deployment/crane -n harbour: not yet"
         );
     }
 }

@@ -1,23 +1,14 @@
-//! Objects as they are named in output and on command lines.
+//! Objects as they are named on command lines.
 
 use plimsoll_api::ObjectKey;
 
-/// `deployment.apps/crane -n harbour`: what kubectl takes after `get`.
-pub(crate) fn reference(key: &ObjectKey) -> String {
-    let kind = key.group_kind().to_string().to_lowercase();
-    match key.namespace.as_str() {
-        "" => format!("{kind}/{}", key.name),
-        namespace => format!("{kind}/{} -n {namespace}", key.name),
-    }
-}
-
 /// Whether a word names an object, in a namespace that may be named beside it: as
-/// [`reference()`] does, as events and ReleaseProgress do, or as `KIND.GROUP/NAMESPACE/NAME`.
+/// [`ObjectKey::reference`] does, as events and ReleaseProgress do, or as `KIND.GROUP/NAMESPACE/NAME`.
 pub(crate) fn is_named(key: &ObjectKey, word: &str, namespace: &str) -> bool {
     let kind = key.group_kind().to_string().to_lowercase();
     let is_there = namespace.is_empty() || key.namespace == namespace;
     let short = key.namespace == namespace && word == format!("{kind}/{}", key.name);
-    let long = [reference(key), key.to_string(), format!("{kind}/{}", key.namespaced_name())];
+    let long = [key.reference(), key.to_string(), format!("{kind}/{}", key.namespaced_name())];
     short || is_there && long.iter().any(|name| name == word)
 }
 
@@ -25,7 +16,7 @@ pub(crate) fn is_named(key: &ObjectKey, word: &str, namespace: &str) -> bool {
 mod tests {
     use plimsoll_api::ObjectKey;
 
-    use super::{is_named, reference};
+    use super::is_named;
 
     #[test]
     fn objects_are_named_as_for_kubectl() {
@@ -35,8 +26,8 @@ mod tests {
             namespace: namespace.to_owned(),
             name: "crane".to_owned(),
         };
-        assert_eq!(reference(&key("harbour")), "deployment.apps/crane -n harbour");
-        assert_eq!(reference(&key("")), "deployment.apps/crane");
+        assert_eq!(key("harbour").reference(), "deployment.apps/crane -n harbour");
+        assert_eq!(key("").reference(), "deployment.apps/crane");
         let check = |word: &str, namespace: &str, expected: bool| {
             assert_eq!(is_named(&key("harbour"), word, namespace), expected, "{word} {namespace}");
         };

@@ -74,7 +74,7 @@ pub struct ConditionReport {
     pub status: &'static str,
     /// From the list of reasons.
     pub reason: String,
-    /// The whole story.
+    /// What it waits for, as a sentence.
     pub message: String,
 }
 
@@ -100,7 +100,7 @@ impl RehearsalReport {
         plan.blockers.retain(|it| it.forcible);
         add_times(&mut plan, &actual, result);
         let unmanaged = result.unmanaged.iter().map(|object| UnmanagedReport {
-            object: object.key.to_string(),
+            object: object.key.reference(),
             because: object.message.clone(),
         });
         Self {
@@ -180,7 +180,7 @@ fn add_times(plan: &mut ForecastReport, actual: &Forecast, result: &RehearsalRes
 fn wait(wait: &StepWait) -> WaitReport {
     WaitReport {
         object: wait.object.clone(),
-        reason: wait.reason,
+        reason: wait.reason.as_str(),
         message: wait.message.clone(),
         from: seconds(wait.from),
         until: wait.until.map(seconds),
@@ -250,7 +250,7 @@ fn deviations(result: &RehearsalResult) -> Vec<Deviation> {
             let is_expected = expected == actual
                 || (expected == StepChangeKind::Waiting && actual == StepChangeKind::Created);
             (!is_expected).then(|| Deviation {
-                object: step.manifest.key.to_string(),
+                object: step.manifest.key.reference(),
                 expected: expected.as_str(),
                 actual: actual.as_str(),
             })

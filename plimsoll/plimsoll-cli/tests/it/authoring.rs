@@ -89,7 +89,7 @@ fn the_example_platform_is_installed_and_updated() {
     if !has_programs() {
         return;
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/platform");
+    let source = std::path::absolute("../../examples/platform").expect("a working directory");
     let (first, second) = (built(&source, "1.0.0"), built(&source, "1.1.0"));
     let jobs = |payload: &Payload| -> Vec<String> {
         let jobs = payload.manifests.iter().filter(|manifest| manifest.key.kind == "Job");

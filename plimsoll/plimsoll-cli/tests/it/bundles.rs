@@ -154,7 +154,8 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
             let stop = CancellationToken::new();
             let options = SimulationOptions::default();
             tokio::spawn(operators::run(client.clone(), options, stop.clone()));
-            let settings = OperatorSettings { leadership: Leadership::Alone, cache: None };
+            let settings =
+                OperatorSettings { leadership: Leadership::Alone, cache: None, actions: None };
             let clock = Arc::new(SystemClock);
             let controller = OperatorController {
                 client: client.clone(),

@@ -4,9 +4,11 @@
 
 use std::fmt::Debug;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use k8s_apiserver::serve_tls;
 use k8s_testkit::prerequisites::required;
 use k8s_testkit::{ClusterKind, TestCluster, poll};
 use kube::api::{ListParams, Patch, PatchParams};
@@ -25,12 +27,15 @@ use plimsoll_simulation::cluster_state;
 use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
 use plimsoll_simulation::sample;
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::process::Command;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 /// How long anything may take before a test gives up. No test is about time.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The kind of definitions.
 pub(crate) const DEFINITION: ApiKind = ApiKind {
@@ -246,6 +251,68 @@ impl Drop for Harness {
         if let Some(running) = &self.controller {
             running.task.abort();
         }
+    }
+}
+
+/// A kubeconfig for other programs, and what serves an embedded cluster to them as long as it is
+/// kept.
+pub(crate) async fn kubeconfig(cluster: &TestCluster) -> (Value, JoinSet<()>) {
+    let mut listening = JoinSet::new();
+    let text = match cluster.kubeconfig() {
+        Some(path) => std::fs::read_to_string(path).expect("a kubeconfig"),
+        None => {
+            let server = cluster.server().expect("it is an embedded cluster").clone();
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+            let address = listener.local_addr().expect("an address");
+            let text = server.kubeconfig(&format!("https://{address}"));
+            listening.spawn(async move {
+                let served = serve_tls(server, listener, std::future::pending()).await;
+                served.expect("it is served");
+            });
+            text
+        }
+    };
+    (serde_saphyr::from_str(&text).expect("it is a kubeconfig"), listening)
+}
+
+/// A shell in which the program reaches a cluster.
+pub(crate) struct Terminal {
+    directory: TempDir,
+    _listening: JoinSet<()>,
+}
+
+impl Terminal {
+    pub(crate) async fn open(cluster: &TestCluster) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (kubeconfig, listening) = kubeconfig(cluster).await;
+        let path = directory.path().join("kubeconfig");
+        std::fs::write(path, kubeconfig.to_string()).expect("a kubeconfig");
+        Self { directory, _listening: listening }
+    }
+
+    /// The program with some words after its name; it is killed with its handle.
+    pub(crate) fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command
+            .args(words.split_whitespace())
+            .env_clear()
+            .env("HOME", self.directory.path())
+            .env("KUBECONFIG", self.directory.path().join("kubeconfig"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// What the program prints until it ends, which is a failure unless it succeeds.
+    pub(crate) async fn run(&self, words: &str) -> String {
+        let output = tokio::time::timeout(PATIENCE, self.command(words).output()).await;
+        let output = output.expect("it ends").expect("the program runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let printed = text(&output.stdout);
+        assert!(output.status.success(), "{words}: {printed}\n{}", text(&output.stderr));
+        printed
     }
 }
 

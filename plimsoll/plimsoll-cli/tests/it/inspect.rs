@@ -6,11 +6,11 @@ use std::path::Path;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
-use plimsoll_api::CLUSTER_OPERATOR;
+use plimsoll_api::{ApiKind, CLUSTER_OPERATOR};
 use plimsoll_cli::commands::inspect::{InspectTarget, inspect};
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, on_each_cluster, sample_payloads};
+use crate::harness::{DEFINITION, Harness, on_each_cluster, sample_payloads, until};
 
 fn read(directory: &Path, path: &str) -> Value {
     let text = std::fs::read_to_string(directory.join(path)).expect(path);
@@ -26,6 +26,63 @@ fn archived(path: &Path) -> Vec<String> {
         entry.expect("an entry").path().expect("a path").display().to_string()
     };
     entries.map(path).collect()
+}
+
+/// A definition of a namespaced kind of `lights.example.com`.
+fn definition(plural: &str, kind: &str, version: &str) -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.lights.example.com")},
+        "spec": {
+            "group": "lights.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": version, "served": true, "storage": true, "schema": schema}],
+        },
+    })
+}
+
+#[test]
+fn kinds_that_the_preferred_version_of_their_group_lacks_are_gathered() {
+    on_each_cluster(|kind| async move {
+        let cluster = kind.start().await.expect("the cluster starts");
+        let create = |kind: ApiKind, namespace: &'static str, object: Value| {
+            let version = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+            let resource = ApiResource::from_gvk_with_plural(&version, kind.plural);
+            let api: Api<DynamicObject> = match namespace {
+                "" => Api::all_with(cluster.client(), &resource),
+                namespace => Api::namespaced_with(cluster.client(), namespace, &resource),
+            };
+            let object: DynamicObject = serde_json::from_value(object).expect("an object");
+            async move {
+                // A kind is not served at once, and a namespace not at once complete.
+                let create = || async { api.create(&PostParams::default(), &object).await };
+                until("it is created", create, Result::is_ok).await.expect("it is created");
+                api
+            }
+        };
+        create(DEFINITION, "", definition("lamps", "Lamp", "v1")).await;
+        create(DEFINITION, "", definition("flares", "Flare", "v1alpha1")).await;
+        let flare = ApiKind {
+            group: "lights.example.com",
+            version: "v1alpha1",
+            kind: "Flare",
+            plural: "flares",
+        };
+        create(flare, "default", json!({
+            "apiVersion": "lights.example.com/v1alpha1", "kind": "Flare", "metadata": {"name": "red"},
+        })).await;
+
+        let place = tempfile::tempdir().expect("a directory");
+        let to = place.path().join("all");
+        let targets = [InspectTarget::parse("ns/default").expect("a target")];
+        inspect(cluster.client(), &targets, None, &to, &mut Vec::new()).await.expect("gathered");
+        let flares = read(&to, "namespaces/default/lights.example.com/flares.yaml");
+        assert_eq!(flares["items"][0]["metadata"]["name"], "red", "{kind}");
+        assert_eq!(flares["items"][0]["apiVersion"], "lights.example.com/v1alpha1", "{kind}");
+    });
 }
 
 #[test]
@@ -84,7 +141,7 @@ fn what_is_related_to_the_operators_is_gathered_without_secrets() {
         let secrets = read(&to, "namespaces/harbour-beacon/core/secrets.yaml");
         let keys = secrets["items"].as_array().expect("a list").iter();
         let keys = keys.map(|it| &it["data"]["password"]).find(|it| it.is_string());
-        assert_eq!(*keys.expect("the secret"), "elided, 8 characters");
+        assert_eq!(*keys.expect("the secret"), "***");
 
         // The same as an archive, of one operator.
         let to = place.path().join("one.tar.gz");

@@ -14,7 +14,8 @@ use plimsoll_plan::plan::DELETE;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    DEFINITION, Harness, OperatorSetup, on_each_cluster, outside_payload, sample_payloads, until,
+    DEFINITION, Harness, OperatorSetup, Terminal, on_each_cluster, outside_payload,
+    sample_payloads, until,
 };
 
 /// Every included manifest of a payload is in the cluster, but for the named ones.
@@ -50,6 +51,22 @@ pub(crate) async fn assert_present(harness: &Harness, payload: &Payload, except:
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(present > 0, "a payload has manifests");
+}
+
+#[test]
+fn a_run_until_complete_ends_with_the_installation() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let harness = Harness::start(kind, &[Arc::clone(&first)], OperatorSetup::default()).await;
+        let release = std::path::absolute("../../examples/payloads/v1.0.0").expect("a path");
+        let terminal = Terminal::open(&harness.cluster).await;
+        let line = format!("run --create --until-complete --plain --release {}", release.display());
+        terminal.run(&line).await;
+        let version = harness.get(CLUSTER_VERSION, "version").await;
+        let newest = &version["status"]["history"][0];
+        assert_eq!((&newest["version"], &newest["state"]), (&json!("1.0.0"), &json!("Completed")));
+        assert_present(&harness, &first, &[]).await;
+    });
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod overrides;
 mod plans;
 mod readme;
 mod recovery;
+mod registries;
 mod removal;
 mod restart;
 mod rights;

@@ -6,7 +6,12 @@
 
 mod commands;
 mod fixture;
+mod foreign;
+mod interrupted;
+mod refused;
 mod scenario;
+mod shell;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,31 +21,37 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use clap::Parser;
 use http::Request;
 use jiff::{SignedDuration, Timestamp};
-use k8s_testkit::ClusterKind;
+use k8s_testkit::faults::Requests;
+use k8s_testkit::{ClusterKind, Fault, Faults};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::client::Body;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
-use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION};
+use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, classes, crd, policies};
 use plimsoll_cli::commands::deploy::{RbacArguments, rbac};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{Clock, Error, Leadership, OperatorsView};
 use plimsoll_plan::update::preconditions::FailedPrecondition;
 use plimsoll_simulation::cluster_state::ClusterState;
-use plimsoll_simulation::operators::Faults;
+use plimsoll_simulation::operators::Faults as OperatorFaults;
 use plimsoll_simulation::sample;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads, until};
+use crate::harness::{
+    Harness, OperatorSetup, PATIENCE, condition, on_each_cluster, sample_payloads, until,
+};
 use crate::install::create_cluster_version;
 use crate::rights::{apply_roles, limited_client};
+use crate::updates::store;
 use fixture::Fixture;
+use shell::Shell;
 
 #[derive(Parser)]
 struct RbacLine {
@@ -64,15 +75,33 @@ pub(crate) struct AddOns {
     catalog: TempDir,
     /// What commands write, or read beside the cluster.
     files: TempDir,
+    shell: OnceCell<Shell>,
     clock: Arc<ShiftedClock>,
     view: watch::Sender<OperatorsView>,
     controller: Option<(CancellationToken, JoinHandle<Result<(), Error>>)>,
+    /// How Actions are executed; `None` if they are not.
+    actions: Option<ActionSettings>,
 }
 
 impl AddOns {
+    /// Requests an update of the platform whose preconditions do not hold; gives the message.
+    async fn rejected_update(&self, version: &str) -> String {
+        self.harness.set_spec(json!({ "desiredUpdate": { "version": version } })).await;
+        let is_rejected =
+            |status: &Value| condition(status, "ReleaseAccepted")["reason"] == "PreconditionChecks";
+        let status = self.harness.cluster_version_until(is_rejected).await;
+        condition(&status, "ReleaseAccepted")["message"].to_string()
+    }
+
     /// A cluster where Catalog `fixture` is the one that a test publishes to.
     async fn start(kind: ClusterKind, faults: &str) -> Self {
+        Self::start_with(kind, faults, None).await
+    }
+
+    /// The same, where Actions are executed if it is said how.
+    async fn start_with(kind: ClusterKind, faults: &str, actions: Option<ActionSettings>) -> Self {
         let mut add_ons = Self::without_catalog(kind, faults).await;
+        add_ons.actions = actions;
         let path = add_ons.catalog.path().to_owned();
         add_ons.control();
         add_ons.add_catalog("fixture", &path).await;
@@ -80,20 +109,30 @@ impl AddOns {
     }
 
     async fn without_catalog(kind: ClusterKind, faults: &str) -> Self {
-        let (payload, _) = sample_payloads();
-        let faults = Faults::parse(faults).expect("the faults are in order");
+        let (first, second) = sample_payloads();
+        let faults = OperatorFaults::parse(faults).expect("the faults are in order");
         let setup = OperatorSetup(std::time::Duration::ZERO, faults);
-        let harness = Harness::start(kind, &[payload], setup).await;
+        let harness = Harness::start(kind, &[first, second], setup).await;
         let catalog = tempfile::tempdir().expect("a directory");
         Fixture::begin(catalog.path());
         Self {
             harness,
             catalog,
             files: tempfile::tempdir().expect("a directory"),
+            shell: OnceCell::new(),
             clock: Arc::new(ShiftedClock::default()),
             view: watch::Sender::default(),
             controller: None,
+            actions: None,
         }
+    }
+
+    /// Installs the first version of the sample release, without optional parts.
+    async fn install_release(&mut self) {
+        self.harness.store = Some(store(Signature::NotSigned));
+        create_cluster_version(&self.harness, &json!({ "baselineCapabilitySet": "None" })).await;
+        self.harness.control();
+        self.harness.completed("1.0.0").await;
     }
 
     fn control(&mut self) {
@@ -105,7 +144,11 @@ impl AddOns {
         let controller = OperatorController {
             client,
             clock: Arc::clone(&self.clock) as _,
-            settings: OperatorSettings { leadership: Leadership::Alone, cache: None },
+            settings: OperatorSettings {
+                leadership: Leadership::Alone,
+                cache: None,
+                actions: self.actions.clone(),
+            },
             view: self.view.clone(),
         };
         let task = tokio::spawn(controller.run(stop.clone()));
@@ -122,7 +165,8 @@ impl AddOns {
     async fn stop(&mut self) {
         let (stop, task) = self.controller.take().expect("a controller runs");
         stop.cancel();
-        task.await.expect("it does not panic").expect("it ends well");
+        let ended = tokio::time::timeout(PATIENCE, task).await.expect("the controller ends");
+        ended.expect("it does not panic").expect("it ends well");
     }
 
     /// Creates a Catalog of a directory, once the kind is served.
@@ -199,13 +243,11 @@ impl AddOns {
         reported
     }
 
-    /// Waits until an Operator reports what a test expects: texts that begin so.
+    /// Waits until an Operator reports what a test expects.
     async fn expect(&self, name: &str, expected: &[(&str, &str)]) {
         let reported = || self.reported(name);
         let is_as_expected = |found: &BTreeMap<String, String>| {
-            expected
-                .iter()
-                .all(|(what, begins)| found.get(*what).is_some_and(|it| it.starts_with(begins)))
+            expected.iter().all(|(what, text)| found.get(*what).is_some_and(|it| begins(it, text)))
         };
         until(&format!("{name} reports {expected:?}"), reported, is_as_expected).await;
     }
@@ -257,6 +299,11 @@ impl AddOns {
         let (api, patch) = (named.api(&self.harness.client), Patch::Merge(patch));
         api.patch(&named.name, &parameters, &patch).await.expect("it may be changed");
     }
+}
+
+/// Whether a text begins as expected; nothing else than no text does where none is expected.
+fn begins(found: &str, expected: &str) -> bool {
+    if expected.is_empty() { found.is_empty() } else { found.starts_with(expected) }
 }
 
 impl Drop for AddOns {
@@ -316,6 +363,27 @@ fn scenarios_end_as_they_should() {
 }
 
 #[test]
+fn actions_end_as_they_should() {
+    on_each_cluster(|kind| async move {
+        for scenario in scenario::actions() {
+            for is_killed in [false, true] {
+                scenario::play(kind, &scenario, is_killed).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn the_personas_do_with_kubectl_what_they_should() {
+    if !Shell::is_there() {
+        return;
+    }
+    on_each_cluster(|kind| async move {
+        scenario::play(kind, &scenario::personas(), false).await;
+    });
+}
+
+#[test]
 fn commands_show_ask_and_do_what_they_should() {
     on_each_cluster(|kind| async move {
         for scenario in scenario::commands() {
@@ -356,6 +424,59 @@ fn a_deletion_stops_if_the_cluster_is_not_any_more_as_it_was_shown() {
 }
 
 #[test]
+fn what_is_agreed_to_is_not_done_if_it_is_planned_differently_by_then() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        for (package, version) in
+            [("foo", "1.2.2"), ("bar", "1.2.7"), ("baz", "1.5.6"), ("fiz", "2.9.2")]
+        {
+            Fixture::publish(add_ons.catalog.path(), package, version);
+        }
+        add_ons.request("fiz", json!({ "version": "2.9.2" })).await;
+        add_ons.expect("fiz", &[("Installed", "True"), ("Progressing", "False")]).await;
+        Fixture::publish(add_ons.catalog.path(), "fiz", "2.9.6");
+        let resolve = "resolve foo --version-range <3 --catalog fixture=CATALOG";
+        // What is published while the person thinks, and the lines that differ then.
+        let cases = [
+            (
+                "install foo --catalog fixture=CATALOG".to_owned(),
+                ("foo", "1.2.3"),
+                ["- - foo@v1.2.2\n", "+ - foo@v1.2.3\n"],
+            ),
+            (
+                format!("{resolve} --apply"),
+                ("foo", "1.2.9"),
+                ["- - foo@v1.2.3\n", "+ - foo@v1.2.9\n"],
+            ),
+            (
+                format!("{resolve} --write FILES/loadout"),
+                ("foo", "2.0.1"),
+                ["- - foo@v1.2.9\n", "+ - foo@v2.0.1\n"],
+            ),
+            (
+                "update --latest --catalog fixture=CATALOG".to_owned(),
+                ("fiz", "3.0.1"),
+                ["- fiz@v2.9.2 -> fiz@v2.9.6\n", "+ fiz@v2.9.2 -> fiz@v3.0.1\n"],
+            ),
+        ];
+        for (line, (package, version), [before, after]) in cases {
+            let catalog = add_ons.catalog.path().to_owned();
+            let somebody = async move { Fixture::publish(&catalog, package, version) };
+            let shows = ["What this was planned from has changed:\n", before, after];
+            let error = "nothing was changed: run the command again to see the present plan";
+            commands::RunCommand::failing(&line, &shows, error)
+                .play_with(&add_ons, commands::answered_after(somebody, "y\n"))
+                .await;
+        }
+        add_ons.absent("olm.io/v1 Operator foo").await;
+        add_ons.absent("olm.io/v1 Operator bar").await;
+        assert!(!add_ons.files.path().join("loadout").exists());
+        assert_eq!(add_ons.harness.get(OPERATOR, "fiz").await["spec"]["version"], "2.9.2");
+        add_ons.stop().await;
+    });
+}
+
+#[test]
 fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_again() {
     on_each_cluster(|kind| async move {
         let faults = "- {package: bar, fault: KeepsFinalizers}";
@@ -382,6 +503,9 @@ fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_a
         let after = add_ons.harness.get(OPERATOR, "bar").await;
         assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
         assert_eq!(after["spec"], before["spec"]);
+        let history = |it: &Value| it["status"]["history"].as_array().cloned().unwrap_or_default();
+        assert_eq!(history(&after).last(), history(&before).last(), "{after:#}");
+        assert_eq!(history(&after)[0]["revision"], 2, "{after:#}");
         add_ons.present("apps/v1 Deployment bar/bar-operator").await;
         let object = add_ons.object(&Named::parse(bar)).await;
         assert!(object["metadata"]["uid"].is_string(), "{object}");
@@ -418,14 +542,7 @@ fn an_operator_that_does_not_run_on_it_holds_up_the_next_minor_version_of_the_pl
             "{message}"
         );
         let version = &second.release.version;
-        add_ons.harness.set_spec(json!({ "desiredUpdate": { "version": version } })).await;
-        let rejected = add_ons
-            .harness
-            .cluster_version_until(|status| {
-                condition(status, "ReleaseAccepted")["reason"] == "PreconditionChecks"
-            })
-            .await;
-        let message = condition(&rejected, "ReleaseAccepted")["message"].to_string();
+        let message = add_ons.rejected_update(version).await;
         assert!(message.contains("lamp"), "{message}");
         // So says the plan of an update.
         let cluster = ClusterState::read(&add_ons.harness.client).await.expect("it can be read");
@@ -436,6 +553,39 @@ fn an_operator_that_does_not_run_on_it_holds_up_the_next_minor_version_of_the_pl
         assert!(findings.iter().any(is_it), "{findings:#?}");
         // A version that runs on it ends the wait.
         Fixture::publish(&path, "lamp", "1.1.0");
+        add_ons.harness.cluster_version_until(|it| it["desired"]["version"] == *version).await;
+        add_ons.stop().await;
+        add_ons.harness.stop().await;
+    });
+}
+
+#[test]
+fn operators_that_may_not_be_listed_hold_up_updates_of_the_platform() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
+        let store = PayloadSet::new();
+        let first = store.add(sample::v1(), None, Signature::NotSigned).expect("in order");
+        let second = store.add(sample::v2(), None, Signature::NotSigned).expect("in order");
+        add_ons.harness.store = Some(Arc::new(store));
+        let forbidden = Faults::none();
+        forbidden.add(Requests::any().resource("operators").always(), Fault::refused(403));
+        add_ons.harness.control_with(add_ons.harness.cluster.client_with_faults(forbidden.clone()));
+        add_ons.harness.completed(&first.release.version).await;
+        let definition =
+            Named::parse("apiextensions.k8s.io/v1 CustomResourceDefinition operators.olm.io");
+        assert_eq!(add_ons.object(&definition).await, Value::Null);
+        add_ons.control();
+        until(
+            "the watch of Operators is refused",
+            || async { forbidden.fired().len() },
+            // The first is the list when the controller starts: there is no such kind yet.
+            |fired| *fired > 1,
+        )
+        .await;
+        let version = &second.release.version;
+        let message = add_ons.rejected_update(version).await;
+        assert!(message.contains("grant get, list and watch on operators.olm.io"), "{message}");
+        forbidden.stop();
         add_ons.harness.cluster_version_until(|it| it["desired"]["version"] == *version).await;
         add_ons.stop().await;
         add_ons.harness.stop().await;
@@ -608,6 +758,11 @@ fn what_does_not_go_is_named_with_its_finalizer_and_goes_once_it_may() {
         let version = "bar.example.com/v1";
         add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
         add_ons.looked_after(bar).await;
+        let error = "Operator `bar` is not being deleted: run `operator delete bar` first, which lets \
+                     the operator remove its finalizers itself";
+        commands::RunCommand::failing("delete bar --force-finalizers", &[], error)
+            .play(&add_ons)
+            .await;
         add_ons.delete("olm.io/v1 Operator bar").await;
         let deletion =
             || async { add_ons.harness.get(OPERATOR, "bar").await["status"]["deletion"].clone() };
@@ -622,12 +777,22 @@ fn what_does_not_go_is_named_with_its_finalizer_and_goes_once_it_may() {
             "{stuck}"
         );
         let status = add_ons.harness.get(OPERATOR, "bar").await["status"].clone();
-        let message = condition(&status, "Progressing")["message"].as_str().unwrap_or_default();
+        let progressing = condition(&status, "Progressing");
+        let message = progressing["message"].as_str().unwrap_or_default();
         assert!(message.contains("stuck: ") && message.contains(named), "{status:#}");
-        add_ons.change(bar, json!({ "metadata": { "finalizers": null } })).await;
+        assert_eq!(progressing["reason"], "OperandsStuck");
+        let object = "bar.bar.example.com \"default/one\"";
+        let shown = format!("{object}: simulation.plimsoll.io/operand\n");
+        let run = commands::RunCommand::new;
+        run("delete bar --force-finalizers --dry-run", &shown).play(&add_ons).await;
+        let removed = format!("finalizers of {object} removed\n");
+        run("delete bar --force-finalizers --yes", &removed).play(&add_ons).await;
         add_ons.absent("olm.io/v1 Operator bar").await;
         add_ons.absent("apps/v1 Deployment bar/bar-operator").await;
         add_ons.stop().await;
+        let reported = crate::events::reported(&add_ons.harness).await;
+        let stuck = reported.get("OperandsStuck").map(Vec::as_slice).unwrap_or_default();
+        assert!(stuck.len() == 1 && stuck[0].contains(named), "{reported:#?}");
     });
 }
 
@@ -636,7 +801,7 @@ fn what_is_recorded_is_what_there_is() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         add_ons.control();
-        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/catalog");
+        let examples = std::path::absolute("../../examples/catalog").expect("a working directory");
         add_ons.add_catalog("examples", &examples).await;
         for (name, version) in [("ledger", "2.0.0"), ("tide", "~0.4"), ("lantern", "2.0.0")] {
             add_ons.request(name, json!({ "version": version })).await;
@@ -667,11 +832,59 @@ fn what_is_recorded_is_what_there_is() {
 }
 
 #[test]
+fn what_the_controller_installs_for_itself_comes_back() {
+    on_each_cluster(|kind| async move {
+        let actions = Some(ActionSettings::default());
+        let mut add_ons = AddOns::start_with(kind, "[]", actions).await;
+        let installed = [
+            policies::operator_policies(),
+            policies::action_policies(),
+            classes::built_in(),
+            crd::operator_manifests(),
+            crd::action_manifests(),
+        ];
+        let installed: Vec<Named> = installed.iter().flatten().map(Named::of).collect();
+        assert!(installed.len() > 20, "{}", installed.len());
+        let uid = async |named: &Named| {
+            let object = add_ons.object(named).await;
+            object["metadata"]["uid"].as_str().map(str::to_owned)
+        };
+        let mut before = Vec::new();
+        for named in &installed {
+            before.push(until("it is installed", || uid(named), Option::is_some).await);
+        }
+        let policy = installed.first().expect("there is one");
+        let api = policy.api(&add_ons.harness.client);
+        let emptied =
+            Patch::Merge(json!({ "spec": { "validations": [{ "expression": "true" }] } }));
+        let was = add_ons.object(policy).await["spec"]["validations"].clone();
+        let parameters = PatchParams::default();
+        api.patch(&policy.name, &parameters, &emptied).await.expect("it may be changed");
+        let now = || async { add_ons.object(policy).await["spec"]["validations"].clone() };
+        until("it is changed back", now, |it| *it == was).await;
+
+        for named in &installed {
+            let api = named.api(&add_ons.harness.client);
+            api.delete(&named.name, &DeleteParams::default()).await.expect("it may be deleted");
+        }
+        for (named, before) in installed.iter().zip(&before) {
+            let is_another = |it: &Option<String>| it.is_some() && it != before;
+            until(&format!("{} comes back", named.name), || uid(named), is_another).await;
+        }
+        add_ons.add_catalog("fixture", add_ons.catalog.path()).await;
+        add_ons.request("anchor", json!({})).await;
+        add_ons.expect("anchor", &[("Progressing", "False AsExpected")]).await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
 fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
-        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/catalog");
-        let line = ["rbac", "--operators", "--catalog", &*examples.to_string_lossy()];
+        let examples = std::path::absolute("../../examples/catalog").expect("a working directory");
+        let catalog = &*examples.to_string_lossy();
+        let line = ["rbac", "--operators", "--actions", "--catalog", catalog];
         let packages = ["--package", "ledger", "--package", "lantern"];
         let arguments = RbacLine::parse_from(line.into_iter().chain(packages)).arguments;
         let mut out = Vec::new();
@@ -681,6 +894,7 @@ fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
         let roles: Vec<Value> =
             roles.map(|it| it.value.expect("it is YAML")).filter(|it| !it.is_null()).collect();
         apply_roles(&add_ons.harness, &roles).await;
+        add_ons.actions = Some(ActionSettings::default());
         add_ons.control_with(limited_client(&add_ons.harness));
         add_ons.add_catalog("examples", &examples).await;
         add_ons.request("ledger", json!({ "version": "1.4.0" })).await;
@@ -701,7 +915,17 @@ fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
             }))
             .await;
         add_ons.looked_after(beacon).await;
-        add_ons.delete("olm.io/v1 Operator lantern").await;
+        add_ons
+            .apply(json!({
+                "apiVersion": "olm.io/v1",
+                "kind": "RetryAction",
+                "metadata": { "name": "delete", "namespace": "default" },
+                "spec": {
+                    "template": { "actionClass": "operator-delete", "package": "lantern" },
+                    "requester": { "username": "admin", "groups": ["system:masters"] },
+                },
+            }))
+            .await;
         add_ons.absent("olm.io/v1 Operator lantern").await;
         add_ons.absent("v1 Namespace lantern").await;
         add_ons.present("apps/v1 Deployment ledger-system/ledger-operator").await;

@@ -350,6 +350,10 @@ fn a_cluster_is_rehearsed_on_without_being_touched() {
         let mut harness =
             Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&second)]).await;
         harness.stop().await;
+        // What it requests of its own controller is not requested of the copy's.
+        harness.pause(json!("30")).await;
+        let image = format!("nowhere.example/release@sha256:{}", "0".repeat(64));
+        harness.set_spec(json!({ "desiredUpdate": { "image": image } })).await;
         let (client, log) = harness.cluster.client_with_log();
         let copy = ClusterSnapshot::of_cluster(&client, &second).await.expect("it can be copied");
         assert_eq!(log.count_writes(), 0, "{:#?}", log.requests());
@@ -435,8 +439,27 @@ fn an_installation_is_rehearsed_on_nothing() {
     let result = rehearsal(InitialState::Empty, &first, "").run().expect("it is rehearsed");
     let report = RehearsalReport::of(&result, String::new());
     assert!(report.succeeds, "{:?}", report.failing_conditions);
+    assert!(report.deviations.is_empty(), "{:?}", report.deviations);
     assert_eq!(report.plan.from, None);
     assert_eq!(report.plan.counts.get("created"), Some(&report.total));
+}
+
+#[test]
+fn an_installation_is_rehearsed_on_a_bare_cluster() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let cluster = kind.start().await.expect("the cluster starts");
+        let copy = ClusterSnapshot::of_cluster(&cluster.client(), &first).await;
+        let copy = copy.expect("it can be copied");
+        let rehearse = move || rehearsal(InitialState::Cluster(copy), &first, "").run();
+        let result = tokio::task::spawn_blocking(rehearse).await.expect("no panic");
+        let result = result.expect("it can be rehearsed");
+        let report = RehearsalReport::of(&result, String::new());
+        assert!(report.succeeds, "{kind}: {:?}", report.failing_conditions);
+        assert!(report.deviations.is_empty(), "{kind}: {:?}", report.deviations);
+        assert_eq!(report.plan.from, None);
+        assert_eq!(report.plan.counts.get("created"), Some(&report.total));
+    });
 }
 
 #[test]

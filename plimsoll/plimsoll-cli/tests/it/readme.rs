@@ -3,7 +3,6 @@
 
 #![expect(clippy::panic, reason = "how a test fails")]
 
-use std::path::Path;
 use std::process::{Command, Output};
 
 /// A command of a document, and the lines shown below it.
@@ -37,7 +36,7 @@ fn is_at_home(command: &str) -> bool {
 }
 
 fn run(command: &str) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = std::path::absolute("../..").expect("a working directory");
     Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(command.split_whitespace().skip(1))
         .current_dir(root)

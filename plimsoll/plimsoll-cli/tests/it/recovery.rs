@@ -12,7 +12,9 @@ use plimsoll_controller::Error;
 use plimsoll_simulation::sample;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, on_each_cluster, sample_payload, sample_payloads, until};
+use crate::harness::{
+    DEFINITION, Harness, on_each_cluster, sample_payload, sample_payloads, until,
+};
 
 async fn delete(harness: &Harness, kind: ApiKind) {
     let deleted = harness.api(kind).delete("version", &DeleteParams::default()).await;
@@ -46,6 +48,29 @@ fn a_deleted_release_progress_comes_back_and_work_goes_on() {
 
         // One that is missed for a moment does not hold up what is written next.
         delete(&harness, RELEASE_PROGRESS).await;
+        harness.release(&second);
+        harness.completed(&second.release.version).await;
+        assert_eq!(harness.progress().await["version"], json!(second.release.version));
+        harness.stop().await;
+    });
+}
+
+#[test]
+fn a_deleted_definition_of_release_progress_comes_back() {
+    on_each_cluster(|kind| async move {
+        let (first, second) = sample_payloads();
+        let payloads = [Arc::clone(&first), Arc::clone(&second)];
+        let mut harness = Harness::installed(kind, &payloads).await;
+        let before = harness.progress().await;
+        let name = format!("{}.{}", RELEASE_PROGRESS.plural, RELEASE_PROGRESS.group);
+        let uid = async || harness.get(DEFINITION, &name).await["metadata"]["uid"].clone();
+        let definition = uid().await;
+        let deleted = harness.api(DEFINITION).delete(&name, &DeleteParams::default()).await;
+        deleted.expect("it can be deleted");
+        let is_another = |uid: &Value| uid.is_string() && *uid != definition;
+        until("the definition comes back", &uid, is_another).await;
+        let progress = || harness.progress();
+        until("the progress comes back as it was", progress, |progress| *progress == before).await;
         harness.release(&second);
         harness.completed(&second.release.version).await;
         assert_eq!(harness.progress().await["version"], json!(second.release.version));

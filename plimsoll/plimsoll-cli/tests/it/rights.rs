@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
+use plimsoll_cli::arguments::registry::RegistryArguments;
 use plimsoll_cli::commands::deploy::{OperatorRbacArguments, RbacArguments, roles};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::Leadership;
@@ -20,6 +21,7 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
         let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
         let arguments = RbacArguments {
             release: Vec::new(),
+            registry: RegistryArguments::default(),
             operators: OperatorRbacArguments::default(),
             profile: DEFAULT_PROFILE.to_owned(),
             feature_set: None,

@@ -1,7 +1,10 @@
 //! The sandbox as a process: who gets in, and programs in place of a control plane's.
 
+#![expect(clippy::panic, reason = "how a test fails")]
+
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -9,9 +12,11 @@ use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_testkit::poll;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use plimsoll_api::CLUSTER_VERSION;
+use plimsoll_simulation::cluster_state::api;
 use serde_json::{Value, from_value, json};
 
 /// A process that ends with its test.
@@ -19,24 +24,59 @@ struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.0.kill().expect("the process is a child");
+        // One that has ended is as good.
+        let _ = self.0.kill();
         self.0.wait().expect("the process ends");
     }
 }
 
 /// Starts `plimsoll sandbox serve` and waits until it listens.
 fn serve(flags: &[&str]) -> Process {
+    start(&[&["sandbox", "serve"], flags].concat(), "  kubectl ").0
+}
+
+/// Starts a command and waits until it prints a line with this beginning; also returns the lines up
+/// to that one.
+fn start(arguments: &[&str], beginning: &str) -> (Process, Vec<String>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["sandbox", "serve"])
-        .args(flags)
+        .args(arguments)
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program runs");
     let output = BufReader::new(child.stdout.take().expect("it is piped"));
     let process = Process(child);
-    let hint = output.lines().map_while(Result::ok).find(|line| line.starts_with("  kubectl "));
-    assert!(hint.is_some(), "the server did not start");
-    process
+    let mut printed: Vec<String> = Vec::new();
+    for line in output.lines().map_while(Result::ok) {
+        printed.push(line);
+        if printed.last().is_some_and(|line| line.starts_with(beginning)) {
+            return (process, printed);
+        }
+    }
+    panic!("{arguments:?} ended before {beginning:?}: {printed:?}");
+}
+
+#[tokio::test]
+async fn the_demo_keeps_serving_and_names_the_kubeconfig() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let named = directory.path().join("kubeconfig");
+    let named = named.to_str().expect("a path");
+    for flags in [&["--kubeconfig", named][..], &[]] {
+        let arguments = [&["demo", "--keep", "--delay", "10ms"], flags].concat();
+        let (mut demo, printed) = start(&arguments, "Staying up at ");
+        let access = printed.iter().find_map(|it| it.strip_prefix("  kubectl --kubeconfig "));
+        let (path, _) = access.and_then(|it| it.split_once(' ')).expect("a hint");
+        assert!(flags.is_empty() || path == named, "{path}");
+        let mode = std::fs::metadata(path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{path}");
+        let versions: Api<DynamicObject> =
+            api(&client(Path::new(path), None).await, CLUSTER_VERSION);
+        let version = versions.get("version").await.expect("it is served");
+        assert_eq!(version.data["status"]["history"][0]["version"], "1.1.0");
+        let interrupted = Command::new("kill").args(["-INT", &demo.0.id().to_string()]).status();
+        assert!(interrupted.is_ok_and(|status| status.success()));
+        assert!(demo.0.wait().expect("it ends").success());
+        assert_eq!(Path::new(path).exists(), !flags.is_empty(), "the temporary file is deleted");
+    }
 }
 
 /// A client of a kubeconfig, with its own credentials or others.

@@ -14,10 +14,11 @@ use plimsoll_simulation::sample;
 use plimsoll_source::read_directory;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 
 use crate::harness::{
-    Harness, OperatorSetup, condition, on_each_cluster, outside_payload, sample_payload,
-    sample_payloads, until,
+    Harness, OperatorSetup, PATIENCE, Terminal, condition, on_each_cluster, outside_payload,
+    sample_payload, sample_payloads, until,
 };
 use crate::install::create_cluster_version;
 
@@ -34,7 +35,7 @@ fn history(status: &Value) -> Vec<String> {
 }
 
 /// A store with both versions of the sample, of which the second has a signature or not.
-fn store(signature: Signature) -> Arc<PayloadSet> {
+pub(crate) fn store(signature: Signature) -> Arc<PayloadSet> {
     let store = PayloadSet::new();
     store.add(sample::v1(), None, Signature::NotSigned).expect("the sample is in order");
     store.add(sample::v2(), None, signature).expect("the sample is in order");
@@ -226,6 +227,37 @@ fn an_update_is_held_before_a_run_level_across_restarts() {
         harness.stop().await;
         let reasons = events(&harness).await;
         assert!(reasons.iter().any(|it| it == "UpdatePaused"), "{reasons:?}");
+    });
+}
+
+#[test]
+fn commands_that_wait_for_an_update_end_with_it() {
+    on_each_cluster(|kind| async move {
+        let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
+        harness.cluster_version_until(|status| status["availableUpdates"].is_array()).await;
+        let terminal = Terminal::open(&harness.cluster).await;
+        // Nothing is under way: the status is shown once.
+        let idle = terminal.run("update status --watch -o jsonpath={.assessment}").await;
+        assert_eq!(idle, "Idle", "{kind}");
+        harness.pause(json!("30")).await;
+        let waiting = terminal.command("update to 1.1.0 --wait").spawn().expect("it runs");
+        harness.cluster_version_until(|it| says(it, "Progressing", "True", "UpdatePaused")).await;
+        let mut watching = terminal
+            .command("update status --watch -o jsonpath={.assessment}")
+            .spawn()
+            .expect("it runs");
+        let mut seen = vec![0];
+        let output = watching.stdout.as_mut().expect("it is piped");
+        output.read_exact(&mut seen).await.expect("it is shown while the update is paused");
+        harness.pause(Value::Null).await;
+        harness.completed("1.1.0").await;
+        for (child, end) in [(waiting, "The update is completed\n"), (watching, "Idle")] {
+            let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
+            let output = output.expect("it ends").expect("it runs");
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && printed.ends_with(end), "{kind}: {output:?}");
+        }
+        harness.stop().await;
     });
 }
 

@@ -11,7 +11,8 @@ use super::generated;
 use super::hooks::{self, Hook, HookPlace};
 use super::order::{self, Order};
 use super::{Component, RELEASE_FILE, ReleaseSource, SourceProblem, SourceProblems, images};
-use crate::capability::{is_declaration, meant, most_similar};
+use crate::annotations::{CREATE_ONLY, DELETE};
+use crate::capability::{ANNOTATION as CAPABILITY, is_declaration, meant, most_similar};
 use crate::definition::Scope;
 use crate::inclusion::INCLUDE_PREFIX;
 use crate::kinds::Kinds;
@@ -19,9 +20,6 @@ use crate::location::Directory;
 use crate::payload::{IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
 use crate::{Manifest, yaml};
 
-const CAPABILITY: &str = "capability.openshift.io/name";
-const CREATE_ONLY: &str = "release.openshift.io/create-only";
-const DELETE: &str = "release.openshift.io/delete";
 /// Longest name of a Job: it is a label of its pods.
 const JOB_NAME_LEN_MAX: usize = 63;
 

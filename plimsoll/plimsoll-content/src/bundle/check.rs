@@ -13,6 +13,7 @@ use crate::catalog::{Defect, DefectCode};
 
 /// Kinds besides definitions and the ClusterServiceVersion that a bundle may bring.
 pub const KINDS: &[&str] = &[
+    "ActionClass",
     "ClusterRole",
     "ClusterRoleBinding",
     "ConfigMap",

@@ -7,10 +7,9 @@ use plimsoll_api::ObjectKey;
 
 use super::FindingCollector;
 use crate::Manifest;
+use crate::annotations::DELETE;
 use crate::finding::FindingCode;
 use crate::inclusion::{Context, Decision, FEATURE_GATE, FEATURE_SETS, INCLUDE_PREFIX, decide};
-
-const DELETE: &str = "release.openshift.io/delete";
 
 pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
     let contexts = contexts(manifests);
@@ -25,8 +24,11 @@ pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
                 deletes(earlier) == deletes(later) && can_meet(earlier, later, &contexts)
             };
             if let Some(earlier) = manifests[..index].iter().find(meets) {
-                let message =
-                    format!("{key} is in {}, too: both are applied, in order", earlier.file);
+                let message = format!(
+                    "{} is in {}, too: both are applied, in order",
+                    key.reference(),
+                    earlier.file
+                );
                 report.add(later, "metadata.name", FindingCode::DuplicateObject, message);
             }
         }
@@ -53,7 +55,9 @@ fn check_deletions(
         if let Some(created) = manifests.iter().find(goes) {
             let message = format!(
                 "{} would be deleted, and {} is created by {}",
-                deleting.key, created.key, created.file
+                deleting.key.reference(),
+                created.key.reference(),
+                created.file
             );
             report.add(deleting, "metadata.name", FindingCode::DeletesCreated, message);
         }

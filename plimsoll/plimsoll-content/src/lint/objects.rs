@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::FindingCollector;
 use crate::Manifest;
+use crate::annotations::DELETE;
 use crate::definition::Scope;
 use crate::finding::FindingCode;
 use crate::kinds::Kinds;
@@ -24,7 +25,7 @@ pub(super) fn check(
     let kind = key.group_kind();
     match kinds.scope(&kind) {
         // What is to be deleted may be of a kind that is gone.
-        None if manifest.is_annotated_true("release.openshift.io/delete") => {}
+        None if manifest.is_annotated_true(DELETE) => {}
         None => {
             let message = format!(
                 "neither Kubernetes nor a CustomResourceDefinition of the payload defines {kind}"

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::FindingCollector;
 use crate::Manifest;
+use crate::annotations::DELETE;
 use crate::finding::FindingCode;
 use crate::position::Position;
 
@@ -26,7 +27,8 @@ pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
         if let Some(last) = last.filter(|last| **last > index) {
             let message = format!(
                 "the ClusterOperator {} comes before {} of its own component, which waits for it",
-                manifest.key.name, manifests[*last].key
+                manifest.key.name,
+                manifests[*last].key.reference()
             );
             report.add(manifest, "kind", FindingCode::OperatorOrder, message);
         }
@@ -70,8 +72,7 @@ pub fn related_objects(cluster_operator: &Value) -> Option<String> {
 
 /// Whether the manifest is neither to be deleted nor left out of every cluster.
 fn is_included_anywhere(manifest: &Manifest) -> bool {
-    !manifest.annotations.is_empty()
-        && !manifest.annotations.contains_key("release.openshift.io/delete")
+    !manifest.annotations.is_empty() && !manifest.annotations.contains_key(DELETE)
 }
 
 fn is_operator(manifest: &Manifest) -> bool {

@@ -133,7 +133,7 @@ fn cluster_operators_gate_after_their_deployment() {
         &format!("{crd}---\n{operator}---\n{deployment}"),
         "6 (document 1): error [operator-versions]: the ClusterOperator o names no versions: its gate cannot pass\n\
          6 (document 1): warning [operator-related-objects]: the related objects of ClusterOperator o: there are none; name a namespace and at least one other object\n\
-         7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps \"ns/d\" of its own component, which waits for it",
+         7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps/d -n ns of its own component, which waits for it",
     );
     let full = format!(
         "{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{group: '', resource: namespaces, name: ns}}, {{group: apps, resource: deployments, namespace: ns, name: d}}]}}\n"
@@ -151,7 +151,7 @@ fn files_without_a_place_and_objects_in_two_files_are_named() {
     assert_eq!(
         findings(&[("a.yaml", text("")), ("0000_10_a_b.yaml", text(""))]),
         "release-manifests/a.yaml: warning [file-name]: the name does not begin with `0000_<run level>_<component>_`: its manifests have no place in the order\n\
-         release-manifests/a.yaml:4 (document 0): warning [duplicate-object]: namespace \"a\" is in 0000_10_a_b.yaml, too: both are applied, in order"
+         release-manifests/a.yaml:4 (document 0): warning [duplicate-object]: namespace/a is in 0000_10_a_b.yaml, too: both are applied, in order"
     );
     let set = |name: &str| text(&format!("    release.openshift.io/feature-set: {name}\n"));
     assert_eq!(
@@ -177,11 +177,11 @@ fn what_is_deleted_is_created_by_no_other_manifest() {
     let space = |annotations: &str| text("Namespace", "", annotations);
     assert_eq!(
         findings(&[("0000_10_a_a.yaml", map("")), ("0000_10_a_b.yaml", map(delete))]),
-        "release-manifests/0000_10_a_b.yaml:4 (document 0): error [deletes-created]: configmap \"a/a\" would be deleted, and configmap \"a/a\" is created by 0000_10_a_a.yaml"
+        "release-manifests/0000_10_a_b.yaml:4 (document 0): error [deletes-created]: configmap/a -n a would be deleted, and configmap/a -n a is created by 0000_10_a_a.yaml"
     );
     assert_eq!(
         findings(&[("0000_10_a_a.yaml", space(delete)), ("0000_10_a_b.yaml", map(""))]),
-        "release-manifests/0000_10_a_a.yaml:4 (document 0): error [deletes-created]: namespace \"a\" would be deleted, and configmap \"a/a\" is created by 0000_10_a_b.yaml"
+        "release-manifests/0000_10_a_a.yaml:4 (document 0): error [deletes-created]: namespace/a would be deleted, and configmap/a -n a is created by 0000_10_a_b.yaml"
     );
     assert_eq!(
         findings(&[("0000_10_a_a.yaml", space(delete)), ("0000_10_a_b.yaml", map(delete))]),

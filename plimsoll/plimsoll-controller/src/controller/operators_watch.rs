@@ -12,6 +12,7 @@ use serde::Deserialize as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::bootstrap;
 use crate::error::Error;
 use crate::observe::{self, ConfigObservation, ListingWatch};
 use crate::resources::api_resource;
@@ -21,8 +22,8 @@ const PAGE_SIZE: u32 = 100;
 /// The name of the definition of Operators.
 const OPERATOR_DEFINITION: &str = "operators.olm.io";
 
-/// What the installed Operators of a cluster require of it; nothing if the kind is not served, or we may
-/// not read it.
+/// What the installed Operators of a cluster require of it: nothing if the kind is not served, and unknown
+/// if it may not be listed.
 ///
 /// # Errors
 ///
@@ -34,13 +35,14 @@ pub async fn operators_on_platform(client: &Client) -> Result<OperatorsOnPlatfor
     loop {
         let page = match api.list(&parameters).await {
             Ok(page) => page,
-            Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => {
-                if status.code == 403 {
-                    tracing::warn!(
-                        message = status.message,
-                        "the Operators cannot be read: what they require does not hold up updates"
-                    );
-                }
+            // It is forbidden whether or not there is such a kind.
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                return Ok(match bootstrap::is_served(client, OPERATOR).await? {
+                    true => unknown(&status),
+                    false => operators,
+                });
+            }
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => {
                 return Ok(operators);
             }
             Err(source) => return Err(Error::ReadOperators { source }),
@@ -53,6 +55,13 @@ pub async fn operators_on_platform(client: &Client) -> Result<OperatorsOnPlatfor
             None => return Ok(operators),
         }
     }
+}
+
+/// What is known of Operators that may not be listed.
+fn unknown(status: &kube::core::Status) -> OperatorsOnPlatform {
+    let message = &status.message;
+    tracing::warn!(message, "the Operators may not be listed: updates are held up unless forced");
+    OperatorsOnPlatform::unknown(message)
 }
 
 /// The status of an Operator; `None` if it has none that can be read.
@@ -84,6 +93,16 @@ async fn watch_operators(client: Client, sender: mpsc::Sender<ConfigObservation>
                 operators.observed(&operator.name_any(), status(&operator).as_ref())
             }
             Ok(Event::Delete(operator)) => operators.observed(&operator.name_any(), None),
+            Err(watcher::Error::InitialListFailed(kube::Error::Api(status)))
+                if status.code == 403 =>
+            {
+                let forbidden = OperatorsOnPlatform::unknown(&status.message);
+                if operators == forbidden {
+                    continue;
+                }
+                operators = unknown(&status);
+                true
+            }
             Err(error) => {
                 tracing::debug!(%error, "watching Operators failed; trying again");
                 false

@@ -24,10 +24,26 @@ pub(super) const STUCK: Family = Family(
     &["name"],
 );
 
+pub(super) const ACTIONS: Family =
+    Family("plimsoll_actions", "Actions by state; each is in one.", &["state"]);
+pub(super) const ACTIONS_FAILED: Family = Family(
+    "action_failed_total",
+    "Actions that failed since this process became the leader, by class and reason.",
+    &["class", "reason"],
+);
+
 pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
     collected.gauge(&LEADER, usize::from(view.is_leader));
     if !view.is_leader {
         return;
+    }
+    let actions = collected.gauges(&ACTIONS);
+    for (state, count) in &view.actions {
+        actions.with_label_values(&[state]).set(float(*count));
+    }
+    let failed = collected.counters(&ACTIONS_FAILED);
+    for ((class, reason), count) in &view.actions_failed {
+        failed.with_label_values(&[class, reason]).inc_by(*count);
     }
     let installed = collected.gauges(&INSTALLED);
     let conditions = collected.gauges(&CONDITIONS);

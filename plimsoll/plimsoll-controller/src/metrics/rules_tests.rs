@@ -10,7 +10,7 @@ fn metrics(expression: &str) -> Vec<&str> {
     expression
         .split(|c| !word(c))
         .filter(|name| {
-            ["cluster_version", "cluster_operator", "plimsoll_"]
+            ["cluster_version", "cluster_operator", "plimsoll_", "action_"]
                 .iter()
                 .any(|prefix| name.starts_with(prefix))
         })

@@ -95,6 +95,8 @@ fn operators() -> OperatorsView {
     view.observed("kettle", Some(&kettle));
     view.observed("plug", Some(&kettle));
     assert!(view.observed("plug", None));
+    view.actions.insert("RUNNING", 2);
+    view.actions_failed.insert(("operator-install".to_owned(), "PolicyDenied".to_owned()), 3);
     view
 }
 
@@ -115,6 +117,8 @@ fn every_figure_is_told_under_its_name() {
         r#"plimsoll_operator_conditions{condition="Progressing",name="lamp",reason="UnmetDependency"} 0"#,
         r#"plimsoll_operator_conditions{condition="Installed",name="lamp",reason="InstallationSucceeded"} 1"#,
         r#"plimsoll_operator_deletion_stuck_objects{name="kettle"} 2"#,
+        r#"plimsoll_actions{state="RUNNING"} 2"#,
+        r#"action_failed_total{class="operator-install",reason="PolicyDenied"} 3"#,
         r#"cluster_version_capability{name="Build"} 0"#,
         r#"cluster_version_capability{name="Console"} 1"#,
         r#"cluster_version_payload{type="applied",version="1.2.0"} 5"#,
@@ -175,7 +179,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 #[tokio::test]
 async fn metrics_health_and_readiness_are_served() {
-    let (_view, views) = watch::channel(view());
+    let (shown, views) = watch::channel(view());
     let (stopping, ended) = (CancellationToken::new(), CancellationToken::new());
     let address = "127.0.0.1:0".parse().unwrap();
     let server =
@@ -187,6 +191,13 @@ async fn metrics_health_and_readiness_are_served() {
     assert!(ask("/healthz").await.starts_with("HTTP/1.1 200"));
     assert!(ask("/readyz").await.starts_with("HTTP/1.1 200"));
     assert!(ask("/secrets").await.starts_with("HTTP/1.1 404"));
+    shown.send_modify(|view| view.is_status_unwritable = true);
+    let unwritable = ask("/readyz").await;
+    assert!(unwritable.starts_with("HTTP/1.1 503"), "{unwritable}");
+    assert!(unwritable.ends_with("cannot be written"), "{unwritable}");
+    assert!(ask("/healthz").await.starts_with("HTTP/1.1 200"));
+    shown.send_modify(|view| view.is_status_unwritable = false);
+    assert!(ask("/readyz").await.starts_with("HTTP/1.1 200"));
     stopping.cancel();
     assert!(ask("/readyz").await.starts_with("HTTP/1.1 503"));
     assert!(ask("/healthz").await.starts_with("HTTP/1.1 200"));

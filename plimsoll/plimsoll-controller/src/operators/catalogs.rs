@@ -25,6 +25,16 @@ pub(super) struct ReadCatalog {
 }
 
 impl ReadCatalog {
+    /// What it has.
+    pub(super) fn index(&self) -> Arc<CatalogIndex<Bytes>> {
+        Arc::clone(&self.index)
+    }
+
+    /// The digest of what it has.
+    pub(super) fn digest(&self) -> &str {
+        &self.digest
+    }
+
     /// A package of it; `None` if it has none of that name.
     fn package(&self, name: &str) -> Option<Package> {
         IndexedCatalog::new(&self.index).package(name)

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::catalogs::{self, ReadCatalog};
 use super::certificates::{self, Certificates};
 use super::{OperatorController, content, facts, inspect, watches};
+use crate::actions::inventory::{CatalogInventory, InventoryProvider, InventoryRequest};
 use crate::bootstrap::retry_until_ok;
 use crate::clock::{SharedClock, Stopwatch};
 use crate::error::Error;
@@ -71,6 +72,8 @@ pub(super) struct ControlLoop {
     events: mpsc::Receiver<OperatorEvent>,
     /// What metrics report.
     view: watch::Sender<OperatorsView>,
+    /// Who executes Actions; `None` if nobody does.
+    actions: Option<InventoryProvider>,
     /// Bundles that may be read at a time.
     reads: Arc<Semaphore>,
 }
@@ -80,6 +83,7 @@ impl ControlLoop {
     pub(super) async fn start(
         controller: &OperatorController,
         recorder: Recorder,
+        actions: Option<InventoryProvider>,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let client = controller.client.clone();
@@ -118,6 +122,7 @@ impl ControlLoop {
             sender,
             events,
             view: controller.view.clone(),
+            actions,
             reads: Arc::new(Semaphore::new(BUNDLES_READ_MAX)),
         })
     }
@@ -136,6 +141,7 @@ impl ControlLoop {
                     self.answered(answer);
                 }
                 Some(event) = self.events.recv() => self.handle(event),
+                request = next_request(&mut self.actions) => self.answer_inventory(request),
                 () = sleep_until(discover_at.unwrap_or_else(Instant::now)),
                     if discover_at.is_some() => self.discover(),
                 () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => {
@@ -172,6 +178,15 @@ impl ControlLoop {
         if let OperatorEvent::Configuration { kind: OperatorKind::Operator, name, object } = &event
         {
             self.view.send_if_modified(|view| view.observed(name, object.as_deref()));
+        }
+        if let Some(actions) = &self.actions {
+            match &event {
+                OperatorEvent::Configuration { kind, name, object } => {
+                    actions.changed(*kind, name, object.as_deref());
+                }
+                OperatorEvent::ConfigurationListed(kind) => actions.listed(*kind),
+                _ => {}
+            }
         }
         let effects = self.reconciler.handle(event, self.moment());
         self.carry_out(effects);
@@ -213,6 +228,26 @@ impl ControlLoop {
         self.carry_out(effects);
     }
 
+    /// Answers with all that plans of Actions are made from.
+    fn answer_inventory(&self, request: InventoryRequest) {
+        let inventory = self.reconciler.inventory().map(|inventory| CatalogInventory {
+            inventory,
+            served: self
+                .reconciler
+                .served_catalogs()
+                .map(|(name, weight)| (name.to_owned(), weight))
+                .collect(),
+            indexes: self.catalogs.iter().map(|(name, it)| (name.clone(), it.index())).collect(),
+            digests: self
+                .catalogs
+                .iter()
+                .map(|(name, it)| (name.clone(), it.digest().to_owned()))
+                .collect(),
+        });
+        // Whoever asked may have ended.
+        let _ = request.send(inventory);
+    }
+
     fn discover(&mut self) {
         let moment = self.moment();
         while let Some(version) = self.reconciler.next_discovery(moment) {
@@ -235,7 +270,8 @@ impl ControlLoop {
     fn carry_out_one(&mut self, effect: OperatorEffect) {
         match effect {
             OperatorEffect::ReadCatalog { name, source } => {
-                let before = self.catalogs.get(&name).cloned();
+                let is_known = self.reconciler.is_catalog_known(&name);
+                let before = self.catalogs.get(&name).filter(|_| is_known).cloned();
                 let names: BTreeSet<String> = self.reconciler.operator_names().cloned().collect();
                 let cache = self.cache.clone();
                 self.tasks.spawn(async move {
@@ -402,6 +438,14 @@ impl ControlLoop {
         let is_it = |kind: &GroupVersionKind| kind.group == key.group && kind.kind == key.kind;
         let mut found = self.resources.iter().filter(|(kind, _)| is_it(kind));
         found.next().map(|(_, served)| served.clone())
+    }
+}
+
+/// The next request for what plans of Actions are made from.
+async fn next_request(actions: &mut Option<InventoryProvider>) -> InventoryRequest {
+    match actions {
+        Some(actions) => actions.next().await,
+        None => std::future::pending().await,
     }
 }
 

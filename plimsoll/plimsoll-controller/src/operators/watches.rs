@@ -1,14 +1,8 @@
 //! Watches of the add-on layer: of what configures it, of the objects of all Operators, and of the
 //! objects of the kinds that they define.
 
-use std::collections::BTreeMap;
-use std::fmt::Debug;
-
-use futures::StreamExt as _;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::{Config, watcher};
 use kube::{Api, Client};
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{ApiKind, GroupKind, ObjectKey};
@@ -18,11 +12,11 @@ use plimsoll_plan::operators::reconciler::{
 };
 use plimsoll_plan::progress::NamespaceState;
 use plimsoll_plan::reconciler::watches::WatchScope;
-use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::inspect::operator;
-use crate::observe::{WatchedObject, mark, revision, terminating};
+use crate::observe::{WatchedObject, mark, terminating};
+use crate::relay::{Id, relay};
 use crate::resources::api_resource;
 
 /// Watches objects that configure the add-on layer, until the receiver is gone.
@@ -37,7 +31,7 @@ pub(super) async fn configuration(
         vec![OperatorEvent::Configuration { kind, name: id.name, object }]
     };
     let listed = || OperatorEvent::ConfigurationListed(kind);
-    relay(api, watcher::Config::default(), shown, listed, sender).await;
+    relay(watcher(api, Config::default()), shown, listed, sender).await;
 }
 
 /// Watches the objects of a kind that carry the label of an Operator; of definitions and namespaces
@@ -50,9 +44,9 @@ pub(super) async fn objects(
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
     let config = match scope {
-        WatchScope::Definitions | WatchScope::Namespaces => watcher::Config::default(),
+        WatchScope::Definitions | WatchScope::Namespaces => Config::default(),
         WatchScope::Metadata | WatchScope::Workloads | WatchScope::Operators => {
-            watcher::Config::default().labels(OPERATOR_LABEL)
+            Config::default().labels(OPERATOR_LABEL)
         }
     };
     let listed = || OperatorEvent::Watched(kind.clone(), WatchedChange::Listed);
@@ -62,14 +56,14 @@ pub(super) async fn objects(
             let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, revision| {
                 events(&kind, scope, object, id, revision)
             };
-            relay(api, config, shown, listed, sender).await;
+            relay(watcher(api, config), shown, listed, sender).await;
         }
         WatchScope::Workloads | WatchScope::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
             let shown = |object: Option<DynamicObject>, id: Id, revision| {
                 events(&kind, scope, object, id, revision)
             };
-            relay(api, config, shown, listed, sender).await;
+            relay(watcher(api, config), shown, listed, sender).await;
         }
     }
 }
@@ -87,7 +81,7 @@ pub(super) async fn operands(
         vec![OperatorEvent::OperandWatched(definition.clone(), change)]
     };
     let listed = || OperatorEvent::OperandWatched(definition.clone(), WatchedChange::Listed);
-    relay(api, watcher::Config::default(), shown, listed, sender).await;
+    relay(watcher(api, Config::default()), shown, listed, sender).await;
 }
 
 /// What a change of an object means; `None` for one that is gone.
@@ -152,74 +146,4 @@ fn change<T: WatchedObject>(
         WatchScope::Metadata | WatchScope::Definitions | WatchScope::Namespaces => {}
     }
     WatchedChange::Present(Box::new(observed))
-}
-
-/// Namespace, empty for cluster-scoped objects, and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Id {
-    namespace: String,
-    name: String,
-}
-
-impl Id {
-    fn of(metadata: &ObjectMeta) -> Self {
-        Self {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
-        }
-    }
-}
-
-/// Sends what a watch shows: what is there, what is gone, and when all was shown. What a new listing
-/// does not show any more is gone.
-async fn relay<K>(
-    api: Api<K>,
-    config: watcher::Config,
-    shown: impl Fn(Option<K>, Id, u64) -> Vec<OperatorEvent>,
-    listed: impl Fn() -> OperatorEvent,
-    sender: mpsc::Sender<OperatorEvent>,
-) where
-    K: kube::Resource + WatchedObject + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let mut known: BTreeMap<Id, u64> = BTreeMap::new();
-    let mut unseen: BTreeMap<Id, u64> = BTreeMap::new();
-    let mut watched = std::pin::pin!(watcher::watcher(api, config).default_backoff());
-    while let Some(event) = watched.next().await {
-        let events = match event {
-            Ok(Event::Init) => {
-                unseen.clone_from(&known);
-                continue;
-            }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                let (id, revision) = (Id::of(object.metadata()), revision(object.metadata()));
-                unseen.remove(&id);
-                known.insert(id.clone(), revision);
-                shown(Some(object), id, revision)
-            }
-            Ok(Event::Delete(object)) => {
-                let id = Id::of(object.metadata());
-                known.remove(&id);
-                let revision = revision(object.metadata());
-                shown(None, id, revision)
-            }
-            Ok(Event::InitDone) => {
-                let mut events = Vec::new();
-                for (id, revision) in std::mem::take(&mut unseen) {
-                    known.remove(&id);
-                    events.extend(shown(None, id, revision + 1));
-                }
-                events.push(listed());
-                events
-            }
-            Err(error) => {
-                tracing::debug!(%error, "watching failed; trying again");
-                continue;
-            }
-        };
-        for event in events {
-            if sender.send(event).await.is_err() {
-                return;
-            }
-        }
-    }
 }

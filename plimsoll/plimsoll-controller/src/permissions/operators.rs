@@ -55,13 +55,7 @@ fn of_itself() -> Needs {
         needs.add(group, resource, &WRITE);
         needs.add(group, resource, &["delete"]);
     }
-    for object in policies::operator_policies() {
-        let kind = policies::KINDS.into_iter().find(|it| object["kind"] == it.kind);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        for (kind, verb) in kind.into_iter().flat_map(|it| WRITE.map(|verb| (it, verb))) {
-            needs.name(kind.group, kind.plural, verb, name);
-        }
-    }
+    needs.policies(&policies::operator_policies());
     // Facts that bundles may require.
     needs.add("", "nodes", &["list", "watch"]);
     needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, &READ);
@@ -72,6 +66,16 @@ fn of_itself() -> Needs {
 }
 
 impl Needs {
+    /// What it takes to apply admission policies, and to see when they are changed.
+    pub(super) fn policies(&mut self, objects: &[Value]) {
+        for (kind, name) in objects.iter().filter_map(policies::kind_and_name) {
+            self.add(kind.group, kind.plural, &["list", "watch"]);
+            for verb in WRITE {
+                self.name(kind.group, kind.plural, verb, name);
+            }
+        }
+    }
+
     /// What an object of a bundle makes the controller do.
     fn bundle_object(&mut self, object: &Value, plurals: &BTreeMap<GroupKind, String>) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);

@@ -14,6 +14,10 @@ pub struct OperatorsView {
     pub is_leader: bool,
     /// By name.
     pub operators: BTreeMap<String, OperatorView>,
+    /// Number of Actions by state.
+    pub actions: BTreeMap<&'static str, usize>,
+    /// Number of Actions that failed while this process was the leader, by class and reason.
+    pub actions_failed: BTreeMap<(String, String), u64>,
 }
 
 /// An Operator, as its status reports it.

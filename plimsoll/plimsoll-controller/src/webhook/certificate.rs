@@ -1,4 +1,4 @@
-//! The webhook's certificate: of our own making, kept in a Secret so that it outlives a process and
+//! The certificate of a webhook: of our own making, kept in a Secret so that it outlives a process and
 //! is the same for all of them. It is valid for [`LIFETIME_DAYS`] and replaced [`RENEWED_DAYS`] before
 //! its end, or when the Secret is deleted or broken.
 
@@ -16,11 +16,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio_rustls::TlsAcceptor;
 
+use super::Reviewer;
 use crate::error::Error;
 use crate::write::Writer;
 
 const NAMESPACE: &str = "kube-system";
-pub(crate) const SECRET: &str = "plimsoll-capability-webhook";
 /// Annotation of the Secret: the name that the certificate is for.
 const NAME: &str = "plimsoll.io/webhook-name";
 /// Annotation of the Secret: when the certificate ends to be valid (RFC 3339).
@@ -39,14 +39,15 @@ pub(super) struct Certificate {
 }
 
 /// The cluster's certificate for a name; made and kept if there is none.
-pub(super) async fn of_cluster(
+pub(super) async fn of_cluster<R: Reviewer>(
     client: &Client,
     writer: &Writer,
     name: &str,
     now: Timestamp,
 ) -> Result<Certificate, Error> {
+    let failed = |source| Error::Webhook { webhook: R::NAME, source };
     let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
-    let found = secrets.get_opt(SECRET).await.map_err(|source| Error::Webhook { source })?;
+    let found = secrets.get_opt(R::SECRET).await.map_err(failed)?;
     if let Some(kept) = found.and_then(|secret| kept(&secret, name, now)) {
         return Ok(kept);
     }
@@ -56,14 +57,11 @@ pub(super) async fn of_cluster(
     let secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": { "name": SECRET, "namespace": NAMESPACE, "annotations": { NAME: name, NOT_AFTER: not_after.to_string() } },
+        "metadata": { "name": R::SECRET, "namespace": NAMESPACE, "annotations": { NAME: name, NOT_AFTER: not_after.to_string() } },
         "type": "kubernetes.io/tls",
         "stringData": { "tls.crt": made.certificate, "tls.key": made.key },
     });
-    writer
-        .apply_own_in(NAMESPACE, &resource, SECRET, &secret)
-        .await
-        .map_err(|source| Error::Webhook { source })?;
+    writer.apply_own_in(NAMESPACE, &resource, R::SECRET, &secret).await.map_err(failed)?;
     Ok(made)
 }
 

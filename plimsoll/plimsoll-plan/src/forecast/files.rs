@@ -85,7 +85,7 @@ fn failed_preconditions(
         objection: None,
         overrides_set: false,
         repeated: &repeated,
-        broken: &[],
+        broken: Ok(&[]),
         available: None,
         retrieved: None,
     };

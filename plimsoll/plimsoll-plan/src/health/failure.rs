@@ -20,7 +20,7 @@ pub use summary::summarize;
 /// One thing that keeps a release from being applied, or is worth reporting while it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// How it surfaces in conditions; none for several failures of different reasons and for
     /// errors that surface at once.

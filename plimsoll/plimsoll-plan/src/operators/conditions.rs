@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::BundleReference;
-use plimsoll_api::{ConditionStatus, Reason};
+use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
 
 use super::installed::all_unmet;
 use super::{InstalledOperator, OperatorAction, OperatorDecision, version_text};
@@ -53,7 +53,7 @@ pub enum BundleContent {
     Invalid {
         /// Name of the bundle.
         bundle: String,
-        /// Why.
+        /// The reason as a sentence.
         message: String,
     },
 }
@@ -78,13 +78,13 @@ pub enum Rollout {
     Failed {
         /// The bundle.
         bundle: BundleReference,
-        /// Why.
+        /// The reason as a sentence.
         message: String,
     },
 }
 
 /// A condition before it is merged with what is there.
-pub(super) type Reported = (&'static str, ConditionStatus, Reason, String);
+pub(crate) type Reported = (&'static str, ConditionStatus, Reason, String);
 
 /// The conditions of an Operator. Those that stay as they are keep their transition times.
 pub fn conditions(
@@ -110,7 +110,7 @@ pub fn conditions(
 
 /// A condition as it is written, at a generation and a time. One that stays as it is keeps its
 /// transition time.
-pub(super) fn condition(
+pub(crate) fn condition(
     (type_, status, reason, message): Reported,
     before: &[MetaCondition],
     (generation, now): (i64, Timestamp),
@@ -120,7 +120,7 @@ pub(super) fn condition(
         type_: type_.to_owned(),
         status,
         observed_generation: Some(generation),
-        last_transition_time: same.map_or(now, |it| it.last_transition_time),
+        last_transition_time: same.map_or_else(|| whole_seconds(now), |it| it.last_transition_time),
         reason: reason.to_string(),
         message,
     }

@@ -197,12 +197,12 @@ fn judge<'a>(
     Ok(SelectedBundle { reference: reference(offer), provides, accepted_risks })
 }
 
-/// A ClusterOperator that is not upgradeable holds up other minor and major versions.
+/// A ClusterOperator that is not upgradeable, or what an update left, holds up other minor and major versions.
 fn objection(installed: &InstalledOperator, name: &str, offer: &Offer<'_>) -> Option<String> {
     let (from, to) = (&installed.bundle.version, &offer.bundle.version);
     let is_patch = (from.major, from.minor) == (to.major, to.minor);
     let objection = installed.objection.as_ref().filter(|_| !is_patch)?;
-    Some(format!("{name} reports that it is not upgradeable: {objection}"))
+    Some(format!("{name} is not upgradeable: {objection}"))
 }
 
 /// What a member of a change set moves to.

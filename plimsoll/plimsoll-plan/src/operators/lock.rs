@@ -81,8 +81,7 @@ impl OperatorLock {
     pub fn installed(&self, name: &str, catalogs: &[CatalogPart]) -> Option<InstalledOperator> {
         let locked = self.operators.get(name)?;
         let catalog = catalogs.iter().find(|it| it.name.name == locked.catalog)?;
-        let package = catalog.packages.iter().find(|it| it.name == name)?;
-        let bundle = package.bundles.iter().find(|it| it.name == locked.bundle)?;
+        let bundle = catalog.bundle(name, &locked.bundle)?;
         let reference = plimsoll_api::olm::BundleReference {
             name: locked.bundle.clone(),
             version: locked.version.clone(),

@@ -42,10 +42,12 @@ use self::catalogs::TrackedCatalog;
 use self::concerns::Concerns;
 use self::indexes::Indexes;
 use self::observed::Observed;
-use self::track::TrackedOperator;
+pub(crate) use self::track::duration;
+use self::track::{TrackedOperator, WrittenRevision};
 use super::decide::decide_indexed;
 use super::deletion::LiveObject;
 use super::installed::OperatorIndex;
+use super::inventory::AddOnInventory;
 use super::{OperatorInputs, RequestedOperator, change_set};
 use crate::plan::{GroupVersionKind, Plan};
 use crate::progress::{NamespaceState, Scope, StepOutcome};
@@ -341,8 +343,11 @@ pub struct OperatorReconciler {
     /// Who provides, requires and owns what.
     installed: OperatorIndex,
     observed: Observed,
-    /// OperatorRevisions whose Operator was not shown yet, by name.
-    unclaimed: BTreeMap<String, plimsoll_api::olm::OperatorRevisionSpec>,
+    /// OperatorRevisions of an Operator that was not shown yet, or that is gone, by name, each with the
+    /// uid of that Operator.
+    unclaimed: BTreeMap<String, (String, plimsoll_api::olm::OperatorRevisionSpec)>,
+    /// The OperatorRevisions that there are, by name.
+    written_revisions: BTreeMap<String, WrittenRevision>,
     served: BTreeMap<GroupVersionKind, Scope>,
     watched: BTreeSet<plimsoll_api::GroupKind>,
     /// Tickets and runs that were given out.
@@ -381,6 +386,17 @@ impl OperatorReconciler {
             );
         }
         names
+    }
+
+    /// What plans are made from, but for what the API server has of Operators; `None` before it is known.
+    pub fn inventory(&self) -> Option<AddOnInventory> {
+        let facts = self.facts.as_ref().filter(|_| self.is_informed())?;
+        Some(AddOnInventory {
+            operators: self.requested.clone(),
+            observed: BTreeMap::new(),
+            unavailable: catalogs::unavailable(&self.catalogs),
+            facts: facts.clone(),
+        })
     }
 
     /// The names of all Operators: what of the catalogs matters.

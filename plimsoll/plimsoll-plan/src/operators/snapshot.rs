@@ -119,7 +119,7 @@ impl SnapshotCatalog {
 
 impl Catalog for SnapshotCatalog {
     fn package(&self, name: &str) -> Option<Package> {
-        self.part.packages.iter().find(|package| package.name == name).cloned()
+        self.part.package(name).cloned()
     }
 
     fn providers(&self, api: &Api) -> Vec<&str> {
@@ -135,9 +135,7 @@ impl Catalog for SnapshotCatalog {
     }
 
     fn properties(&self, package: &str, bundle: &str) -> Option<Vec<Property>> {
-        let package = self.part.packages.iter().find(|it| it.name == package)?;
-        let bundle = package.bundles.iter().find(|it| it.name == bundle)?;
-        Some(bundle.properties.clone())
+        Some(self.part.bundle(package, bundle)?.properties.clone())
     }
 }
 

@@ -694,7 +694,7 @@ fn policies_people_and_other_versions() {
         // A ClusterOperator that is not upgradeable lets patches pass.
         (
             "at 1.0.0; objection it migrates",
-            "blocked UpgradeBlocked: foo v1.1.0 waits: foo reports that it is not upgradeable: it migrates",
+            "blocked UpgradeBlocked: foo v1.1.0 waits: foo is not upgradeable: it migrates",
         ),
     ];
     for (fields, expected) in cases {

@@ -167,7 +167,7 @@ pub enum UpdateError {
     Blocked {
         /// Its name.
         name: String,
-        /// Why.
+        /// What blocks it.
         block: OperatorBlock,
     },
     /// No versions of all Operators go together.
@@ -381,9 +381,7 @@ impl Planner<'_> {
     fn proposed(&self, solution: &Solution) -> Proposal<'_> {
         let chosen = solution.install.iter().filter_map(|it| {
             let catalog = self.catalogs.iter().find(|part| part.name == it.catalog)?;
-            let package = catalog.packages.iter().find(|package| package.name == it.package)?;
-            let bundle = package.bundles.iter().find(|bundle| bundle.name == it.bundle)?;
-            Some((it.package.clone(), bundle))
+            Some((it.package.clone(), catalog.bundle(&it.package, &it.bundle)?))
         });
         chosen.collect()
     }

@@ -9,6 +9,7 @@ use plimsoll_api::config::{UpdateHistory, UpdateState};
 use plimsoll_api::progress::{
     CompletedUpdate, LevelDuration, LevelProgress, ReleaseProgressStatus, UpdateProgress,
 };
+use plimsoll_api::whole_seconds;
 
 /// Completed updates that are kept to learn from: enough for a median that one bad day does not
 /// move, and a small object.
@@ -249,11 +250,6 @@ fn usual(level: &LevelProgress, past: &[CompletedUpdate]) -> u64 {
 
 fn seconds(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.duration_since(from).as_secs()).unwrap_or_default()
-}
-
-/// The API's times have no fractions.
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use plimsoll_api::config::{ClusterVersionSpec, Release};
 use plimsoll_api::crd::CapabilityNames;
 use plimsoll_api::progress::{ClusterVersionRecord, ImpliedCapability};
-use plimsoll_api::{CLUSTER_VERSION, ObjectKey};
+use plimsoll_api::{CLUSTER_VERSION, ObjectKey, whole_seconds};
 use plimsoll_content::Payload;
 use plimsoll_content::capability::CapabilityRegistry;
 use plimsoll_content::inclusion::{Context, UnmanagedObject};
@@ -102,7 +102,7 @@ impl DesiredState {
         let mut desired = Self {
             profile: profile.to_owned(),
             always_enabled: always_enabled.to_vec(),
-            release: target::release(&payload),
+            release: payload.named(),
             payload,
             verified: false,
             accepted_risks: String::new(),
@@ -269,7 +269,7 @@ impl DesiredState {
         self.payload = accepted.payload;
         self.verified = accepted.verified;
         self.accepted_risks = accepted.accepted_risks;
-        self.release = target::release(&self.payload);
+        self.release = self.payload.named();
         let kept: Vec<String> = self.capabilities.enabled.iter().cloned().collect();
         self.decide_capabilities(&kept);
         self.refresh(now);
@@ -335,7 +335,7 @@ pub fn record(implied: &Implied, now: Timestamp) -> ImpliedCapability {
         document: implied.document,
         object: implied.object.to_string(),
         manifests: implied.manifests,
-        since: Timestamp::from_second(now.as_second()).unwrap_or(now),
+        since: whole_seconds(now),
     }
 }
 

@@ -16,7 +16,6 @@ use semver::Version;
 
 use crate::forecast;
 use crate::plan::Plan;
-use crate::update::preconditions::lower_version;
 
 /// Fewer objects than this tell nothing about the product that they come from.
 const OBJECTS_TELLING: usize = 12;
@@ -38,8 +37,13 @@ pub enum ReleaseRefusal {
         /// Feature set; empty for any.
         feature_set: String,
     },
-    /// The cluster is at a later version; the whole story.
-    LowerVersion(String),
+    /// The cluster is at a later version.
+    LowerVersion {
+        /// Version of the release that the cluster is at or on its way to.
+        from: String,
+        /// Version of the release.
+        version: String,
+    },
     /// The release has next to nothing of what the cluster consists of.
     OtherProduct {
         /// Version of the release that the cluster is at.
@@ -61,7 +65,10 @@ impl fmt::Display for ReleaseRefusal {
                 "release {version} has nothing for this cluster: none of its {manifests} manifests \
                  is for profile {profile:?} and feature set {feature_set:?}"
             ),
-            Self::LowerVersion(story) => f.write_str(story),
+            Self::LowerVersion { from, version } => write!(
+                f,
+                "release {version} has a lower version than release {from}, which this cluster is at"
+            ),
             Self::OtherProduct { from, version, objects, kept } => write!(
                 f,
                 "release {version} is of another product: of the {objects} objects that release \
@@ -85,20 +92,20 @@ pub fn nothing_included(payload: &Payload, context: &Context) -> Option<ReleaseR
     })
 }
 
-/// Whether a release would take a cluster with some history back to a version that it may not go
-/// back to. One that the history ends with is not begun but resumed.
+/// Whether a release has a lower version than the one that a cluster with some history is at. One that
+/// the history ends with is not begun but resumed: going back to the release before is requested in the
+/// ClusterVersion, which records it.
 pub fn goes_back(history: &[UpdateHistory], next: &Release) -> Option<ReleaseRefusal> {
     let newest = history.first()?;
     if newest.image == next.image {
         return None;
     }
-    let current = Release {
-        version: newest.version.clone(),
-        image: newest.image.clone(),
-        ..Release::default()
-    };
+    let current = Version::parse(&newest.version).ok()?;
     let target = Version::parse(&next.version).ok()?;
-    lower_version(&current, history, &target).map(ReleaseRefusal::LowerVersion)
+    (target < current).then(|| ReleaseRefusal::LowerVersion {
+        from: newest.version.clone(),
+        version: next.version.clone(),
+    })
 }
 
 /// Whether a plan has next to nothing of what a cluster consists of: `ours` are the objects that

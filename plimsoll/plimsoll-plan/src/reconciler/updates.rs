@@ -28,7 +28,7 @@ use crate::update::acceptance::{
     self, Acceptance, AcceptanceCommand, PayloadIdentity, RequestedRelease, Verification,
 };
 use crate::update::acknowledge::{self, Acknowledgements};
-use crate::update::available;
+use crate::update::available::available;
 use crate::update::operators::OperatorsOnPlatform;
 use crate::update::preconditions::{BrokenOperator, Facts, Objecting};
 use crate::update::upgradeable::{self, UpgradeableCondition};
@@ -177,8 +177,7 @@ impl UpdateRequests {
             None => {}
             Some(Ok(heads)) => {
                 let channel = &desired.spec().channel;
-                let (available, retrieved) =
-                    available::available(desired.release(), channel, heads);
+                let (available, retrieved) = available(desired.release(), channel, heads);
                 updates.available = Some(available).filter(|_| retrieved.is_ok());
                 updates.retrieved = retrieved;
             }
@@ -348,7 +347,7 @@ impl UpdateRequests {
         let head = heads.iter().find(|head| {
             head.release.version == *version && head.release.architecture == update.architecture
         })?;
-        Some(available::release(head))
+        Some(head.named())
     }
 }
 
@@ -385,7 +384,7 @@ struct PreconditionFacts {
     objection: Option<UpgradeableCondition>,
     overrides_set: bool,
     repeated: Vec<Deletion>,
-    broken: Vec<BrokenOperator>,
+    broken: Result<Vec<BrokenOperator>, String>,
     available: Option<Vec<Release>>,
     retrieved: Option<Condition>,
 }
@@ -418,7 +417,7 @@ impl PreconditionFacts {
             objection: objections.into_iter().next(),
             overrides_set: overrides.is_some(),
             repeated: repeated.unwrap_or_default(),
-            broken: removed.map(|it| requests.operators.broken_without(&it)).unwrap_or_default(),
+            broken: requests.operators.broken_without(&removed.unwrap_or_default()),
             available: requests.heads.is_some().then_some(available),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
         }
@@ -435,7 +434,7 @@ impl PreconditionFacts {
             objection: objecting.as_ref(),
             overrides_set: self.overrides_set,
             repeated: &self.repeated,
-            broken: &self.broken,
+            broken: self.broken.as_deref().map_err(String::as_str),
             available: self.available.as_deref(),
             retrieved: self.retrieved.as_ref(),
         })

@@ -45,7 +45,7 @@ pub struct Terms {
     pub namespace: String,
     /// Name of the object.
     pub name: String,
-    /// Why the object is left alone, for people.
+    /// Why the object is unmanaged, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// From when on the override has no effect; none for never.
@@ -174,7 +174,7 @@ pub struct OverrideChange {
     pub object: ObjectKey,
     /// Its override now; `None` if it was removed.
     pub state: Option<OverrideState>,
-    /// The story.
+    /// The same as a sentence.
     pub message: String,
 }
 
@@ -193,7 +193,7 @@ pub fn changes(before: &[OverrideProgress], after: &[OverrideProgress]) -> Vec<O
         let why = |link| if reason.is_empty() { String::new() } else { format!("{link}{reason}") };
         let message = match state {
             OverrideState::InForce => {
-                format!("{object} is left alone{}{}", when("until"), why(": "))
+                format!("{object} is unmanaged{}{}", when("until"), why(": "))
             }
             OverrideState::Expired => {
                 let (at, why) = (when("at"), why(", which was: "));

@@ -42,7 +42,7 @@ impl Field {
 /// Something wrong with a ClusterVersion. Its `Display` is what the `Invalid` condition lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Where.
+    /// The field that is invalid.
     pub field: Field,
     /// The value; `None` for one that is missing.
     pub value: Option<String>,

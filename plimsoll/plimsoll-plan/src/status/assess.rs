@@ -35,9 +35,9 @@ pub(super) enum Outlook {
     },
     /// Something is wrong.
     Failing {
-        /// What.
+        /// The reason.
         reason: Reason,
-        /// The whole story.
+        /// The same as a sentence.
         message: String,
         /// The story in a few words.
         summary: String,

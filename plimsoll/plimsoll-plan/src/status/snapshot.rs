@@ -86,6 +86,7 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::MultipleMinorVersionsUpdate,
         Reason::MinorVersionClusterUpdateInProgress,
         Reason::MajorVersionClusterUpdateInProgress,
+        Reason::IncompatibleOperatorsUnknown,
         Reason::ResourceAlreadyDeleted,
         Reason::UnknownUpdate,
         Reason::UpdateStarted,
@@ -142,13 +143,37 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::NotInstalled,
         Reason::Paused,
         Reason::Deleting,
+        Reason::OperandsStuck,
         Reason::Deprecated,
+    ];
+    /// Shown in Actions.
+    const OF_ACTIONS: &[Reason] = &[
+        Reason::OperatorNotFound,
+        Reason::DependedUpon,
+        Reason::WorkloadsRunning,
+        Reason::OperatorDeleted,
+        Reason::DependencyCreated,
+        Reason::ActionClassNotFound,
+        Reason::InvalidAction,
+        Reason::PolicyDenied,
+        Reason::PreconditionFailed,
+        Reason::ActionCancelled,
+        Reason::DeadlineExceeded,
+        Reason::ApprovalRequired,
+        Reason::PlanChanged,
+        Reason::WaitingForAction,
+        Reason::InventoryUnavailable,
+        Reason::ActionRunning,
+        Reason::ActionSucceeded,
+        Reason::DryRun,
+        Reason::BackoffLimitExceeded,
     ];
     let list = every_condition();
     let words: BTreeSet<&str> = list.split(|c: char| !c.is_ascii_alphanumeric()).collect();
     for reason in Reason::ALL {
         let listed = words.contains(reason.as_str());
-        let is_elsewhere = [ELSEWHERE, OF_OPERATORS].iter().any(|it| it.contains(reason));
+        let is_elsewhere =
+            [ELSEWHERE, OF_OPERATORS, OF_ACTIONS].iter().any(|it| it.contains(reason));
         assert_ne!(listed, is_elsewhere, "{reason}");
     }
 }

@@ -27,6 +27,7 @@ pub(super) struct Situation {
     pub(super) implicit: Vec<&'static str>,
     pub(super) hash: &'static str,
     pub(super) updates: Updates,
+    pub(super) limits: Limits,
 }
 
 impl Situation {
@@ -46,6 +47,7 @@ impl Situation {
             implicit: Vec::new(),
             hash: "hash=",
             updates: Updates::default(),
+            limits: Limits::default(),
         }
     }
 
@@ -60,7 +62,7 @@ impl Situation {
         };
         cluster_version_status(&StatusInput {
             now: self.now,
-            limits: &Limits::default(),
+            limits: &self.limits,
             previous: &self.previous,
             generation: 7,
             release: &self.release,
@@ -220,6 +222,14 @@ fn waiting_too_long_is_told() {
         &["Failing=Unknown SlowClusterOperator: waiting on a, b over 30 minutes and \
            machine-config over 90 minutes which is longer than expected"],
     );
+    // A limit of less than a minute is a number of seconds.
+    let mut limited = Situation::failing(Mode::Updating, vec![updating("a", 1)]);
+    limited.limits.slow_after = SignedDuration::from_secs(30);
+    limited.check(&["Failing=Unknown SlowClusterOperator: \
+         waiting on a over 30 seconds which is longer than expected"]);
+    limited.limits.slow_after = SignedDuration::from_secs(1);
+    limited.check(&["Failing=Unknown SlowClusterOperator: \
+         waiting on a over 1 second which is longer than expected"]);
     // An unknown start is not long ago.
     let unknown = Failure { since: None, ..updating("a", 0) };
     check(vec![unknown], &["Failing=False"]);

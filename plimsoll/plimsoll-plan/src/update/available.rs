@@ -9,8 +9,6 @@ use plimsoll_api::config::Release;
 use plimsoll_content::payload::ReleaseHeader;
 use semver::Version;
 
-use super::target;
-
 /// What `RetrievedUpdates` tells: nothing, or why there is no telling.
 pub type Retrieved = Result<(), (Reason, String)>;
 
@@ -44,18 +42,13 @@ pub fn available(
                 || head.release.previous.contains(&current.version))
     };
     let mut offered: Vec<Release> =
-        heads.iter().filter(in_channel).filter(is_edge).map(release).collect();
+        heads.iter().filter(in_channel).filter(is_edge).map(ReleaseHeader::named).collect();
     offered.sort_by(|left, right| {
         let order = |release: &Release| Version::parse(&release.version).ok();
         order(right).cmp(&order(left)).then_with(|| left.image.cmp(&right.image))
     });
     offered.dedup();
     (offered, Ok(()))
-}
-
-/// A release of a store as status names it.
-pub fn release(head: &ReleaseHeader) -> Release {
-    target::named(&head.release, &head.image)
 }
 
 #[cfg(test)]

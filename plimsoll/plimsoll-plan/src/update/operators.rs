@@ -13,17 +13,27 @@ use crate::update::preconditions::BrokenOperator;
 
 /// What the bundles of installed Operators require of the platform, as the Operators report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OperatorsOnPlatform(BTreeMap<String, Bundle>);
+pub struct OperatorsOnPlatform {
+    /// The bundles that require something, by the names of their Operators.
+    required: BTreeMap<String, Bundle>,
+    /// Why the Operators cannot be listed; `None` if they can.
+    unknown: Option<String>,
+}
 
 impl OperatorsOnPlatform {
+    /// There may be Operators, and nobody knows what they require. `why` is what the API server says.
+    pub fn unknown(why: &str) -> Self {
+        Self { required: BTreeMap::new(), unknown: Some(why.to_owned()) }
+    }
+
     /// An Operator reports this; `None` when it is gone. Returns whether what is required changed.
     pub fn observed(&mut self, name: &str, status: Option<&OperatorStatus>) -> bool {
         match status.and_then(required_bundle) {
             Some(bundle) => {
-                let before = self.0.insert(name.to_owned(), bundle);
-                before.as_ref() != self.0.get(name)
+                let before = self.required.insert(name.to_owned(), bundle);
+                before.as_ref() != self.required.get(name)
             }
-            None => self.0.remove(name).is_some(),
+            None => self.required.remove(name).is_some(),
         }
     }
 
@@ -39,17 +49,27 @@ impl OperatorsOnPlatform {
     }
 
     /// The Operators that require an API of the platform that is removed.
-    pub fn broken_without(&self, removed: &BTreeSet<GroupKind>) -> Vec<BrokenOperator> {
+    ///
+    /// # Errors
+    ///
+    /// Why the Operators cannot be listed.
+    pub fn broken_without(
+        &self,
+        removed: &BTreeSet<GroupKind>,
+    ) -> Result<Vec<BrokenOperator>, String> {
+        if let Some(why) = &self.unknown {
+            return Err(why.clone());
+        }
         let is_removed = |api: &Api| removed.contains(&GroupKind::new(&api.group, &api.kind));
-        let required = || self.0.values().flat_map(|bundle| &bundle.native_apis);
+        let required = || self.required.values().flat_map(|bundle| &bundle.native_apis);
         let facts = |apis| ClusterFacts { apis: Some(apis), ..ClusterFacts::default() };
         let now = facts(required().cloned().collect());
         let after = facts(required().filter(|api| !is_removed(api)).cloned().collect());
-        self.broken_by(&now, &after, |bundle| {
+        Ok(self.broken_by(&now, &after, |bundle| {
             let lost = bundle.native_apis.iter().filter(|api| is_removed(api));
             let lost = lost.map(|api| format!("{} ({}/{})", api.kind, api.group, api.version));
             format!("it requires {}, which the release removes", Vec::from_iter(lost).join(", "))
-        })
+        }))
     }
 
     /// The Operators that fit the cluster as it is and would not fit it with other facts. What is broken
@@ -61,7 +81,7 @@ impl OperatorsOnPlatform {
         message: impl Fn(&Bundle) -> String,
     ) -> Vec<BrokenOperator> {
         let fits = |name: &str, bundle: &Bundle, facts| unfit_for(name, bundle, facts).is_none();
-        let operators = self.0.iter();
+        let operators = self.required.iter();
         let broken = operators
             .filter(|(name, bundle)| fits(name, bundle, now) && !fits(name, bundle, after));
         let broken = broken.map(|(name, bundle)| BrokenOperator {

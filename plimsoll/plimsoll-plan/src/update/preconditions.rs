@@ -38,8 +38,9 @@ pub struct Facts<'a> {
     /// What is gone and the release asked for would delete once more
     /// ([`crate::removal::DeletionTracker::repeated`]).
     pub repeated: &'a [Deletion],
-    /// The installed Operators that require what the release asked for removes.
-    pub broken: &'a [BrokenOperator],
+    /// The installed Operators that require what the release asked for removes; why they cannot be
+    /// listed, if they cannot.
+    pub broken: Result<&'a [BrokenOperator], &'a str>,
     /// What the payload store offers from here; `None` if there is no store.
     pub available: Option<&'a [Release]>,
     /// `RetrievedUpdates`.
@@ -62,7 +63,7 @@ pub struct FailedPrecondition {
     pub precondition: &'static str,
     /// Why; an operator's own word in some cases.
     pub reason: String,
-    /// The story.
+    /// The same as a sentence.
     pub message: String,
     /// Whether the update may not begin, unless forced.
     pub blocking: bool,
@@ -137,9 +138,13 @@ pub fn judge(findings: &[FailedPrecondition], force: bool) -> PreconditionVerdic
 }
 
 fn rollback(facts: &Facts<'_>, target: &Version) -> Option<FailedPrecondition> {
-    let message = lower_version(facts.current, facts.history, target)?;
+    lower_version(facts.current, facts.history, target).map(low_version)
+}
+
+/// The precondition that a lower version does not meet.
+pub fn low_version(message: String) -> FailedPrecondition {
     let reason = Reason::LowDesiredVersion.to_string();
-    Some(FailedPrecondition { precondition: ROLLBACK, reason, message, blocking: true })
+    FailedPrecondition { precondition: ROLLBACK, reason, message, blocking: true }
 }
 
 /// Why a cluster of this history may not go back from a release to a lower version; `None` if the
@@ -265,14 +270,28 @@ fn repeated_deletions(
 
 /// Patches too are not to break what is installed.
 fn incompatible_operators(facts: &Facts<'_>) -> Option<FailedPrecondition> {
-    let messages: Vec<&str> = facts.broken.iter().map(|it| it.message.as_str()).collect();
-    (!messages.is_empty()).then(|| FailedPrecondition {
+    let (reason, message) = match facts.broken {
+        Ok([]) => return None,
+        Ok(broken) => {
+            let messages: Vec<&str> = broken.iter().map(|it| it.message.as_str()).collect();
+            let message = format!(
+                "Installed Operators would be broken; update or delete them first. {}",
+                messages.join("; ")
+            );
+            (Reason::IncompatibleOperatorsInstalled, message)
+        }
+        Err(why) => {
+            let message = format!(
+                "What installed Operators require of the platform is unknown: {why}; grant get, list \
+                 and watch on operators.olm.io"
+            );
+            (Reason::IncompatibleOperatorsUnknown, message)
+        }
+    };
+    Some(FailedPrecondition {
         precondition: INCOMPATIBLE_OPERATORS,
-        reason: Reason::IncompatibleOperatorsInstalled.to_string(),
-        message: format!(
-            "Installed Operators would be broken; update or delete them first. {}",
-            messages.join("; ")
-        ),
+        reason: reason.to_string(),
+        message,
         blocking: true,
     })
 }

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use plimsoll_api::ObjectKey;
-use plimsoll_api::config::{ClusterVersionSpec, Release};
+use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{Context, UnmanagedObject};
-use plimsoll_content::payload::ReleaseInfo;
 
 use crate::capabilities::{self, Capabilities, EnabledCapability};
 use crate::plan::features::Features;
@@ -66,7 +65,7 @@ impl Target {
 
     /// The plan that brings the cluster to a payload.
     pub fn plan(&self, payload: &Payload, mode: Mode) -> Plan {
-        plan(&payload.manifests, &self.context(payload), release(payload), mode)
+        plan(&payload.manifests, &self.context(payload), payload.named(), mode)
     }
 
     /// What decides which manifests of a payload are included.
@@ -88,21 +87,5 @@ pub fn context(
         capabilities: Some(capabilities.for_inclusion()),
         overrides: overrides.to_vec(),
         ..features.context(payload, profile)
-    }
-}
-
-/// A payload's release, as status names it.
-pub fn release(payload: &Payload) -> Release {
-    named(&payload.release, &payload.image)
-}
-
-/// A release as status names it, from what it says about itself and its pull specification.
-pub(super) fn named(info: &ReleaseInfo, image: &str) -> Release {
-    Release {
-        architecture: String::new(),
-        version: info.version.clone(),
-        image: image.to_owned(),
-        url: info.url.clone(),
-        channels: info.channels.clone(),
     }
 }

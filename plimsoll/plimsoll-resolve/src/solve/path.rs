@@ -106,6 +106,5 @@ fn carry_out(problem: &mut Problem, item: &PlannedBundle) {
 
 fn bundle(problem: &Problem, item: &PlannedBundle) -> Option<Bundle> {
     let catalog = problem.catalogs.iter().find(|catalog| catalog.name == item.catalog)?;
-    let package = catalog.packages.iter().find(|package| package.name == item.package)?;
-    package.bundles.iter().find(|bundle| bundle.name == item.bundle).cloned()
+    catalog.bundle(&item.package, &item.bundle).cloned()
 }

@@ -63,6 +63,19 @@ fn preconditions_block_where_a_controller_checks_them() {
         cluster.status.history[0].version = "1.2.0".to_owned();
     };
     check(&with(&later), "LowDesiredVersion!");
+    // A rollback to the patch before is requested where there is a store, and refused where not.
+    let rollback = |has_store: bool| {
+        let mut cluster = cluster(has_store);
+        let mut patched = cluster.status.history[0].clone();
+        (patched.version, patched.image) = ("1.1.1".to_owned(), "r@sha256:1.1.1".to_owned());
+        cluster.status.desired.version.clone_from(&patched.version);
+        cluster.status.desired.image.clone_from(&patched.image);
+        cluster.status.history[0].version = "1.1.0".to_owned();
+        cluster.status.history.insert(0, patched);
+        cluster
+    };
+    check(&rollback(true), "UnknownUpdate");
+    check(&rollback(false), "LowDesiredVersion!");
     // A rehearsal asks as where there is a store, and its own overrides are nobody's concern.
     check(&with(&|it| it.is_rehearsed = true), "OldNodes!");
     let overridden = |cluster: &mut ClusterState| {

@@ -12,7 +12,9 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_api::config::ClusterOperatorStatus;
 use plimsoll_api::olm::OPERATOR_LABEL;
-use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey};
+use plimsoll_api::{
+    CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey, whole_seconds,
+};
 use plimsoll_controller::{SharedClock, api_resource};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
@@ -174,9 +176,7 @@ impl Runner {
     }
 
     fn time(&self) -> Timestamp {
-        let now = self.clock.now();
-        // Kubernetes keeps whole seconds.
-        Timestamp::from_second(now.as_second()).unwrap_or(now)
+        whole_seconds(self.clock.now())
     }
 
     fn observe(&mut self, source: WatchSource, event: WatchEvent) {

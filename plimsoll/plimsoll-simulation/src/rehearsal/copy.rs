@@ -7,10 +7,9 @@
 //! the embedded server neither has nor gets by a definition, such as those of aggregated servers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, Write as _};
+use std::io::{self, BufRead, Write as _};
 use std::path::Path;
 
-use anyhow::Context as _;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_apiserver::{ApiServer, Options};
@@ -22,8 +21,34 @@ use plimsoll_api::ObjectKey;
 use plimsoll_content::Payload;
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use serde_json::{Value, json};
+use thiserror::Error;
 
-use crate::snapshot;
+use crate::snapshot::{self, SnapshotError};
+
+/// Why a cluster was not copied.
+#[derive(Debug, Error)]
+pub enum CopyError {
+    /// What a server serves is not known.
+    #[error("failed to discover the API of the cluster")]
+    Discover {
+        /// The error of the client.
+        source: kube::Error,
+    },
+    /// Objects cannot be read.
+    #[error("failed to copy the cluster's {resource}")]
+    Copy {
+        /// Plural name of the resource.
+        resource: String,
+        /// The error of the client.
+        source: kube::Error,
+    },
+    /// The objects cannot be brought into the format of snapshots.
+    #[error("failed to write the copy of the cluster")]
+    Merge {
+        /// The error of the encoding.
+        source: io::Error,
+    },
+}
 
 /// Requests at the same time: a live cluster has other things to do.
 const REQUESTS_MAX: usize = 8;
@@ -74,9 +99,9 @@ impl ClusterSnapshot {
     /// # Errors
     ///
     /// When it cannot be read.
-    pub fn read(path: &Path) -> Result<Self, anyhow::Error> {
+    pub fn read(path: &Path) -> Result<Self, SnapshotError> {
         let bytes = std::fs::read(path)
-            .with_context(|| format!("failed to read snapshot `{}`", path.display()))?;
+            .map_err(|source| SnapshotError::Read { path: path.to_owned(), source })?;
         Ok(Self::of_bytes(bytes, Vec::new()))
     }
 
@@ -91,7 +116,7 @@ impl ClusterSnapshot {
     /// # Errors
     ///
     /// When it cannot be written; what was there stays.
-    pub fn save(&self, path: &Path) -> Result<(), anyhow::Error> {
+    pub fn save(&self, path: &Path) -> Result<(), SnapshotError> {
         snapshot::write(path, |mut file| file.write_all(&self.bytes))
     }
 
@@ -115,17 +140,19 @@ impl ClusterSnapshot {
     /// # Errors
     ///
     /// When discovery fails, or a kind cannot be listed for another reason than permissions.
-    pub async fn of_cluster(client: &Client, payload: &Payload) -> Result<Self, anyhow::Error> {
+    pub async fn of_cluster(client: &Client, payload: &Payload) -> Result<Self, CopyError> {
         let live = Discovery::new(client.clone()).run_aggregated().await;
         let live = match live {
             Ok(live) => live,
             Err(_) => Discovery::new(client.clone())
                 .run()
                 .await
-                .context("failed to discover the API of the cluster")?,
+                .map_err(|source| CopyError::Discover { source })?,
         };
         let base = ApiServer::new(Options::default());
-        let kinds = kinds(&live, &embedded_kinds(&base).await?);
+        let embedded = embedded_kinds(&base).await;
+        let embedded = embedded.map_err(|source| CopyError::Discover { source })?;
+        let kinds = kinds(&live, &embedded);
         let named: BTreeSet<ObjectKey> =
             payload.manifests.iter().map(|manifest| manifest.key.clone()).collect();
         let found: Vec<CopiedObjects> = futures::stream::iter(&kinds)
@@ -152,7 +179,7 @@ impl ClusterSnapshot {
                 false
             }
         });
-        let bytes = merged(&base, copied)?;
+        let bytes = merged(&base, copied).map_err(|source| CopyError::Merge { source })?;
         Ok(Self::of_bytes(bytes, not_copied.into_iter().collect()))
     }
 }
@@ -179,7 +206,7 @@ struct LiveKind {
 /// The kinds that the embedded server has by itself: group and kind to version.
 async fn embedded_kinds(
     base: &ApiServer,
-) -> Result<BTreeMap<(String, String), String>, anyhow::Error> {
+) -> Result<BTreeMap<(String, String), String>, kube::Error> {
     let client = Client::new(base.clone(), "default");
     let discovery = Discovery::new(client).run_aggregated().await?;
     let mut kinds = BTreeMap::new();
@@ -227,16 +254,16 @@ async fn copy_kind(
     client: &Client,
     kind: &LiveKind,
     named: &BTreeSet<ObjectKey>,
-) -> Result<CopiedObjects, anyhow::Error> {
+) -> Result<CopiedObjects, CopyError> {
     let LiveKind { resource, namespaced, .. } = kind;
     let all: Api<DynamicObject> = Api::all_with(client.clone(), resource);
     let parameters = ListParams::default();
-    let failed = || format!("failed to copy the cluster's {}", resource.plural);
+    let failed = |source| CopyError::Copy { resource: resource.plural.clone(), source };
     let mut found = CopiedObjects::new();
     if COPIED_KINDS.contains(&(&resource.group, &resource.kind)) {
         let list = match all.list(&parameters).await {
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
-            list => list.with_context(failed)?,
+            list => list.map_err(failed)?,
         };
         for object in list {
             insert(&mut found, resource, object);
@@ -246,7 +273,7 @@ async fn copy_kind(
     }
     let list = match all.list_metadata(&parameters).await {
         Err(kube::Error::Api(_)) => return Ok(found),
-        list => list.with_context(failed)?,
+        list => list.map_err(failed)?,
     };
     for object in list {
         let key = ObjectKey {
@@ -263,7 +290,7 @@ async fn copy_kind(
         } else {
             all.clone()
         };
-        if let Some(object) = api.get_opt(&key.name).await.with_context(failed)? {
+        if let Some(object) = api.get_opt(&key.name).await.map_err(failed)? {
             insert(&mut found, resource, object);
         }
     }
@@ -321,7 +348,7 @@ fn defined(copied: &CopiedObjects) -> BTreeSet<String> {
 
 /// The snapshot of a new cluster with the copied objects in it, which win. Revisions are given out
 /// anew, in the old order: those of two clusters do not fit together.
-fn merged(base: &ApiServer, copied: CopiedObjects) -> Result<Vec<u8>, anyhow::Error> {
+fn merged(base: &ApiServer, copied: CopiedObjects) -> io::Result<Vec<u8>> {
     let mut fresh = Vec::new();
     base.snapshot(&mut fresh)?;
     let text = String::from_utf8_lossy(&fresh);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_api::{ConditionStatus, ObjectKey};
+use plimsoll_api::{ConditionStatus, ObjectKey, Reason};
 use plimsoll_controller::View;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -49,7 +49,7 @@ pub struct StepWait {
     /// The object of the step.
     pub object: ObjectKey,
     /// The last reported reason.
-    pub reason: &'static str,
+    pub reason: Reason,
     /// The last reported message.
     pub message: String,
     /// Start of the wait.
@@ -63,7 +63,7 @@ pub struct StepWait {
 /// A condition that changed its status or its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionTransition {
-    /// When.
+    /// The time since the update began.
     pub at: Duration,
     /// Its type.
     pub type_: String,
@@ -219,7 +219,7 @@ mod tests {
     use std::time::Duration;
 
     use jiff::Timestamp;
-    use plimsoll_api::{Condition, ConditionStatus, ObjectKey};
+    use plimsoll_api::{Condition, ConditionStatus, ObjectKey, Reason};
     use plimsoll_controller::{LevelView, View, WaitView};
 
     use super::{FAILING_FOR, QUIET_FOR, RehearsalEnd, TimelineRecorder};
@@ -232,7 +232,7 @@ mod tests {
                 namespace: String::new(),
                 name: "crane".to_owned(),
             },
-            reason: "ClusterOperatorUpdating",
+            reason: Reason::ClusterOperatorUpdating,
             message: format!("at {done}"),
             since: Timestamp::UNIX_EPOCH,
             failed: false,

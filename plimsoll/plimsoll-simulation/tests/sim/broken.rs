@@ -41,7 +41,10 @@ fn a_restored_server_is_noticed_however_new_its_revisions_are() {
         // The backup has the object as somebody else changed it.
         vec![(54, drift), (54, Action::BackUp), (75, restart.clone())],
         // The backup has none of an update that has begun.
-        vec![(21, cut_off), (48, Action::Release(2)), (48, Action::BackUp), (60, restart)],
+        vec![(21, cut_off), (48, Action::Release(2)), (48, Action::BackUp), (60, restart.clone())],
+        // The backup has nothing at all, not even the definitions of what is reported.
+        vec![(0, Action::BackUp), (10, restart.clone())],
+        vec![(0, Action::BackUp), (60, restart)],
     ];
     for actions in cases {
         let result = runner::run(&Scenario { faulty_until: 111, ..scenario(actions.clone()) });

@@ -4,10 +4,12 @@
 //! `PLIMSOLL_SEED=n` runs one seed, `PLIMSOLL_SEEDS=n` that many, `PLIMSOLL_SEEDS=n..m` some. A seed
 //! that fails is reported with the smallest scenario that still does.
 
+mod actions;
 mod broken;
 mod gateway;
 mod invariants;
 mod linear;
+mod processes;
 mod record;
 mod release;
 mod runner;
@@ -67,19 +69,25 @@ fn failures(seed: u64) -> [Option<String>; 2] {
     })
 }
 
-#[test]
-fn the_controller_keeps_its_promises_whatever_the_seed() {
-    let seeds: Vec<u64> = seeds().collect();
+/// What comes of each seed, on all processors.
+fn of_each<T: Send>(seeds: &[u64], run: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let found: Vec<[Option<String>; 2]> = std::thread::scope(|scope| {
+    let run = &run;
+    std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|worker| {
                 let mine = seeds.iter().skip(worker).step_by(threads);
-                scope.spawn(move || mine.map(|seed| failures(*seed)).collect::<Vec<_>>())
+                scope.spawn(move || mine.map(|seed| run(*seed)).collect::<Vec<_>>())
             })
             .collect();
         workers.into_iter().flat_map(|worker| worker.join().expect("it ends")).collect()
-    });
+    })
+}
+
+#[test]
+fn the_controller_keeps_its_promises_whatever_the_seed() {
+    let seeds: Vec<u64> = seeds().collect();
+    let found = of_each(&seeds, failures);
     let total = seeds.len();
     let of = |index: usize| -> Vec<&str> {
         found.iter().filter_map(|failures| failures[index].as_deref()).collect()
@@ -94,6 +102,15 @@ fn the_controller_keeps_its_promises_whatever_the_seed() {
         counted.len(),
         counted.join("\n")
     );
+}
+
+#[test]
+fn actions_keep_their_promises_whatever_the_seed() {
+    let is_one = seeds().count() == 1;
+    let seeds: Vec<u64> = seeds().filter(|it| is_one || it % actions::SHARE == 0).collect();
+    let broken: Vec<String> = of_each(&seeds, actions::failures).into_iter().flatten().collect();
+    let total = seeds.len();
+    assert!(broken.is_empty(), "{} of {total} seeds fail\n{}", broken.len(), broken.join("\n"));
 }
 
 #[test]

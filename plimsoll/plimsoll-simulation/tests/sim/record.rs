@@ -17,6 +17,8 @@ use crate::release::WRITTEN_BY;
 
 pub(crate) const CLUSTER_VERSION: &str = "/apis/config.openshift.io/v1/clusterversions/version";
 pub(crate) const OPERATORS: &str = "/apis/config.openshift.io/v1/clusteroperators";
+/// The API of the add-on layer.
+pub(crate) const ADD_ONS: &str = "/apis/olm.io/v1";
 pub(crate) const PROGRESS: &str = "/apis/plimsoll.io/v1alpha1/releaseprogresses/version";
 
 /// A request that changes something.
@@ -42,6 +44,8 @@ pub(crate) struct Write {
     pub(crate) requested: BTreeSet<String>,
     /// The run level that updates were held before; 0 for the next one, whichever that is.
     pub(crate) held: Option<u32>,
+    /// What was sent, if it was about the add-on layer, but for statuses.
+    pub(crate) sent: Value,
     /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that.
     pub(crate) reported: Value,
 }
@@ -221,6 +225,8 @@ impl Recorder {
             _ => Value::Null,
         };
         let release = release.to_owned();
+        let is_of_add_ons = path.starts_with(ADD_ONS) && !path.ends_with("/status");
+        let sent = if is_of_add_ons { sent } else { Value::Null };
         let (at, status) = (self.began.elapsed(), response.status().as_u16());
         let (process, is_late) = (self.process, self.is_dead(self.process));
         let (requested, held) = {
@@ -239,6 +245,7 @@ impl Recorder {
             operators,
             requested,
             held,
+            sent,
             reported,
         });
         Ok(response)

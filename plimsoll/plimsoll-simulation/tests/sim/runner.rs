@@ -1,31 +1,23 @@
 //! Runs a scenario: the controller on an embedded server with simulated operators, in virtual time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_apiserver::faults::{AsOf, Fault, Faults, Refusal, Requests};
-use k8s_apiserver::{ApiServer, Options};
 use kube::Client;
-use kube::client::Body;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_controller::{Clock, Controller, Leadership, Settings, View};
+use plimsoll_controller::{Controller, Settings, View};
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::removal::{PRUNE, PRUNE_ALL};
 use plimsoll_plan::status::Limits;
-use plimsoll_simulation::clock::{VirtualClock, start_time};
 use plimsoll_simulation::operators::{self, SimulationOptions};
 use plimsoll_source::store::{PayloadSet, PayloadStore};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tower::{Layer as _, Service as _};
 
-use crate::gateway::Gateway;
-use crate::record::{CLUSTER_VERSION, Recorder, Write};
+use crate::processes::Processes;
+use crate::record::{CLUSTER_VERSION, Write};
 use crate::release::{
     self, BROKEN, LEVELS, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases,
 };
@@ -33,15 +25,6 @@ use crate::scenario::{Action, InvalidRequest, Scenario};
 
 /// How long the cluster may take once nothing goes wrong any more, in seconds.
 const PATIENCE: u64 = 20 * 60;
-
-/// What may be read as it was some writes ago.
-const STALE: [&str; 5] = [
-    "namespaces",
-    "configmaps",
-    "deployments.apps",
-    "clusteroperators.config.openshift.io",
-    "customresourcedefinitions.apiextensions.k8s.io",
-];
 
 /// The result of a scenario.
 pub(crate) struct ScenarioResult {
@@ -80,81 +63,24 @@ enum Wanted {
     InvalidRequest(InvalidRequest),
 }
 
-struct Process {
-    number: usize,
-    task: JoinHandle<Result<(), plimsoll_controller::Error>>,
-    faults: Faults,
-    clock: Arc<ProcessClock>,
-}
-
-/// The clock of a process, which somebody may set.
-struct ProcessClock {
-    right: VirtualClock,
-    /// By how many seconds it is fast.
-    offset: AtomicI64,
-}
-
-impl Clock for ProcessClock {
-    fn now(&self) -> Timestamp {
-        let offset = SignedDuration::from_secs(self.offset.load(Ordering::Relaxed));
-        Clock::now(&self.right).saturating_add(offset).expect("it is not a calendar's unit")
-    }
-}
-
-/// The HTTP statuses of errors that a server, or something before it, answers with. Left out are
-/// those that say that something is not there.
-const STATUSES: [u16; 14] = [400, 401, 403, 405, 408, 409, 413, 415, 422, 429, 500, 502, 503, 504];
-/// Statuses that say that something is not there. Lists and watches are answered so although it is. Of
-/// single objects it would be believed: a deletion rightly counts as done, and a record of progress that
-/// is not there is begun anew.
-const ABSENT: [u16; 2] = [404, 410];
-/// The share of them that are answered with each, where requests are refused at all.
-const ABSENT_SHARE: f64 = 0.02;
-/// What servers ask for with Retry-After, in seconds.
-const RETRY_AFTER: [u32; 3] = [1, 30, 86_400];
-
 struct Runner {
-    clock: VirtualClock,
-    seed: u64,
-    gateway: Gateway,
+    processes: Processes,
     backup: Option<Vec<u8>>,
     /// What was asked for has to be asked for again: the server has lost it.
     is_lost: bool,
-    recorder: Recorder,
     releases: &'static [Release],
     release: watch::Sender<Arc<Payload>>,
     store: Option<Arc<PayloadSet>>,
-    processes: Vec<Process>,
-    /// How many processes there have been.
-    started: usize,
-    /// Whether things may still go wrong.
-    faulty: bool,
 }
 
 impl Runner {
     fn new(scenario: &Scenario) -> Self {
-        let clock = VirtualClock::from(start_time());
-        let gateway = Gateway::new(ApiServer::new(options(clock, scenario.seed)));
+        let processes = Processes::new(scenario.seed);
         let releases = releases();
         let (release, _) = watch::channel(Arc::clone(&releases[0].payload));
-        let recorder = Recorder::new(gateway.clone());
-        recorder.ask(VERSIONS[0]);
+        processes.recorder.ask(VERSIONS[0]);
         let store = scenario.stored.then(|| Arc::new(release::store(releases)));
-        let (processes, started, faulty) = (Vec::new(), 0, true);
-        Self {
-            clock,
-            seed: scenario.seed,
-            gateway,
-            backup: None,
-            is_lost: false,
-            recorder,
-            releases,
-            release,
-            store,
-            processes,
-            started,
-            faulty,
-        }
+        Self { processes, backup: None, is_lost: false, releases, release, store }
     }
 
     async fn run(mut self, scenario: &Scenario) -> ScenarioResult {
@@ -163,9 +89,7 @@ impl Runner {
         let (mut wanted, mut exists) = (Wanted::Release(0), false);
         for second in 0..scenario.faulty_until + PATIENCE {
             if second == scenario.faulty_until {
-                self.faulty = false;
-                self.recorder.cancel_kill();
-                self.processes.iter().for_each(|process| process.faults.stop());
+                self.processes.end_faults();
                 stop.cancel();
                 stop = self.operators(scenario);
                 self.act(&Action::Resume, exists).await;
@@ -211,28 +135,20 @@ impl Runner {
     async fn act(&mut self, action: &Action, exists: bool) {
         match action {
             Action::Release(index) if self.store.is_none() => {
-                self.recorder.ask(VERSIONS[*index]);
+                self.processes.recorder.ask(VERSIONS[*index]);
                 self.release.send_replace(Arc::clone(&self.releases[*index].payload));
             }
-            Action::KillAtWrite { count, last } => self.recorder.kill(*count, *last),
-            Action::Pause(lasts) => self.recorder.pause(*lasts),
-            Action::SetClock(by) => {
-                if let Some(process) = self.processes.first() {
-                    process.clock.offset.store(*by, Ordering::Relaxed);
-                }
-            }
-            Action::CutOff(lasts) => {
-                if let Some(process) = self.processes.first() {
-                    self.gateway.cut_off(process.number, *lasts);
-                }
-            }
-            Action::BackUp => self.backup = Some(self.state()),
+            Action::KillAtWrite { .. }
+            | Action::Pause(_)
+            | Action::SetClock(_)
+            | Action::CutOff(_) => self.processes.act(action),
+            Action::BackUp => self.backup = Some(self.processes.state()),
             Action::Restart { from_backup } => self.restart(*from_backup),
             Action::Drift { item, is_deletion } => self.drift(*item, *is_deletion).await,
             // Too early: there is nothing yet to ask.
             _ if !exists => {}
             Action::Release(index) => {
-                self.recorder.ask(VERSIONS[*index]);
+                self.processes.recorder.ask(VERSIONS[*index]);
                 // By its version, if that is offered; by its image it means the same.
                 let by_version = index % 2 == 0;
                 let (version, image) = match by_version {
@@ -251,18 +167,18 @@ impl Runner {
                 self.desire(json!({ "version": "", "image": image(version) })).await;
             }
             Action::Hold(level) => {
-                self.recorder.hold(Some(level.unwrap_or_default()));
+                self.processes.recorder.hold(Some(level.unwrap_or_default()));
                 let text = level.map_or_else(|| "next".to_owned(), |level| level.to_string());
                 self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: text } } }))
                     .await;
             }
             Action::Resume => {
-                self.recorder.hold(None);
+                self.processes.recorder.hold(None);
                 self.change(&json!({ "metadata": { "annotations": { PAUSE_BEFORE: null } } }))
                     .await;
             }
             Action::Enable => {
-                self.recorder.ask(OPTIONAL);
+                self.processes.recorder.ask(OPTIONAL);
                 self.ask_for(&[OPTIONAL]).await;
             }
             Action::Disable => self.ask_for(&[]).await,
@@ -274,7 +190,7 @@ impl Runner {
                 self.change(&json!({ "spec": { "overrides": overrides } })).await;
             }
             Action::Prune => {
-                self.recorder.ask(PRUNE);
+                self.processes.recorder.ask(PRUNE);
                 self.change(&json!({ "metadata": { "annotations": { PRUNE: PRUNE_ALL } } })).await;
             }
         }
@@ -296,7 +212,10 @@ impl Runner {
             },
         });
         let path = CLUSTER_VERSION.trim_end_matches("/version");
-        matches!(self.send("POST", path, "application/json", &cluster_version).await, 201 | 409)
+        matches!(
+            self.processes.send("POST", path, "application/json", &cluster_version).await,
+            201 | 409
+        )
     }
 
     async fn ask_for(&self, capabilities: &[&str]) {
@@ -305,18 +224,8 @@ impl Runner {
 
     async fn change(&self, patch: &Value) {
         let kind = "application/merge-patch+json";
-        let status = self.send("PATCH", CLUSTER_VERSION, kind, patch).await;
+        let status = self.processes.send("PATCH", CLUSTER_VERSION, kind, patch).await;
         assert_eq!(status, 200, "the ClusterVersion can be changed: {patch}");
-    }
-
-    /// Sends a request as somebody whom nothing goes wrong with; gives the HTTP status.
-    async fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> u16 {
-        let request =
-            http::Request::builder().method(method).uri(path).header("content-type", kind);
-        let body = Body::from(body.to_string().into_bytes());
-        let request = request.body(body).expect("it is a request");
-        let answer = self.gateway.clone().call(request).await.expect("the server answers");
-        answer.status().as_u16()
     }
 
     fn operators(&self, scenario: &Scenario) -> CancellationToken {
@@ -324,30 +233,23 @@ impl Runner {
         let options = SimulationOptions {
             payloads: self.releases.iter().map(|it| Arc::clone(&it.payload)).collect(),
             delay: scenario.delay,
-            faults: if self.faulty { scenario.operators.clone() } else { Default::default() },
-            clock: Arc::new(self.clock),
+            faults: if self.processes.faulty {
+                scenario.operators.clone()
+            } else {
+                Default::default()
+            },
+            clock: Arc::new(self.processes.clock),
             ..SimulationOptions::default()
         };
-        let client = Client::new(self.gateway.clone(), "default");
+        let client = Client::new(self.processes.gateway.clone(), "default");
         tokio::spawn(operators::run(client, options, stop.clone()));
         stop
     }
 
-    /// Everything that the server has stored.
-    fn state(&self) -> Vec<u8> {
-        let mut state = Vec::new();
-        self.gateway.server().snapshot(&mut state).expect("it can be written to memory");
-        state
-    }
-
     fn restart(&mut self, from_backup: bool) {
         let backup = from_backup.then(|| self.backup.take()).flatten();
-        let is_rollback = backup.is_some();
-        let state = backup.unwrap_or_else(|| self.state());
-        let options = options(self.clock, self.seed);
-        let server = ApiServer::restore(&*state, options).expect("what was written can be read");
-        self.gateway.replace(server, is_rollback);
-        self.is_lost = is_rollback;
+        self.is_lost = backup.is_some();
+        self.processes.restart(backup);
     }
 
     /// Somebody else changes an object of a release, or deletes it.
@@ -356,57 +258,38 @@ impl Runner {
         let patch = json!({ "metadata": { "annotations": { WRITTEN_BY: "somebody" } } });
         let kind = "application/merge-patch+json";
         match is_deletion {
-            true => self.send("DELETE", path, "application/json", &json!({})).await,
-            false => self.send("PATCH", path, kind, &patch).await,
+            true => self.processes.send("DELETE", path, "application/json", &json!({})).await,
+            false => self.processes.send("PATCH", path, kind, &patch).await,
         };
     }
 
-    /// Removes processes that ended or died and starts others, as a Deployment would.
     fn keep_running(&mut self, scenario: &Scenario) {
-        let recorder = &self.recorder;
-        self.processes.retain(|process| {
-            let dead = recorder.is_dead(process.number);
-            if dead {
-                process.task.abort();
-            }
-            !dead && !process.task.is_finished()
-        });
-        let count = if scenario.leased { 2 } else { 1 };
-        while self.processes.len() < count {
-            self.started += 1;
-            let number = self.started;
-            let faults = if self.faulty { faults(scenario, number) } else { Faults::none() };
-            let server = faults.layer(self.recorder.of(number));
+        let (release, store) = (&self.release, &self.store);
+        self.processes.keep_running(scenario, |start| {
             let (view, _) = watch::channel(View::default());
-            let clock = ProcessClock { right: self.clock, offset: AtomicI64::new(0) };
-            let clock = Arc::new(clock);
             let controller = Controller {
-                client: Client::new(server, "default"),
-                clock: Arc::clone(&clock) as Arc<dyn Clock>,
+                client: start.client,
+                clock: start.clock,
                 settings: Settings {
                     profile: DEFAULT_PROFILE.to_owned(),
                     feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
                     create: None,
                     force_release: false,
-                    leadership: match scenario.leased {
-                        true => Leadership::Lease(format!("process-{number}")),
-                        false => Leadership::Alone,
-                    },
+                    leadership: start.leadership,
                     always_enabled: Vec::new(),
                     capability_webhook: None,
                     limits: Limits::default(),
                 },
-                release: self.release.subscribe(),
+                release: release.subscribe(),
                 view,
-                store: self.store.clone().map(|store| store as Arc<dyn PayloadStore>),
+                store: store.clone().map(|store| store as Arc<dyn PayloadStore>),
             };
-            let task = tokio::spawn(controller.run(CancellationToken::new()));
-            self.processes.push(Process { number, task, faults, clock });
-        }
+            tokio::spawn(controller.run(CancellationToken::new()))
+        });
     }
 
     async fn is_completed(&self, wanted: Wanted) -> bool {
-        let status = self.recorder.read(CLUSTER_VERSION).await["status"].take();
+        let status = self.processes.recorder.read(CLUSTER_VERSION).await["status"].take();
         let version = match wanted {
             Wanted::Release(index) => self.releases[index].version.into(),
             Wanted::InvalidRequest(_) => status["desired"]["version"].clone(),
@@ -417,11 +300,11 @@ impl Runner {
     async fn result(self, wanted: Wanted) -> ScenarioResult {
         let mut found = Vec::new();
         for item in &self.releases[0].items {
-            let object = self.recorder.read(&item.path).await;
+            let object = self.processes.recorder.read(&item.path).await;
             let by = object["metadata"]["annotations"][WRITTEN_BY].as_str();
             found.push((item.path.clone(), by.map(str::to_owned)));
         }
-        let mut object = self.recorder.read(CLUSTER_VERSION).await;
+        let mut object = self.processes.recorder.read(CLUSTER_VERSION).await;
         let requested = object["spec"]["capabilities"]["additionalEnabledCapabilities"].as_array();
         let is_asked_for = requested.is_some_and(|names| names.iter().any(|name| name == OPTIONAL));
         let status = object["status"].take();
@@ -433,7 +316,7 @@ impl Runner {
             }
         };
         ScenarioResult {
-            writes: self.recorder.writes(),
+            writes: self.processes.recorder.writes(),
             wanted,
             invalid,
             is_asked_for,
@@ -443,55 +326,6 @@ impl Runner {
     }
 }
 
-fn options(clock: VirtualClock, seed: u64) -> Options {
-    Options { clock: Arc::new(clock), seed, ..Options::default() }
-}
-
 fn asking(capabilities: &[&str]) -> Value {
     json!({ "baselineCapabilitySet": "None", "additionalEnabledCapabilities": capabilities })
-}
-
-/// What goes wrong between a process and the server.
-fn faults(scenario: &Scenario, number: usize) -> Faults {
-    let seed = scenario.seed ^ ((number as u64) << 32);
-    let faults = match scenario.errors > 0.0 {
-        true => Faults::seeded(seed, scenario.errors),
-        false => Faults::none(),
-    };
-    if scenario.watches > 0.0 {
-        let watches = || Requests::any().verb("watch");
-        faults.add(watches().share(seed ^ 1, scenario.watches), Fault::WatchDuplicated);
-        let lost = Fault::WatchExpired(Duration::from_secs(3));
-        faults.add(watches().share(seed ^ 2, scenario.watches), lost);
-    }
-    if scenario.refusals > 0.0 {
-        let share = scenario.refusals / STATUSES.len() as f64;
-        for (salt, code) in (0x100..).zip(STATUSES) {
-            let refusal = Refusal::new(code);
-            let refusal = match RETRY_AFTER.get(usize::from(code) % 5) {
-                Some(seconds) => refusal.retry_after(*seconds),
-                None => refusal,
-            };
-            faults.add(Requests::any().share(seed ^ salt, share), Fault::Refused(refusal));
-        }
-    }
-    for (salt, code) in (0x300..).zip(ABSENT).filter(|_| scenario.refusals > 0.0) {
-        for verb in ["list", "watch"] {
-            let reads = Requests::any().verb(verb).share(seed ^ salt, ABSENT_SHARE);
-            faults.add(reads, Fault::Refused(Refusal::new(code)));
-        }
-    }
-    if scenario.mangled > 0.0 {
-        let share = scenario.mangled / 2.0;
-        faults.add(Requests::any().share(seed ^ 0x200, share), Fault::AnswerTruncated);
-        faults.add(Requests::any().share(seed ^ 0x201, share), Fault::AnswerCorrupted);
-    }
-    // What a process begins with, the ClusterVersion and ReleaseProgress, it asks for as it is now,
-    // and servers keep to that. The rest may lag behind whatever is asked for.
-    for (salt, resource) in STALE.iter().enumerate().filter(|_| scenario.stale > 0.0) {
-        let reads = Requests::any().verb("list").resource(resource);
-        let reads = reads.share(seed ^ (3 + salt as u64), scenario.stale);
-        faults.add(reads, Fault::Stale(AsOf::Behind(5)));
-    }
-    faults
 }

@@ -6,6 +6,9 @@
 
 mod image;
 mod layer;
+pub(crate) mod pack;
+mod prune;
+pub(crate) mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
@@ -29,11 +32,11 @@ use crate::bounded::{open_ordinary, read_bounded};
 use crate::directory::{FILE_SIZE_MAX, PAYLOAD_SIZE_MAX};
 
 /// Largest index or manifest that is read: theirs are lists of a few descriptors.
-const DOCUMENT_SIZE_MAX: u64 = 4 << 20;
+pub(crate) const DOCUMENT_SIZE_MAX: u64 = 4 << 20;
 /// How deep indexes may lie in indexes: an image of several architectures is one deep.
 const DEPTH_MAX: usize = 4;
 /// Where tools note the name of an image.
-const REF_NAME: &str = "org.opencontainers.image.ref.name";
+pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// An OCI image layout.
 #[derive(Debug)]
@@ -113,6 +116,25 @@ impl OciLayout {
             manifest = own(index.manifests).map_err(|problem| content(&path, &problem))?;
         }
         Err(content(&self.path, "indexes lie too deep in each other"))
+    }
+
+    /// The release whose manifest, or index of manifests, has a digest; listed or not.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] and [`StoreError::Content`] when the image cannot be read or is no release.
+    pub(crate) fn release(
+        &self,
+        digest: &str,
+        media_type: &str,
+        cancelled: &AtomicBool,
+    ) -> Result<Vec<SourceFile>, StoreError> {
+        let descriptor = Descriptor {
+            media_type: media_type.to_owned(),
+            digest: digest.to_owned(),
+            annotations: BTreeMap::new(),
+            platform: None,
+        };
+        self.files(&self.entry(descriptor), cancelled)
     }
 
     fn files(&self, entry: &Entry, cancelled: &AtomicBool) -> Result<Vec<SourceFile>, StoreError> {
@@ -213,6 +235,15 @@ impl PayloadStore for OciLayout {
     }
 }
 
+/// The digest of an index's manifest for this machine, from the bytes of the index.
+///
+/// # Errors
+/// When it is no index, or has no such manifest: the reason, in a clause.
+pub(crate) fn own_manifest(index: &[u8]) -> Result<String, String> {
+    let index: Index = serde_json::from_slice(index).map_err(|error| error.to_string())?;
+    own(index.manifests).map(|manifest| manifest.digest)
+}
+
 /// The manifest of an index for this machine, or one that is for any.
 fn own(manifests: Vec<Descriptor>) -> Result<Descriptor, String> {
     let platforms: BTreeSet<String> = manifests
@@ -239,7 +270,11 @@ fn own(manifests: Vec<Descriptor>) -> Result<Descriptor, String> {
 }
 
 fn is_index(descriptor: &Descriptor) -> bool {
-    let Descriptor { media_type, .. } = descriptor;
+    is_index_type(&descriptor.media_type)
+}
+
+/// Whether a media type is that of an index of several images.
+pub(crate) fn is_index_type(media_type: &str) -> bool {
     media_type.ends_with("image.index.v1+json") || media_type.ends_with("manifest.list.v2+json")
 }
 

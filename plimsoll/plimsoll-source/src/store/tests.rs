@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{OciLayout, PayloadDirectory, PayloadSet, PayloadStore, Signature};
 
-fn files(version: &str) -> Vec<SourceFile> {
+pub(crate) fn files(version: &str) -> Vec<SourceFile> {
     let file = |name: &str, text: String| SourceFile {
         directory: Directory::ReleaseManifests,
         name: name.to_owned(),
@@ -123,7 +123,7 @@ impl Layout {
         self.0.path()
     }
 
-    fn blob(&self, bytes: &[u8], media_type: &str) -> Value {
+    pub(crate) fn blob(&self, bytes: &[u8], media_type: &str) -> Value {
         let hex = hexadecimal(&Sha256::digest(bytes));
         fs::write(self.0.path().join("blobs/sha256").join(&hex), bytes).unwrap();
         json!({
@@ -150,7 +150,7 @@ impl Layout {
         self.blob(&encoder.finish().unwrap(), "layer.v1.tar+gzip")
     }
 
-    fn image(&self, layers: &[Value]) -> Value {
+    pub(crate) fn image(&self, layers: &[Value]) -> Value {
         let manifest = json!({ "schemaVersion": 2, "layers": layers });
         self.blob(manifest.to_string().as_bytes(), "manifest.v1+json")
     }
@@ -207,6 +207,31 @@ fn an_oci_layout_is_read_layer_by_layer() {
     let store = layout.index(&[image, index]);
     // Of the index, the image that is for no other architecture.
     assert_eq!(listed(&store), "1.0.0 1.1.0");
+}
+
+#[test]
+fn a_layer_may_be_compressed_with_zstd() {
+    let layout = Layout::new();
+    let plain = layout.layer(
+        &files("1.0.0")
+            .iter()
+            .map(|file| (format!("{}/{}", file.directory, file.name), file.bytes.to_vec()))
+            .collect::<Vec<_>>()
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+            .collect::<Vec<_>>(),
+        false,
+    );
+    let hex = plain["digest"].as_str().unwrap().replace("sha256:", "blobs/sha256/");
+    let archive = fs::read(layout.path().join(hex)).unwrap();
+    // Two frames, as programs write that compress in parallel.
+    let (one, other) = archive.split_at(1000);
+    let mut compressed = zstd::encode_all(one, 1).unwrap();
+    compressed.extend(zstd::encode_all(other, 1).unwrap());
+    let layer = layout.blob(&compressed, "layer.v1.tar+zstd");
+    let store = layout.index(&[layout.image(&[layer])]);
+    let image = store.list().unwrap().releases.remove(0).image;
+    assert_eq!(fetch(&store, &image), Ok(files("1.0.0")));
 }
 
 #[test]

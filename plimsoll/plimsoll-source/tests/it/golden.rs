@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 /// A file or directory of the committed data.
 fn committed(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+    std::path::absolute("tests/golden").expect("a working directory").join(name)
 }
 
 /// The full data of a test, by the variables that name its files. None, and the test on the list

@@ -10,7 +10,7 @@ fn progress(source: &str) -> Result<String> {
         if path.ends_with("progress.rs") {
             return Ok(source.to_owned());
         }
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = crate::workspace_root()?;
         Ok(std::fs::read_to_string(root.join(path))?)
     })?;
     let mut files = files.into_iter().filter(|(name, _)| name == "releaseprogresses.yaml");
@@ -30,6 +30,9 @@ pub struct ReleaseProgressStatus {
     pub long_names: Vec<Name>,
     /// When it ended; null before that.
     pub end_time: Option<Timestamp>,
+    /// What it carries.
+    // +kubebuilder:validation:MaxProperties=2
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A name.
@@ -52,6 +55,12 @@ fn fields_doc_comments_and_markers_become_a_schema() {
                 format: date-time
                 nullable: true
                 type: string
+              labels:
+                additionalProperties:
+                  type: string
+                description: What it carries.
+                maxProperties: 2
+                type: object
               longNames:
                 description: 'Names: of people and places.'
                 items:
@@ -69,6 +78,7 @@ fn fields_doc_comments_and_markers_become_a_schema() {
                 x-kubernetes-list-type: map
             required:
             - endTime
+            - labels
             type: object
 ";
     let status = text[text.find("          status:\n").unwrap()..].trim_start();

@@ -5,12 +5,20 @@ use serde_json::{Map, Value, json};
 
 use crate::semantics::cluster::Cluster;
 use crate::semantics::definition;
-use crate::semantics::registry::{ApiResource, Scope};
+use crate::semantics::registry::ApiResource;
+
+mod paths;
 
 /// The recorded document with the metadata types that custom resources share.
 const META_DOCUMENT: &str = "v3/apis/apiextensions.k8s.io/v1";
 /// Types of that document that custom resources do not use.
 const NOT_SHARED: [&str; 3] = ["APIResource", "APIResourceList", "WatchEvent"];
+/// The groups whose kinds the documents of custom resources do not know, because other servers or
+/// clients define them.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go: generateBuildDefinitionsFunc
+const UNKNOWN_GROUPS: [&str; 4] =
+    ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 /// The recorded document with the type of the scale subresource.
 const SCALE_DOCUMENT: &str = "v3/apis/apps/v1";
 const SCALE_PREFIX: &str = "io.k8s.api.autoscaling.v1.Scale";
@@ -50,26 +58,29 @@ pub(super) fn document(cluster: &Cluster, group: &str, version: &str) -> Option<
     if resources.iter().any(|resource| resource.subresource("scale").is_some()) {
         schemas.extend(scale_schemas().clone());
     }
-    let mut paths = Map::new();
+    let mut described = Map::new();
     for resource in resources {
-        add_paths(&mut paths, resource);
+        paths::add(&mut described, resource);
         add_schemas(&mut schemas, cluster, resource);
     }
     Some(json!({
         "openapi": "3.0.0",
-        "info": super::info(),
-        "paths": paths,
+        "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
+        "paths": described,
         "components": {"schemas": schemas},
     }))
 }
 
+/// A recorded document, or null.
+fn recorded(name: &str) -> Value {
+    k8s_schema::builtin::document(name)
+        .and_then(|document| serde_json::from_slice(&document.text()).ok())
+        .unwrap_or_default()
+}
+
 /// The types of a recorded document with these names.
 fn types_of(document: &str, is_wanted: impl Fn(&str) -> bool) -> Map<String, Value> {
-    let Some(document) = k8s_schema::builtin::document(document) else {
-        return Map::new();
-    };
-    let mut document: Value = serde_json::from_slice(&document.text()).unwrap_or_default();
-    match document.pointer_mut("/components/schemas").map(Value::take) {
+    match recorded(document).pointer_mut("/components/schemas").map(Value::take) {
         Some(Value::Object(mut schemas)) => {
             schemas.retain(|name, _| is_wanted(name));
             schemas
@@ -82,9 +93,19 @@ fn types_of(document: &str, is_wanted: impl Fn(&str) -> bool) -> Map<String, Val
 fn meta_schemas() -> &'static Map<String, Value> {
     static META: OnceLock<Map<String, Value>> = OnceLock::new();
     META.get_or_init(|| {
-        types_of(META_DOCUMENT, |name| {
+        let mut types = types_of(META_DOCUMENT, |name| {
             name.strip_prefix(META_PREFIX).is_some_and(|name| !NOT_SHARED.contains(&name))
-        })
+        });
+        let options = format!("{META_PREFIX}DeleteOptions");
+        let kinds = "x-kubernetes-group-version-kind";
+        let mut known = recorded("v2")["definitions"][&options][kinds].take();
+        if let (Some(known), Some(options)) = (known.as_array_mut(), types.get_mut(&options)) {
+            known.retain(|kind| {
+                kind["group"].as_str().is_some_and(|group| !UNKNOWN_GROUPS.contains(&group))
+            });
+            options[kinds] = std::mem::take(known).into();
+        }
+        types
     })
 }
 
@@ -101,7 +122,7 @@ pub(super) fn add_schemas(
     resource: &ApiResource,
 ) {
     let name = type_name(resource);
-    let list = json!({
+    let mut list = json!({
         "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
         "type": "object",
         "required": ["items"],
@@ -121,8 +142,15 @@ pub(super) fn add_schemas(
         },
         "x-kubernetes-group-version-kind": [kind_of(resource, &resource.list_kind)],
     });
+    let mut object = schema(cluster, resource);
+    let selectable = resource.custom().map_or(&[][..], |custom| &custom.selectable_fields);
+    if !selectable.is_empty() {
+        let selectable: Value = selectable.iter().map(|path| json!({"fieldPath": path})).collect();
+        list["x-kubernetes-selectable-fields"] = selectable.clone();
+        object["x-kubernetes-selectable-fields"] = selectable;
+    }
     schemas.insert(list_type_name(resource), list);
-    schemas.insert(name, schema(cluster, resource));
+    schemas.insert(name, object);
 }
 
 fn metadata(definition: &str, description: &str) -> Value {
@@ -212,72 +240,4 @@ fn embed(fields: &mut Map<String, Value>) {
             }
         }
     }
-}
-
-/// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go: buildRoute
-fn add_paths(paths: &mut Map<String, Value>, resource: &ApiResource) {
-    let base = format!("/apis/{}/{}", resource.group, resource.version);
-    let all = format!("{base}/{}", resource.plural);
-    let collection = match resource.scope {
-        Scope::Namespaced => format!("{base}/namespaces/{{namespace}}/{}", resource.plural),
-        Scope::Cluster => all.clone(),
-    };
-    let operation = |action: &str, parameters: &[&str]| {
-        let parameters: Vec<Value> = parameters
-            .iter()
-            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}}))
-            .collect();
-        json!({
-            "parameters": parameters,
-            "responses": {"200": {"description": "OK"}},
-            "x-kubernetes-action": action,
-            "x-kubernetes-group-version-kind": kind_of(resource, &resource.kind),
-        })
-    };
-    let written = ["dryRun", "fieldManager", "fieldValidation"];
-    let mut many = Map::new();
-    for (verb, method, action, parameters) in [
-        ("list", "get", "list", &["labelSelector", "fieldSelector"][..]),
-        ("create", "post", "post", &written[..]),
-        ("deletecollection", "delete", "deletecollection", &["dryRun"][..]),
-    ] {
-        if resource.serves(verb) {
-            many.insert(method.to_owned(), operation(action, parameters));
-        }
-    }
-    if resource.scope == Scope::Namespaced && resource.serves("list") {
-        paths.insert(all, json!({"get": operation("list", &[])}));
-    }
-    let mut one = Map::new();
-    for (verb, method, action, parameters) in [
-        ("get", "get", "get", &[][..]),
-        ("update", "put", "put", &written[..]),
-        ("patch", "patch", "patch", &["dryRun", "fieldManager", "fieldValidation", "force"][..]),
-        ("delete", "delete", "delete", &["dryRun"][..]),
-    ] {
-        if resource.serves(verb) {
-            one.insert(method.to_owned(), operation(action, parameters));
-        }
-    }
-    for subresource in &resource.subresources {
-        let kind = json!({
-            "group": subresource.group, "version": subresource.version, "kind": subresource.kind,
-        });
-        let mut operations = Map::new();
-        for (method, parameters) in [
-            ("get", &[][..]),
-            ("put", &written[..]),
-            ("patch", &["dryRun", "fieldManager", "fieldValidation", "force"][..]),
-        ] {
-            let mut operation = operation(method, parameters);
-            operation["x-kubernetes-group-version-kind"] = kind.clone();
-            operations.insert(method.to_owned(), operation);
-        }
-        let path = format!("{collection}/{{name}}/{}", subresource.name);
-        paths.insert(path, Value::Object(operations));
-    }
-    if !one.is_empty() {
-        paths.insert(format!("{collection}/{{name}}"), Value::Object(one));
-    }
-    paths.insert(collection, Value::Object(many));
 }

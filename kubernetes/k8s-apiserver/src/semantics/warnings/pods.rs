@@ -3,57 +3,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Node labels that have other names now.
-const NODE_LABELS: [(&str, &str); 7] = [
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
-    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
-    (
-        "scheduler.alpha.kubernetes.io/preferAvoidPods",
-        "deprecated since v1.22; use Taints and Tolerations instead",
-    ),
-];
+/// What of a pod is deprecated or no longer works; the header describes the format.
+const DATA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/pod-warnings.tsv"));
 
-/// Annotations that have become fields.
-const ANNOTATIONS: [(&str, &str); 3] = [
-    (
-        "scheduler.alpha.kubernetes.io/critical-pod",
-        "non-functional in v1.16+; use the \"priorityClassName\" field instead",
-    ),
-    (
-        "security.alpha.kubernetes.io/sysctls",
-        "non-functional in v1.11+; use the \"sysctls\" field instead",
-    ),
-    (
-        "security.alpha.kubernetes.io/unsafe-sysctls",
-        "non-functional in v1.11+; use the \"sysctls\" field instead",
-    ),
-];
-
-/// Volumes that no longer work, or soon will not.
-const VOLUMES: [(&str, &str); 9] = [
-    ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
-    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
-    ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
-    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-];
+/// The names at a place of [`DATA`], and what the warnings say of them.
+fn deprecated(place: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    DATA.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(move |line| line.strip_prefix(place)?.strip_prefix('\t')?.split_once('\t'))
+}
 
 /// Everything to warn of in a pod or a template at `path`.
 ///
@@ -62,19 +20,19 @@ pub(super) fn warnings(path: &str, pod: &Value) -> Vec<String> {
     let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
     let spec = &pod["spec"];
     let mut found = Vec::new();
-    for (label, message) in NODE_LABELS {
+    for (label, message) in deprecated("label") {
         if spec["nodeSelector"].get(label).is_some() {
             found.push(format!("{prefix}spec.nodeSelector[{label}]: {message}"));
         }
     }
     spread(&prefix, spec, &mut found);
-    for (key, message) in ANNOTATIONS {
+    for (key, message) in deprecated("annotation") {
         if pod["metadata"]["annotations"].get(key).is_some() {
             found.push(format!("{prefix}metadata.annotations[{key}]: {message}"));
         }
     }
     for (index, volume) in items(&spec["volumes"]) {
-        for (kind, message) in VOLUMES {
+        for (kind, message) in deprecated("volume") {
             if volume.get(kind).is_some() {
                 // The path has the name of the field in Go.
                 let kind = if kind == "storageos" { "storageOS" } else { kind };
@@ -121,7 +79,7 @@ fn spread(prefix: &str, spec: &Value, found: &mut Vec<String>) {
     for (index, constraint) in items(&spec["topologySpreadConstraints"]) {
         let at = format!("{prefix}spec.topologySpreadConstraints[{index}]");
         let key = constraint["topologyKey"].as_str().unwrap_or_default();
-        if let Some((_, message)) = NODE_LABELS.iter().find(|(label, _)| *label == key) {
+        if let Some((_, message)) = deprecated("label").find(|(label, _)| *label == key) {
             found.push(format!("{at}.topologyKey: {key} is {message}"));
         }
         if constraint.get("labelSelector").is_none() {
@@ -223,6 +181,14 @@ mod tests {
         let spec: Value = serde_json::from_str(spec).unwrap();
         let found = warnings("spec.template", &serde_json::json!({"spec": spec}));
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn every_line_of_the_data_is_about_a_place() {
+        let lines = DATA.lines().filter(|line| !line.starts_with('#')).count();
+        let places = ["label", "annotation", "volume"].map(|place| deprecated(place).count());
+        assert!(!places.contains(&0), "{places:?}");
+        assert_eq!(places.iter().sum::<usize>(), lines);
     }
 
     #[test]

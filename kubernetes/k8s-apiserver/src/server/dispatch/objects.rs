@@ -17,7 +17,7 @@ use crate::json::to_bytes;
 use crate::request::accept::{Accept, Format, MetaVersion, View, accepts_gzip};
 use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
 use crate::request::path::ResourcePath;
-use crate::request::strict;
+use crate::request::strict::StrictErrors;
 use crate::semantics::context::RequestContext;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, Scope};
@@ -365,8 +365,7 @@ impl ObjectRequest<'_> {
     fn create(&self, context: &mut RequestContext) -> Result<Response<Body>> {
         self.require("create")?;
         let mut object = self.body_object()?;
-        context.duplicate_fields =
-            strict::duplicates_of(self.parts, self.body, &context.parameters);
+        context.strict_errors = self.strict_errors(context);
         let namespace = self.namespace();
         if let Some(answer) = access::review::answer(
             (&self.shared.access, &self.shared.cluster),
@@ -400,10 +399,14 @@ impl ObjectRequest<'_> {
         decode_object(&self.parts.headers, self.body, &self.resource.kind)
     }
 
+    fn strict_errors(&self, context: &RequestContext) -> StrictErrors {
+        let is_typed = self.resource.custom().is_none();
+        StrictErrors::of(self.parts, self.body, &context.parameters, is_typed)
+    }
+
     fn put(&self, context: &mut RequestContext, target: WriteTarget<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
-        context.duplicate_fields =
-            strict::duplicates_of(self.parts, self.body, &context.parameters);
+        context.strict_errors = self.strict_errors(context);
         let (updated, is_new) = self
             .shared
             .cluster
@@ -462,8 +465,7 @@ impl ObjectRequest<'_> {
         target: WriteTarget<'_>,
     ) -> Result<Response<Body>> {
         let document = self.read_patch()?;
-        context.duplicate_fields =
-            strict::duplicates_of(self.parts, self.body, &context.parameters);
+        context.strict_errors = self.strict_errors(context);
         let (patched, is_new) = self.shared.cluster.write_for(context, |cluster, context| {
             patch::patch(cluster, context, target, &document)
         })?;

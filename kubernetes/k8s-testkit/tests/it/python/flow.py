@@ -7,27 +7,15 @@ import os
 import sys
 import tempfile
 import threading
-import time
 import uuid
 
 from kubernetes import client, config, dynamic, utils, watch
 from kubernetes.client.exceptions import ApiException
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.configmaplock import ConfigMapLock
+from poll import PATIENCE, until
 
 NAMESPACE = "python"
-PATIENCE = 60
-
-
-def until(what, look):
-    """Looks until something is there."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise SystemExit(f"{what} does not come")
 
 
 def refused(call):

@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::SourceFile;
 
-use super::{StoreArguments, parse};
+use super::{Location, StoreArguments, parse};
 use plimsoll_simulation::sample;
 
 fn write(files: &[SourceFile], directory: &Path) {
@@ -34,7 +34,11 @@ fn check(store: Option<&str>, name: &str, expected: &str) {
     let root = here.path().to_str().expect("it is text");
     let full = |text: &str| text.replace('~', root);
     let payloads = store.map(|store| parse(&full(store)).expect("it names a store"));
-    let reported = match (StoreArguments { payloads }).load(&full(name), DEFAULT_PROFILE, None) {
+    let reported = match (StoreArguments { payloads, ..StoreArguments::default() }).load(
+        &full(name),
+        DEFAULT_PROFILE,
+        None,
+    ) {
         Ok(payload) => {
             assert!(payload.image.contains("@sha256:"), "{}", payload.image);
             payload.release.version
@@ -43,6 +47,34 @@ fn check(store: Option<&str>, name: &str, expected: &str) {
     };
     let reported = reported.replace(root, "~");
     assert!(reported.starts_with(expected), "{store:?} {name}:\n{reported}\nand not\n{expected}");
+}
+
+#[test]
+fn a_host_makes_a_reference_and_everything_else_is_a_path() {
+    let kind = |text: &str| match parse(text) {
+        Ok(Location::Directory(_)) => "directory".to_owned(),
+        Ok(Location::Oci(_)) => "layout".to_owned(),
+        Ok(Location::Registry(reference)) => format!("image {reference}"),
+        Err(problem) => problem,
+    };
+    for path in
+        ["payloads", "payloads/v1.0.0", "./quay.io/a", "/quay.io/a", "releases-1.0/a", ".x/a"]
+    {
+        assert_eq!(kind(path), "directory", "{path}");
+    }
+    assert_eq!(kind("oci:quay.io/a"), "layout");
+    for reference in
+        ["quay.io/a/b", "quay.io/a/b:1.0.0", "localhost/a", "10.0.0.1/a", "pier:5000/a"]
+    {
+        assert_eq!(kind(reference), format!("image {reference}"));
+    }
+    assert_eq!(
+        kind("quay.io/a/b:"),
+        "\"quay.io/a/b:\" is not a reference to an image: invalid reference format"
+    );
+    // What exists is a path: tests run in the directory of their crate.
+    assert!(Path::new("src/lib.rs").exists());
+    assert_eq!(kind("src/lib.rs"), "directory");
 }
 
 #[test]

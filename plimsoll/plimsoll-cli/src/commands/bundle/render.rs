@@ -66,7 +66,7 @@ pub(super) fn run(
         render(&bundle, &options).map_err(|defects| refusal(path, CANNOT_BE_RENDERED, &defects))?;
     if !arguments.output.write(&rendered.objects, out)? {
         for object in &rendered.objects {
-            writeln!(out, "{}", on_one_line(&object_key(object).to_string()))?;
+            writeln!(out, "{}", on_one_line(&object_key(object).reference()))?;
         }
     }
     Ok(exit::SUCCESS.into())

@@ -1,7 +1,5 @@
 //! The commands on the bundle of the repository.
 
-use std::path::Path;
-
 use clap::Parser;
 use serde_json::Value;
 
@@ -20,7 +18,7 @@ fn printed(command: &str, words: &[&str]) -> Result<String, anyhow::Error> {
 
 /// What a command prints about a bundle below `examples`.
 fn printed_of(path: &str, command: &str, words: &[&str]) -> Result<String, anyhow::Error> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(path);
+    let root = std::path::absolute("../../examples").expect("a working directory").join(path);
     let bundle = root.to_string_lossy();
     let words = ["bundle", command, &*bundle].into_iter().chain(words.iter().copied());
     let line = Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
@@ -32,8 +30,8 @@ fn printed_of(path: &str, command: &str, words: &[&str]) -> Result<String, anyho
 #[test]
 fn a_bundle_is_rendered_in_the_order_of_application() {
     let text = printed("render", &[]).unwrap();
-    let expected = "customresourcedefinition.apiextensions.k8s.io \"beacons.lantern.example.com\"\n\
-                    deployment.apps \"lantern/lantern\"\n";
+    let expected = "customresourcedefinition.apiextensions.k8s.io/beacons.lantern.example.com\n\
+                    deployment.apps/lantern -n lantern\n";
     assert_eq!(text, expected);
     let directory = tempfile::tempdir().expect("a directory");
     let config = directory.path().join("config.yaml");
@@ -67,10 +65,9 @@ fn the_bundles_of_the_example_catalog_are_in_order() {
         rendered(version);
     }
     assert!(
-        rendered("ledger/2.0.0")
-            .contains("clusterrole.rbac.authorization.k8s.io \"databases-viewer\"")
+        rendered("ledger/2.0.0").contains("clusterrole.rbac.authorization.k8s.io/databases-viewer")
     );
-    let palette = "configmap \"lantern/lantern-palette\"";
+    let palette = "configmap/lantern-palette -n lantern";
     assert!(rendered("lantern/1.0.0").contains(palette));
     assert!(!rendered("lantern/1.1.0").contains(palette));
     assert!(rendered("lantern/2.0.0").contains("validatingwebhookconfiguration"));

@@ -1,6 +1,5 @@
 //! The commands on the catalog of the repository.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -15,7 +14,7 @@ struct Line {
 
 /// What a command prints about the catalog `examples/catalog`, or another one.
 fn printed(words: &[&str]) -> (ExitCode, String) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let root = std::path::absolute("../../examples").expect("a working directory");
     let words = words.iter().map(|word| match word.strip_prefix("examples/") {
         Some(name) => root.join(name).to_string_lossy().into_owned(),
         None => (*word).to_owned(),

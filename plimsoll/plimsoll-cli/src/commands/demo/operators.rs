@@ -20,9 +20,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::operator::workloads::DEFINITION;
 use crate::render::table;
 
+/// The kind of definitions.
+const DEFINITION: ApiKind = ApiKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+};
 /// Field manager of what the demo requests.
 const MANAGER: &str = "plimsoll-demo";
 /// Plays the second part, on a cluster with simulated operators.
@@ -32,7 +38,7 @@ const MANAGER: &str = "plimsoll-demo";
 /// When something cannot be requested, or the controller ends; which would be a defect of this program.
 pub(super) async fn run(client: &Client, stop: &CancellationToken) -> Result<(), anyhow::Error> {
     let catalog = write_catalog()?;
-    let settings = OperatorSettings { leadership: Leadership::Alone, cache: None };
+    let settings = OperatorSettings { leadership: Leadership::Alone, cache: None, actions: None };
     let controller = OperatorController {
         client: client.clone(),
         clock: Arc::new(SystemClock),

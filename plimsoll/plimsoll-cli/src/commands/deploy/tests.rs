@@ -1,7 +1,5 @@
 //! What is printed for Operators.
 
-use std::path::Path;
-
 use clap::Parser;
 use serde_json::Value;
 
@@ -15,7 +13,7 @@ enum Line {
 
 /// The objects that a command prints; words below `examples/` are paths of the repository.
 fn printed(line: &str) -> Result<Vec<Value>, anyhow::Error> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = std::path::absolute("../..").expect("a working directory");
     let words = line.split_whitespace().map(|word| match word.starts_with("examples/") {
         true => root.join(word).to_string_lossy().into_owned(),
         false => word.to_owned(),
@@ -94,15 +92,33 @@ fn the_controller_of_operators_runs_without_a_release() {
 }
 
 #[test]
+fn actions_are_admitted_before_they_are_served() {
+    let objects = printed("manifests --operators --actions --action-webhook --image p");
+    let objects = objects.expect("it is printed");
+    let names = named(&objects);
+    let at = |name: &str| names.iter().position(|it| it == name).expect(name);
+    let policy = at("ValidatingAdmissionPolicy action-requester.plimsoll.io");
+    assert!(policy < at("CustomResourceDefinition actions.olm.io"), "{names:?}");
+    at("ClusterRole plimsoll-actions");
+    at("Service plimsoll-action-webhook");
+    let deployment = objects.iter().find(|it| it["kind"] == "Deployment").expect("there is one");
+    let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
+    let service = "--action-webhook-service=plimsoll/plimsoll-action-webhook";
+    for argument in ["--actions", "--action-webhook=0.0.0.0:9444", service] {
+        assert!(arguments.contains(&format!("\"{argument}\"")), "{arguments}");
+    }
+}
+
+#[test]
 fn what_is_missing_or_has_no_use_is_refused() {
     for (line, says) in [
-        ("rbac", "--release <DIR>"),
+        ("rbac", "--release <DIR|REFERENCE>"),
         ("rbac --bundle examples/catalog/lantern/1.0.0 --release r", "--operators"),
         ("rbac --operators --catalog examples/catalog", "--package"),
         ("rbac --operators --catalog examples/catalog --package anchor", "no package `anchor`"),
         ("rbac --operators --bundle examples/faults", "is no bundle"),
         ("manifests --image p --release r", "--release-image"),
-        ("manifests --image p --operators --release-image r", "--release <DIR>"),
+        ("manifests --image p --operators --release-image r", "--release <DIR|REFERENCE>"),
         ("manifests --image p --operators --release r", "add --release-image"),
         ("manifests --image p --operators --catalog-image A=x", "lower case"),
     ] {

@@ -92,12 +92,16 @@ impl Gathering {
         for target in targets {
             match target {
                 InspectTarget::ClusterOperator(name) => {
-                    let found = api.get_opt(name).await.context("no ClusterOperators")?;
+                    let found = api.get_opt(name).await;
+                    let context = || format!("failed to read ClusterOperator {name:?}");
+                    let found = found.with_context(context)?;
                     let Some(found) = found else { bail!("there is no ClusterOperator {name:?}") };
                     operators.push(found);
                 }
                 InspectTarget::Namespace(name) => {
-                    let found = all.get_opt(name).await.context("no namespaces")?;
+                    let found = all.get_opt(name).await;
+                    let found =
+                        found.with_context(|| format!("failed to read namespace {name:?}"))?;
                     if found.is_none() {
                         bail!("there is no namespace {name:?}");
                     }
@@ -106,10 +110,16 @@ impl Gathering {
             }
         }
         if targets.is_empty() {
-            operators =
-                api.list(&ListParams::default()).await.context("no ClusterOperators")?.items;
+            operators = api
+                .list(&ListParams::default())
+                .await
+                .context("failed to list ClusterOperators")?
+                .items;
         }
-        let discovery = Discovery::new(client.clone()).run().await.context("discovery failed")?;
+        let discovery = Discovery::new(client.clone())
+            .run()
+            .await
+            .context("failed to list what the API server serves")?;
         let mut served = BTreeMap::new();
         for group in discovery.groups() {
             // The preferred version first; some resources are served in another one only.
@@ -227,17 +237,8 @@ impl Gathering {
     }
 
     async fn log(&self, container: &Container, previous: bool) -> Result<String, kube::Error> {
-        let pods = Request::new(format!("/api/v1/namespaces/{}/pods", container.namespace));
-        let parameters = LogParams {
-            container: Some(container.name.clone()),
-            limit_bytes: Some(LOG_SIZE_MAX),
-            previous,
-            since_seconds: self.since_seconds,
-            timestamps: true,
-            ..LogParams::default()
-        };
-        let request = pods.logs(&container.pod, &parameters).map_err(kube::Error::BuildRequest)?;
-        self.client.request_text(request).await
+        let request = log_request(container, previous, self.since_seconds);
+        self.client.request_text(request.map_err(kube::Error::BuildRequest)?).await
     }
 
     /// What has to be read for a related object: of a namespace all that is in it.
@@ -288,6 +289,24 @@ impl Gathering {
         };
         Ok(list.items.iter().map(typed).collect())
     }
+}
+
+/// The request for the log of a container, or of its run before; of the last seconds, or all of it.
+fn log_request(
+    container: &Container,
+    previous: bool,
+    since_seconds: Option<i64>,
+) -> Result<http::Request<Vec<u8>>, kube::core::request::Error> {
+    let pods = Request::new(format!("/api/v1/namespaces/{}/pods", container.namespace));
+    let parameters = LogParams {
+        container: Some(container.name.clone()),
+        limit_bytes: Some(LOG_SIZE_MAX),
+        previous,
+        since_seconds,
+        timestamps: true,
+        ..LogParams::default()
+    };
+    pods.logs(&container.pod, &parameters)
 }
 
 impl Summary {
@@ -372,21 +391,7 @@ fn shown(object: &DynamicObject, resource: &str) -> Value {
     if let Some(metadata) = value["metadata"].as_object_mut() {
         metadata.remove("managedFields");
     }
-    if resource == "secrets" {
-        for field in ["data", "stringData"] {
-            if let Some(data) = value[field].as_object_mut() {
-                for entry in data.values_mut() {
-                    let length = entry.as_str().map_or(0, str::len);
-                    *entry = format!("elided, {length} characters").into();
-                }
-            }
-        }
-        // The whole object, as an earlier apply left it.
-        if let Some(annotations) = value["metadata"]["annotations"].as_object_mut() {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-        }
-    }
-    if sensitive::is_annotated(&value) {
+    if resource == "secrets" || sensitive::is_annotated(&value) {
         sensitive::hide(&mut value);
     }
     value
@@ -402,7 +407,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Container, ListRequest, containers, files};
+    use super::{Container, ListRequest, containers, files, log_request};
 
     #[test]
     fn containers_have_logs_once_they_have_run() {
@@ -422,6 +427,25 @@ mod tests {
             name: name.to_owned(),
         };
         assert_eq!(containers(&pod), [(container("first"), false), (container("main"), true)]);
+    }
+
+    #[test]
+    fn logs_are_requested_of_a_time_and_a_run() {
+        let container = Container {
+            namespace: "pier".to_owned(),
+            pod: "a".to_owned(),
+            name: "main".to_owned(),
+        };
+        let check = |previous: bool, since: Option<i64>, expected: &str| {
+            let request = log_request(&container, previous, since).unwrap();
+            let uri = format!(
+                "/api/v1/namespaces/pier/pods/a/log?&container=main&limitBytes=10485760{expected}"
+            );
+            assert_eq!(request.uri().to_string(), uri);
+        };
+        check(false, None, "&timestamps=true");
+        check(true, None, "&previous=true&timestamps=true");
+        check(false, Some(7200), "&sinceSeconds=7200&timestamps=true");
     }
 
     fn check(resource: (&str, &str), name: &str, objects: &[(&str, &str)], expected: &[&str]) {

@@ -12,16 +12,17 @@ use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DeleteParams, DynamicObject, Patch, PostParams, Preconditions};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
-use plimsoll_api::olm::{
-    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER,
-};
+use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_simulation::cluster_state::api;
 use semver::Version;
 use serde_json::{Value, json};
 
 use super::state::status;
-use super::{FIELD_MANAGER, patch_parameters};
+use super::{FIELD_MANAGER, dry_run_suffix, patch_parameters};
+
+/// How often a change is tried to be taken back while the controller writes the same Operator.
+const UNDO_ATTEMPTS_MAX: usize = 10;
 
 /// A change of an Operator.
 pub(super) struct OperatorWrite {
@@ -55,18 +56,15 @@ impl WriteAction {
     }
 }
 
-/// An Operator that is to be created.
-pub(super) fn new_operator(name: &str, version: &str, is_dependency: bool) -> Value {
-    let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
-    json!({
-        "apiVersion": OPERATOR.api_version(),
-        "kind": OPERATOR.kind,
-        "metadata": { "name": name, "labels": { (INSTALLED_AS_LABEL): installed_as } },
-        "spec": { "version": version },
-    })
-}
-
 impl OperatorWrite {
+    /// The object that is created; `None` if one is changed.
+    pub(super) fn object(&self) -> Option<&Value> {
+        match &self.action {
+            WriteAction::Create { object } => Some(object),
+            WriteAction::Patch { .. } => None,
+        }
+    }
+
     async fn send(
         &self,
         operators: &Api<DynamicObject>,
@@ -94,16 +92,58 @@ impl OperatorWrite {
                 let uid = written.metadata.uid.clone();
                 let preconditions = Some(Preconditions { uid, resource_version: None });
                 let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
-                operators.delete(&self.name, &parameters).await.err()
+                operators.delete(&self.name, &parameters).await.map(|_| ())
             }
-            WriteAction::Patch { undo, .. } => {
-                let patch = Patch::Merge(undo);
-                operators.patch(&self.name, &patch_parameters(false), &patch).await.err()
-            }
+            WriteAction::Patch { undo, .. } => self.change_back(operators, undo, written).await,
         };
-        if let Some(error) = undone {
-            anstream::eprintln!("failed to change Operator `{}` back: {error}", self.name);
+        match undone {
+            // It is gone, or in place of it is another one.
+            Ok(()) => {}
+            Err(Error::Api(status)) if status.code == 404 => {}
+            Err(error) => {
+                anstream::eprintln!("failed to change Operator `{}` back: {error}", self.name);
+            }
         }
+    }
+
+    /// Changes an Operator back that was changed, unless somebody has changed the same fields since.
+    async fn change_back(
+        &self,
+        operators: &Api<DynamicObject>,
+        undo: &Value,
+        written: &DynamicObject,
+    ) -> Result<(), Error> {
+        let written = json!(written);
+        let mut attempts = UNDO_ATTEMPTS_MAX;
+        loop {
+            let there = operators.get(&self.name).await?;
+            let mut patch = undo.clone();
+            patch["metadata"]["resourceVersion"] = json!(there.metadata.resource_version);
+            if !is_same_in(undo, &written, &json!(there)) {
+                anstream::eprintln!(
+                    "Operator `{}` is not changed back: somebody has changed it since",
+                    self.name
+                );
+                return Ok(());
+            }
+            attempts -= 1;
+            let patch = Patch::Merge(patch);
+            match operators.patch(&self.name, &patch_parameters(false), &patch).await {
+                // The controller has written its status meanwhile.
+                Err(Error::Api(status)) if status.code == 409 && attempts > 0 => {}
+                other => return other.map(|_| ()),
+            }
+        }
+    }
+}
+
+/// Whether the fields that a merge patch has are the same in two objects.
+fn is_same_in(patch: &Value, one: &Value, other: &Value) -> bool {
+    match patch {
+        Value::Object(fields) => {
+            fields.iter().all(|(name, field)| is_same_in(field, &one[name], &other[name]))
+        }
+        _ => one == other,
     }
 }
 
@@ -118,9 +158,7 @@ pub(super) async fn apply(
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     let operators: Api<DynamicObject> = api(client, OPERATOR);
-    for write in writes {
-        write.send(&operators, true).await?;
-    }
+    check(client, writes).await?;
     let mut written: Vec<(&OperatorWrite, DynamicObject)> = Vec::new();
     for write in writes {
         match write.send(&operators, false).await {
@@ -133,12 +171,43 @@ pub(super) async fn apply(
             }
         }
     }
+    report(writes, false, out)
+}
+
+/// Has the API server check what would be written, and says so.
+///
+/// # Errors
+///
+/// When it refuses something.
+pub(super) async fn try_out(
+    client: &Client,
+    writes: &[OperatorWrite],
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    check(client, writes).await?;
+    report(writes, true, out)
+}
+
+async fn check(client: &Client, writes: &[OperatorWrite]) -> Result<(), anyhow::Error> {
+    let operators: Api<DynamicObject> = api(client, OPERATOR);
+    for write in writes {
+        write.send(&operators, true).await?;
+    }
+    Ok(())
+}
+
+fn report(
+    writes: &[OperatorWrite],
+    is_dry_run: bool,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let suffix = dry_run_suffix(is_dry_run);
     for OperatorWrite { name, action } in writes {
         let done = match action {
             WriteAction::Create { .. } => "created",
             WriteAction::Patch { .. } => "configured",
         };
-        writeln!(out, "operator.olm.io/{name} {done}")?;
+        writeln!(out, "operator.olm.io/{name} {done}{suffix}")?;
     }
     Ok(())
 }

@@ -8,10 +8,10 @@ use clap::Args;
 use jiff::Timestamp;
 use plimsoll_api::Catalog;
 use plimsoll_api::olm::{CatalogAvailability, CatalogSource, CatalogSourceType};
-use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog, IndexedPackage};
+use plimsoll_content::catalog::{CatalogIndex, IndexedPackage};
 use plimsoll_source::catalog::{Bytes, Cache, OpenCatalog, open_source};
 
-use crate::arguments::catalog::{CatalogPath, cache_directory};
+use crate::arguments::catalog::{CatalogPath, INDICES, cache_directory};
 use crate::arguments::name::hint;
 
 /// Characters of a digest that are shown: the algorithm and twelve digits.
@@ -64,11 +64,6 @@ impl OpenedCatalog {
         let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
         Self { name, weight, digest, differs_from, since, index }
     }
-
-    /// The catalog as the resolver asks for it.
-    pub(crate) fn indexed(&self) -> IndexedCatalog<'_, Bytes> {
-        IndexedCatalog::new(&self.index)
-    }
 }
 
 /// The catalogs of an invocation, the most preferred first.
@@ -95,7 +90,7 @@ impl CatalogChoice {
         &self,
         in_cluster: &BTreeMap<String, Catalog>,
     ) -> Result<OpenedCatalogs, anyhow::Error> {
-        let cache = if self.no_cache { None } else { cache_directory() };
+        let cache = if self.no_cache { None } else { cache_directory(INDICES) };
         let cache = cache.as_deref().map(Cache::new);
         let mut catalogs = OpenedCatalogs { opened: Vec::new(), elsewhere: Vec::new() };
         for (text, position) in self.catalog.iter().zip(0..) {

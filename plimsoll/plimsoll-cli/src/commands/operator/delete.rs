@@ -14,15 +14,17 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::{OPERATOR, Operator};
+use plimsoll_controller::workloads;
+use plimsoll_plan::operators::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
+use plimsoll_plan::operators::observed::ObservedOperator;
 use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::duration;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use super::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
-use super::state::{AddOnState, status};
-use super::workloads::workloads;
-use super::{FIELD_MANAGER, patch_parameters};
+use super::dry_run::DryRun;
+use super::state::{AddOnState, observed, status};
+use super::{FIELD_MANAGER, finalizers, patch_parameters};
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
 use crate::render::format::Format;
@@ -44,9 +46,8 @@ pub struct DeletionOptions {
     /// Keep definitions, and with them their objects
     #[arg(long)]
     keep_crds: bool,
-    /// Show what would be deleted, and change nothing
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry_run: DryRun,
     /// Do not wait until the deletion ends
     #[arg(long)]
     no_wait: bool,
@@ -70,6 +71,10 @@ pub struct DeleteArguments {
     /// Delete the dependencies that nothing depends on any more, too
     #[arg(long)]
     cascade: bool,
+    /// Remove the finalizers of the objects that are stuck, as the status of Operators that are being
+    /// deleted names them: what they are for is not cleaned up
+    #[arg(long, conflicts_with_all = ["safe", "cascade", "force", "keep_crds", "no_wait", "timeout", "output"])]
+    force_finalizers: bool,
     #[command(flatten)]
     options: DeletionOptions,
 }
@@ -118,6 +123,8 @@ enum Consent {
 struct Deletion<'a> {
     client: &'a Client,
     state: AddOnState,
+    /// The same, as plans are made from them.
+    operators: BTreeMap<String, ObservedOperator>,
     /// Objects of the kinds of those Operators that were looked at.
     workloads: BTreeMap<String, Vec<RemainingObjects>>,
     keep_crds: bool,
@@ -126,7 +133,8 @@ struct Deletion<'a> {
 impl<'a> Deletion<'a> {
     async fn read(client: &'a Client, keep_crds: bool) -> Result<Self, anyhow::Error> {
         let state = AddOnState::read(client).await?;
-        Ok(Self { client, state, workloads: BTreeMap::new(), keep_crds })
+        let operators = observed(&state.operators);
+        Ok(Self { client, state, operators, workloads: BTreeMap::new(), keep_crds })
     }
 
     /// What the deletion of some Operators does.
@@ -141,7 +149,8 @@ impl<'a> Deletion<'a> {
             if let Some(operator) = self.state.operators.get(name)
                 && !self.workloads.contains_key(name)
             {
-                self.workloads.insert(name.clone(), workloads(self.client, operator).await?);
+                self.workloads
+                    .insert(name.clone(), workloads(self.client, &status(operator)).await?);
             }
         }
         Ok(self.plan_so_far(names, cascade))
@@ -149,7 +158,7 @@ impl<'a> Deletion<'a> {
 
     fn plan_so_far(&self, names: &BTreeSet<String>, cascade: bool) -> DeletionPlan {
         DeletionPlan::new(&DeletionRequest {
-            operators: &self.state.operators,
+            operators: &self.operators,
             workloads: &self.workloads,
             names,
             cascade,
@@ -173,15 +182,20 @@ pub(super) async fn delete(
     person: &mut Respondent,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let DeleteArguments { names, safe, cascade, options } = arguments;
+    let DeleteArguments { names, safe, cascade, force_finalizers, options } = arguments;
     let mut deletion = Deletion::read(client, options.keep_crds).await?;
     // All names are checked before anything changes.
     for name in names {
         deletion.state.operator(name)?;
     }
     let names: BTreeSet<String> = names.iter().cloned().collect();
-    if options.dry_run {
-        return print_plan(&deletion.plan(&names, *cascade).await?, options, out);
+    if *force_finalizers {
+        let of = (&deletion.state, &names);
+        return finalizers::remove(client, of, options.dry_run.is_set(), person, out).await;
+    }
+    if options.dry_run.is_set() {
+        let plan = deletion.plan(&names, *cascade).await?;
+        return try_deletion(&deletion, &plan, options, out).await;
     }
     let consent = match (options.force, *safe) {
         (true, _) => Consent::Delete(names),
@@ -204,14 +218,14 @@ pub(super) async fn autoremove(
 ) -> Result<ExitCode, anyhow::Error> {
     let AutoremoveArguments { options } = arguments;
     let mut deletion = Deletion::read(client, options.keep_crds).await?;
-    let names = orphans(&deletion.state.operators);
+    let names = orphans(&deletion.operators);
     if names.is_empty() {
         writeln!(out, "No orphans: nothing to delete")?;
         return Ok(exit::SUCCESS.into());
     }
     let plan = deletion.plan(&names, false).await?;
-    if options.dry_run {
-        return print_plan(&plan, options, out);
+    if options.dry_run.is_set() {
+        return try_deletion(&deletion, &plan, options, out).await;
     }
     let consent = if options.force {
         Consent::Delete(names)
@@ -226,6 +240,23 @@ pub(super) async fn autoremove(
         }
     };
     carry_out(deletion, consent, false, options, out).await
+}
+
+/// Shows a plan, and has the API server check the deletions if that is requested.
+async fn try_deletion(
+    deletion: &Deletion<'_>,
+    plan: &DeletionPlan,
+    options: &DeletionOptions,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    if options.dry_run.is_on_server() {
+        let operators: Api<Operator> = Api::all(deletion.client.clone());
+        for it in &plan.delete {
+            let operator = deletion.state.operator(&it.name)?;
+            request_deletion(&operators, &it.name, operator, options).await?;
+        }
+    }
+    print_plan(plan, options, out)
 }
 
 fn print_plan(
@@ -361,7 +392,7 @@ async fn carry_out(
     let deadline = options.timeout.map(|timeout| tokio::time::Instant::now() + timeout);
     for it in &current.delete {
         let operator = now.state.operator(&it.name)?;
-        request_deletion(&operators, &it.name, operator, options.keep_crds).await?;
+        request_deletion(&operators, &it.name, operator, options).await?;
         if options.no_wait {
             writeln!(out, "{} is being deleted", it.name)?;
             continue;
@@ -403,19 +434,21 @@ async fn request_deletion(
     operators: &Api<Operator>,
     name: &str,
     operator: &Operator,
-    keep_crds: bool,
+    options: &DeletionOptions,
 ) -> Result<(), anyhow::Error> {
     let context = || format!("failed to delete Operator `{name}`");
-    if keep_crds {
+    let dry_run = options.dry_run.is_set();
+    if options.keep_crds {
         let patch = Patch::Merge(json!({
             "metadata": { "uid": operator.metadata.uid },
             "spec": { "deletion": { "crds": "Orphan" } },
         }));
-        operators.patch(name, &patch_parameters(false), &patch).await.with_context(context)?;
+        operators.patch(name, &patch_parameters(dry_run), &patch).await.with_context(context)?;
     }
     let preconditions =
         Preconditions { uid: operator.metadata.uid.clone(), resource_version: None };
-    let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let preconditions = Some(preconditions);
+    let parameters = DeleteParams { dry_run, preconditions, ..DeleteParams::default() };
     match operators.delete(name, &parameters).await {
         Ok(_) => Ok(()),
         // Somebody else was faster.
@@ -514,13 +547,25 @@ pub(super) async fn abort(
     let parameters =
         PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     let object = serde_json::from_value(again.clone())?;
-    if let Err(error) = api(client, OPERATOR).create(&parameters, &object).await {
-        // Nobody else has it any more.
-        anstream::eprintln!("{again}");
-        return Err(error).with_context(|| {
-            format!("failed to create Operator `{name}` again: create the object above")
-        });
-    }
+    let created = match api(client, OPERATOR).create(&parameters, &object).await {
+        Ok(created) => created,
+        Err(error) => {
+            // Nobody else has it any more.
+            anstream::eprintln!("{again}");
+            return Err(error).with_context(|| {
+                format!("failed to create Operator `{name}` again: create the object above")
+            });
+        }
+    };
+    // What was installed before is known to nobody else.
+    let status = json!({
+        "metadata": { "uid": created.metadata.uid },
+        "status": { "observedGeneration": 0, "history": whole.data["status"]["history"] },
+    });
+    operators
+        .patch_status(name, &patch_parameters(false), &Patch::Merge(status))
+        .await
+        .with_context(|| format!("failed to write the history of Operator `{name}` back"))?;
     writeln!(out, "deletion of {name} aborted")?;
     Ok(exit::SUCCESS.into())
 }

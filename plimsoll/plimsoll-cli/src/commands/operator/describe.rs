@@ -14,11 +14,11 @@ use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::OperatorStatus;
 use plimsoll_api::{ApiKind, Operator};
 use plimsoll_controller::api_resource;
+use plimsoll_plan::operators::deletion_plan::workload_text;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
-use super::deletion_plan::{is_dependency, workload_text};
-use super::state::{AddOnState, status};
+use super::state::{AddOnState, is_dependency, status};
 use crate::exit;
 use crate::process::now;
 use crate::render::age::age;

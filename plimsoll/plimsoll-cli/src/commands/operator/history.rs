@@ -82,7 +82,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let state = AddOnState::read(client).await?;
     let operator = state.operator(&arguments.name)?;
-    let installations = installations(&arguments.name, operator, &revisions(client).await?);
+    let installations = installations(operator, &revisions(client).await?);
     if arguments.output.write(&installations, out)? {
         return Ok(exit::SUCCESS.into());
     }
@@ -118,13 +118,9 @@ pub(super) async fn run(
 }
 
 /// What was installed of an Operator, newest first.
-fn installations(
-    name: &str,
-    operator: &Operator,
-    revisions: &[OperatorRevision],
-) -> Vec<Installation> {
+fn installations(operator: &Operator, revisions: &[OperatorRevision]) -> Vec<Installation> {
     let status = status(operator);
-    let kept: BTreeSet<u32> = kept(name, revisions);
+    let kept: BTreeSet<u32> = kept(operator, revisions);
     let installation = |it: &OperatorHistory| Installation {
         revision: it.revision,
         version: it.version.clone(),
@@ -145,10 +141,14 @@ fn installations(
     found
 }
 
-/// The revisions of an Operator whose objects are kept.
-fn kept(name: &str, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
-    let of_operator = revisions.iter().filter(|it| it.spec.operator == name);
-    of_operator.map(|it| it.spec.revision).collect()
+/// The revisions of an Operator whose objects are kept; those of one of its name that was deleted go soon.
+fn kept(operator: &Operator, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
+    let uid = operator.metadata.uid.as_ref();
+    let is_its_own = |it: &&OperatorRevision| {
+        let mut owners = it.metadata.owner_references.iter().flatten();
+        owners.any(|owner| Some(&owner.uid) == uid)
+    };
+    revisions.iter().filter(is_its_own).map(|it| it.spec.revision).collect()
 }
 
 /// Runs `plimsoll operator rollback`.
@@ -164,7 +164,7 @@ pub(super) async fn rollback(
     let state = AddOnState::read(client).await?;
     let name = &arguments.name;
     let operator = state.operator(name)?;
-    let installations = installations(name, operator, &revisions(client).await?);
+    let installations = installations(operator, &revisions(client).await?);
     let target = target(name, &installations, arguments.to_revision)?;
     let patch = Patch::Merge(json!({ "spec": { "revision": target.revision } }));
     let operators: Api<Operator> = Api::all(client.clone());
@@ -216,6 +216,8 @@ fn target<'i>(
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
     use super::*;
 
     fn installation(revision: u32, state: UpdateState, kept: bool, current: bool) -> Installation {
@@ -230,6 +232,23 @@ mod tests {
             completed: None,
             accepted_risks: String::new(),
         }
+    }
+
+    #[test]
+    fn revisions_of_a_deleted_operator_are_not_kept_ones_of_its_successor() {
+        let revision = |number: u32, uid: &str| {
+            let mut revision = OperatorRevision::default();
+            revision.spec.operator = "lantern".to_owned();
+            revision.spec.revision = number;
+            let uid = uid.to_owned();
+            revision.metadata.owner_references =
+                Some(vec![OwnerReference { uid, ..OwnerReference::default() }]);
+            revision
+        };
+        let mut operator = Operator::default();
+        operator.metadata.uid = Some("second".to_owned());
+        let revisions = [revision(1, "first"), revision(2, "first"), revision(3, "second")];
+        assert_eq!(kept(&operator, &revisions), BTreeSet::from([3]));
     }
 
     #[test]

@@ -107,9 +107,19 @@ pub(crate) struct LoadoutState {
 }
 
 impl StateArguments {
-    /// Whether it can be read without a cluster.
+    /// The state of a cluster, with these catalogs.
+    pub(super) fn of_cluster(catalogs: CatalogChoice) -> Self {
+        Self { state: Some(StateSource::Cluster), facts: None, catalogs }
+    }
+
+    /// Whether it can be read without a cluster, whatever catalogs are named.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        matches!(self.state, None | Some(StateSource::Files | StateSource::Snapshot(_)))
+        matches!(self.state, Some(StateSource::Files | StateSource::Snapshot(_)))
+    }
+
+    /// The catalogs with which it can be read without a cluster.
+    pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
+        self.state.is_none().then_some(&self.catalogs)
     }
 
     /// Reads the state, from a cluster if there is one.
@@ -197,6 +207,12 @@ impl LoadoutState {
         let kept = kept.map(|it| format!("{} {}", it.part.name, it.digest));
         let catalogs: Vec<String> = catalogs.chain(kept).collect();
         format!("state: {source}{version}; catalogs: {}", catalogs.join(", "))
+    }
+
+    /// Tells people which state this is, and what they should know of its catalogs.
+    pub(crate) fn announce(&self) {
+        anstream::eprintln!("{}", self.header());
+        self.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     }
 
     /// The packages that some can reach, by catalog.

@@ -45,8 +45,7 @@ pub(super) async fn run(
     let LockArguments { directory, dry_run, state } = arguments;
     let loadout = Loadout::read_sound(read_files(directory)?).map_err(|error| anyhow!(error))?;
     let state = state.read(client).await?;
-    anstream::eprintln!("{}", state.header());
-    state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    state.announce();
     let lock = resolved(&state, &loadout);
     if *dry_run {
         out.write_all(lock.text().as_bytes())?;

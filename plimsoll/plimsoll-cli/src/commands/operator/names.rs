@@ -1,11 +1,14 @@
-//! Names of Operators and packages that complete a command line.
+//! Names of Operators, packages, Actions and ActionClasses that complete a command line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Error;
-use plimsoll_api::Operator;
+use kube::api::{Api, DynamicObject, ListParams};
+use plimsoll_api::{ACTION, ACTION_CLASS, Operator};
+use plimsoll_simulation::cluster_state::api;
 
+use super::action::actions;
 use super::catalogs::CatalogChoice;
 use super::state::{self, operators, status};
 use crate::arguments::cluster::ClusterArguments;
@@ -21,10 +24,15 @@ pub(crate) enum NamedKind {
     Operator,
     /// A package of a catalog.
     Package,
+    /// An Action of the namespace.
+    Action,
+    /// An ActionClass of the cluster.
+    ActionClass,
 }
 
-/// The names that an argument may have, each with its installed version or its catalog, in the order of
-/// the names. The cluster is not read for packages of catalogs of the command line.
+/// The names that an argument may have, in their order: Operators with the installed version, packages
+/// with their catalogs, Actions with their class, ActionClasses with the description. The cluster is not
+/// read for packages of catalogs of the command line.
 ///
 /// # Errors
 ///
@@ -32,6 +40,7 @@ pub(crate) enum NamedKind {
 pub(crate) async fn names(
     kind: NamedKind,
     cluster: &ClusterArguments,
+    namespace: Option<&str>,
     catalogs: &CatalogChoice,
 ) -> Result<BTreeMap<String, String>, Error> {
     let client = async || cluster.client("operator").await;
@@ -41,6 +50,14 @@ pub(crate) async fn names(
             let version =
                 |it: &Operator| status(it).bundle.map(|it| it.version).unwrap_or_default();
             Ok(operators.map(|(name, it)| (name, version(&it))).collect())
+        }
+        NamedKind::Action => {
+            let client = client().await?;
+            let namespace = namespace.unwrap_or(client.default_namespace());
+            described(&actions(&client, namespace, ACTION), "actionClass").await
+        }
+        NamedKind::ActionClass => {
+            described(&api(&client().await?, ACTION_CLASS), "description").await
         }
         NamedKind::Package => {
             let listed = match catalogs.is_named() {
@@ -57,4 +74,14 @@ pub(crate) async fn names(
             Ok(found.into_iter().map(|(name, catalogs)| (name, list(catalogs))).collect())
         }
     }
+}
+
+/// The names of objects, each with a field of its spec.
+async fn described(
+    objects: &Api<DynamicObject>,
+    field: &str,
+) -> Result<BTreeMap<String, String>, Error> {
+    let listed = objects.list(&ListParams::default()).await?.items.into_iter();
+    let text = |it: &DynamicObject| it.data["spec"][field].as_str().unwrap_or_default().to_owned();
+    Ok(listed.map(|it| (it.metadata.name.clone().unwrap_or_default(), text(&it))).collect())
 }

@@ -1,41 +1,40 @@
 //! `plimsoll operator resolve`: the Operators that packages need, as files or in a cluster (OPR-15,
 //! OPR-16).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::lint::{dependency_range, is_pinned};
-use plimsoll_plan::operators::loadout::{Loadout, SettledOperators, settle};
-use plimsoll_plan::operators::{OperatorInputs, RequestedOperator};
-use plimsoll_resolve::range::masterminds::Range;
-use plimsoll_resolve::requirement::{InstalledPackages, Provider};
-use plimsoll_resolve::{
-    Api, Bundle, BundleExclusion, CatalogName, CatalogPart, ClusterFacts, Constraint,
-    ExplanationStepKind, FORMAT, FollowedChannel, InstalledBundle, PackageRequest, Problem,
-    ProviderChoice, Query, Resolution, ResolutionOverrides, Solution, solve,
+use plimsoll_plan::operators::OperatorInputs;
+use plimsoll_plan::operators::install::{
+    InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install,
 };
+use plimsoll_plan::operators::loadout::Loadout;
+use plimsoll_resolve::range::masterminds::Range;
 
-use super::apply::{OperatorWrite, WriteAction, apply, new_operator};
+use super::agreement::{Planned, agreed};
+use super::apply::{OperatorWrite, WriteAction, apply, try_out};
+use super::catalogs::CatalogChoice;
+use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
-use crate::exit;
+use crate::arguments::name::hint;
+use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
 
-/// Arguments of `plimsoll operator resolve`.
+/// What is installed, and how it is chosen.
 #[derive(Debug, Args)]
-pub struct ResolveArguments {
+pub struct InstallChoice {
     /// Packages to install
-    #[arg(required = true)]
-    packages: Vec<String>,
+    #[arg(required = true, value_name = "PACKAGE")]
+    pub(super) packages: Vec<String>,
     /// Versions that will do, such as "~1.2"; the Operators then follow their ranges
-    #[arg(long, value_name = "RANGE", alias = "versionRange")]
+    #[arg(long, value_name = "RANGE", aliases = ["versionRange", "version"])]
     version_range: Option<String>,
     /// Channel to take the packages from; the default one otherwise
     #[arg(long)]
@@ -55,21 +54,51 @@ pub struct ResolveArguments {
     /// Install the packages without their dependencies
     #[arg(long)]
     no_dependencies: bool,
-    /// Write the files although they conflict with what is installed
+    /// Go on although the packages conflict with what is installed
     #[arg(long)]
     force: bool,
+}
+
+impl InstallChoice {
+    /// What is requested.
+    ///
+    /// # Errors
+    ///
+    /// When the range cannot be read.
+    pub(super) fn request(&self) -> Result<InstallRequest, anyhow::Error> {
+        if let Some(range) = &self.version_range {
+            Range::parse(range).context("--version-range")?;
+        }
+        Ok(InstallRequest {
+            packages: self.packages.clone(),
+            version_range: self.version_range.clone(),
+            channel: self.channel.clone(),
+            repository: self.repository.clone(),
+            namespace: None,
+            providers: self.provider.clone(),
+            exclude: self.exclude.clone(),
+            prefer_repository: self.prefer_repository.clone(),
+            no_dependencies: self.no_dependencies,
+        })
+    }
+}
+
+/// Arguments of `plimsoll operator resolve`.
+#[derive(Debug, Args)]
+pub struct ResolveArguments {
+    #[command(flatten)]
+    choice: InstallChoice,
     /// Directory of the files; what is declared in it counts as installed
     #[arg(long, value_name = "DIR", default_value = ".")]
     write: PathBuf,
     /// Create and update the Operators of the cluster instead of writing files
-    #[arg(long, conflicts_with_all = ["write", "force"])]
+    #[arg(long, conflicts_with = "write")]
     apply: bool,
     /// Refuse if operators.lock is missing or out of date
     #[arg(long, conflicts_with = "apply")]
     locked: bool,
-    /// Print what would be written, and write nothing
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry_run: DryRun,
     /// Answer yes to every question
     #[arg(long, short)]
     pub(super) yes: bool,
@@ -77,76 +106,97 @@ pub struct ResolveArguments {
     pub(super) state: StateArguments,
 }
 
-/// An Operator to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct PlannedOperator {
-    name: String,
-    version: semver::Version,
-    /// The version or range of its spec.
-    range: String,
-    is_dependency: bool,
-}
+impl ResolveArguments {
+    /// Whether it can do without a cluster.
+    pub(super) fn needs_no_cluster(&self) -> bool {
+        !self.apply && self.state.needs_no_cluster()
+    }
 
-impl PlannedOperator {
-    /// What is written of it to a cluster.
-    fn write(&self, arguments: &ResolveArguments, state: &LoadoutState) -> OperatorWrite {
-        let name = self.name.clone();
-        let action = match state.in_cluster(&name) {
-            Some(there) => WriteAction::set_version(there, &self.range),
-            None => {
-                let mut object = new_operator(&name, &self.range, self.is_dependency);
-                let fields =
-                    [("channel", &arguments.channel), ("repository", &arguments.repository)];
-                for (field, value) in fields.into_iter().filter(|_| !self.is_dependency) {
-                    if let Some(value) = value {
-                        object["spec"][field] = value.clone().into();
-                    }
-                }
-                WriteAction::Create { object }
-            }
-        };
-        OperatorWrite { name, action }
+    /// The catalogs with which it can do without a cluster.
+    pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
+        self.state.catalogs().filter(|_| !self.apply)
+    }
+
+    /// The directory whose files are written; `None` if the Operators of the cluster are.
+    fn directory(&self) -> Option<&Path> {
+        (!self.apply).then_some(self.write.as_path())
     }
 }
 
-/// What a resolution comes to.
-struct ResolvePlan {
-    /// Who depends on what, a line each.
-    edges: Vec<String>,
-    /// Those who are requested first, then what each needs.
-    operators: Vec<PlannedOperator>,
+/// What an installation is planned from.
+pub(super) struct InstallSource<'a> {
+    /// The cluster, if there is one.
+    pub(super) client: Option<&'a Client>,
+    /// Where the state comes from.
+    pub(super) state: &'a StateArguments,
+    /// The directory whose files count as installed; the cluster says what is installed without it.
+    pub(super) directory: Option<&'a Path>,
 }
 
-/// Runs the command.
+/// An installation with what it was planned from.
+pub(super) struct PlannedInstall {
+    pub(super) state: LoadoutState,
+    loadout: Loadout,
+    pub(super) plan: InstallPlan,
+    /// What the plan conflicts with all the same.
+    conflict: Option<InstallConflict>,
+}
+
+impl Planned for PlannedInstall {
+    fn text(&self) -> String {
+        let conflict = self.conflict.as_ref().map(InstallConflict::text).unwrap_or_default();
+        conflict + &self.plan.text()
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.plan, &self.conflict) == (&other.plan, &other.conflict)
+    }
+}
+
+impl PlannedInstall {
+    /// What is written to a cluster, what others depend on first.
+    pub(super) fn writes(&self, request: &InstallRequest) -> Vec<OperatorWrite> {
+        let write = |it: &plimsoll_plan::operators::install::PlannedOperator| OperatorWrite {
+            name: it.name.clone(),
+            action: match self.state.in_cluster(&it.name) {
+                Some(there) => WriteAction::set_version(there, &it.range),
+                None => WriteAction::Create { object: it.manifest(request) },
+            },
+        };
+        self.plan.operators.iter().rev().map(write).collect()
+    }
+}
+
+/// Plans an installation.
 ///
 /// # Errors
 ///
-/// When files, catalogs or the cluster cannot be read, arguments are invalid, or a file cannot be
-/// written.
-pub async fn run(
-    client: Option<&Client>,
-    arguments: &ResolveArguments,
-    person: &mut Respondent,
+/// When files, catalogs or the cluster cannot be read, arguments are invalid, or the packages conflict
+/// with what is installed and that is not forced; the conflict has been printed then.
+pub(super) async fn plan(
+    source: &InstallSource<'_>,
+    choice: &InstallChoice,
+    request: &InstallRequest,
     out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    if let Some(range) = &arguments.version_range {
-        Range::parse(range)?;
-    }
-    let has_files = !arguments.apply && arguments.write.exists();
-    let files = if has_files { read_files(&arguments.write)? } else { Vec::new() };
-    let mut loadout = Loadout::read(files);
-    let usual = arguments.apply.then_some(StateSource::Cluster);
-    let state = arguments.state.read_or(client, usual).await?;
-    anstream::eprintln!("{}", state.header());
-    state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
-    if arguments.locked {
-        lock::require(&arguments.write, &state, &loadout)?;
-    }
-    let requested = arguments.packages.iter().cloned();
-    let chosen = arguments.provider.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
+) -> Result<PlannedInstall, anyhow::Error> {
+    let directory = source.directory.filter(|it| it.exists());
+    let files = directory.map(read_files).transpose()?.unwrap_or_default();
+    let loadout = Loadout::read(files);
+    let usual = source.directory.is_none().then_some(StateSource::Cluster);
+    let state = source.state.read_or(source.client, usual).await?;
+    let requested = request.packages.iter().cloned();
+    let chosen = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
     let parts = state.parts(requested.chain(chosen).chain(state.all_names(&loadout)));
-    for package in &arguments.packages {
+    for package in &request.packages {
         state.require_package(package)?;
+    }
+    let names: Vec<&str> = parts.iter().map(|it| it.name.name.as_str()).collect();
+    for (option, name) in
+        [("repository", &request.repository), ("prefer-repository", &request.prefer_repository)]
+    {
+        if let Some(name) = name.as_deref().filter(|it| !names.contains(it) && *it != "same") {
+            bail!("--{option}: there is no catalog `{name}`{}", hint(name, names.into_iter()));
+        }
     }
     let operators = state.operators(&loadout, &parts);
     let inputs = OperatorInputs {
@@ -155,290 +205,89 @@ pub async fn run(
         facts: &state.facts,
         expressions: &Cel,
     };
-    let installed = settle(inputs, &parts);
-    let problem = |installed: &SettledOperators| problem(arguments, &state, &parts, installed);
-    let mut warning = None;
-    let plan = match solve(&problem(&installed)?, &Cel) {
-        Resolution::Solved(solution) => {
-            plan(arguments, &parts, &installed.operators, &solution, &state.facts)
-        }
-        Resolution::LimitExceeded => bail!(
+    match plan_install(inputs, &parts, request) {
+        Ok(plan) => Ok(PlannedInstall { state, loadout, plan, conflict: None }),
+        Err(InstallError::InvalidProvider(why)) => bail!(why),
+        Err(InstallError::LimitExceeded) => bail!(
             "the dependencies are too complex: request fewer packages, or exclude some with `--exclude`"
         ),
-        Resolution::Unsatisfiable(explanation) => {
-            let nothing = SettledOperators::default();
-            let alone = match solve(&problem(&nothing)?, &Cel) {
-                Resolution::Solved(solution) => {
-                    Some(plan(arguments, &parts, &nothing.operators, &solution, &state.facts))
-                }
-                Resolution::Unsatisfiable(_) | Resolution::LimitExceeded => None,
-            };
-            for edge in alone.iter().flat_map(|it| &it.edges) {
-                writeln!(out, "* {edge}")?;
+        Err(InstallError::Unsatisfiable(conflict)) => match &conflict.alone {
+            Some(alone) if choice.force => {
+                let plan = InstallPlan { edges: Vec::new(), ..alone.clone() };
+                Ok(PlannedInstall { state, loadout, plan, conflict: Some(*conflict) })
             }
-            let steps = explanation.conflicts.iter().flat_map(|it| &it.steps);
-            for step in steps.filter(|it| it.kind == ExplanationStepKind::Exclusion) {
-                writeln!(out, "* {}", step.text)?;
+            _ => {
+                out.write_all(conflict.text().as_bytes())?;
+                let message = conflict.message();
+                Err(Refusal { message, exit: exit::UNSATISFIABLE }.into())
             }
-            let names = arguments.packages.join(", ");
-            let error =
-                format!("installing {names} could leave your system in an inconsistent state");
-            match (arguments.force, alone) {
-                (true, Some(plan)) => {
-                    anstream::eprintln!("warning: {error}");
-                    warning = Some(error);
-                    ResolvePlan { edges: Vec::new(), ..plan }
-                }
-                (_, _) => {
-                    anstream::eprintln!("Error: {error}");
-                    anstream::eprint!("{}", explanation.text());
-                    return Ok(exit::UNSATISFIABLE.into());
-                }
-            }
-        }
-    };
-    for edge in &plan.edges {
-        writeln!(out, "* {edge}")?;
+        },
     }
-    if let Some(expanded) = arguments.version_range.as_deref().and_then(expanded) {
-        writeln!(out, "{expanded}")?;
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// When files, catalogs or the cluster cannot be read, arguments are invalid, nothing satisfies all
+/// requirements, or something cannot be written.
+pub async fn run(
+    client: Option<&Client>,
+    arguments: &ResolveArguments,
+    person: &mut Respondent,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let (choice, request) = (&arguments.choice, arguments.choice.request()?);
+    let directory = arguments.directory();
+    if arguments.dry_run.is_on_server() && directory.is_some() {
+        bail!("--dry-run=server is for --apply: files are not sent to a server");
     }
-    if plan.operators.is_empty() {
-        writeln!(out, "Nothing to do: {} is installed", arguments.packages.join(", "))?;
+    let source = InstallSource { client, state: &arguments.state, directory };
+    let planned = plan(&source, choice, &request, out).await?;
+    planned.state.announce();
+    if let Some(directory) = directory.filter(|_| arguments.locked) {
+        lock::require(directory, &planned.state, &planned.loadout)?;
+    }
+    out.write_all(planned.text().as_bytes())?;
+    if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
+        try_out(client, &planned.writes(&request), out).await?;
+    }
+    if planned.plan.operators.is_empty() || arguments.dry_run.is_set() {
         return Ok(exit::SUCCESS.into());
     }
-    writeln!(out, "Generate Operator resources for:")?;
-    for it in &plan.operators {
-        writeln!(out, "- {}@v{}", it.name, it.version)?;
-    }
-    if arguments.dry_run {
-        return Ok(exit::SUCCESS.into());
-    }
-    if !person.confirm("", DefaultAnswer::Yes, out)? {
+    let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
+    let question = ("", DefaultAnswer::Yes);
+    let Some(current) = agreed(&planned, question, person, out, again).await? else {
         return Ok(exit::DECLINED.into());
+    };
+    match (directory, client) {
+        (None, Some(client)) => apply(client, &current.writes(&request), out).await?,
+        (None, None) => bail!("no cluster is configured; name one with --kubeconfig FILE"),
+        (Some(directory), _) => write(current, directory, &request, out)?,
     }
-    if arguments.apply {
-        let client = client.context("no cluster is configured; name one with --kubeconfig FILE")?;
-        // What others depend on goes first.
-        let writes = plan.operators.iter().rev().map(|it| it.write(arguments, &state));
-        apply(client, &writes.collect::<Vec<_>>(), out).await?;
-        return Ok(exit::SUCCESS.into());
-    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Writes the files of a directory.
+fn write(
+    planned: PlannedInstall,
+    directory: &Path,
+    request: &InstallRequest,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let PlannedInstall { state, mut loadout, plan, conflict } = planned;
     let manifests = plan.operators.iter().map(|it| OperatorManifest {
         name: it.name.clone(),
         version: it.range.clone(),
         is_dependency: it.is_dependency,
-        channel: arguments.channel.clone().filter(|_| !it.is_dependency),
-        repository: arguments.repository.clone().filter(|_| !it.is_dependency),
+        channel: request.channel.clone().filter(|_| !it.is_dependency),
+        repository: request.repository.clone().filter(|_| !it.is_dependency),
         change_set: ChangeSetEdit::Keep,
     });
     let manifests: Vec<OperatorManifest> = manifests.collect();
-    write_manifests(&mut loadout, &arguments.write, &manifests, warning.as_deref())?;
-    lock::refresh(&arguments.write, &state, out)?;
-    Ok(exit::SUCCESS.into())
-}
-
-/// The problem of the requests beside what is installed.
-fn problem(
-    arguments: &ResolveArguments,
-    state: &LoadoutState,
-    parts: &[CatalogPart],
-    installed: &SettledOperators,
-) -> Result<Problem, anyhow::Error> {
-    let catalog = |name: &str| CatalogName { namespace: String::new(), name: name.to_owned() };
-    let request = |package: &String| PackageRequest {
-        package: package.clone(),
-        channel: arguments.channel.clone(),
-        version: arguments.version_range.clone(),
-        catalog: arguments.repository.as_deref().map(catalog),
-        ignore_dependencies: arguments.no_dependencies,
-        ..PackageRequest::default()
-    };
-    // What an installed Operator lacks already is not what is requested.
-    let lacks = |name: &str| {
-        let decision = installed.decisions.get(name);
-        decision.is_some_and(|it| it.requirements.iter().any(|it| it.provider.is_none()))
-    };
-    let installed = installed.operators.iter().filter_map(|(name, operator)| {
-        let there = operator.installed.as_ref()?;
-        let follows = (!is_pinned(&operator.spec.version)).then(|| FollowedChannel {
-            channel: there.reference.channel.clone(),
-            catalog: Some(catalog(&there.reference.catalog)),
-        });
-        Some(InstalledBundle {
-            namespace: String::new(),
-            package: Some(name.clone()),
-            follows: follows.filter(|it| !it.channel.is_empty()),
-            ignore_dependencies: lacks(name) && !arguments.packages.contains(name),
-            bundle: there.bundle.clone(),
-        })
-    });
-    let exclusion = |text: &String| {
-        let (package, bundle) = match text.split_once('/') {
-            Some((package, bundle)) => (package, Some(bundle.to_owned())),
-            None => (text.as_str(), None),
-        };
-        BundleExclusion { package: package.to_owned(), versions: None, bundle }
-    };
-    let mut providers = Vec::new();
-    for text in &arguments.provider {
-        providers.extend(choices(text, parts)?);
-    }
-    let preferred = match (arguments.prefer_repository.as_deref(), &arguments.repository) {
-        (Some("same"), Some(name)) => vec![catalog(name)],
-        // A dependency is taken from the catalog of what requires it in any case.
-        (Some("same"), None) | (None, _) => Vec::new(),
-        (Some(name), _) => vec![catalog(name)],
-    };
-    Ok(Problem {
-        format: FORMAT,
-        query: Query {
-            facts: state.facts.clone(),
-            installed: installed.collect(),
-            requests: arguments.packages.iter().map(request).collect(),
-            overrides: ResolutionOverrides {
-                providers,
-                exclude: arguments.exclude.iter().map(exclusion).collect(),
-                prefer_catalogs: preferred,
-            },
-            ..Query::default()
-        },
-        catalogs: parts.to_vec(),
-    })
-}
-
-/// Who is to provide what: an API by its name, or all APIs that a package provides.
-fn choices(text: &str, parts: &[CatalogPart]) -> Result<Vec<ProviderChoice>, anyhow::Error> {
-    let Some((provided, package)) = text.split_once('=') else {
-        bail!("`{text}` is not of the form PACKAGE=PACKAGE or GROUP/VERSION/KIND=PACKAGE");
-    };
-    let names: Vec<&str> = provided.split('/').collect();
-    let apis: BTreeSet<Api> = match names.as_slice() {
-        [group, version, kind] => BTreeSet::from([Api {
-            group: (*group).to_owned(),
-            version: (*version).to_owned(),
-            kind: (*kind).to_owned(),
-        }]),
-        [name] => {
-            let packages = parts.iter().flat_map(|it| &it.packages).filter(|it| it.name == *name);
-            packages.flat_map(|it| &it.bundles).flat_map(|it| it.provides.clone()).collect()
-        }
-        _ => bail!("`{provided}` is neither a package nor GROUP/VERSION/KIND"),
-    };
-    if apis.is_empty() {
-        bail!("`--use {text}`: no catalog has a package {provided} that provides an API");
-    }
-    let choice = |api| ProviderChoice { api, package: package.to_owned(), catalog: None };
-    Ok(apis.into_iter().map(choice).collect())
-}
-
-/// What a solution comes to.
-fn plan(
-    arguments: &ResolveArguments,
-    parts: &[CatalogPart],
-    installed: &BTreeMap<String, RequestedOperator>,
-    solution: &Solution,
-    facts: &ClusterFacts,
-) -> ResolvePlan {
-    let chosen = solution.install.iter().filter_map(|it| {
-        let catalog = parts.iter().find(|part| part.name == it.catalog)?;
-        let package = catalog.packages.iter().find(|package| package.name == it.package)?;
-        let bundle = package.bundles.iter().find(|bundle| bundle.name == it.bundle)?;
-        Some((it.package.as_str(), bundle))
-    });
-    let chosen: BTreeMap<&str, &Bundle> = chosen.collect();
-    let there = installed
-        .iter()
-        .filter_map(|(name, it)| Some((name.as_str(), &it.installed.as_ref()?.bundle)));
-    let mut bundles: BTreeMap<&str, &Bundle> = there.collect();
-    bundles.extend(chosen.iter().map(|(name, bundle)| (*name, *bundle)));
-    let after = InstalledPackages::new(bundles.clone());
-    let mut plan = ResolvePlan { edges: Vec::new(), operators: Vec::new() };
-    let mut queue: Vec<&str> = arguments.packages.iter().map(String::as_str).collect();
-    let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
-    // What a dependency needs for a range: the ranges of all who depend on it.
-    let required = |package: &str| {
-        let requirements = bundles.values().flat_map(|it| &it.requires);
-        let ranges = requirements.filter_map(|it| match &it.constraint {
-            Constraint::Package { name, range } if name == package => Some(range.clone()),
-            _ => None,
-        });
-        ranges.collect::<Vec<_>>()
-    };
-    let mut at = 0;
-    while let Some(name) = queue.get(at).copied() {
-        at += 1;
-        let Some(bundle) = chosen.get(name) else { continue };
-        if !arguments.no_dependencies {
-            for requirement in after.check(name, bundle, facts, &Cel) {
-                let text = spelled(&requirement.text);
-                plan.edges.push(format!("{name} v{} depends on {text}", bundle.version));
-                if let Some(Provider::Installed(package)) = requirement.provider
-                    && let Some((package, _)) = bundles.get_key_value(package.as_str())
-                    && seen.insert(*package)
-                {
-                    queue.push(*package);
-                }
-            }
-        }
-        let is_dependency = !arguments.packages.iter().any(|it| it == name);
-        let range = match (&arguments.version_range, is_dependency) {
-            (None, _) => bundle.version.to_string(),
-            (Some(range), false) => range.clone(),
-            (Some(_), true) => {
-                let required = required(name);
-                dependency_range(&bundle.version, required.iter().map(String::as_str), &[])
-            }
-        };
-        let version = bundle.version.clone();
-        plan.operators.push(PlannedOperator {
-            name: name.to_owned(),
-            version,
-            range,
-            is_dependency,
-        });
-    }
-    plan
-}
-
-/// A requirement as people read it: `bar >= v1.2.3`.
-pub(super) fn spelled(requirement: &str) -> String {
-    let word = |word: &str| {
-        let end = word.find(|letter: char| !matches!(letter, '<' | '>' | '=' | '!'));
-        match end.map(|end| word.split_at(end)) {
-            Some((sign, version)) if !sign.is_empty() => {
-                format!("{sign} v{}", version.trim_start_matches('v'))
-            }
-            Some(_) | None => word.to_owned(),
-        }
-    };
-    requirement.split(' ').map(word).collect::<Vec<_>>().join(" ")
-}
-
-/// What a range with `^` or `~` means, and what to write for patch releases alone; `None` for another
-/// one.
-pub(super) fn expanded(range: &str) -> Option<String> {
-    let (sign, rest) = range.trim().split_at_checked(1)?;
-    let numbers: Vec<u64> = rest.split('.').map_while(|it| it.parse().ok()).collect();
-    let bound = |at: usize| numbers.get(at).copied().unwrap_or_default();
-    let (major, minor, patch) = (bound(0), bound(1), bound(2));
-    if numbers.is_empty() || rest.contains([' ', ',', '|', '-']) {
-        return None;
-    }
-    let end = match (sign, numbers.len()) {
-        ("^", _) if major > 0 => (major + 1, 0),
-        ("^", 1) | ("~", 1) => (major + 1, 0),
-        ("^" | "~", _) => (major, minor + 1),
-        _ => return None,
-    };
-    if sign == "^" && major == 0 && minor == 0 && numbers.len() > 2 {
-        return None;
-    }
-    let hint = match sign == "^" && numbers.len() > 1 && end.1 == 0 {
-        true => format!("; for patch releases alone, use ~{major}.{minor}"),
-        false => String::new(),
-    };
-    Some(format!("{range} is >= v{major}.{minor}.{patch} < v{}.{}.0{hint}", end.0, end.1))
+    let warning = conflict.map(|it| it.message());
+    write_manifests(&mut loadout, directory, &manifests, warning.as_deref())?;
+    lock::refresh(directory, &state, out)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub struct SnapshotArguments {
 impl SnapshotArguments {
     /// Whether it can do without a cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        self.state.state.is_some() && self.state.needs_no_cluster()
+        self.state.needs_no_cluster()
     }
 }
 
@@ -37,10 +37,7 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let state = arguments.state.read_or(client, Some(StateSource::Cluster)).await?;
-    anstream::eprintln!("{}", state.header());
-    for note in state.catalogs.notes() {
-        anstream::eprintln!("note: {note}");
-    }
+    state.announce();
     for package in &arguments.packages {
         state.require_package(package)?;
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, anyhow};
 use kube::api::ListParams;
 use kube::{Api, Client, Error};
-use plimsoll_api::olm::{BundleProperty, OperatorStatus};
+use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorStatus};
 use plimsoll_api::{Catalog, Operator, OperatorRevision};
-use plimsoll_resolve::{Bundle, Property, bundle_from_properties};
+use plimsoll_plan::operators::observed::ObservedOperator;
 use serde::de::DeserializeOwned;
 
 use crate::arguments::name::hint;
@@ -88,29 +88,27 @@ pub(crate) async fn revisions(client: &Client) -> Result<Vec<OperatorRevision>, 
     list::<OperatorRevision>(client, "OperatorRevisions", "").await
 }
 
-/// The bundle that an Operator has installed, as the resolver knows it; `None` before the first
-/// installation, or if its OperatorRevision is gone.
-pub(crate) fn installed_bundle(
-    name: &str,
-    operator: &Operator,
-    revisions: &[OperatorRevision],
-) -> Option<Bundle> {
-    let installed = status(operator).bundle?;
-    let is_installed = |it: &&OperatorRevision| {
-        it.spec.operator == name
-            && it.spec.bundle.name == installed.name
-            && it.spec.part.number == 1
-    };
-    let revision = revisions.iter().filter(is_installed).max_by_key(|it| it.spec.revision)?;
-    let property =
-        |it: &BundleProperty| Property { kind: it.type_.clone(), value: it.value.clone() };
-    let properties: Vec<Property> = revision.spec.properties.iter().map(property).collect();
-    Some(bundle_from_properties(&installed.name, name, &properties))
-}
-
 /// What an Operator reports; empty before the controller's first write.
 pub(crate) fn status(operator: &Operator) -> OperatorStatus {
     operator.status.clone().unwrap_or_default()
+}
+
+/// Whether an Operator was installed because another one needed it.
+pub(crate) fn is_dependency(operator: &Operator) -> bool {
+    let labels = operator.metadata.labels.as_ref();
+    let label = labels.and_then(|it| it.get(INSTALLED_AS_LABEL));
+    label.is_some_and(|it| it == INSTALLED_AS_DEPENDENCY)
+}
+
+/// Operators as plans are made from them.
+pub(crate) fn observed(
+    operators: &BTreeMap<String, Operator>,
+) -> BTreeMap<String, ObservedOperator> {
+    let read = |it: &Operator| {
+        let object = serde_json::to_value(it).expect("its keys are strings");
+        ObservedOperator::read(&object)
+    };
+    operators.iter().map(|(name, it)| (name.clone(), read(it))).collect()
 }
 
 async fn list<K>(client: &Client, kinds: &str, selector: &str) -> Result<Vec<K>, anyhow::Error>

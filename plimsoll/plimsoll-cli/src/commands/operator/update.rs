@@ -14,6 +14,7 @@ use kube::Client;
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_content::expressions::Cel;
 use plimsoll_plan::operators::OperatorInputs;
+use plimsoll_plan::operators::install::{expanded, operator_manifest, spelled};
 use plimsoll_plan::operators::lint::is_pinned;
 use plimsoll_plan::operators::loadout::Loadout;
 use plimsoll_plan::operators::update::{
@@ -25,12 +26,13 @@ use plimsoll_simulation::duration;
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::apply::{OperatorWrite, WriteAction, apply, leave_change_set, new_operator, wait};
-use super::delete::write_difference;
+use super::agreement::{Planned, agreed};
+use super::apply::{OperatorWrite, WriteAction, apply, leave_change_set, try_out, wait};
+use super::catalogs::CatalogChoice;
+use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
-use super::resolve::{expanded, spelled};
 use crate::arguments::name::hint;
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
@@ -55,9 +57,8 @@ pub struct UpdateArguments {
     /// Agree to the plan
     #[arg(long, short)]
     pub(super) yes: bool,
-    /// Show the plan, and change nothing
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry_run: DryRun,
     /// Do not wait until everything is installed
     #[arg(long)]
     no_wait: bool,
@@ -74,8 +75,12 @@ pub struct UpdateArguments {
 impl UpdateArguments {
     /// Whether it can do without a cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        let is_from_cluster = self.filename.is_none() && self.state.state.is_none();
-        !is_from_cluster && self.state.needs_no_cluster()
+        self.state.needs_no_cluster()
+    }
+
+    /// The catalogs with which it can do without a cluster.
+    pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
+        self.state.catalogs().filter(|_| self.filename.is_some())
     }
 
     /// What `--for-range` requests.
@@ -124,8 +129,20 @@ impl FromStr for RequestedRanges {
 struct PlannedUpdate {
     state: LoadoutState,
     loadout: Loadout,
+    /// What `--for-range` requests.
+    ranges: BTreeMap<String, String>,
     /// `None` if all Operators are pinned and nothing else is requested.
     plan: Option<UpdatePlan>,
+}
+
+impl Planned for PlannedUpdate {
+    fn text(&self) -> String {
+        self.plan.as_ref().map(|it| text(it, &self.ranges)).unwrap_or_default()
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.plan == other.plan
+    }
 }
 
 /// Runs the command.
@@ -144,10 +161,11 @@ pub(super) async fn run(
     if arguments.locked && arguments.filename.is_none() {
         bail!("--locked is for files: name their directory with -f DIR");
     }
+    if arguments.dry_run.is_on_server() && arguments.filename.is_some() {
+        bail!("--dry-run=server is for the Operators of a cluster: files are not sent to a server");
+    }
     let planned = plan(client, arguments, &ranges, out).await?;
-    anstream::eprintln!("{}", planned.state.header());
-    let notes = planned.state.catalogs.notes();
-    notes.iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    planned.state.announce();
     if let Some(directory) = arguments.filename.as_deref().filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
     }
@@ -167,30 +185,28 @@ pub(super) async fn run(
     if arguments.output.write(update, out)? {
         return Ok(exit::SUCCESS.into());
     }
-    let shown = text(update, &ranges);
-    out.write_all(shown.as_bytes())?;
-    if arguments.dry_run {
+    out.write_all(planned.text().as_bytes())?;
+    if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
+        try_out(client, &writes(update, &planned.state), out).await?;
+    }
+    if arguments.dry_run.is_set() {
         return Ok(exit::SUCCESS.into());
     }
     if update.is_empty() {
         writeln!(out, "Nothing to do")?;
         return Ok(exit::SUCCESS.into());
     }
-    if update.written().is_empty() && arguments.filename.is_none() {
+    let is_written = update.operators.iter().any(OperatorUpdate::is_written);
+    if !is_written && arguments.filename.is_none() {
         writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
         return Ok(exit::SUCCESS.into());
     }
-    if !person.confirm("Would you like to continue?", DefaultAnswer::No, out)? {
+    let again = async |out: &mut dyn Write| plan(client, arguments, &ranges, out).await;
+    let question = ("Would you like to continue?", DefaultAnswer::No);
+    let Some(current) = agreed(&planned, question, person, out, again).await? else {
         writeln!(out, "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
-    }
-    let current = plan(client, arguments, &ranges, out).await?;
-    if current.plan.as_ref() != Some(update) {
-        let now = current.plan.as_ref().map(|it| text(it, &ranges)).unwrap_or_default();
-        writeln!(out, "What this was planned from has changed:")?;
-        write_difference(&shown, &now, out)?;
-        bail!("nothing was changed: run the command again to see the present plan");
-    }
+    };
     let PlannedUpdate { state, mut loadout, .. } = current;
     match (&arguments.filename, client) {
         (Some(directory), _) => {
@@ -221,7 +237,7 @@ async fn plan(
         Some(_) => None,
     };
     let state = arguments.state.read_or(client, otherwise).await?;
-    let is_shown = arguments.dry_run && matches!(state.source, StateSource::Snapshot(_));
+    let is_shown = arguments.dry_run.is_set() && matches!(state.source, StateSource::Snapshot(_));
     if arguments.filename.is_none() && state.source != StateSource::Cluster && !is_shown {
         match state.source {
             StateSource::Snapshot(_) => {
@@ -250,7 +266,7 @@ async fn plan(
     }
     let is_all_pinned = operators.values().all(|it| is_pinned(&it.spec.version));
     if is_all_pinned && !arguments.latest && ranges.is_empty() {
-        return Ok(PlannedUpdate { state, loadout, plan: None });
+        return Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: None });
     }
     let inputs = OperatorInputs {
         operators: &operators,
@@ -283,7 +299,7 @@ async fn plan(
              limit; name fewer Operators with --for-range"
         ),
     };
-    Ok(PlannedUpdate { state, loadout, plan: Some(plan) })
+    Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) })
 }
 
 /// The plan for people, a line for each Operator, then the reasons.
@@ -364,9 +380,7 @@ async fn execute(
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     let written = plan.written();
-    let writes: Vec<OperatorWrite> =
-        written.iter().map(|it| write(it, state, plan.change_set.as_deref())).collect();
-    apply(client, &writes, out).await?;
+    apply(client, &writes(plan, state), out).await?;
     if arguments.no_wait {
         return Ok(());
     }
@@ -379,11 +393,17 @@ async fn execute(
     }
 }
 
+/// What is written to a cluster.
+fn writes(plan: &UpdatePlan, state: &LoadoutState) -> Vec<OperatorWrite> {
+    let written = plan.written();
+    written.into_iter().map(|it| write(it, state, plan.change_set.as_deref())).collect()
+}
+
 /// What is written of an Operator.
 fn write(it: &OperatorUpdate, state: &LoadoutState, change_set: Option<&str>) -> OperatorWrite {
     let name = it.name.clone();
     let Some(before) = &it.before else {
-        let mut object = new_operator(&name, &it.after.requested, true);
+        let mut object = operator_manifest(&name, &it.after.requested, true);
         if let Some(set) = change_set {
             object["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
         }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -15,7 +14,9 @@ use serde::Serialize;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::loaded::load;
+use super::loaded::load_content;
+use crate::arguments::registry::RegistryArguments;
+use crate::arguments::store;
 use crate::exit;
 use crate::render::format::{Format, FormatParser};
 
@@ -25,10 +26,15 @@ const CONTEXT: usize = 3;
 /// Arguments of `plimsoll release diff`.
 #[derive(Debug, Args)]
 pub struct DiffArguments {
-    /// Directory of a payload, or of a source
-    from: PathBuf,
-    /// Directory of the other one
-    to: PathBuf,
+    /// A release: the directory of its payload or its source, or a reference to its image
+    #[arg(value_name = "FROM", value_parser = store::parse)]
+    from: store::Location,
+    /// The other one
+    #[arg(value_name = "TO", value_parser = store::parse)]
+    to: store::Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::DIFF, default_value_t)]
     output: Format,
@@ -66,7 +72,8 @@ pub(super) fn run(
     arguments: &DiffArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (before, after) = (load(&arguments.from)?.payload, load(&arguments.to)?.payload);
+    let DiffArguments { from, to, registry, output: _ } = arguments;
+    let (before, after) = (load_content(from, registry)?, load_content(to, registry)?);
     let report = report(&before, &after);
     match arguments.output {
         Format::Diff => write_diff(&report, out)?,
@@ -164,7 +171,7 @@ impl DiffReport<'_> {
 
 fn write_text(report: &DiffReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     for (sign, manifest) in report.all() {
-        let line = format!("{sign} {} ({})", manifest.key(), manifest.files());
+        let line = format!("{sign} {} ({})", manifest.key().reference(), manifest.files());
         writeln!(out, "{}", on_one_line(&line))?;
     }
     writeln!(
@@ -181,9 +188,7 @@ fn write_text(report: &DiffReport<'_>, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_names(report: &DiffReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     for (_, manifest) in report.all() {
-        let key = manifest.key();
-        let kind = key.group_kind().to_string().to_lowercase();
-        writeln!(out, "{}", on_one_line(&format!("{kind}/{}", key.namespaced_name())))?;
+        writeln!(out, "{}", on_one_line(&manifest.key().reference()))?;
     }
     Ok(())
 }

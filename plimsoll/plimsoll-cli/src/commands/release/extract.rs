@@ -10,14 +10,20 @@ use plimsoll_source::authoring::write_payload;
 
 use super::loaded::load;
 use crate::arguments::name;
+use crate::arguments::registry::RegistryArguments;
+use crate::arguments::store;
 use crate::exit;
 
 /// Arguments of `plimsoll release extract`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("content").args(["file", "to"]).required(true))]
 pub struct ExtractArguments {
-    /// Directory of the payload, or of a source
-    directory: PathBuf,
+    /// The release: the directory of its payload or its source, or a reference to its image
+    #[arg(value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: store::Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Print a file: its name in release-manifests or manifests
     #[arg(long, value_name = "NAME")]
     file: Option<String>,
@@ -30,7 +36,7 @@ pub(super) fn run(
     arguments: &ExtractArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let files = load(&arguments.directory)?.files;
+    let files = load(&arguments.release, &arguments.registry)?.files;
     if let Some(to) = &arguments.to {
         write_payload(&files, to).context("--to")?;
         writeln!(out, "wrote {} files to {}", files.len(), to.display())?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -13,6 +12,8 @@ use serde::Serialize;
 
 use super::loaded::load;
 use crate::arguments::name;
+use crate::arguments::registry::RegistryArguments;
+use crate::arguments::store;
 use crate::exit;
 use crate::render::format::Format;
 use crate::render::table;
@@ -20,8 +21,12 @@ use crate::render::table;
 /// Arguments of `plimsoll release images`.
 #[derive(Debug, Args)]
 pub struct ImagesArguments {
-    /// Directory of the payload, or of a source
-    directory: PathBuf,
+    /// The release: the directory of its payload or its source, or a reference to its image
+    #[arg(value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: store::Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -30,8 +35,12 @@ pub struct ImagesArguments {
 /// Arguments of `plimsoll release image-for`.
 #[derive(Debug, Args)]
 pub struct ImageForArguments {
-    /// Directory of the payload, or of a source
-    directory: PathBuf,
+    /// The release: the directory of its payload or its source, or a reference to its image
+    #[arg(value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: store::Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Name of the image in image-references
     #[arg(value_name = "NAME")]
     image: String,
@@ -61,7 +70,7 @@ pub(super) fn run(
     arguments: &ImagesArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let release = load(&arguments.directory)?;
+    let release = load(&arguments.release, &arguments.registry)?;
     let used: Vec<_> = used(&release.payload);
     let images = images(&release.payload, &used);
     if !arguments.output.write(&images, out)? {
@@ -75,7 +84,7 @@ pub(super) fn image_for(
     arguments: &ImageForArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let images = load(&arguments.directory)?.payload.release.images;
+    let images = load(&arguments.release, &arguments.registry)?.payload.release.images;
     let Some(image) = images.get(&arguments.image) else {
         let hint = name::hint(&arguments.image, images.keys().map(String::as_str));
         bail!("the release has no image `{}`{hint}", arguments.image);
@@ -105,7 +114,7 @@ fn images<'a>(payload: &'a Payload, used: &'a [Use]) -> Vec<ReleaseImage<'a>> {
     }
     for (image, number, container) in used {
         let manifest = &payload.manifests[*number];
-        let (object, container) = (manifest.key.to_string(), container.clone());
+        let (object, container) = (manifest.key.reference(), container.clone());
         let user = ImageUser { file: &manifest.file, object, container };
         images.entry(image).or_insert_with(|| empty(image)).used_by.push(user);
     }

@@ -14,7 +14,6 @@ use plimsoll_content::position::Position;
 use serde::Serialize;
 
 use super::InfoArguments;
-use crate::arguments::store;
 use crate::exit;
 use crate::render::table;
 
@@ -22,9 +21,9 @@ pub(super) fn run(
     arguments: &InfoArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let payload =
-        store::directory(&arguments.directory, &arguments.profile, Some(&arguments.feature_set))?;
-    let report = report(&payload, &arguments.profile, &arguments.feature_set);
+    let InfoArguments { release, registry, profile, feature_set, output: _ } = arguments;
+    let payload = release.load(registry, profile, Some(feature_set))?;
+    let report = report(&payload, profile, feature_set);
     if !arguments.output.write(&report, out)? {
         write_text(&report, out)?;
     }

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::LintArguments;
 use super::loaded::located;
+use crate::arguments::store::Location;
 use crate::exit;
 
 #[derive(Debug, Serialize)]
@@ -30,18 +31,19 @@ pub(super) fn run(
     arguments: &LintArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let directory = &arguments.directory;
     let mut origins = BTreeMap::new();
-    let (files, unread) = if is_source(directory) {
-        let context = || format!("failed to build `{}`", directory.display());
-        let built = build(directory, None).with_context(context)?;
-        origins = built.origins;
-        (built.files, Vec::new())
-    } else {
-        match read_directory(directory) {
+    let (files, unread) = match &arguments.release {
+        Location::Directory(directory) if is_source(directory) => {
+            let context = || format!("failed to build `{}`", directory.display());
+            let built = build(directory, None).with_context(context)?;
+            origins = built.origins;
+            (built.files, Vec::new())
+        }
+        Location::Directory(directory) => match read_directory(directory) {
             Ok(files) => (files, Vec::new()),
             Err(errors) => (errors.files, errors.errors),
-        }
+        },
+        location => (location.files(&arguments.registry)?.1, Vec::new()),
     };
     let mut findings = lint(&files, &TemplateContext::default());
     // What follows from a file not having been read is not said twice.

@@ -1,7 +1,6 @@
-//! A release by its directory: a payload, or a source, which is built in memory.
+//! A release by its location: a payload, a source, which is built in memory, or an image.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::Context as _;
 use plimsoll_content::authoring::{BuiltRelease, Origin};
@@ -9,7 +8,9 @@ use plimsoll_content::finding::Finding;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Payload, SourceFile, TemplateContext, parse};
 use plimsoll_source::authoring::{build, is_source};
-use plimsoll_source::read_directory;
+
+use crate::arguments::registry::RegistryArguments;
+use crate::arguments::store::Location;
 
 /// A release that was loaded.
 pub(super) struct LoadedRelease {
@@ -19,25 +20,57 @@ pub(super) struct LoadedRelease {
     pub(super) origins: BTreeMap<String, Origin>,
 }
 
-/// Loads the release in a directory.
+/// Loads the release at a location.
 ///
 /// # Errors
 ///
 /// When it has none, or a defective one.
-pub(super) fn load(path: &Path) -> Result<LoadedRelease, anyhow::Error> {
-    let context = || format!("failed to load release `{}`", path.display());
-    let (files, origins) = if is_source(path) {
-        let BuiltRelease { files, origins, .. } = build(path, None).with_context(context)?;
-        (files, origins)
-    } else {
-        (read_directory(path).with_context(context)?, BTreeMap::new())
-    };
-    let payload = parse(&files, &template()).with_context(context)?;
+pub(super) fn load(
+    location: &Location,
+    registry: &RegistryArguments,
+) -> Result<LoadedRelease, anyhow::Error> {
+    let (image, files, origins) = read(location, registry)?;
+    let payload = parse(&files, &template(image)).with_context(|| failed(location))?;
     Ok(LoadedRelease { files, payload, origins })
 }
 
-fn template() -> TemplateContext {
-    TemplateContext { release_image: String::new(), cluster_profile: DEFAULT_PROFILE.to_owned() }
+/// Loads the release at a location without the name of its image: the same content is equal wherever
+/// it is.
+///
+/// # Errors
+///
+/// When it has none, or a defective one.
+pub(super) fn load_content(
+    location: &Location,
+    registry: &RegistryArguments,
+) -> Result<Payload, anyhow::Error> {
+    let (_, files, _) = read(location, registry)?;
+    parse(&files, &template(String::new())).with_context(|| failed(location))
+}
+
+/// The image of a release, its files, and where its objects come from.
+type Content = (String, Vec<SourceFile>, BTreeMap<String, Origin>);
+
+fn read(location: &Location, registry: &RegistryArguments) -> Result<Content, anyhow::Error> {
+    match location {
+        Location::Directory(path) if is_source(path) => {
+            let built = build(path, None).with_context(|| failed(location))?;
+            let BuiltRelease { files, origins, .. } = built;
+            Ok((String::new(), files, origins))
+        }
+        location => {
+            let (image, files) = location.files(registry)?;
+            Ok((image, files, BTreeMap::new()))
+        }
+    }
+}
+
+fn failed(location: &Location) -> String {
+    format!("failed to load release `{location}`")
+}
+
+fn template(release_image: String) -> TemplateContext {
+    TemplateContext { release_image, cluster_profile: DEFAULT_PROFILE.to_owned() }
 }
 
 /// Where an object comes from, for people.

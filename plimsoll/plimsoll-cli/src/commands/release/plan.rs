@@ -24,10 +24,11 @@ use crate::render::format::{Format, FormatParser};
 #[derive(Debug, Args)]
 pub struct PlanArguments {
     /// The release that the cluster is at; without it, an installation is planned
-    #[arg(long, value_name = "VERSION|DIR")]
+    #[arg(long, value_name = "VERSION|DIR|REFERENCE")]
     from: Option<String>,
-    /// The release to update to: a version of the store, or the directory of a payload
-    #[arg(long, value_name = "VERSION|DIR")]
+    /// The release to update to: a version of the store, the directory of
+    /// a payload, or a reference to an image
+    #[arg(long, value_name = "VERSION|DIR|REFERENCE")]
     to: String,
     /// Where versions are looked for
     #[command(flatten)]

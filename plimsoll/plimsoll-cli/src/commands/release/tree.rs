@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -13,14 +12,20 @@ use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
 use super::loaded::{LoadedRelease, load, origin_text};
+use crate::arguments::registry::RegistryArguments;
+use crate::arguments::store;
 use crate::exit;
 use crate::render::format::Format;
 
 /// Arguments of `plimsoll release tree`.
 #[derive(Debug, Args)]
 pub struct TreeArguments {
-    /// Directory of the payload, or of a source
-    directory: PathBuf,
+    /// The release: the directory of its payload or its source, or a reference to its image
+    #[arg(value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    release: store::Location,
+    /// How registries are reached
+    #[command(flatten)]
+    registry: RegistryArguments,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -30,7 +35,7 @@ pub(super) fn run(
     arguments: &TreeArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let release = load(&arguments.directory)?;
+    let release = load(&arguments.release, &arguments.registry)?;
     let report = report(&release);
     if !arguments.output.write(&report, out)? {
         write_text(&report, out)?;
@@ -101,7 +106,7 @@ fn entry(manifest: &Manifest, release: &LoadedRelease) -> TreeManifest {
     TreeManifest {
         file: manifest.file.to_string(),
         document: manifest.document,
-        object: manifest.key.to_string(),
+        object: manifest.key.reference(),
         deleted: manifest.is_annotated_true(DELETE),
         source: release.origins.get(&*manifest.file).map(origin_text),
     }

@@ -10,7 +10,7 @@ use plimsoll_resolve::printable::on_one_line;
 use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
 
 use super::ResolveArguments;
-use crate::arguments::catalog::{CatalogPath, cache_directory, shown};
+use crate::arguments::catalog::{CatalogPath, INDICES, cache_directory, shown};
 
 /// The weight of bundles that are in no catalog yet: they are what is requested.
 const BUNDLE_WEIGHT: i64 = -1;
@@ -37,7 +37,7 @@ pub(super) fn with_sources<T>(
     arguments: &ResolveArguments,
     act: impl Fn(&[Named<'_>]) -> Result<T, anyhow::Error>,
 ) -> Result<T, anyhow::Error> {
-    let cache = if arguments.no_cache { None } else { cache_directory() };
+    let cache = if arguments.no_cache { None } else { cache_directory(INDICES) };
     let cache = cache.as_deref().map(Cache::new);
     let mut opened = open_all(arguments, cache.as_ref())?;
     for attempt in 0.. {

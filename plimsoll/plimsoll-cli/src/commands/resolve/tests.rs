@@ -1,6 +1,5 @@
 //! The command on the catalog of the repository.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -14,7 +13,7 @@ struct Line {
 }
 
 fn in_repository(word: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = std::path::absolute("../..").expect("a working directory");
     let (name, path) = word.rsplit_once('=').unwrap_or(("", word));
     match path.starts_with("examples/") {
         true if name.is_empty() => root.join(path).display().to_string(),
@@ -141,7 +140,7 @@ fn what_is_known_of_the_cluster_rules_out_what_does_not_fit() {
 fn a_bundle_that_cannot_be_read_says_why() {
     let directory = tempfile::tempdir().expect("a directory");
     let published =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bundles/lantern/2.2.0");
+        std::path::absolute("../../examples/bundles/lantern/2.2.0").expect("a working directory");
     for part in ["manifests", "metadata"] {
         std::fs::create_dir(directory.path().join(part)).expect("a directory");
         for entry in std::fs::read_dir(published.join(part)).expect("the example has both") {

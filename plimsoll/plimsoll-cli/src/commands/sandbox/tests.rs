@@ -43,17 +43,6 @@ fn without_tls_is_a_choice() {
 }
 
 #[test]
-fn a_kubeconfig_is_for_its_owner_only() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("kubeconfig");
-    std::fs::write(&path, "something longer than what follows").unwrap();
-    super::write_secret(&path, "text").unwrap();
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-}
-
-#[test]
 fn programs_take_any_flags() {
     let line = ["sandbox", "kube-apiserver", "--help", "--secure-port", "1", "-v=2", "--x=y"];
     let SandboxCommand::KubeApiserver(arguments) = Line::try_parse_from(line).unwrap().command

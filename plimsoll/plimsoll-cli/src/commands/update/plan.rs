@@ -20,8 +20,9 @@ use crate::render::logs;
 /// Arguments of `plimsoll update plan`.
 #[derive(Debug, Args)]
 pub struct UpdatePlanArguments {
-    /// The release to update to: a version of the store, or the directory of a payload
-    #[arg(value_name = "VERSION|DIR")]
+    /// The release to update to: a version of the store, the directory of
+    /// a payload, or a reference to an image
+    #[arg(value_name = "VERSION|DIR|REFERENCE")]
     pub to: String,
     /// Where its version is looked for
     #[command(flatten)]

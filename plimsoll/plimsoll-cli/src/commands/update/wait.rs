@@ -64,7 +64,7 @@ pub(super) async fn until_completed(
     let mut printed = String::new();
     loop {
         let message = match ClusterState::read(client).await {
-            Err(error) => format!("no answer: {}", crate::exit::chain(&error)),
+            Err(error) => format!("no answer: {}", crate::exit::chain(&error.into())),
             Ok(cluster) => match RequestedUpdate::of(&cluster, requested) {
                 RequestedUpdate::Completed => {
                     writeln!(out, "The update is completed")?;

@@ -122,7 +122,7 @@ fn objects(level: &LevelReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<details><summary>{name}: {} objects</summary>\n", steps.len())?;
     for step in steps {
         let at = step.at.map(|at| format!("{} ", moment(at))).unwrap_or_default();
-        writeln!(out, "- {at}{} `{}`", step.change, step.object)?;
+        writeln!(out, "- {at}{} `{}`", step.change, step.object.reference())?;
         for change in &step.fields {
             writeln!(out, "  - `{}`", field(change).replace('`', "'"))?;
         }

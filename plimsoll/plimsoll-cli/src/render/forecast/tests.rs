@@ -44,7 +44,7 @@ fn a_text_tells_counts_levels_and_gates() {
     assert!(text.contains("then waits for operator crane"), "{text}");
     assert!(!text.contains("deployment.apps"), "objects are details: {text}");
     let details = written(&Format::Text, true);
-    assert!(details.contains("    ~ deployment.apps \""), "{details}");
+    assert!(details.contains("    ~ deployment.apps/"), "{details}");
     assert!(details.contains("    + "), "{details}");
 }
 

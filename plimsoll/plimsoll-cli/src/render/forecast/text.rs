@@ -163,7 +163,7 @@ fn steps(
     };
     for (sign, step) in &changed[..shown] {
         let at = step.at.filter(|_| details).map(|at| format!("{} ", moment(at)));
-        writeln!(out, "{margin}    {sign} {}{}", at.unwrap_or_default(), step.object)?;
+        writeln!(out, "{margin}    {sign} {}{}", at.unwrap_or_default(), step.object.reference())?;
         if details {
             for change in &step.fields {
                 writeln!(out, "{margin}        {}", field(change))?;

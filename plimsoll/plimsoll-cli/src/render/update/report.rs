@@ -100,11 +100,11 @@ pub struct Trouble {
     pub state: String,
     /// How bad it is for the update.
     pub level: TroubleLevel,
-    /// Why.
+    /// The reason of the condition or step.
     pub reason: String,
     /// The object.
     pub object: String,
-    /// The whole story.
+    /// What is wrong, as a sentence.
     pub message: String,
 }
 

@@ -33,6 +33,18 @@ impl Fixture {
         let first = versions.keys().next().expect("a package has versions");
         write_bundle(catalog, package, version, &format!(">={first} <{version}"), requires);
     }
+
+    /// Has a version of a package run another image.
+    pub(super) fn republish(catalog: &Path, package: &str, version: &str) {
+        let path = catalog.join(package).join(version).join("manifests/csv.yaml");
+        let text = fs::read_to_string(&path).expect("it was published");
+        let other = text.replace("registry.example.com/", "registry.example.com/other/");
+        // It appears as a whole: the catalog may be read at any time.
+        let staging = tempfile::tempdir().expect("a directory");
+        let staged = staging.path().join("csv.yaml");
+        fs::write(&staged, other).expect("a file");
+        fs::rename(staged, path).expect("both are on one file system");
+    }
 }
 
 fn write_bundle(
@@ -60,7 +72,7 @@ fn write_bundle(
         .collect();
     let dependencies: Vec<Value> = requires
         .iter()
-        .filter(|it| !is_property(it) && !["size", "capability"].contains(&it.0.as_str()))
+        .filter(|it| !is_property(it) && !["size", "capability", "class"].contains(&it.0.as_str()))
         .map(|(package, range)| {
             let value = json!({ "packageName": package, "version": range });
             json!({ "type": "olm.package", "value": value })
@@ -78,6 +90,9 @@ fn write_bundle(
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
     ];
+    if let Some(class) = requires.get("class") {
+        files.push(("manifests/class.yaml", example_class(class)));
+    }
     if !properties.is_empty() {
         files.push(("metadata/properties.yaml", json!({ "properties": properties })));
     }
@@ -94,6 +109,15 @@ fn write_bundle(
     let place = catalog.join(package);
     fs::create_dir_all(&place).expect("a directory");
     fs::rename(staging.keep(), place.join(version)).expect("both are on one file system");
+}
+
+/// The ActionClass of the examples.
+fn example_class(name: &str) -> Value {
+    let documents =
+        plimsoll_content::yaml::parse(include_str!("../../../../../examples/actions/class.yaml"));
+    let mut objects = documents.into_iter().map(|it| it.value.expect("it is YAML"));
+    let is_class = |it: &Value| it["kind"] == "ActionClass" && it["metadata"]["name"] == name;
+    objects.find(is_class).expect("the examples have the class")
 }
 
 fn definition(package: &str, size: Option<u32>) -> Value {

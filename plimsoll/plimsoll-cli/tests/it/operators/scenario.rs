@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_testkit::ClusterKind;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use plimsoll_controller::actions::ActionSettings;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::commands::RunCommand;
-use super::{AddOns, Fixture, Named};
+use super::shell::{Shell, ShellCommand};
+use super::{AddOns, Fixture, Named, begins};
 use crate::harness::until;
 
 /// A step of a scenario.
@@ -17,6 +23,9 @@ use crate::harness::until;
 enum ScenarioStep {
     /// Versions appear in the catalog, by package.
     Publish(BTreeMap<String, Vec<String>>),
+    /// Versions in the catalog get another image, by package; then the plan is approved that an Action
+    /// showed before.
+    Republish { bundle: BTreeMap<String, String>, approve: String },
     /// Operators are requested, by name with their specs.
     Apply(BTreeMap<String, Value>),
     /// Operators get labels.
@@ -32,6 +41,9 @@ enum ScenarioStep {
     /// What Operators report in the end: conditions and fields that begin with a text, and texts that
     /// any of the conditions contains.
     Expect(BTreeMap<String, ExpectedReport>),
+    /// A kind whose objects can be listed in the end: a real API server cannot do that in a kind's first
+    /// moments. With the name of an object.
+    Listed(String),
     /// Objects that are there in the end.
     Present(Vec<String>),
     /// Objects that are gone in the end.
@@ -40,12 +52,22 @@ enum ScenarioStep {
     LookedAfter(Vec<String>),
     /// A person runs a command of `plimsoll operator`.
     Command(RunCommand),
+    /// A person runs a command line in a shell, in the directory of the files.
+    Shell(ShellCommand),
     /// The files that commands wrote to directories.
     Files(BTreeMap<String, Vec<String>>),
     /// Somebody applies the manifests of a directory that commands wrote.
     ApplyFiles(String),
     /// Two files that commands wrote have the same content.
     Same([String; 2]),
+    /// What objects have in their status in the end: fields, and texts that begin so.
+    Status(BTreeMap<String, Value>),
+    /// Objects are changed by a merge patch.
+    Change(BTreeMap<String, Value>),
+    /// A plan of an Action is approved, without a digest the one that it shows.
+    Approve { action: String, plan: Option<String> },
+    /// The clock of the controller is set forward, by seconds.
+    Later(i64),
 }
 
 /// What an Operator reports in the end.
@@ -58,7 +80,13 @@ struct ExpectedReport {
 }
 
 /// The steps of a scenario.
-pub(super) struct Scenario(Vec<ScenarioStep>);
+pub(super) struct Scenario {
+    steps: Vec<ScenarioStep>,
+    /// How Actions are executed; `None` if they are not.
+    actions: Option<ActionSettings>,
+    /// Whether the cluster has a release.
+    has_release: bool,
+}
 
 /// What the controller does with Operators.
 pub(super) fn all() -> Vec<Scenario> {
@@ -91,18 +119,46 @@ pub(super) fn commands() -> Vec<Scenario> {
         include_str!("persona-gitops.yaml"),
         include_str!("persona-power-user.yaml"),
     ];
-    files.map(read).into()
+    let mut scenarios: Vec<Scenario> = files.map(read).into();
+    let actions = Some(ActionSettings::default());
+    scenarios.push(Scenario { actions, ..read(include_str!("commands-action.yaml")) });
+    scenarios
+}
+
+/// The personas of the design document, with `kubectl`.
+pub(super) fn personas() -> Scenario {
+    let actions = Some(ActionSettings::default());
+    Scenario { actions, ..read(include_str!("personas.yaml")) }
+}
+
+/// What becomes of Actions.
+pub(super) fn actions() -> Vec<Scenario> {
+    let files = [
+        include_str!("actions-changes.yaml"),
+        include_str!("actions-policies.yaml"),
+        include_str!("actions-again.yaml"),
+        include_str!("actions-objects.yaml"),
+    ];
+    let actions = Some(ActionSettings::default());
+    let read = |text| Scenario { actions: actions.clone(), ..read(text) };
+    let mut scenarios: Vec<Scenario> = files.map(read).into();
+    scenarios.push(Scenario { has_release: true, ..read(include_str!("actions-release.yaml")) });
+    scenarios
 }
 
 fn read(text: &str) -> Scenario {
-    Scenario(serde_saphyr::from_str(text).expect("it is a list of steps"))
+    let steps = serde_saphyr::from_str(text).expect("it is a list of steps");
+    Scenario { steps, actions: None, has_release: false }
 }
 
 /// Plays a scenario on a cluster of its own; with `is_killed` the controller is killed after each change
 /// and followed by another one.
-pub(super) async fn play(kind: ClusterKind, Scenario(steps): &Scenario, is_killed: bool) {
-    let mut add_ons = AddOns::start(kind, "[]").await;
-    for step in steps {
+pub(super) async fn play(kind: ClusterKind, scenario: &Scenario, is_killed: bool) {
+    let mut add_ons = AddOns::start_with(kind, "[]", scenario.actions.clone()).await;
+    if scenario.has_release {
+        add_ons.install_release().await;
+    }
+    for step in &scenario.steps {
         let is_change = add_ons.play(step).await;
         if is_change && is_killed {
             add_ons.kill().await;
@@ -122,6 +178,19 @@ impl AddOns {
                         Fixture::publish(self.catalog.path(), package, version);
                     }
                 }
+                true
+            }
+            ScenarioStep::Republish { bundle, approve } => {
+                let shown =
+                    self.object(&Named::parse(approve)).await["status"]["planDigest"].clone();
+                let catalog = Named::parse("olm.io/v1 Catalog fixture");
+                let digest = || async { self.object(&catalog).await["status"]["digest"].clone() };
+                let before = digest().await;
+                for (package, version) in bundle {
+                    Fixture::republish(self.catalog.path(), package, version);
+                }
+                until("the Catalog reports the change", digest, |it| *it != before).await;
+                self.approve(approve, shown).await;
                 true
             }
             ScenarioStep::Apply(operators) => {
@@ -160,6 +229,17 @@ impl AddOns {
                 }
                 false
             }
+            ScenarioStep::Listed(named) => {
+                let api = Named::parse(named).api(&self.harness.client);
+                let names = || async {
+                    let listed = api.list(&ListParams::default()).await;
+                    let items = listed.map(|it| it.items).unwrap_or_default();
+                    items.into_iter().filter_map(|it| it.metadata.name).collect::<Vec<String>>()
+                };
+                let name = Named::parse(named).name;
+                until(&format!("{named} is listed"), names, |it| it.contains(&name)).await;
+                false
+            }
             ScenarioStep::Present(objects) => {
                 for named in objects {
                     self.present(named).await;
@@ -174,6 +254,11 @@ impl AddOns {
             }
             ScenarioStep::Command(command) => {
                 command.play(self).await;
+                true
+            }
+            ScenarioStep::Shell(command) => {
+                let shell = self.shell.get_or_init(|| Shell::open(&self.harness.cluster)).await;
+                shell.play(command, self.files.path()).await;
                 true
             }
             ScenarioStep::Files(directories) => {
@@ -197,6 +282,29 @@ impl AddOns {
                 assert_eq!(left, right, "{names:?}");
                 false
             }
+            ScenarioStep::Status(objects) => {
+                for (named, expected) in objects {
+                    let object = || async { self.object(&Named::parse(named)).await };
+                    let is_so = |it: &Value| has(&it["status"], expected);
+                    until(&format!("{named} reports {expected}"), object, is_so).await;
+                }
+                false
+            }
+            ScenarioStep::Change(objects) => {
+                for (named, patch) in objects {
+                    self.change(named, patch.clone()).await;
+                }
+                true
+            }
+            ScenarioStep::Approve { action: named, plan } => {
+                let shown = self.object(&Named::parse(named)).await["status"]["planDigest"].clone();
+                self.approve(named, plan.clone().map_or(shown, Value::from)).await;
+                true
+            }
+            ScenarioStep::Later(seconds) => {
+                self.clock.0.fetch_add(*seconds, Ordering::SeqCst);
+                true
+            }
             ScenarioStep::LookedAfter(objects) => {
                 for named in objects {
                     self.looked_after(named).await;
@@ -206,14 +314,22 @@ impl AddOns {
         }
     }
 
+    /// Approves a plan of an Action, by its digest.
+    async fn approve(&self, named: &str, plan: Value) {
+        let reviews: Api<SelfSubjectReview> = Api::all(self.harness.client.clone());
+        let review = reviews.create(&PostParams::default(), &Default::default()).await;
+        let status = review.expect("it is answered").status;
+        let approver = status.and_then(|it| it.user_info?.username);
+        let approval = json!({ "plan": plan, "approver": approver });
+        self.change(named, json!({ "spec": { "approval": approval } })).await;
+    }
+
     async fn expect_report(&self, name: &str, expected: &ExpectedReport) {
         let is_as_expected = |found: &BTreeMap<String, String>| {
-            let begins = expected.begins.iter();
-            let mut begins = begins.map(|(what, text)| {
-                found.get(what).is_some_and(|it| it.starts_with(text.as_str()))
-            });
+            let is_so = |what, text| found.get(what).is_some_and(|it: &String| begins(it, text));
             let mut mentions = expected.mentions.iter();
-            begins.all(|it| it) && mentions.all(|text| found.values().any(|it| it.contains(text)))
+            expected.begins.iter().all(|(what, text)| is_so(what, text))
+                && mentions.all(|text| found.values().any(|it| it.contains(text)))
         };
         let what = format!("{name} reports {expected:?}");
         until(&what, || self.reported(name), is_as_expected).await;
@@ -224,6 +340,20 @@ impl AddOns {
         let object = || async { self.object(&Named::parse(named)).await };
         let has_finalizer = |it: &Value| it["metadata"]["finalizers"].is_array();
         until(&format!("{named} is looked after"), object, has_finalizer).await;
+    }
+}
+
+/// Whether a value has all that is expected: lists have as many items, and texts begin so.
+fn has(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => {
+            expected.iter().all(|(name, it)| has(found.get(name).unwrap_or(&Value::Null), it))
+        }
+        (Value::Array(found), Value::Array(expected)) => {
+            found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| has(a, b))
+        }
+        (Value::String(found), Value::String(expected)) => begins(found, expected),
+        (found, expected) => found == expected,
     }
 }
 

@@ -109,18 +109,22 @@ impl TrackedCatalog {
             }
             Some(why) => (ConditionStatus::False, Reason::CatalogUnavailable, capitalized(&why)),
         };
-        let progressing = match (&self.failure, self.is_reading && self.content.is_none()) {
-            (_, true) => {
-                (ConditionStatus::True, Reason::RollingOut, "The content is being read".to_owned())
+        let is_read = self.content.is_some();
+        let progressing = match &self.failure {
+            _ if self.is_reading && !is_read => being_read(),
+            Some(failure) => {
+                let kept = if self.is_served() { "; what was read last is served" } else { "" };
+                let message = format!("The content cannot be read: {failure}{kept}");
+                (ConditionStatus::False, Reason::CatalogUnavailable, message)
             }
-            (Some(failure), false) => (
-                ConditionStatus::False,
-                Reason::CatalogUnavailable,
-                format!("The content cannot be read: {failure}; what was read last is served"),
-            ),
-            (None, false) => {
+            None if is_read => {
                 (ConditionStatus::False, Reason::AsExpected, "The content was read".to_owned())
             }
+            None if self.spec.availability == CatalogAvailability::Unavailable => {
+                let message = "The content is not read: spec.availability is Unavailable";
+                (ConditionStatus::False, Reason::CatalogUnavailable, message.to_owned())
+            }
+            None => being_read(),
         };
         let (before, about) = (&self.reported.conditions, (self.generation, moment.time));
         let condition = |type_, (status, reason, message): (_, _, _)| {
@@ -136,6 +140,11 @@ impl TrackedCatalog {
             defects: content.defects,
         }
     }
+}
+
+/// `Progressing` before the first content is read.
+fn being_read() -> (ConditionStatus, Reason, String) {
+    (ConditionStatus::True, Reason::RollingOut, "The content is being read".to_owned())
 }
 
 /// The catalogs that are not served, with the reason.
@@ -230,6 +239,12 @@ impl OperatorReconciler {
         }
     }
 
+    /// Whether what a catalog has is known. One that is created again, or is elsewhere now, has to be read
+    /// even if what was read before is the same.
+    pub fn is_catalog_known(&self, name: &str) -> bool {
+        self.catalogs.get(name).is_some_and(|it| it.content.is_some())
+    }
+
     /// Where a catalog is.
     pub(super) fn source(&self, catalog: &str) -> Option<CatalogSource> {
         Some(self.catalogs.get(catalog)?.spec.source.clone())
@@ -265,5 +280,101 @@ impl OperatorReconciler {
                 catalog.status_at = Some(moment.uptime + STATUS_RETRY);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is known of catalogs, and reported of them.
+
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    const START: Moment = Moment {
+        time: Timestamp::UNIX_EPOCH,
+        steady: Timestamp::UNIX_EPOCH,
+        uptime: Uptime::from_start(Duration::ZERO),
+    };
+
+    #[test]
+    fn a_catalog_that_is_created_again_or_elsewhere_has_to_be_read() {
+        let shown = |uid: &str, path: &str| {
+            json!({
+                "metadata": { "name": "c", "uid": uid },
+                "spec": { "source": { "type": "Directory", "path": path } },
+            })
+        };
+        let check = |events: &[Option<Value>], expected: bool| {
+            let mut reconciler = OperatorReconciler::default();
+            reconciler.catalog_changed("c", Some(&shown("1", "/a")), START);
+            assert!(!reconciler.is_catalog_known("c"));
+            reconciler.catalog_read("c", Ok(Some(CatalogContent::default())), START);
+            for object in events {
+                reconciler.catalog_changed("c", object.as_ref(), START);
+            }
+            assert_eq!(reconciler.is_catalog_known("c"), expected, "{events:?}");
+        };
+        check(&[], true);
+        check(&[Some(shown("1", "/a"))], true);
+        check(&[Some(shown("1", "/b"))], false);
+        check(&[Some(shown("2", "/a"))], false);
+        check(&[None], false);
+        check(&[None, Some(shown("2", "/a"))], false);
+    }
+
+    #[test]
+    fn conditions_say_what_is_served_and_how_reading_went() {
+        #[track_caller]
+        fn check(state: &str, serving: &str, progressing: &str) {
+            let mut catalog = TrackedCatalog::default();
+            for word in state.split_whitespace() {
+                match word {
+                    "unavailable" => {
+                        catalog.spec.availability = CatalogAvailability::Unavailable;
+                    }
+                    "read" => {
+                        let (packages, bundles) = (2, 3);
+                        let content =
+                            CatalogContent { packages, bundles, ..CatalogContent::default() };
+                        catalog.content = Some(content);
+                    }
+                    "reading" => catalog.is_reading = true,
+                    "failed" => catalog.failure = Some("no such directory".to_owned()),
+                    other => unreachable!("{other}"),
+                }
+            }
+            let shown = |type_: &str| {
+                let conditions = catalog.status(START).conditions;
+                let found = conditions.into_iter().find(|it| it.type_ == type_);
+                let found = found.expect("it is reported");
+                format!("{} {}: {}", found.status.as_str(), found.reason, found.message)
+            };
+            assert_eq!(shown("Serving"), serving, "{state:?}");
+            assert_eq!(shown("Progressing"), progressing, "{state:?}");
+        }
+        let read = "True AsExpected: 2 packages and 3 bundles are served";
+        let being_read = "True RollingOut: The content is being read";
+        let failed = "False CatalogUnavailable: The content cannot be read: no such directory";
+        let last = format!("{failed}; what was read last is served");
+        let waiting = "False CatalogUnavailable: It is being read";
+        let missing = "False CatalogUnavailable: No such directory";
+        let withdrawn = "False CatalogUnavailable: Its spec.availability is Unavailable";
+        let unread =
+            "False CatalogUnavailable: The content is not read: spec.availability is Unavailable";
+        let done = "False AsExpected: The content was read";
+        check("", waiting, being_read);
+        check("reading", waiting, being_read);
+        check("read", read, done);
+        check("read reading", read, done);
+        check("failed", missing, failed);
+        check("failed reading", missing, being_read);
+        check("read failed", read, &last);
+        check("read failed reading", read, &last);
+        check("unavailable", withdrawn, unread);
+        check("unavailable read", withdrawn, done);
+        check("unavailable failed", withdrawn, failed);
+        check("unavailable read failed", withdrawn, failed);
     }
 }

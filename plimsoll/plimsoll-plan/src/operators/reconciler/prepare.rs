@@ -227,8 +227,8 @@ impl OperatorReconciler {
             }
         };
         let ticket = self.ticket();
+        let number = self.next_revision(name);
         let Some(operator) = self.operators.get_mut(name) else { return };
-        let number = operator.next_revision();
         let replaced = operator.replaced_workloads(&draft);
         for note in &replaced {
             effects.push(OperatorEffect::Emit {

@@ -51,7 +51,7 @@ pub(super) struct Removal {
     watched: BTreeSet<String>,
     /// When it began; `None` for what a revision left.
     started: Option<Timestamp>,
-    pub(super) progress: Option<DeletionProgress>,
+    progress: Option<DeletionProgress>,
     /// Why nothing is deleted, as a sentence; `None` if something is.
     pub(super) refusal: Option<String>,
     /// The finalizer is being removed.
@@ -77,6 +77,32 @@ impl Removal {
             }
             NamespaceLook::Reading(None) | NamespaceLook::Read { .. } => None,
         })
+    }
+
+    /// How far the deletion of the Operator is; `None` if that is not deleted, but only what a revision
+    /// left.
+    pub(super) fn progress(&self) -> Option<&DeletionProgress> {
+        self.progress.as_ref().filter(|_| self.is_of_operator())
+    }
+
+    /// Whether the Operator itself is being deleted.
+    pub(super) fn is_of_operator(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// What a revision left and does not go, as a sentence; `None` if there is nothing.
+    pub(super) fn leftovers(&self) -> Option<String> {
+        if self.is_of_operator() {
+            return None;
+        }
+        let stuck = self.progress.iter().flat_map(|it| &it.stuck);
+        let stuck: Vec<&str> = stuck.chain(self.refusals()).map(String::as_str).collect();
+        match stuck.as_slice() {
+            [] => None,
+            stuck => {
+                Some(format!("objects of earlier revisions are not deleted: {}", stuck.join("; ")))
+            }
+        }
     }
 
     /// Why objects cannot be deleted, as the API server says it.
@@ -419,9 +445,10 @@ impl OperatorReconciler {
         };
         let Some(operator) = self.operators.get_mut(name) else { return };
         match deletion::next(&inputs) {
-            NextDeletion::Phase { phase: _, delete, progress: _ } => {
+            NextDeletion::Phase { phase: _, delete, progress } => {
                 let removal = operator.removal.get_or_insert_default();
                 removal.next = Some(moment.uptime + RETRY_INTERVAL);
+                removal.progress = Some(progress);
                 removal.ask(name, delete, moment, effects);
             }
             NextDeletion::Complete { .. } | NextDeletion::Refused { .. } => {
@@ -430,6 +457,13 @@ impl OperatorReconciler {
                     rollout.is_tidy = true;
                 }
             }
+        }
+        // What does not go holds up updates.
+        let objection = self.objection(name);
+        let known = self.requested.get(name).and_then(|it| it.installed.as_ref());
+        if known.is_some_and(|it| it.objection != objection) {
+            self.refresh_request(name);
+            self.undecided.insert(name.to_owned());
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::operators::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, DEPRECATED, OperatorObservation, Rollout, conditions,
     resolved_version,
 };
+use crate::operators::deletion::DeletionPhase;
 use crate::operators::{OperatorAction, RequestedOperator};
 use crate::reconciler::events::{EventDraft, Severity};
 use crate::update::operators::platform_requirements;
@@ -166,7 +167,7 @@ impl TrackedOperator {
             inventory: installed
                 .map(|it| it.manifests().map(|it| it.key.clone()).collect())
                 .unwrap_or_default(),
-            deletion: self.removal.as_ref().and_then(|it| it.progress.clone()),
+            deletion: self.removal.as_ref().and_then(|it| it.progress().cloned()),
             history: self.history.clone(),
         })
     }
@@ -240,7 +241,10 @@ impl TrackedOperator {
             );
         } else if let [first, ..] = refused[..] {
             progressing.message = format!("The API server refuses to delete an object: {first}");
-        } else if let Some(progress) = &removal.progress {
+        } else if let Some(progress) = removal.progress() {
+            if progress.phase == DeletionPhase::Operands.as_str() && !progress.stuck.is_empty() {
+                progressing.reason = Reason::OperandsStuck.to_string();
+            }
             let counts = progress.remaining.iter().map(|it| format!("{} {}", it.count, it.kind));
             let counts: Vec<String> = counts.collect();
             let stuck = match progress.stuck.as_slice() {
@@ -263,12 +267,14 @@ fn announcements(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<Event
                 && it.reason == condition.reason
                 && (condition.type_ != CONSTRAINTS_SATISFIED || it.message == condition.message)
         });
+        let is_stuck = condition.reason == Reason::OperandsStuck.as_str();
         let is_bad = match condition.type_.as_str() {
             "Degraded" | DEPRECATED => condition.status == ConditionStatus::True,
-            _ => condition.status == ConditionStatus::False,
+            _ => condition.status == ConditionStatus::False || is_stuck,
         };
         // These say what others say, or what everybody sees.
-        let is_plain = matches!(condition.type_.as_str(), "Progressing" | "Available")
+        let is_plain = (matches!(condition.type_.as_str(), "Progressing" | "Available")
+            && !is_stuck)
             || condition.reason == Reason::NotInstalled.as_str();
         let is_well_again = condition.type_ == CONSTRAINTS_SATISFIED && old.is_some();
         let is_news =

@@ -218,6 +218,65 @@ fn the_first_status_does_not_conflict_with_the_finalizer() {
 }
 
 #[test]
+fn revisions_of_a_deleted_operator_are_not_those_of_its_successor() {
+    for seed in 0..SEEDS {
+        let mut cluster = FakeCluster::new(seed);
+        cluster.collects_garbage = false;
+        let mut installed = |version: &str, is_restarted: bool| -> Result<(), String> {
+            cluster.apply(&format!("bar: version {version}"));
+            cluster.settle()?;
+            if is_restarted {
+                cluster.restart();
+                cluster.settle()?;
+            }
+            assert!(cluster.owns_its_revision("bar"), "{:#?}", cluster.log);
+            cluster.collect_garbage();
+            cluster.settle()?;
+            cluster.restart();
+            cluster.settle()?;
+            assert_eq!(cluster.installed("bar"), version, "{:#?}", cluster.log);
+            cluster.check_objects("bar", version)?;
+            cluster.delete("bar");
+            cluster.settle()
+        };
+        for (version, is_restarted) in [("1.2.1", false), ("1.2.1", true), ("1.2.5", false)] {
+            let played = installed(version, is_restarted);
+            assert!(played.is_ok(), "seed {seed}: {}", played.unwrap_err());
+        }
+    }
+}
+
+#[test]
+fn what_an_update_leaves_and_does_not_go_holds_up_the_next_minor_version() {
+    for seed in 0..SEEDS {
+        let installed = "apply baz: version 1.5.6
+            apply bar: version 1.2.7
+            apply foo: version 1.2.3
+            expect foo 1.2.3";
+        let mut cluster = play(installed, seed).expect("it settles");
+        cluster.stuck = Some("foo-1.2.3".to_owned());
+        cluster.apply("foo: version 1.2.5");
+        cluster.settle_for(400).expect("it settles");
+        let left = "configmap \"foo/foo-1.2.3\": finalizer example.com/kept";
+        let objection = format!("Objects of earlier revisions are not deleted: {left}");
+        assert_eq!(cluster.condition("foo", "Upgradeable"), objection, "{:#?}", cluster.log);
+        // The same minor version is installed all the same.
+        cluster.apply("foo: version 1.2.9");
+        cluster.settle_for(60).expect("it settles");
+        assert_eq!(cluster.installed("foo"), "1.2.9", "{:#?}", cluster.log);
+        cluster.restart();
+        cluster.settle_for(60).expect("it settles");
+        cluster.apply("foo: version 2.0.1");
+        cluster.settle_for(60).expect("it settles");
+        assert_eq!(cluster.installed("foo"), "1.2.9", "{:#?}", cluster.log);
+        cluster.stuck = None;
+        cluster.remove_object("ConfigMap foo-1.2.3");
+        cluster.settle_for(60).expect("it settles");
+        assert_eq!(cluster.installed("foo"), "2.0.1", "{:#?}", cluster.log);
+    }
+}
+
+#[test]
 fn a_bundle_is_read_once_for_an_installation() {
     let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
     let reads = cluster.log.iter().filter(|line| line.starts_with("read bundle"));

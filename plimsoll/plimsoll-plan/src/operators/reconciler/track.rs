@@ -111,6 +111,15 @@ pub(super) struct OperatorRollout {
     pub(super) is_tidy: bool,
 }
 
+/// An OperatorRevision that the cluster has.
+#[derive(Debug, Clone)]
+pub(super) struct WrittenRevision {
+    /// The name of its Operator, which may be gone.
+    operator: String,
+    /// The number of its revision.
+    number: u32,
+}
+
 /// What is known of one Operator.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TrackedOperator {
@@ -175,11 +184,15 @@ impl TrackedOperator {
         kept.chain(written)
     }
 
-    /// The number of the revision that is made next.
-    pub(super) fn next_revision(&self) -> u32 {
-        let unusable = self.unusable.values().map(|(number, _)| *number);
-        let known = self.history.iter().map(|it| it.revision).chain(self.revisions.keys().copied());
-        known.chain(unusable).max().unwrap_or_default() + 1
+    /// Takes over what the history that is reported has from before what is known: all of it at first, and
+    /// what was written back when the deletion of the Operator was aborted.
+    fn take_earlier_history(&mut self) {
+        let oldest = self.history.last().map(|it| it.started_time.as_second());
+        let is_earlier = |it: &&OperatorHistory| {
+            oldest.is_none_or(|oldest| it.started_time.as_second() < oldest)
+        };
+        self.history.extend(self.reported.history.iter().filter(is_earlier).cloned());
+        self.history.truncate(HISTORY_KEPT);
     }
 
     /// Records that the rollout of a revision begins.
@@ -282,7 +295,7 @@ impl TrackedOperator {
 }
 
 /// A duration such as `1h30m`; `None` if there is none, or if it cannot be read.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     text.parse::<SignedDuration>().ok()?.try_into().ok()
 }
 
@@ -342,9 +355,9 @@ impl OperatorReconciler {
         operator.reported = status;
         if is_new {
             operator.installed = operator.reported.revision;
-            operator.history = operator.reported.history.clone();
             operator.announced = operator.reported.conditions.clone();
         }
+        operator.take_earlier_history();
         self.requested.insert(name.to_owned(), request);
         if is_new {
             self.adopt_revisions(name);
@@ -370,6 +383,8 @@ impl OperatorReconciler {
     /// A watch showed an OperatorRevision.
     pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
+            self.written_revisions.remove(name);
+            self.unclaimed.remove(name);
             let mut affected = Vec::new();
             for (operator, tracked) in &mut self.operators {
                 tracked.unusable.remove(name);
@@ -392,8 +407,13 @@ impl OperatorReconciler {
             Ok(spec) => spec,
             Err(_) => return,
         };
-        let Some(operator) = self.operators.get_mut(&spec.operator) else {
-            self.unclaimed.insert(name.to_owned(), spec);
+        let owner = controller(&value["metadata"]);
+        let written = WrittenRevision { operator: spec.operator.clone(), number: spec.revision };
+        self.written_revisions.insert(name.to_owned(), written);
+        let operator = self.operators.get_mut(&spec.operator);
+        let Some(operator) = operator.filter(|it| it.object.uid == owner) else {
+            // That of an Operator that is gone goes soon; that of its successor may be shown first.
+            self.unclaimed.insert(name.to_owned(), (owner.to_owned(), spec));
             return;
         };
         operator.add_revision(name, &spec);
@@ -405,23 +425,42 @@ impl OperatorReconciler {
 
     /// Takes the revisions that were shown before their Operator.
     fn adopt_revisions(&mut self, name: &str) {
-        let is_of = |_: &String, spec: &mut OperatorRevisionSpec| spec.operator == name;
-        let found: Vec<_> = self.unclaimed.extract_if(.., is_of).collect();
-        if let Some(operator) = self.operators.get_mut(name) {
-            for (revision, spec) in found {
-                operator.add_revision(&revision, &spec);
-            }
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        let uid = operator.object.uid.clone();
+        let is_of = |_: &String, (owner, spec): &mut (String, OperatorRevisionSpec)| {
+            spec.operator == name && *owner == uid
+        };
+        for (revision, (_, spec)) in self.unclaimed.extract_if(.., is_of) {
+            operator.add_revision(&revision, &spec);
         }
+    }
+
+    /// The number of the revision of an Operator that is made next: one that no OperatorRevision of an
+    /// Operator of that name has, be it one that was deleted.
+    pub(super) fn next_revision(&self, name: &str) -> u32 {
+        let written = self.written_revisions.values().filter(|it| it.operator == name);
+        let operator = self.operators.get(name);
+        let history = operator.into_iter().flat_map(|it| &it.history).map(|it| it.revision);
+        let kept = operator.into_iter().flat_map(|it| it.revisions.keys().copied());
+        let known = written.map(|it| it.number).chain(history).chain(kept);
+        known.max().unwrap_or_default() + 1
+    }
+
+    /// Why other minor and major versions of an Operator are not installed, as a sentence: what its
+    /// ClusterOperator says, else what its last update left.
+    pub(super) fn objection(&self, name: &str) -> Option<String> {
+        let removal = self.operators.get(name).and_then(|it| it.removal.as_ref());
+        self.observed.objection(name).or_else(|| removal?.leftovers())
     }
 
     /// Brings what decisions are made from up to date with what is installed.
     pub(super) fn refresh_request(&mut self, name: &str) {
         let Some(operator) = self.operators.get(name) else { return };
-        let Some(request) = self.requested.get_mut(name) else { return };
         let numbers = operator.installed.into_iter().chain(operator.begun());
         let owned = numbers.filter_map(|number| operator.revisions.get(&number));
         let owned = owned.flat_map(KeptRevision::defined).collect();
-        let objection = self.observed.objection(name);
+        let objection = self.objection(name);
+        let Some(request) = self.requested.get_mut(name) else { return };
         let installed = operator.installed_revision().map(|(number, revision)| InstalledOperator {
             reference: revision.bundle.clone(),
             bundle: revision.resolver_bundle(name),
@@ -432,6 +471,13 @@ impl OperatorReconciler {
         (request.owned, request.installed) = (owned, installed);
         self.installed.insert(name, request);
     }
+}
+
+/// The uid of the controlling owner of an object; empty without one.
+fn controller(metadata: &Value) -> &str {
+    let owners = metadata["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let controller = owners.iter().find(|it| it["controller"] == true);
+    controller.and_then(|it| it["uid"].as_str()).unwrap_or_default()
 }
 
 impl TrackedOperator {

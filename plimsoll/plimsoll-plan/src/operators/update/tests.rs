@@ -226,7 +226,7 @@ fn what_cannot_be_had_is_said() {
         "latest",
         "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
          fiz: 2.9.2 @2.9.2 -> 2.9.6 @2.9.6
-         held back: v3.0.1 is not reached: fiz v3.0.1 waits: fiz reports that it is not upgradeable: \
+         held back: v3.0.1 is not reached: fiz v3.0.1 waits: fiz is not upgradeable: \
          the cask leaks
          writes bar fiz",
     );

@@ -8,7 +8,6 @@ use plimsoll_api::config::{UpdateHistory, UpdateState};
 use super::{goes_back, nothing_included, of_other_product};
 use crate::plan::mode::Mode;
 use crate::reconciler::testing::{PROFILE, at, desired, image, payload, requesting};
-use crate::update::target::release;
 
 /// History from text, newest first; all of it completed.
 fn history(versions: &str) -> Vec<UpdateHistory> {
@@ -43,31 +42,27 @@ fn a_release_without_a_manifest_for_the_cluster_is_refused() {
 }
 
 #[test]
-fn a_release_leads_back_to_the_one_before_at_most() {
+fn a_lower_version_is_refused() {
     #[track_caller]
     fn check(versions: &str, next: &str, expected: &str) {
-        let next = release(&payload(next, "a"));
+        let next = payload(next, "a").named();
         let said = goes_back(&history(versions), &next).map(|it| it.to_string());
         assert_eq!(said.unwrap_or_default(), expected, "{versions} to {next:?}");
     }
     check("", "1.0.0", "");
     check("1.0.0", "1.0.0", "");
     check("1.0.0", "1.0.1", "");
-    check("1.0.1 1.0.0", "1.0.0", "");
+    check("1.0.0", "one", "");
+    check("one", "1.0.0", "");
     // The one that is under way is resumed, wherever it leads.
     check("1.0.0 1.2.0 1.1.0", "1.0.0", "");
-    check(
-        "1.1.0",
-        "1.0.0",
-        "1.0.0 is less than the current target 1.1.0, and the cluster has no previous version to \
-         go back to",
-    );
-    check(
-        "1.1.0 1.0.0",
-        "1.0.0",
-        "1.0.0 is less than the current target 1.1.0 and matches the cluster's previous version, \
-         but rollbacks that change major or minor versions are not recommended",
-    );
+    let lower = |from: &str| {
+        format!("release 1.0.0 has a lower version than release {from}, which this cluster is at")
+    };
+    // A rollback to the release before too: it is requested in the ClusterVersion.
+    check("1.0.1 1.0.0", "1.0.0", &lower("1.0.1"));
+    check("1.1.0", "1.0.0", &lower("1.1.0"));
+    check("1.1.0 1.0.0", "1.0.0", &lower("1.1.0"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use plimsoll_api::progress::{
     AnnotationRecord, BegunPlanRecord, CapabilitiesProgress, ClusterVersionRecord,
     ImpliedCapability, OperatorsProgress, ReleaseProgressStatus, StepProgress,
 };
+use plimsoll_api::whole_seconds;
 use plimsoll_api::{CLUSTER_VERSION_NAME, Effect, ObjectKey, Reason};
 
 use super::super::counters::StepCounts;
@@ -285,8 +286,4 @@ fn step_progress(progress: &Progress, problem: &Problem) -> StepProgress {
         attempts: problem.attempts,
         since: whole_seconds(problem.since),
     }
-}
-
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -123,6 +123,11 @@ impl Script {
                 self.requests.operators_changed(operators, &self.desired, self.uptime());
                 return None;
             }
+            "forbidden" => {
+                let operators = OperatorsOnPlatform::unknown("WHY");
+                self.requests.operators_changed(operators, &self.desired, self.uptime());
+                return None;
+            }
             "available" => {
                 let available = self.requests.updates().available.clone().unwrap_or_default();
                 let versions: Vec<&str> = available.iter().map(|it| it.version.as_str()).collect();
@@ -276,6 +281,25 @@ fn an_operator_that_does_not_run_on_it_holds_up_another_minor_version() {
         "operator 4.3; request 4.3.3; consider; retrieved; loaded 4.3.3",
         "retrieve 4.3.3; load 4.3.3; apply 4.3.3",
     );
+}
+
+#[test]
+fn operators_that_may_not_be_listed_hold_up_any_release_unless_forced() {
+    for version in ["4.3.3", "4.4.0"] {
+        check(
+            &format!(
+                "forbidden; request {version}; consider; retrieved; loaded {version}; condition; \
+                 consider; operator 4.4; consider"
+            ),
+            &format!(
+                "retrieve {version}; load {version}; -; False PreconditionChecks; -; apply {version}"
+            ),
+        );
+        check(
+            &format!("forbidden; force {version}; consider; retrieved; loaded {version}"),
+            &format!("retrieve {version}; load {version}; apply {version} with risks"),
+        );
+    }
 }
 
 #[test]

@@ -113,8 +113,8 @@ fn what_became_of_overrides_is_told_once() {
         })
         .collect();
     insta::assert_snapshot!(reported.join("--\n"), @r#"
-    deployment.apps "harbour/crane" is left alone until 2026-02-01T00:00:00Z: waits for a gearbox
-    deployment.apps "harbour/pier" is left alone
+    deployment.apps "harbour/crane" is unmanaged until 2026-02-01T00:00:00Z: waits for a gearbox
+    deployment.apps "harbour/pier" is unmanaged
     --
     --
     deployment.apps "harbour/crane" is managed again: its override expired at 2026-02-01T00:00:00Z, which was: waits for a gearbox

@@ -59,7 +59,7 @@ impl Script {
             objection: self.objects.then_some(&objecting),
             overrides_set: false,
             repeated: &[],
-            broken: &[],
+            broken: Ok(&[]),
             available: None,
             retrieved: None,
         };

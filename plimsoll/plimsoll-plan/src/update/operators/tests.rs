@@ -55,7 +55,7 @@ fn a_release_without_an_api_breaks_what_requires_it() {
         operators.observed("lamp", Some(&status("", required)));
         let removed: BTreeSet<GroupKind> =
             removed.iter().map(|kind| GroupKind::new("example.com", *kind)).collect();
-        let broken = operators.broken_without(&removed);
+        let broken = operators.broken_without(&removed).expect("they are known");
         let broken: Vec<&str> = broken.iter().map(|it| it.message.as_str()).collect();
         assert_eq!(broken, expected, "{required} without {removed:?}");
     };
@@ -66,6 +66,8 @@ fn a_release_without_an_api_breaks_what_requires_it() {
     );
     check("Plug", &["Kettle"], &[]);
     check("", &["Kettle"], &[]);
+    let unknown = OperatorsOnPlatform::unknown("WHY");
+    assert_eq!(unknown.broken_without(&BTreeSet::new()), Err("WHY".to_owned()));
 }
 
 #[test]

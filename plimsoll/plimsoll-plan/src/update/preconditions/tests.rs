@@ -51,7 +51,7 @@ fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, exp
         objection: (!objection.is_empty()).then_some(&objecting),
         overrides_set: overrides,
         repeated: &[],
-        broken: &[],
+        broken: Ok(&[]),
         available: None,
         retrieved: None,
     };
@@ -123,7 +123,7 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
             objection: None,
             overrides_set: false,
             repeated: &gone,
-            broken: &[],
+            broken: Ok(&[]),
             available: None,
             retrieved: None,
         };
@@ -153,25 +153,36 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
 
 #[test]
 fn what_an_operator_requires_is_not_removed_by_any_update() {
-    let check = |target: &str| {
-        let broken = [BrokenOperator { name: "lamp".to_owned(), message: "WHY".to_owned() }];
+    let broken = [BrokenOperator { name: "lamp".to_owned(), message: "WHY".to_owned() }];
+    let check = |broken: Result<&[BrokenOperator], &str>, target: &str, expected: (&str, &str)| {
         let facts = Facts {
             current: &release("4.3.2"),
             history: &[],
             objection: None,
             overrides_set: false,
             repeated: &[],
-            broken: &broken,
+            broken,
             available: None,
             retrieved: None,
         };
         let findings = check(&facts, &release(target));
         let [found] = &findings[..] else { panic!("one finding, not {findings:?}") };
-        assert_eq!(found.reason, "IncompatibleOperatorsInstalled");
-        assert!(found.blocking && found.message.ends_with("WHY"), "{found:?}");
+        assert_eq!((found.reason.as_str(), found.message.as_str()), expected);
+        assert!(found.blocking, "{found:?}");
     };
-    check("4.3.3");
-    check("4.4.0");
+    let installed = (
+        "IncompatibleOperatorsInstalled",
+        "Installed Operators would be broken; update or delete them first. WHY",
+    );
+    let unknown = (
+        "IncompatibleOperatorsUnknown",
+        "What installed Operators require of the platform is unknown: WHY; grant get, list and watch on \
+         operators.olm.io",
+    );
+    for target in ["4.3.3", "4.4.0"] {
+        check(Ok(&broken), target, installed);
+        check(Err("WHY"), target, unknown);
+    }
 }
 
 #[test]
@@ -183,7 +194,7 @@ fn force_turns_what_blocks_into_an_accepted_risk() {
         objection: Some(&Objecting { reason: "OldNodes", message: "Nodes are old" }),
         overrides_set: false,
         repeated: &[],
-        broken: &[],
+        broken: Ok(&[]),
         available: Some(&[]),
         retrieved: None,
     };

@@ -85,6 +85,10 @@ impl Files {
         let file = BufReader::new(open_ordinary(path).map_err(io_error)?);
         match media_type.rsplit_once(['+', '.']) {
             Some((_, "gzip")) => self.add_stream(path, MultiGzDecoder::new(file)),
+            Some((_, "zstd")) => {
+                let decoder = zstd::Decoder::with_buffer(file).map_err(io_error)?;
+                self.add_stream(path, decoder)
+            }
             Some((_, "tar")) => self.add_stream(path, file),
             _ => Err(content(path, &format!("layers of type {media_type:?} cannot be read"))),
         }

@@ -5,8 +5,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use plimsoll_content::expressions::Cel;
+use plimsoll_plan::operators::OperatorInputs;
+use plimsoll_plan::operators::install::{InstallError, expanded, plan_install, spelled};
+use plimsoll_resolve::CatalogPart;
 
-use super::{ResolveArguments, expanded, run, spelled};
+use super::{ResolveArguments, run};
+use crate::exit::Refusal;
 use crate::prompt::Respondent;
 
 #[derive(Parser)]
@@ -16,7 +21,7 @@ struct Line {
 }
 
 /// Versions of packages, with the kind that they provide and what they require.
-const BUNDLES: [(&str, &str, &str, &str); 10] = [
+const BUNDLES: [(&str, &str, &str, &str); 11] = [
     ("foo-operator", "1.2.2", "Foo", "bar-operator >=1.2.3"),
     ("foo-operator", "1.2.5", "Foo", "bar-operator >=1.2.3"),
     ("foo-operator", "1.2.9", "Foo", "bar-operator >=1.2.7"),
@@ -28,9 +33,11 @@ const BUNDLES: [(&str, &str, &str, &str); 10] = [
     // Provides what baz-operator does: they conflict.
     ("fiz-operator", "2.9.2", "Baz", ""),
     ("buz-operator", "0.2.4", "Buz", ""),
+    ("caller-operator", "1.0.0", "Caller", "Baz"),
 ];
 
-/// A catalog of versions of packages, each with the kind that it provides and what it requires.
+/// A catalog of versions of packages, each with the kind that it provides and what it requires: a kind, or
+/// a package with a range.
 pub(in super::super) fn catalog(bundles: &[(&str, &str, &str, &str)]) -> String {
     let mut text = String::new();
     for (at, (package, version, kind, requires)) in bundles.iter().enumerate() {
@@ -55,15 +62,18 @@ pub(in super::super) fn catalog(bundles: &[(&str, &str, &str, &str)]) -> String 
                 entries.join(",")
             );
         }
-        let required = requires.split_once(' ').map(|(name, range)| {
-            format!(
+        let required = match requires.split_once(' ') {
+            Some((name, range)) => format!(
                 r#",{{"type":"olm.package.required","value":{{"packageName":"{name}","versionRange":"{range}"}}}}"#
-            )
-        });
+            ),
+            None if requires.is_empty() => String::new(),
+            None => format!(
+                r#",{{"type":"olm.gvk.required","value":{{"group":"example.com","version":"v1","kind":"{requires}"}}}}"#
+            ),
+        };
         let _ = writeln!(
             text,
-            r#"{{"schema":"olm.bundle","package":"{package}","name":"{package}.v{version}","image":"example.com/{package}:{version}","properties":[{{"type":"olm.package","value":{{"packageName":"{package}","version":"{version}"}}}},{{"type":"olm.gvk","value":{{"group":"example.com","version":"v1","kind":"{kind}"}}}}{}]}}"#,
-            required.unwrap_or_default()
+            r#"{{"schema":"olm.bundle","package":"{package}","name":"{package}.v{version}","image":"example.com/{package}:{version}","properties":[{{"type":"olm.package","value":{{"packageName":"{package}","version":"{version}"}}}},{{"type":"olm.gvk","value":{{"group":"example.com","version":"v1","kind":"{kind}"}}}}{required}]}}"#,
         );
     }
     text
@@ -77,13 +87,22 @@ async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String
     let (directory, file) = (directory.display().to_string(), catalog_file.display().to_string());
     let words =
         ["resolve", "--no-cache", "--state", "files", "--catalog", &file, "--write", &directory];
-    let line = Line::try_parse_from(words.iter().chain(options))?;
+    answer(Line::try_parse_from(words.iter().chain(options))?).await
+}
+
+async fn answer(line: Line) -> Result<(ExitCode, String), anyhow::Error> {
     let mut out = Vec::new();
     let mut person = match line.arguments.yes {
         true => Respondent::Agreed,
         false => Respondent::Nobody,
     };
-    let code = run(None, &line.arguments, &mut person, &mut out).await?;
+    let code = match run(None, &line.arguments, &mut person, &mut out).await {
+        Ok(code) => code,
+        Err(error) => match error.downcast_ref::<Refusal>() {
+            Some(refusal) => refusal.exit.into(),
+            None => return Err(error),
+        },
+    };
     Ok((code, String::from_utf8(out)?))
 }
 
@@ -152,6 +171,71 @@ async fn a_conflict_with_what_is_there_writes_nothing_unless_forced() {
     let written = files(directory.path());
     assert_eq!(written.len(), 4);
     assert!(written[0].1.starts_with("# WARNING: installing foo-operator could"), "{written:?}");
+}
+
+#[tokio::test]
+async fn who_provides_an_api_is_chosen_and_what_cannot_be_chosen_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let conflict = "* --use baz-operator=buz-operator cannot be satisfied: without it there is a \
+                    solution\n";
+    let excluded = "* --exclude baz-operator cannot be satisfied: without it there is a solution\n";
+    let cases = [
+        (&["caller-operator"][..], 0, ["- baz-operator@v1.5.6\n", ""]),
+        (
+            &["caller-operator", "--use", "baz-operator=fiz-operator"],
+            0,
+            ["* override: fiz-operator provides Baz (example.com/v1)\n", "- fiz-operator@v2.9.2\n"],
+        ),
+        (&["caller-operator", "--use", "baz-operator=buz-operator"], 3, [conflict, "no solution"]),
+        (&["foo-operator", "--exclude", "baz-operator"], 3, [excluded, "no solution found"]),
+    ];
+    for (options, code, says) in cases {
+        let options = [options, &["--dry-run"]].concat();
+        let (found, text) = attempt(directory.path(), &options).await.expect("an answer");
+        assert_eq!(found, ExitCode::from(code), "{options:?}: {text}");
+        assert!(says.iter().all(|it| text.contains(it)), "{options:?}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_snapshot_has_the_answer_that_the_controller_gives() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(file("main.json"), catalog(&BUNDLES)).expect("a file");
+    let (catalog, snapshot) = (file("main.json"), file("state.json"));
+    let words =
+        ["resolve", "foo-operator", "--no-cache", "--state", "files", "--catalog", &catalog];
+    let line = Line::try_parse_from(words).expect("it is a command line");
+    let state = line.arguments.state.read(None).await.expect("a state");
+    let taken = state.snapshot(&["foo-operator".to_owned(), "caller-operator".to_owned()]);
+    std::fs::write(&snapshot, taken.text()).expect("a file");
+    let parts: Vec<CatalogPart> = taken.catalogs.iter().map(|it| it.part.clone()).collect();
+    let inputs = OperatorInputs {
+        operators: &taken.operators,
+        unavailable: &taken.unavailable,
+        facts: &taken.facts,
+        expressions: &Cel,
+    };
+    let nowhere = file("nowhere");
+    let cases: [&[&str]; 4] = [
+        &["foo-operator"],
+        &["foo-operator", "--version-range", "~1.2"],
+        &["caller-operator", "--use", "baz-operator=fiz-operator"],
+        &["foo-operator", "--exclude", "baz-operator"],
+    ];
+    for options in cases {
+        let words = [&["resolve", "--state", &snapshot, "--dry-run", "--write", &nowhere], options]
+            .concat();
+        let line = Line::try_parse_from(words).expect("it is a command line");
+        let request = line.arguments.choice.request().expect("a request");
+        let planned = match plan_install(inputs, &parts, &request) {
+            Ok(plan) => plan.text(),
+            Err(InstallError::Unsatisfiable(conflict)) => conflict.text(),
+            Err(error) => unreachable!("{error:?}"),
+        };
+        let (_, text) = answer(line).await.expect("an answer");
+        assert_eq!(text, planned, "{options:?}");
+    }
 }
 
 #[tokio::test]

@@ -54,15 +54,15 @@ fn a_tree_has_levels_components_and_files_with_their_sources() {
 1.0.0
 level 00
   pier
-    releasecapabilities.plimsoll.io \"pier\"  0000_00_pier_00_capabilities.releasecapabilities.yaml
+    releasecapabilities.plimsoll.io/pier  0000_00_pier_00_capabilities.releasecapabilities.yaml
 level 10
   base
-    namespace \"pier\"      0000_10_base_00_pier.namespace.yaml < base/base.yaml:1
-    secret \"pier/key\"     0000_10_base_30_key.secret.yaml < base/base.yaml:5
-    configmap \"pier/old\"  0000_10_base_30_old.configmap.yaml < base/old.yaml:1
+    namespace/pier         0000_10_base_00_pier.namespace.yaml < base/base.yaml:1
+    secret/key -n pier     0000_10_base_30_key.secret.yaml < base/base.yaml:5
+    configmap/old -n pier  0000_10_base_30_old.configmap.yaml < base/old.yaml:1
 level 20
   lamp
-    pod \"pier/lamp\"  0000_20_lamp_60_lamp.pod.yaml < lamp/lamp.yaml:1
+    pod/lamp -n pier  0000_20_lamp_60_lamp.pod.yaml < lamp/lamp.yaml:1
 ";
     assert_eq!(output("release tree DIR/a"), expected);
     assert_eq!(output("release build DIR/a --dry-run"), expected);
@@ -83,22 +83,22 @@ fn a_tree_says_what_is_deleted() {
         write(&directory.path().join("a").join(name), &text);
     }
     let (text, success) = run_command("release tree DIR/a", directory.path());
-    assert!(success && text.contains("    pod \"pier/lamp\" (deleted)  0000_20"), "{text}");
+    assert!(success && text.contains("    pod/lamp -n pier (deleted)  0000_20"), "{text}");
 }
 
 #[test]
 fn a_diff_has_what_was_added_removed_changed_and_moved() {
     assert_eq!(
         output("release diff DIR/a DIR/b"),
-        "- configmap \"pier/old\" (0000_10_base_30_old.configmap.yaml)\n\
-         + configmap \"pier/new\" (0000_10_base_30_new.configmap.yaml)\n\
-         ~ pod \"pier/lamp\" (0000_20_lamp_60_lamp.pod.yaml -> 0000_30_lamp_60_lamp.pod.yaml)\n\
-         ~ secret \"pier/key\" (0000_10_base_30_key.secret.yaml)\n\
+        "- configmap/old -n pier (0000_10_base_30_old.configmap.yaml)\n\
+         + configmap/new -n pier (0000_10_base_30_new.configmap.yaml)\n\
+         ~ pod/lamp -n pier (0000_20_lamp_60_lamp.pod.yaml -> 0000_30_lamp_60_lamp.pod.yaml)\n\
+         ~ secret/key -n pier (0000_10_base_30_key.secret.yaml)\n\
          1.0.0 -> 1.1.0: 1 added, 1 removed, 2 changed, 2 unchanged\n"
     );
     assert_eq!(
         output("release diff DIR/a DIR/b -o name"),
-        "configmap/pier/old\nconfigmap/pier/new\npod/pier/lamp\nsecret/pier/key\n"
+        "configmap/old -n pier\nconfigmap/new -n pier\npod/lamp -n pier\nsecret/key -n pier\n"
     );
     assert_eq!(output("release diff DIR/a DIR/a -o diff"), "");
     let report: Value = serde_json::from_str(&output("release diff DIR/a DIR/b -o json")).unwrap();
@@ -126,8 +126,8 @@ fn a_text_diff_has_every_changed_line_and_no_value_of_a_secret() {
 fn images_are_listed_with_what_uses_them() {
     assert_eq!(
         output("release images DIR/a"),
-        "IMAGE                  NAME   USED BY           CONTAINER\n\
-         r.org/lamp@sha256:01   lamp   pod \"pier/lamp\"   lamp\n"
+        "IMAGE                  NAME   USED BY            CONTAINER\n\
+         r.org/lamp@sha256:01   lamp   pod/lamp -n pier   lamp\n"
     );
     assert_eq!(output("release images DIR/a -o name"), "r.org/lamp@sha256:01\n");
     assert_eq!(output("release image-for DIR/b lamp"), "r.org/lamp@sha256:02\n");

@@ -10,6 +10,7 @@ use plimsoll_content::Manifest;
 use super::*;
 use crate::operators::tests::{FIXTURE, NoExpressions, catalogs, part};
 use crate::progress::{Mark, Trace};
+use crate::removal::Terminating;
 
 /// Most rounds until everything has to be settled.
 const ROUNDS_MAX: usize = 4000;
@@ -20,7 +21,7 @@ struct FakeObject {
     operator: String,
     revision: u64,
     uid: String,
-    is_terminating: bool,
+    terminating_since: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -45,6 +46,10 @@ pub(super) struct FakeCluster {
     has_console: bool,
     /// Why namespaces cannot be read; `None` if they can.
     pub(super) unreadable: Option<String>,
+    /// The object that has a finalizer, by name; `None` if there is none.
+    pub(super) stuck: Option<String>,
+    /// Whether the garbage collector runs.
+    pub(super) collects_garbage: bool,
     pub(super) writes: usize,
     pub(super) events: Vec<String>,
     pub(super) log: Vec<String>,
@@ -130,6 +135,8 @@ impl FakeCluster {
             facts: ClusterFacts::default(),
             has_console: true,
             unreadable: None,
+            stuck: None,
+            collects_garbage: true,
             writes: 0,
             events: Vec::new(),
             log: Vec::new(),
@@ -337,15 +344,23 @@ impl FakeCluster {
             && object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
         if is_over {
             self.operators.remove(name);
-            // The garbage collector deletes what it owned.
-            let owned = |(_, it): &(&String, &Value)| it["spec"]["operator"] == name;
-            let gone: Vec<String> =
-                self.revisions.iter().filter(owned).map(|(name, _)| name.clone()).collect();
-            for revision in gone {
-                self.delete_revision(&revision);
-            }
         }
         self.show_operator(name);
+        if is_over && self.collects_garbage {
+            self.collect_garbage();
+        }
+    }
+
+    /// The garbage collector deletes the OperatorRevisions whose Operator is gone.
+    pub(super) fn collect_garbage(&mut self) {
+        let uid = |it: &Value| it["metadata"]["uid"].clone();
+        let uids: Vec<Value> = self.operators.values().map(uid).collect();
+        let is_garbage = |it: &Value| !uids.contains(&it["metadata"]["ownerReferences"][0]["uid"]);
+        let garbage = self.revisions.iter().filter(|(_, it)| is_garbage(it));
+        let garbage: Vec<String> = garbage.map(|(name, _)| name.clone()).collect();
+        for revision in garbage {
+            self.delete_revision(&revision);
+        }
     }
 
     fn delete_revision(&mut self, name: &str) {
@@ -436,7 +451,7 @@ impl FakeCluster {
                             operator: object.operator.clone(),
                             is_ours: true,
                             controller: None,
-                            is_terminating: object.is_terminating,
+                            is_terminating: object.terminating_since.is_some(),
                         })
                     });
                     let objects = exists.collect();
@@ -446,9 +461,12 @@ impl FakeCluster {
                 }
                 OperatorEffect::WriteRevision { operator, ticket, revisions } => {
                     self.writes += 1;
+                    let mut result = Ok(());
                     for (name, object) in revisions {
                         self.log.push(format!("write revision {name}"));
-                        if self.revisions.contains_key(&name) {
+                        if let Some(there) = self.revisions.get(&name) {
+                            let is_same = *there == object;
+                            result = if is_same { result } else { Err(format!("there is {name}")) };
                             continue;
                         }
                         self.revisions.insert(name.clone(), object.clone());
@@ -457,7 +475,7 @@ impl FakeCluster {
                         let event = OperatorEvent::Configuration { kind, name, object };
                         self.pending.push(("revisions", event));
                     }
-                    let event = OperatorEvent::RevisionWritten { operator, ticket, result: Ok(()) };
+                    let event = OperatorEvent::RevisionWritten { operator, ticket, result };
                     self.pending.push(("writes", event));
                 }
                 OperatorEffect::DeleteRevision(name) => self.delete_revision(&name),
@@ -559,7 +577,7 @@ impl FakeCluster {
             self.writes += 1;
             let uid = known.map_or_else(|| format!("uid-{revision}"), |it| it.uid.clone());
             let object =
-                FakeObject { operator: operator.clone(), revision, uid, is_terminating: false };
+                FakeObject { operator: operator.clone(), revision, uid, terminating_since: None };
             self.objects.insert(key.clone(), object);
             self.show(&key);
         }
@@ -585,8 +603,17 @@ impl FakeCluster {
             }
             return;
         }
-        if self.objects.get(&object.key).is_some_and(|it| it.uid == object.uid) {
-            self.remove(&object.key.clone());
+        let (now, revision) = (self.moment().time, self.next_revision());
+        let Some(there) = self.objects.get_mut(&object.key) else { return };
+        if there.uid != object.uid {
+            return;
+        }
+        if self.stuck.as_ref() == Some(&object.key.name) {
+            there.terminating_since.get_or_insert(now);
+            there.revision = revision;
+            self.show(&object.key);
+        } else {
+            self.remove(&object.key);
         }
     }
 
@@ -665,6 +692,16 @@ impl FakeCluster {
         let status: OperatorStatus =
             serde_json::from_value(object["status"].clone()).unwrap_or_default();
         status.bundle.map(|it| it.version).unwrap_or_default()
+    }
+
+    /// Whether the revision that an Operator reports belongs to it, and not to one that was deleted.
+    pub(super) fn owns_its_revision(&self, name: &str) -> bool {
+        let operator = &self.operators[name];
+        let number = &operator["status"]["revision"];
+        let mut revisions = self.revisions.values().filter(|it| it["spec"]["operator"] == name);
+        let owner = |it: &Value| it["metadata"]["ownerReferences"][0]["uid"].clone();
+        revisions
+            .any(|it| it["spec"]["revision"] == *number && owner(it) == operator["metadata"]["uid"])
     }
 
     /// Of an Operator there are the objects of its version and definitions, and no others.
@@ -766,7 +803,11 @@ fn observed(key: &ObjectKey, object: &FakeObject) -> ObservedObject {
         owners: BTreeSet::new(),
         mark: Mark::new(object.revision, trace),
         health: (key.kind == "Deployment").then_some(Verdict::Ready),
-        terminating: None,
+        terminating: object.terminating_since.map(|since| Terminating {
+            since,
+            finalizers: vec!["example.com/kept".to_owned()],
+            remaining: Vec::new(),
+        }),
         whole: None,
     }
 }

@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use plimsoll_api::olm::{
-    CrdDeletion, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, RemainingObjects, WorkloadDeletion,
-};
-use plimsoll_api::{ObjectKey, Operator};
+use plimsoll_api::ObjectKey;
+use plimsoll_api::olm::{CrdDeletion, OperatorStatus, RemainingObjects, WorkloadDeletion};
 use serde::Serialize;
 
-use super::state::status;
+use super::observed::ObservedOperator;
 
 /// API group of definitions.
 const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
@@ -18,73 +16,74 @@ const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
 /// What a deletion does.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct DeletionPlan {
+pub struct DeletionPlan {
     /// The Operators that go, in the order they do: dependants before what they depend on.
-    pub(crate) delete: Vec<PlannedDeletion>,
+    pub delete: Vec<PlannedDeletion>,
     /// Requirements of Operators that stay and that would not be satisfied any more.
-    pub(crate) broken: Vec<BrokenRequirement>,
+    pub broken: Vec<BrokenRequirement>,
     /// Operators that were installed as dependencies, that nothing would depend on, and that stay.
-    pub(crate) orphans: Vec<String>,
+    pub orphans: Vec<String>,
     /// Dependencies of what goes that others need.
-    pub(crate) needed: Vec<NeededDependency>,
+    pub needed: Vec<NeededDependency>,
 }
 
 /// An Operator that goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PlannedDeletion {
-    pub(crate) name: String,
+pub struct PlannedDeletion {
+    /// The name of the Operator.
+    pub name: String,
     /// The installed version; empty if nothing is installed.
-    pub(crate) version: String,
+    pub version: String,
     /// Whether it goes because nothing would depend on it any more.
-    pub(crate) as_orphan: bool,
+    pub as_orphan: bool,
     /// Number of objects that were installed.
-    pub(crate) objects: usize,
+    pub objects: usize,
     /// Names of its definitions.
-    pub(crate) definitions: Vec<String>,
+    pub definitions: Vec<String>,
     /// Whether definitions stay, and with them their objects.
-    pub(crate) keeps_definitions: bool,
+    pub keeps_definitions: bool,
     /// Objects of its kinds.
-    pub(crate) workloads: Vec<RemainingObjects>,
+    pub workloads: Vec<RemainingObjects>,
 }
 
 /// A requirement that a deletion breaks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct BrokenRequirement {
+pub struct BrokenRequirement {
     /// The Operator that goes.
-    pub(crate) operator: String,
+    pub operator: String,
     /// The Operator that depends on it.
-    pub(crate) dependant: String,
+    pub dependant: String,
 }
 
 /// A dependency that stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NeededDependency {
+pub struct NeededDependency {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// The Operators that depend on it.
-    pub(crate) needed_by: Vec<String>,
+    pub needed_by: Vec<String>,
 }
 
 /// What a deletion is planned from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DeletionRequest<'a> {
+pub struct DeletionRequest<'a> {
     /// All Operators.
-    pub(crate) operators: &'a BTreeMap<String, Operator>,
+    pub operators: &'a BTreeMap<String, ObservedOperator>,
     /// Objects of the kinds of Operators, by Operator.
-    pub(crate) workloads: &'a BTreeMap<String, Vec<RemainingObjects>>,
+    pub workloads: &'a BTreeMap<String, Vec<RemainingObjects>>,
     /// The Operators that are to go.
-    pub(crate) names: &'a BTreeSet<String>,
+    pub names: &'a BTreeSet<String>,
     /// Whether dependencies go that nothing depends on any more.
-    pub(crate) cascade: bool,
+    pub cascade: bool,
     /// Whether definitions stay whatever `spec.deletion` says.
-    pub(crate) keep_crds: bool,
+    pub keep_crds: bool,
 }
 
 impl DeletionPlan {
     /// Plans a deletion.
-    pub(crate) fn new(request: &DeletionRequest<'_>) -> Self {
+    pub fn new(request: &DeletionRequest<'_>) -> Self {
         let DeletionRequest { operators, names, cascade, .. } = *request;
         let mut going: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let mut orphans = orphaned_without(operators, &going);
@@ -103,7 +102,7 @@ impl DeletionPlan {
         }
         let mut needed = BTreeMap::new();
         for dependency in going.iter().flat_map(|name| dependencies(operators, name)) {
-            let is_dependency = operators.get(dependency).is_some_and(is_dependency);
+            let is_dependency = operators.get(dependency).is_some_and(|it| it.is_dependency);
             if is_dependency && !going.contains(dependency) && !orphans.contains(dependency) {
                 let by = dependants(operators, dependency).filter(|it| !going.contains(it));
                 needed.insert(dependency, by.map(str::to_owned).collect::<BTreeSet<_>>());
@@ -125,13 +124,13 @@ impl DeletionPlan {
     }
 
     /// The Operators that depend on one that goes, if any do.
-    pub(crate) fn dependants_of(&self, name: &str) -> Vec<&str> {
+    pub fn dependants_of(&self, name: &str) -> Vec<&str> {
         let of = self.broken.iter().filter(|it| it.operator == name);
         of.map(|it| it.dependant.as_str()).collect()
     }
 
     /// The plan for people.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = String::new();
         for it in &self.delete {
             let version =
@@ -168,19 +167,19 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 }
 
 /// `1 object`, `2 objects`.
-pub(crate) fn counted(count: usize, one: &str, several: &str) -> String {
+pub fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// `foo depends`, or `foo, qux depend`.
-pub(crate) fn depend(names: &[impl AsRef<str>]) -> String {
+pub fn depend(names: &[impl AsRef<str>]) -> String {
     let texts: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let verb = if texts.len() == 1 { "depends" } else { "depend" };
     format!("{} {verb}", texts.join(", "))
 }
 
 /// `2 Foo.foo.example.com in default`.
-pub(crate) fn workload_text(workload: &RemainingObjects) -> String {
+pub fn workload_text(workload: &RemainingObjects) -> String {
     let RemainingObjects { kind, namespace, count } = workload;
     match namespace.as_str() {
         "" => format!("{count} {kind}"),
@@ -189,15 +188,15 @@ pub(crate) fn workload_text(workload: &RemainingObjects) -> String {
 }
 
 /// The definitions that an Operator installed.
-pub(crate) fn definitions(operator: &Operator) -> Vec<String> {
+pub fn definitions(status: &OperatorStatus) -> Vec<String> {
     let is_definition =
         |it: &&ObjectKey| it.group == DEFINITION_GROUP && it.kind == "CustomResourceDefinition";
-    status(operator).inventory.iter().filter(is_definition).map(|it| it.name.clone()).collect()
+    status.inventory.iter().filter(is_definition).map(|it| it.name.clone()).collect()
 }
 
 /// The orphans there are: Operators that were installed as dependencies and that nothing depends on, and
 /// those that nothing depends on but they.
-pub(crate) fn orphans(operators: &BTreeMap<String, Operator>) -> BTreeSet<String> {
+pub fn orphans(operators: &BTreeMap<String, ObservedOperator>) -> BTreeSet<String> {
     let mut going = BTreeSet::new();
     loop {
         let more = orphaned(operators, &going, |_| true);
@@ -210,7 +209,7 @@ pub(crate) fn orphans(operators: &BTreeMap<String, Operator>) -> BTreeSet<String
 
 /// The dependencies of Operators that go which nothing would depend on.
 fn orphaned_without<'a>(
-    operators: &'a BTreeMap<String, Operator>,
+    operators: &'a BTreeMap<String, ObservedOperator>,
     going: &BTreeSet<&'a str>,
 ) -> BTreeSet<&'a str> {
     let lost: BTreeSet<&str> =
@@ -219,50 +218,43 @@ fn orphaned_without<'a>(
 }
 
 fn orphaned<'a>(
-    operators: &'a BTreeMap<String, Operator>,
+    operators: &'a BTreeMap<String, ObservedOperator>,
     going: &BTreeSet<&'a str>,
     is_meant: impl Fn(&str) -> bool,
 ) -> BTreeSet<&'a str> {
     let found = operators.iter().filter(|(name, operator)| {
         is_meant(name)
-            && is_dependency(operator)
+            && operator.is_dependency
             && !going.contains(name.as_str())
-            && operator.metadata.deletion_timestamp.is_none()
+            && !operator.is_deleting
             && dependants(operators, name).all(|it| going.contains(it))
     });
     found.map(|(name, _)| name.as_str()).collect()
 }
 
-/// Whether an Operator was installed because another one needed it.
-pub(crate) fn is_dependency(operator: &Operator) -> bool {
-    let labels = operator.metadata.labels.as_ref();
-    let label = labels.and_then(|it| it.get(INSTALLED_AS_LABEL));
-    label.is_some_and(|it| it == INSTALLED_AS_DEPENDENCY)
-}
-
 /// The Operators whose requirements one satisfies.
 fn dependants<'a>(
-    operators: &'a BTreeMap<String, Operator>,
+    operators: &'a BTreeMap<String, ObservedOperator>,
     name: &str,
 ) -> impl Iterator<Item = &'a str> {
-    let status = operators.get(name).and_then(|it| it.status.as_ref());
+    let status = operators.get(name).map(|it| &it.status);
     let found = status.into_iter().flat_map(|it| &it.dependants);
     found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
 }
 
 /// The Operators that satisfy the requirements of one.
 fn dependencies<'a>(
-    operators: &'a BTreeMap<String, Operator>,
+    operators: &'a BTreeMap<String, ObservedOperator>,
     name: &str,
 ) -> impl Iterator<Item = &'a str> {
-    let status = operators.get(name).and_then(|it| it.status.as_ref());
+    let status = operators.get(name).map(|it| &it.status);
     let found = status.into_iter().flat_map(|it| &it.dependencies).filter(|it| it.satisfied);
     found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
 }
 
 /// Operators with dependants before what they depend on; of a cycle, the first by name.
 fn ordered<'a>(
-    operators: &'a BTreeMap<String, Operator>,
+    operators: &'a BTreeMap<String, ObservedOperator>,
     going: &BTreeSet<&'a str>,
 ) -> Vec<&'a str> {
     let mut left = going.clone();
@@ -281,7 +273,7 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
     let Some(operator) = operators.get(name) else {
         return PlannedDeletion { name: name.to_owned(), ..PlannedDeletion::default() };
     };
-    let status = status(operator);
+    let status = &operator.status;
     let workloads = workloads.get(name).cloned().unwrap_or_default();
     let policy = &operator.spec.deletion;
     let is_kept = policy.crds == CrdDeletion::Orphan
@@ -291,7 +283,7 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
         version: status.bundle.as_ref().map(|it| it.version.clone()).unwrap_or_default(),
         as_orphan: !names.contains(name),
         objects: status.inventory.len(),
-        definitions: definitions(operator),
+        definitions: definitions(status),
         keeps_definitions: keep_crds || is_kept,
         workloads,
     }
@@ -299,8 +291,32 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::olm::{Dependant, DependencyStatus};
+
     use super::*;
-    use crate::commands::operator::state::samples::operators;
+
+    /// Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
+    fn operators(text: &str) -> BTreeMap<String, ObservedOperator> {
+        let mut operators: BTreeMap<String, ObservedOperator> = BTreeMap::new();
+        for line in text.lines().map(str::trim) {
+            let (left, right) = line.split_once(':').unwrap();
+            let (name, label) = left.split_once(' ').unwrap_or((left, ""));
+            operators.entry(name.to_owned()).or_default().is_dependency = label == "dependency";
+            for dependency in right.split_whitespace().map(str::to_owned) {
+                let dependant = Dependant { operator: name.to_owned(), requirement: String::new() };
+                let it = operators.entry(dependency.clone()).or_default();
+                it.status.dependants.push(dependant);
+                let satisfied = DependencyStatus {
+                    operator: dependency,
+                    satisfied: true,
+                    ..Default::default()
+                };
+                let it = operators.get_mut(name).unwrap();
+                it.status.dependencies.push(satisfied);
+            }
+        }
+        operators
+    }
 
     fn check(text: &str, names: &str, cascade: bool, expected: &str) {
         let operators = operators(text);

@@ -1,0 +1,214 @@
+//! The definitions of Actions declare what the wire types serialize.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{check, meta_condition};
+use crate::olm::RemainingObjects;
+use crate::olm::action::{
+    ActionApproval, ActionClassSpec, ActionPreconditions, ActionRequester, ActionSpec, ActionState,
+    ActionStatus, ChangeOperation, ChangeState, ConcurrencyPolicy, CronActionSpec,
+    CronActionStatus, EffectiveAttribute, EventActionSpec, EventActionStatus, EventSource,
+    EventSourceKind, MaintenanceWindow, ObservedContent, PlanExpression, PlannedChange,
+    PolicyDecision, RetryActionSpec, RetryActionStatus, SelectedObjects,
+};
+use crate::olm::policy::{
+    ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
+};
+use crate::{ACTION, ACTION_CLASS, ACTION_POLICY, CRON_ACTION, EVENT_ACTION, RETRY_ACTION};
+
+fn moment() -> Option<Timestamp> {
+    Some(Timestamp::from_second(1).unwrap())
+}
+
+fn requester() -> ActionRequester {
+    ActionRequester { username: "alice".into(), groups: vec!["dev".into()] }
+}
+
+fn preconditions() -> ActionPreconditions {
+    ActionPreconditions {
+        consistent: true,
+        no_workload_removal: true,
+        no_orphans: true,
+        within_maintenance_window: Some(MaintenanceWindow {
+            schedule: "0 22 * * 5".into(),
+            time_zone: "Europe/Madrid".into(),
+            duration: "4h".into(),
+        }),
+        expressions: vec![PlanExpression {
+            expression: "plan.changes.size() < 5".into(),
+            message: "at most four".into(),
+        }],
+    }
+}
+
+fn action() -> ActionSpec {
+    ActionSpec {
+        action_class: "operator-install".into(),
+        package: "etcd".into(),
+        version: ">=1.0".into(),
+        channel: "stable".into(),
+        repository: "community".into(),
+        install_dependencies: Some(false),
+        ensure_constraint_satisfiability: Some(true),
+        dry_run: Some(true),
+        parameters: Some(json!({"size": 3})),
+        preconditions: preconditions(),
+        deadline: "10m".into(),
+        requester: Some(requester()),
+        approval: Some(ActionApproval { plan: "sha256:ab".into(), approver: "bob".into() }),
+        cancelled: true,
+    }
+}
+
+#[test]
+fn everything_of_an_action_is_declared() {
+    check(ACTION, "spec", &action());
+    let change = PlannedChange {
+        operator: "etcd".into(),
+        operation: ChangeOperation::Create,
+        uid: "9e5b9d2c".into(),
+        requested_before: "1.0.0".into(),
+        requested: "1.1.0".into(),
+        version_before: "1.0.0".into(),
+        version: "1.1.0".into(),
+        bundle: "etcd.v1.1.0".into(),
+        channel: "stable".into(),
+        catalog: "community".into(),
+        repository: "community".into(),
+        image: "registry.example.com/etcd@sha256:ab".into(),
+        capability: "Build".into(),
+        dependency: true,
+        manifest: Some(json!({"kind": "Operator"})),
+        change_set: "ab".into(),
+        workloads: vec![RemainingObjects::default()],
+        state: ChangeState::Written,
+        reason: "Written".into(),
+        message: "written".into(),
+    };
+    let status = ActionStatus {
+        state: ActionState::Running,
+        conditions: vec![meta_condition()],
+        requester: Some(requester()),
+        effective_spec: vec![EffectiveAttribute {
+            name: "version".into(),
+            value: ">=1.0".into(),
+            set_by: "request".into(),
+        }],
+        policies: vec![PolicyDecision {
+            policy: "tenants".into(),
+            mode: "Enforce".into(),
+            allowed: true,
+            message: "allowed".into(),
+        }],
+        plan: vec![change],
+        plan_digest: "sha256:ab".into(),
+        explanation: vec!["etcd is installed".into()],
+        result: "etcd".into(),
+        result_digest: "sha256:cd".into(),
+        start_time: moment(),
+        completion_time: moment(),
+    };
+    check(ACTION, "status", &status);
+}
+
+#[test]
+fn everything_of_what_makes_actions_is_declared() {
+    let retry = RetryActionSpec {
+        backoff_limit: Some(3),
+        template: action(),
+        requester: Some(requester()),
+    };
+    check(RETRY_ACTION, "spec", &retry);
+    let status = RetryActionStatus {
+        succeeded: 1,
+        failed: 2,
+        conditions: vec![meta_condition()],
+        next_attempt_time: moment(),
+    };
+    check(RETRY_ACTION, "status", &status);
+    let cron = CronActionSpec {
+        schedule: "0 3 * * *".into(),
+        time_zone: "Europe/Madrid".into(),
+        starting_deadline_seconds: Some(60),
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        suspend: true,
+        successful_actions_history_limit: Some(1),
+        failed_actions_history_limit: Some(1),
+        template: action(),
+        requester: Some(requester()),
+    };
+    check(CRON_ACTION, "spec", &cron);
+    let status = CronActionStatus {
+        last_schedule_time: moment(),
+        last_successful_time: moment(),
+        active: vec!["nightly-1".into()],
+        message: "no such time zone".into(),
+    };
+    check(CRON_ACTION, "status", &status);
+    let event = EventActionSpec {
+        on: EventSource {
+            kind: EventSourceKind::Object,
+            object: Some(SelectedObjects {
+                api_version: "v1".into(),
+                kind: "ConfigMap".into(),
+                selector: [("app".into(), "etcd".into())].into(),
+            }),
+            names: vec!["etcd".into()],
+        },
+        suspend: true,
+        successful_actions_history_limit: Some(1),
+        failed_actions_history_limit: Some(1),
+        template: action(),
+        requester: Some(requester()),
+    };
+    check(EVENT_ACTION, "spec", &event);
+    let status = EventActionStatus {
+        on: Some(event.on),
+        observed: vec![ObservedContent { name: "etcd".into(), content: "1.0.0".into() }],
+        last_event_time: moment(),
+        pending: "follow-2x7k4".to_owned(),
+        message: "not served".into(),
+    };
+    check(EVENT_ACTION, "status", &status);
+}
+
+#[test]
+fn everything_of_classes_and_policies_is_declared() {
+    let class = ActionClassSpec {
+        controller: "example.com/backups".into(),
+        description: "Makes a backup".into(),
+        aliases: vec!["backup".into()],
+        attributes: vec!["package".into()],
+        required: vec!["package".into()],
+        defaults: Some(json!({"dryRun": true})),
+        schema: Some(json!({"type": "object"})),
+    };
+    check(ACTION_CLASS, "spec", &class);
+    let rules = PolicyRules {
+        attributes: vec![AttributeRule {
+            name: "version".into(),
+            required: true,
+            forbidden: true,
+            default: Some(json!(false)),
+            values: vec!["1.*".into()],
+            range: "<2".into(),
+        }],
+        packages: vec!["etcd".into()],
+        catalogs: vec!["community".into()],
+        preconditions: preconditions(),
+        requires_approval: true,
+        max_active: Some(1),
+    };
+    let subject =
+        PolicySubject { kind: SubjectKind::Group, name: "dev".into(), namespace: "tea".into() };
+    let policy = ActionPolicySpec {
+        subjects: vec![subject],
+        namespaces: vec!["tea-*".into()],
+        classes: vec!["operator-install".into()],
+        enforce: Some(rules.clone()),
+        warn: Some(rules.clone()),
+        audit: Some(rules),
+    };
+    check(ACTION_POLICY, "spec", &policy);
+}

@@ -1,0 +1,39 @@
+//! `--dry-run`, as kubectl has it.
+
+use clap::{Args, ValueEnum};
+
+/// What a dry run does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DryRunStrategy {
+    /// Nothing is sent.
+    Client,
+    /// The API server checks what would be written, and stores nothing.
+    Server,
+}
+
+/// Whether a command is only tried, and how.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct DryRun {
+    /// Show the plan, and change nothing; with `server`, the API server also checks what would be written
+    #[arg(
+        long,
+        value_name = "STRATEGY",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "client"
+    )]
+    dry_run: Option<DryRunStrategy>,
+}
+
+impl DryRun {
+    /// Whether nothing is changed.
+    pub(super) fn is_set(self) -> bool {
+        self.dry_run.is_some()
+    }
+
+    /// Whether the API server checks what would be written.
+    pub(super) fn is_on_server(self) -> bool {
+        self.dry_run == Some(DryRunStrategy::Server)
+    }
+}

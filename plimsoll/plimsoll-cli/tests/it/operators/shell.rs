@@ -1,0 +1,124 @@
+//! Command lines of a person's shell, with `kubectl` and its plug-in.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use k8s_testkit::TestCluster;
+use k8s_testkit::prerequisites::skip;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::task::JoinSet;
+
+use crate::harness::kubeconfig;
+
+/// The users, and the groups of those who are not the administrator.
+const USERS: [(&str, &[&str]); 2] = [("admin", &[]), ("alice", &["dev"])];
+
+/// How long a command may take.
+const TIMEOUT: &str = "120";
+
+/// A command line, and what is expected of it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShellCommand {
+    /// What is typed.
+    run: String,
+    /// Who types it: the administrator, or alice of group dev.
+    #[serde(default = "administrator", rename = "as")]
+    user: String,
+    /// An object that is written to the standard input; absent for none.
+    #[serde(default)]
+    input: Option<Value>,
+    /// Texts of the output and the errors, in any order.
+    #[serde(default)]
+    shows: Vec<String>,
+    /// The exit code.
+    #[serde(default)]
+    exit: i32,
+}
+
+fn administrator() -> String {
+    USERS[0].0.to_owned()
+}
+
+/// A shell whose `kubectl` reaches a cluster.
+pub(super) struct Shell {
+    directory: TempDir,
+    /// Serves an embedded cluster.
+    _listening: JoinSet<()>,
+}
+
+impl Shell {
+    /// Whether there is a `kubectl`; otherwise that is on record.
+    pub(super) fn is_there() -> bool {
+        let found = std::process::Command::new("kubectl").args(["version", "--client"]).output();
+        let is_there = found.is_ok_and(|it| it.status.success());
+        if !is_there {
+            skip("kubectl is not in PATH");
+        }
+        is_there
+    }
+
+    /// A shell for a cluster.
+    pub(super) async fn open(cluster: &TestCluster) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (kubeconfig, listening) = kubeconfig(cluster).await;
+        for (user, groups) in USERS {
+            let mut kubeconfig = kubeconfig.clone();
+            if !groups.is_empty() {
+                kubeconfig["users"][0]["user"]["as"] = json!(user);
+                kubeconfig["users"][0]["user"]["as-groups"] = json!(groups);
+            }
+            let path = directory.path().join(user);
+            std::fs::write(path, kubeconfig.to_string()).expect("a kubeconfig");
+        }
+        let plug_in = directory.path().join("kubectl-operator");
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), plug_in).expect("a link");
+        Self { directory, _listening: listening }
+    }
+
+    /// Runs a command line in a directory, and checks what it prints.
+    pub(super) async fn play(&self, command: &ShellCommand, directory: &Path) {
+        let ShellCommand { run, user, input, shows, exit } = command;
+        let mut child = self.command(run, user, directory).spawn().expect("there is a shell");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        if let Some(input) = input {
+            stdin.write_all(input.to_string().as_bytes()).await.expect("it is read");
+        }
+        drop(stdin);
+        let Output { status, stdout, stderr } = child.wait_with_output().await.expect("it ends");
+        let printed =
+            String::from_utf8_lossy(&stdout).into_owned() + &String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(*exit), "{user}: {run}\n{printed}");
+        for text in shows {
+            assert!(printed.contains(text), "{user}: {run}\ndoes not show {text:?}:\n{printed}");
+        }
+    }
+
+    fn command(&self, line: &str, user: &str, directory: &Path) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths: Vec<PathBuf> = [self.directory.path().to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&path))
+            .collect();
+        let environment = BTreeMap::from([
+            ("PATH", std::env::join_paths(paths).expect("no path has a colon")),
+            ("KUBECONFIG", self.directory.path().join(user).into_os_string()),
+            ("HOME", self.directory.path().into()),
+        ]);
+        let mut command = Command::new("timeout");
+        command
+            .args([TIMEOUT, "sh", "-c", line])
+            .current_dir(directory)
+            .env_clear()
+            .envs(environment)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}

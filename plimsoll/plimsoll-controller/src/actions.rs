@@ -1,0 +1,123 @@
+//! The controller of Actions: it admits them, and executes what [`plimsoll_plan::actions`] decides.
+//!
+//! It runs beside the controller of Operators, as the same leader, and has from it what plans are made from.
+
+mod access;
+pub mod admission;
+mod control_loop;
+mod execute;
+pub(crate) mod inventory;
+mod makers;
+mod review;
+mod selection;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::Client;
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, classes, crd, policies};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::admission::{ActionWebhooks, AdmissionRequest};
+use self::control_loop::{ControlLoop, LoopSettings};
+use self::inventory::InventoryClient;
+use self::review::AdmissionRules;
+use crate::bootstrap::{self, retry_until_ok};
+use crate::clock::SharedClock;
+use crate::error::Error;
+use crate::events::Recorder;
+use crate::reinstall::{self, Installed};
+use crate::resources::{self, api_resource};
+use crate::view::OperatorsView;
+use crate::webhook::WebhookSettings;
+use crate::write::Writer;
+
+/// How a controller of Actions is set up.
+#[derive(Debug, Clone, Default)]
+pub struct ActionSettings {
+    /// Where the webhooks are served; `None` for none: requests without a requester are refused, and
+    /// policies decide when an Action is executed alone.
+    pub webhook: Option<WebhookSettings>,
+}
+
+/// Executes Actions.
+pub(crate) struct ActionController {
+    pub(crate) client: Client,
+    pub(crate) clock: SharedClock,
+    pub(crate) recorder: Recorder,
+    pub(crate) settings: ActionSettings,
+    pub(crate) inventory: InventoryClient,
+    pub(crate) view: watch::Sender<OperatorsView>,
+}
+
+impl ActionController {
+    /// Runs until it is stopped.
+    ///
+    /// # Errors
+    ///
+    /// When the API server rejects what has to be installed at the start.
+    pub(crate) async fn run(self, stop: &CancellationToken) -> Result<(), Error> {
+        let Self { client, clock, recorder, settings, inventory, view } = self;
+        // Nobody should be able to request anything before it is known who does.
+        admission::install_policies(&client, stop).await?;
+        let writer = Writer::new(client.clone());
+        let definitions = crd::action_manifests();
+        let kinds: Vec<_> =
+            [ACTION, ACTION_CLASS, ACTION_POLICY].into_iter().chain(makers::KINDS).collect();
+        let install =
+            || bootstrap::install_definitions(&client, &writer, &definitions, &kinds, stop);
+        retry_until_ok(stop, install).await?;
+        retry_until_ok(stop, || apply_classes(&writer)).await?;
+        let (rules, current) = watch::channel(AdmissionRules::default());
+        let (guarded, guarded_classes) = watch::channel(BTreeSet::new());
+        match settings.webhook {
+            Some(settings) => {
+                let (asked, time) = ((client.clone(), writer.clone()), Arc::clone(&clock));
+                let decide = move |request: AdmissionRequest| {
+                    review::review(asked.clone(), Arc::clone(&time), current.clone(), request)
+                };
+                let webhooks = ActionWebhooks { settings, guarded: guarded_classes, decide };
+                webhooks.start(&client, Arc::clone(&clock), stop).await?;
+            }
+            None => admission::remove(&client, stop).await?,
+        }
+        let reinstall = || async {
+            admission::apply_policies(&writer).await?;
+            bootstrap::apply_definitions(&client, &writer, &definitions).await?;
+            apply_classes(&writer).await
+        };
+        let kept = reinstall::keep(&client, installed(&definitions), reinstall, stop);
+        let settings = LoopSettings {
+            client: client.clone(),
+            clock,
+            recorder,
+            inventory,
+            rules,
+            guarded,
+            view,
+        };
+        tokio::join!(ControlLoop::start(settings).run(stop), kept);
+        Ok(())
+    }
+}
+
+/// What the controller of Actions installs: admission policies, definitions, and classes.
+fn installed(definitions: &[Value]) -> Vec<Installed> {
+    let mut installed = Installed::policies(&policies::action_policies());
+    installed.push(Installed::new(resources::definitions(), definitions));
+    installed.push(Installed::new(api_resource(ACTION_CLASS), &classes::built_in()));
+    installed
+}
+
+/// Applies the classes that this program serves.
+async fn apply_classes(writer: &Writer) -> Result<(), Error> {
+    let resource = api_resource(ACTION_CLASS);
+    for class in &classes::built_in() {
+        let name = class["metadata"]["name"].as_str().unwrap_or_default();
+        let failed = |source| Error::InstallClass { name: name.to_owned(), source };
+        writer.apply_own(&resource, name, class).await.map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! What users may have done, as the API server knows it.
+
+use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use kube::api::ListParams;
+use kube::core::DynamicObject;
+use kube::{Api, Client};
+use plimsoll_api::olm::action::ActionRequester;
+use plimsoll_api::{ACTION_POLICY, ApiKind};
+use plimsoll_plan::actions::lifecycle::ByHand;
+use plimsoll_plan::actions::policy::NamedPolicy;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::observe::WatchedObject as _;
+use crate::resources::api_resource;
+use crate::write::Writer;
+
+/// What a decision about an Action goes by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Access {
+    /// What the requester may do without an Action.
+    pub(super) by_hand: ByHand,
+    /// All policies, by name.
+    pub(super) policies: Vec<NamedPolicy>,
+}
+
+impl Access {
+    /// Asks the API server. A watch may show a policy later than an Action that was created after it, and
+    /// what is denied stays so: policies are listed for each decision.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not answer.
+    pub(super) async fn ask(
+        client: &Client,
+        writer: &Writer,
+        requester: Option<&ActionRequester>,
+    ) -> Result<Self, kube::Error> {
+        let by_hand = async {
+            match requester {
+                Some(requester) => by_hand(writer, requester).await,
+                None => Ok(ByHand::default()),
+            }
+        };
+        let (by_hand, policies) = tokio::try_join!(by_hand, policies(client))?;
+        Ok(Self { by_hand, policies })
+    }
+}
+
+async fn by_hand(writer: &Writer, requester: &ActionRequester) -> Result<ByHand, kube::Error> {
+    let ActionRequester { username, groups } = requester;
+    let [create, patch, delete, list, release] =
+        ByHand::CHECKS.map(|check| writer.is_allowed((username, groups), attributes(check)));
+    let (create, patch, delete, list, release) =
+        tokio::try_join!(create, patch, delete, list, release)?;
+    Ok(ByHand::of([create, patch, delete, list, release]))
+}
+
+fn attributes((kind, verb): (ApiKind, &str)) -> ResourceAttributes {
+    ResourceAttributes {
+        group: Some(kind.group.to_owned()),
+        resource: Some(kind.plural.to_owned()),
+        verb: Some(verb.to_owned()),
+        ..ResourceAttributes::default()
+    }
+}
+
+async fn policies(client: &Client) -> Result<Vec<NamedPolicy>, kube::Error> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(ACTION_POLICY));
+    let listed = api.list(&ListParams::default()).await?;
+    let read = listed.items.into_iter().filter_map(|it| named(&it.into_value()));
+    Ok(read.map(|(name, spec)| NamedPolicy { name, spec }).collect())
+}
+
+/// The name and the spec of an object; `None` if it has another form.
+pub(super) fn named<T: DeserializeOwned>(object: &Value) -> Option<(String, T)> {
+    let name = object["metadata"]["name"].as_str()?.to_owned();
+    match T::deserialize(&object["spec"]) {
+        Ok(spec) => Some((name, spec)),
+        Err(error) => {
+            tracing::warn!(name, %error, "an object cannot be read");
+            None
+        }
+    }
+}

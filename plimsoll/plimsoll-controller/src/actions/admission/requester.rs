@@ -1,0 +1,111 @@
+//! Sets `spec.requester` where it is left out: to whoever creates a request, and to whoever changes one
+//! that makes others.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use plimsoll_api::ACTION;
+use serde_json::{Value, json};
+
+use super::{MAKERS, rule, user};
+use crate::webhook::{self, ClientConfig};
+
+/// Path that reviews are sent to.
+pub(super) const PATH: &str = "/actions/requester";
+/// Name of the webhook.
+const WEBHOOK: &str = "requester.actions.plimsoll.io";
+/// The field of a spec.
+const FIELD: &str = "requester";
+/// Whether there may be something to set.
+const CONDITION: &str = "request.operation == 'CREATE' ? !has(object.spec.requester) \
+    : object.spec != oldObject.spec";
+
+/// The webhook of the configuration. What it leaves out when it cannot be reached is refused by a policy.
+pub(super) fn webhook(config: &ClientConfig) -> Value {
+    let rules = json!([rule(&["CREATE"], &[ACTION]), rule(&["CREATE", "UPDATE"], &MAKERS)]);
+    let mut webhook = webhook::webhook(WEBHOOK, "Ignore", &config.at(PATH), &rules);
+    webhook["matchConditions"] = json!([{ "name": "may-lack-requester", "expression": CONDITION }]);
+    webhook
+}
+
+/// Answers a review: always lets pass, and sets the requester if need be.
+pub(super) fn answer(request: &Value) -> Value {
+    let mut response = json!({ "allowed": true });
+    let (spec, old) = (&request["object"]["spec"], &request["oldObject"]["spec"]);
+    if !spec.is_object() {
+        return response;
+    }
+    let (before, given) = (&old[FIELD], &spec[FIELD]);
+    if !given.is_null() && given != before {
+        return response;
+    }
+    let user = user(request);
+    let is_changed = without_requester(spec) != without_requester(old);
+    let wanted = if is_changed { json!(user) } else { before.clone() };
+    if wanted == *given {
+        return response;
+    }
+    if before.is_object() && before["username"] != wanted["username"] {
+        let name = &user.username;
+        let warning =
+            format!("spec.requester is {name:?} now: what it makes is requested in this name");
+        response["warnings"] = json!([warning]);
+    }
+    let patch = json!([{ "op": "add", "path": "/spec/requester", "value": wanted }]);
+    response["patchType"] = json!("JSONPatch");
+    response["patch"] = json!(STANDARD.encode(patch.to_string()));
+    response
+}
+
+fn without_requester(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove(FIELD);
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    //! When the requester is set, and to whom.
+
+    use super::*;
+
+    /// Bob sends a request; the requester that is set, and whether he is warned.
+    #[track_caller]
+    fn check(old: &Value, new: &Value, expected: Option<&Value>, is_warned: bool) {
+        let user = json!({ "username": "bob", "groups": ["dev"], "uid": "7" });
+        let request = json!({
+            "userInfo": user, "object": { "spec": new }, "oldObject": { "spec": old },
+        });
+        let response = answer(&request);
+        assert_eq!(response["allowed"], true);
+        let patch = response["patch"].as_str().map(|it| STANDARD.decode(it).expect("base64"));
+        let patch = patch.map(|it| serde_json::from_slice::<Value>(&it).expect("JSON"));
+        assert_eq!(patch.as_ref().map(|it| &it[0]["value"]), expected, "{old} {new}");
+        assert_eq!(response["warnings"].is_array(), is_warned, "{old} {new}");
+    }
+
+    #[test]
+    fn the_requester_is_set_where_it_is_left_out() {
+        let bob = json!({ "username": "bob", "groups": ["dev"] });
+        let (alice, earlier) = (json!({ "username": "alice" }), json!({ "username": "bob" }));
+        let spec = |class: &str| json!({ "template": { "actionClass": class } });
+        let of = |requester: &Value, class: &str| {
+            let mut spec = spec(class);
+            spec["requester"] = requester.clone();
+            spec
+        };
+        check(&Value::Null, &spec("a"), Some(&bob), false);
+        check(&Value::Null, &of(&alice, "a"), None, false);
+        check(&Value::Null, &json!([]), None, false);
+        // Somebody else's: with the requester as it was, without one, and taken over.
+        check(&of(&alice, "a"), &of(&alice, "b"), Some(&bob), true);
+        check(&of(&alice, "a"), &spec("b"), Some(&bob), true);
+        check(&of(&alice, "a"), &spec("a"), Some(&alice), false);
+        check(&of(&alice, "a"), &of(&bob, "b"), None, false);
+        check(&of(&bob, "a"), &of(&alice, "b"), None, false);
+        // One's own, also from when one was in other groups.
+        check(&of(&bob, "a"), &of(&bob, "b"), None, false);
+        check(&of(&earlier, "a"), &of(&earlier, "b"), Some(&bob), false);
+    }
+}

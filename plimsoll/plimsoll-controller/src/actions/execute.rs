@@ -1,0 +1,299 @@
+//! Writes the changes of a plan. Each write can be repeated: one that was made already is found made.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client};
+use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
+use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
+use plimsoll_plan::actions::lifecycle::ActionObject;
+use plimsoll_plan::actions::release::ObservedRelease;
+use plimsoll_plan::operators::observed::ObservedOperator;
+use serde_json::{Value, json};
+
+use crate::observe::WatchedObject;
+use crate::resources::api_resource;
+use crate::write::{Writer, chain};
+
+/// How often a write is tried again because the object changed meanwhile.
+const CONFLICTS_MAX: usize = 5;
+
+/// What became of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The API server has it.
+    Done,
+    /// The cluster is not as it was planned for.
+    Stale(String),
+    /// The API server rejects it.
+    Rejected(String),
+    /// It is to be tried again.
+    Failed(String),
+}
+
+/// Writes the changes of plans.
+#[derive(Clone)]
+pub(super) struct ChangeWriter {
+    client: Client,
+    writer: Writer,
+    resource: ApiResource,
+}
+
+impl ChangeWriter {
+    pub(super) fn new(client: Client, writer: Writer) -> Self {
+        Self { client, writer, resource: api_resource(OPERATOR) }
+    }
+
+    /// Writes one change of the plan of an Action.
+    pub(super) async fn write(&self, action: &ActionObject, change: &PlannedChange) -> Written {
+        let written = match change.operation {
+            ChangeOperation::Create => self.create_operator(action, change).await,
+            ChangeOperation::Update => self.update(change).await,
+            ChangeOperation::Delete => self.delete_operator(change).await,
+            ChangeOperation::UpdateRelease | ChangeOperation::EnableCapability => {
+                self.change_release(change).await
+            }
+            ChangeOperation::Await => Ok(Written::Done),
+        };
+        written.unwrap_or_else(|error| match &error {
+            kube::Error::Api(status) if !matches!(status.code, 401 | 409 | 429 | 500..) => {
+                Written::Rejected(format!("{}: {}", change.subject(), status.message))
+            }
+            error => Written::Failed(format!("{}: {}", change.subject(), chain(error))),
+        })
+    }
+
+    /// Whether the API server has a change, which may have been written without an answer.
+    pub(super) async fn is_written(
+        &self,
+        action: &ActionObject,
+        change: &PlannedChange,
+    ) -> Result<bool, kube::Error> {
+        if change.is_release() {
+            let found = self.read_release().await?.filter(|it| it.uid == change.uid);
+            return Ok(found.is_some_and(|it| match change.operation {
+                ChangeOperation::EnableCapability => {
+                    it.requested_capabilities().contains(&change.capability)
+                }
+                _ => it.requested() == change.requested,
+            }));
+        }
+        let found = self.read(&change.operator).await?.map(|(_, it)| it);
+        Ok(match change.operation {
+            ChangeOperation::Create => {
+                found.is_some_and(|it| it.created_by.as_deref() == Some(&action.uid))
+            }
+            ChangeOperation::Delete => {
+                found.is_none_or(|it| it.uid != change.uid || it.is_deleting)
+            }
+            _ => found.is_some_and(|it| {
+                let is_other = change.requested != change.requested_before;
+                is_other && it.uid == change.uid && it.spec.version == change.requested
+            }),
+        })
+    }
+
+    async fn create_operator(
+        &self,
+        action: &ActionObject,
+        change: &PlannedChange,
+    ) -> Result<Written, kube::Error> {
+        let name = &change.operator;
+        let mut manifest = change.manifest.clone().unwrap_or_default();
+        // What policies were asked about is what is created, whoever wrote the status.
+        manifest["metadata"]["name"] = name.as_str().into();
+        manifest["metadata"]["annotations"][CREATED_BY_ANNOTATION] = action.uid.as_str().into();
+        if !change.change_set.is_empty() {
+            let set = change.change_set.as_str().into();
+            manifest["metadata"]["annotations"][CHANGE_SET_ANNOTATION] = set;
+        }
+        if self.writer.create_new("", &self.resource, &manifest).await? {
+            return Ok(Written::Done);
+        }
+        Ok(match self.read(name).await? {
+            Some((_, there)) if there.created_by.as_deref() == Some(&action.uid) => Written::Done,
+            Some(_) => Written::Stale(format!("somebody else created {name}")),
+            None => Written::Failed(format!("{name} was there and is gone")),
+        })
+    }
+
+    async fn delete_operator(&self, change: &PlannedChange) -> Result<Written, kube::Error> {
+        let name = &change.operator;
+        let found = self.read(name).await?;
+        if found.is_some_and(|(_, it)| it.uid == change.uid && !it.is_deleting) {
+            self.writer.delete_uid("", &self.resource, (name, &change.uid)).await?;
+        }
+        Ok(Written::Done)
+    }
+
+    async fn update(&self, change: &PlannedChange) -> Result<Written, kube::Error> {
+        let name = &change.operator;
+        for _ in 0..CONFLICTS_MAX {
+            let Some((object, there)) =
+                self.read(name).await?.filter(|(_, it)| it.uid == change.uid)
+            else {
+                return Ok(Written::Stale(format!("{name} was deleted")));
+            };
+            let is_in_set = change.change_set.is_empty()
+                || there.change_set.as_deref() == Some(change.change_set.as_str());
+            let is_of_catalog =
+                change.repository.is_empty() || there.spec.repository == change.repository;
+            if there.spec.version == change.requested && is_in_set && is_of_catalog {
+                return Ok(Written::Done);
+            }
+            if there.spec.version != change.requested_before {
+                let requested = &there.spec.version;
+                return Ok(Written::Stale(format!("{requested:?} was requested of {name}")));
+            }
+            match self.writer.patch_guarded("", &self.resource, name, update(&object, change)).await
+            {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                written => return written.map(|()| Written::Done),
+            }
+        }
+        Ok(Written::Failed(format!("{name} keeps changing")))
+    }
+
+    async fn change_release(&self, change: &PlannedChange) -> Result<Written, kube::Error> {
+        let resource = api_resource(CLUSTER_VERSION);
+        for _ in 0..CONFLICTS_MAX {
+            let found = self.read_cluster_version().await?;
+            let Some((object, there)) = found.filter(|(_, it)| it.uid == change.uid) else {
+                return Ok(Written::Stale("the ClusterVersion was deleted".to_owned()));
+            };
+            let operations = match change.operation {
+                ChangeOperation::EnableCapability => {
+                    if there.requested_capabilities().contains(&change.capability) {
+                        return Ok(Written::Done);
+                    }
+                    enable(&object, change)
+                }
+                _ => {
+                    let requested = there.requested();
+                    if requested == change.requested {
+                        return Ok(Written::Done);
+                    }
+                    if requested != change.requested_before {
+                        return Ok(Written::Stale(format!("release {requested:?} was requested")));
+                    }
+                    let update = json!({ "version": change.requested });
+                    vec![unchanged(&object), add(&["spec", "desiredUpdate"], update)]
+                }
+            };
+            match self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                written => return written.map(|()| Written::Done),
+            }
+        }
+        Ok(Written::Failed("the ClusterVersion keeps changing".to_owned()))
+    }
+
+    /// Takes a request for a release back that is not followed, or the platform would follow it later.
+    pub(super) async fn withdraw(&self, change: &PlannedChange) -> Result<(), kube::Error> {
+        let Some((object, there)) = self.read_cluster_version().await? else { return Ok(()) };
+        if there.uid != change.uid || !there.is_unfollowed(&change.requested) {
+            return Ok(());
+        }
+        let resource = api_resource(CLUSTER_VERSION);
+        let path = path(&["spec", "desiredUpdate"]);
+        let operations = vec![unchanged(&object), PatchOperation::Remove(RemoveOperation { path })];
+        self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await
+    }
+
+    /// What the ClusterVersion requests and reports; `None` if there is none.
+    pub(super) async fn read_release(&self) -> Result<Option<ObservedRelease>, kube::Error> {
+        Ok(self.read_cluster_version().await?.map(|(_, release)| release))
+    }
+
+    async fn read_cluster_version(&self) -> Result<Option<(Value, ObservedRelease)>, kube::Error> {
+        let api: Api<DynamicObject> =
+            Api::all_with(self.client.clone(), &api_resource(CLUSTER_VERSION));
+        let found = api.get_opt(CLUSTER_VERSION_NAME).await?.map(WatchedObject::into_value);
+        Ok(found.map(|value| {
+            let observed = ObservedRelease::read(&value);
+            (value, observed)
+        }))
+    }
+
+    /// Takes the annotation of a change set away from those that have it.
+    pub(super) async fn leave(&self, change: &PlannedChange) -> Result<(), kube::Error> {
+        let name = &change.operator;
+        let is_in_set = |(_, it): &(Value, ObservedOperator)| {
+            it.change_set.as_deref() == Some(change.change_set.as_str())
+        };
+        if self.read(name).await?.as_ref().is_none_or(|it| !is_in_set(it)) {
+            return Ok(());
+        }
+        let path = PointerBuf::from_tokens(["metadata", "annotations", CHANGE_SET_ANNOTATION]);
+        let value = change.change_set.as_str().into();
+        let operations = vec![
+            PatchOperation::Test(TestOperation { path: path.clone(), value }),
+            PatchOperation::Remove(RemoveOperation { path }),
+        ];
+        self.writer.patch_guarded("", &self.resource, name, operations).await
+    }
+
+    async fn read(&self, name: &str) -> Result<Option<(Value, ObservedOperator)>, kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
+        let found = api.get_opt(name).await?;
+        Ok(found.map(|object| {
+            let value = serde_json::to_value(object).unwrap_or_default();
+            let observed = ObservedOperator::read(&value);
+            (value, observed)
+        }))
+    }
+}
+
+fn path(tokens: &[&str]) -> PointerBuf {
+    PointerBuf::from_tokens(tokens.iter().copied())
+}
+
+fn add(tokens: &[&str], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: path(tokens), value })
+}
+
+/// Rejects what follows unless an object is as it was read.
+fn unchanged(object: &Value) -> PatchOperation {
+    PatchOperation::Replace(ReplaceOperation {
+        path: path(&["metadata", "resourceVersion"]),
+        value: object["metadata"]["resourceVersion"].clone(),
+    })
+}
+
+/// The operations that request a capability in a ClusterVersion, if it is still as it was read.
+fn enable(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
+    let name = change.capability.as_str();
+    let (field, list) = ("capabilities", "additionalEnabledCapabilities");
+    let requested = &object["spec"][field];
+    let operation = if requested[list].is_array() {
+        add(&["spec", field, list, "-"], name.into())
+    } else if requested.is_object() {
+        add(&["spec", field, list], json!([name]))
+    } else {
+        add(&["spec", field], json!({ list: [name] }))
+    };
+    vec![unchanged(object), operation]
+}
+
+/// The operations that update an Operator, if it is still as it was read.
+fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
+    let mut operations = vec![unchanged(object)];
+    if !change.requested.is_empty() {
+        operations.push(add(&["spec", "version"], change.requested.as_str().into()));
+    } else if object["spec"]["version"].is_string() {
+        let path = path(&["spec", "version"]);
+        operations.push(PatchOperation::Remove(RemoveOperation { path }));
+    }
+    if !change.repository.is_empty() {
+        operations.push(add(&["spec", "repository"], change.repository.as_str().into()));
+    }
+    if !change.change_set.is_empty() {
+        if !object["metadata"]["annotations"].is_object() {
+            operations.push(add(&["metadata", "annotations"], json!({})));
+        }
+        let set = change.change_set.as_str().into();
+        operations.push(add(&["metadata", "annotations", CHANGE_SET_ANNOTATION], set));
+    }
+    operations
+}

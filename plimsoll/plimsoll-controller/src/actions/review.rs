@@ -1,0 +1,64 @@
+//! Decides at admission: by the policies alone, since there is no plan yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::Client;
+use plimsoll_plan::actions::attributes::NamedClass;
+use plimsoll_plan::actions::lifecycle::{ActionDecision, ActionObject};
+use tokio::sync::watch;
+
+use super::access::Access;
+use super::admission::{AdmissionRequest, Decision};
+use crate::clock::SharedClock;
+use crate::write::{Writer, chain};
+
+/// What admission goes by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AdmissionRules {
+    pub(super) classes: Arc<Vec<NamedClass>>,
+    /// Number of Actions that have not ended, by namespace.
+    pub(super) active: BTreeMap<String, usize>,
+}
+
+/// Decides on a request for an Action of a guarded class.
+pub(super) async fn review(
+    (client, writer): (Client, Writer),
+    clock: SharedClock,
+    rules: watch::Receiver<AdmissionRules>,
+    request: AdmissionRequest,
+) -> Decision {
+    let AdmissionRules { classes, active } = rules.borrow().clone();
+    let Some(class) = NamedClass::find(classes.iter(), &request.action.action_class) else {
+        return Decision {
+            message: format!("there is no ActionClass {}", request.action.action_class),
+            ..Decision::default()
+        };
+    };
+    let Access { by_hand, policies } =
+        match Access::ask(&client, &writer, Some(&request.requester)).await {
+            Ok(access) => access,
+            Err(error) => {
+                let message = format!("what the requester may do is not known: {}", chain(&error));
+                return Decision { message, ..Decision::default() };
+            }
+        };
+    let mut spec = request.action;
+    spec.requester = Some(request.requester);
+    let action = ActionObject { namespace: request.namespace, spec, ..ActionObject::default() };
+    let active = active.get(&action.namespace).copied().unwrap_or_default();
+    let now = clock.now();
+    let (action, policies) = (&action, policies.as_slice());
+    let verdict = ActionDecision { action, class, policies, active, by_hand, now }.verdict();
+    let decided = verdict.decisions.iter().map(|it| {
+        let what = if it.allowed { "allowed" } else { "denied" };
+        let policy = if it.policy.is_empty() { "requester" } else { &it.policy };
+        (format!("{}-{policy}", it.mode.to_lowercase()), format!("{what}: {}", it.message))
+    });
+    Decision {
+        allowed: verdict.granted.is_ok(),
+        warnings: verdict.warnings().collect(),
+        audit: decided.collect(),
+        message: verdict.granted.err().map(|it| it.message).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,43 @@
+//! The permissions that the controller of Actions needs beside those of the controller of Operators.
+
+use plimsoll_api::{
+    ACTION, ACTION_CLASS, ACTION_POLICY, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR,
+    RETRY_ACTION, policies,
+};
+
+use super::{Needs, Permissions, READ, WRITE, certificate_rule};
+use crate::actions::admission::Registered;
+
+/// The permissions to install the admission policies of Actions, to serve their webhooks, or only to remove
+/// those of an earlier process, to request Actions in the name of others, and to execute them.
+pub fn action_permissions(is_webhook_served: bool) -> Permissions {
+    let mut needs = Needs::default();
+    needs.policies(&policies::action_policies());
+    needs.webhook::<Registered>(is_webhook_served);
+    needs.add(ACTION.group, &format!("{}/requester", ACTION.plural), &["update"]);
+    for (kind, verbs) in [
+        (ACTION, &["create", "patch", "delete"][..]),
+        (ACTION_CLASS, &WRITE),
+        (ACTION_POLICY, &[]),
+        (RETRY_ACTION, &[]),
+        (CRON_ACTION, &[]),
+        (EVENT_ACTION, &[]),
+    ] {
+        needs.add(kind.group, kind.plural, &READ);
+        needs.add(kind.group, kind.plural, verbs);
+    }
+    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {
+        needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
+    }
+    for kind in [RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {
+        // Some clusters ask this of who makes objects that hold up the deletion of others.
+        needs.add(kind.group, &format!("{}/finalizers", kind.plural), &["update"]);
+    }
+    needs.add(OPERATOR.group, OPERATOR.plural, &["create", "patch", "delete"]);
+    needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, &READ);
+    needs.add(CLUSTER_VERSION.group, CLUSTER_VERSION.plural, &["patch"]);
+    needs.add("authorization.k8s.io", "subjectaccessreviews", &["create"]);
+    let lease_namespace =
+        if is_webhook_served { vec![certificate_rule::<Registered>()] } else { Vec::new() };
+    Permissions { cluster: needs.rules(), lease_namespace }
+}

@@ -1,0 +1,142 @@
+//! The workloads of Operators: objects of the kinds that they define.
+
+use std::collections::BTreeMap;
+
+use kube::api::{ListParams, ObjectMeta};
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client, Error};
+use plimsoll_api::ObjectKey;
+use plimsoll_api::olm::{OperatorStatus, RemainingObjects};
+use plimsoll_plan::operators::deletion_plan;
+
+use crate::resources::{defined_resource, definitions};
+
+/// Objects of one answer of the API server.
+const PAGE: u32 = 500;
+
+/// The workloads of an Operator could not be counted.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// A definition could not be read.
+    #[error("failed to read definition {name}")]
+    Definition {
+        /// Its name.
+        name: String,
+        /// The error of the client.
+        source: Error,
+    },
+    /// The objects of a kind could not be listed.
+    #[error("failed to list {kind}")]
+    List {
+        /// The kind, as people write it.
+        kind: String,
+        /// The error of the client.
+        source: Error,
+    },
+}
+
+/// An object of a kind that an Operator defines.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// How its kind is served.
+    pub resource: ApiResource,
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+}
+
+impl Workload {
+    /// Which object it is.
+    pub fn key(&self) -> ObjectKey {
+        let (resource, metadata) = (&self.resource, self.metadata.clone());
+        ObjectKey {
+            group: resource.group.clone(),
+            kind: resource.kind.clone(),
+            namespace: metadata.namespace.unwrap_or_default(),
+            name: metadata.name.unwrap_or_default(),
+        }
+    }
+}
+
+/// Counts the objects of the kinds of an Operator, by kind and namespace. Only metadata is read, a page at a
+/// time.
+///
+/// # Errors
+///
+/// When a request fails.
+pub async fn workloads(
+    client: &Client,
+    status: &OperatorStatus,
+) -> Result<Vec<RemainingObjects>, WorkloadError> {
+    let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let count = |it: Workload| {
+        let kind = format!("{}.{}", it.resource.kind, it.resource.group);
+        let namespace = it.metadata.namespace.unwrap_or_default();
+        *counts.entry((kind, namespace)).or_default() += 1;
+    };
+    read_workloads(client, status, count).await?;
+    let counts = counts.into_iter();
+    Ok(counts
+        .map(|((kind, namespace), count)| RemainingObjects { kind, namespace, count })
+        .collect())
+}
+
+/// The objects of the kinds of an Operator that its status calls stuck and that still have finalizers.
+///
+/// # Errors
+///
+/// When a request fails.
+pub async fn stuck_workloads(
+    client: &Client,
+    status: &OperatorStatus,
+) -> Result<Vec<Workload>, WorkloadError> {
+    let mut stuck = Vec::new();
+    let add = |it: Workload| {
+        let begin = format!("{}: ", it.key());
+        let mut named = status.deletion.iter().flat_map(|it| &it.stuck);
+        let has_finalizers = it.metadata.finalizers.as_ref().is_some_and(|it| !it.is_empty());
+        let is_terminating = it.metadata.deletion_timestamp.is_some();
+        if is_terminating && has_finalizers && named.any(|it| it.starts_with(&begin)) {
+            stuck.push(it);
+        }
+    };
+    read_workloads(client, status, add).await?;
+    Ok(stuck)
+}
+
+/// Reads the metadata of the objects of the kinds of an Operator, a page at a time.
+async fn read_workloads(
+    client: &Client,
+    status: &OperatorStatus,
+    mut read: impl FnMut(Workload),
+) -> Result<(), WorkloadError> {
+    for name in deletion_plan::definitions(status) {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
+        let definition = api.get_opt(&name).await;
+        let definition = definition
+            .map_err(|source| WorkloadError::Definition { name: name.clone(), source })?;
+        let Some(resource) = definition.and_then(|it| defined_resource(&it.data, |_| ())) else {
+            continue;
+        };
+        let objects: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        let mut parameters = ListParams::default().limit(PAGE);
+        loop {
+            let page = match objects.list_metadata(&parameters).await {
+                Ok(page) => page,
+                // Nothing is there of a kind that is not served yet, or any more.
+                Err(Error::Api(status)) if status.code == 404 => break,
+                Err(source) => {
+                    let kind = format!("{}.{}", resource.kind, resource.group);
+                    return Err(WorkloadError::List { kind, source });
+                }
+            };
+            for object in page.items {
+                read(Workload { resource: resource.clone(), metadata: object.metadata });
+            }
+            match page.metadata.continue_.filter(|it| !it.is_empty()) {
+                Some(token) => parameters.continue_token = Some(token),
+                None => break,
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! The admission of Actions on both clusters: who requests them, who changes them, who approves them, with
+//! the webhooks and without.
+
+mod cases;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use k8s_testkit::{TestCluster, clusters, poll};
+use kube::Client;
+use kube::client::Body;
+use plimsoll_api::{ACTION, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, crd};
+use plimsoll_controller::actions::admission::{self, ActionWebhooks, AdmissionRequest, Decision};
+use plimsoll_controller::permissions::action_permissions;
+use plimsoll_controller::{Reached, SystemClock, WebhookSettings};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::cases::{Case, RIGHTS};
+
+const ACTIONS: &str = "/apis/olm.io/v1/namespaces/default";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
+/// The user that the controller is.
+const ROBOT: &str = "robot";
+/// A class whose name is text in an expression.
+const GUARDED: &str = "operator-\"delete\"\\";
+
+/// What was asked of the function that decides.
+type Asked = Arc<Mutex<Vec<AdmissionRequest>>>;
+
+/// A cluster with the definitions and the policies of Actions, and with users.
+struct Setup {
+    cluster: TestCluster,
+    /// An administrator's.
+    client: Client,
+    /// With the derived rights of the controller.
+    controller: Client,
+    stop: CancellationToken,
+}
+
+impl Setup {
+    async fn of(cluster: TestCluster) -> Self {
+        let client = cluster.client();
+        let permissions = action_permissions(true);
+        let kube_system = "/namespaces/kube-system";
+        grant(&client, kube_system, "admission", &[ROBOT], &json!(permissions.lease_namespace))
+            .await;
+        grant(&client, "", "admission", &[ROBOT], &json!(permissions.cluster)).await;
+        for (name, users, rules) in RIGHTS {
+            let rules = serde_json::from_str(rules).expect("the rights are JSON");
+            grant(&client, "/namespaces/default", name, users, &rules).await;
+        }
+        let setup = Self {
+            controller: cluster.client_as(ROBOT, &[]),
+            cluster,
+            client,
+            stop: CancellationToken::new(),
+        };
+        // A real API server learns of roles later.
+        let install =
+            || async { admission::install_policies(&setup.controller, &setup.stop).await.ok() };
+        poll("the policies", install).await.expect("the controller may apply them");
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        for definition in crd::action_manifests() {
+            write(&setup.client, definitions, &definition).await;
+        }
+        setup
+    }
+
+    /// Serves the webhooks; what was asked, and the guarded classes.
+    async fn serve(&self) -> (Asked, watch::Sender<BTreeSet<String>>) {
+        let (asked, guarded) = (Asked::default(), watch::Sender::default());
+        let log = Arc::clone(&asked);
+        let decide = move |request: AdmissionRequest| {
+            let decision = Decision {
+                allowed: request.requester.username == "alice",
+                message: format!("no policy allows it to {}", request.requester.username),
+                warnings: vec!["somebody looks at it".to_owned()],
+                audit: vec![("policy".to_owned(), "tenants".to_owned())],
+            };
+            log.lock().expect("nobody panics").push(request);
+            std::future::ready(decision)
+        };
+        let settings = WebhookSettings {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            reached: Reached::Host("127.0.0.1".to_owned()),
+        };
+        let webhooks = ActionWebhooks { settings, guarded: guarded.subscribe(), decide };
+        let started = webhooks.start(&self.controller, Arc::new(SystemClock), &self.stop).await;
+        started.expect("the webhooks are served");
+        (asked, guarded)
+    }
+
+    /// Sends a request as a user: status, warnings, body.
+    async fn ask(&self, who: &str, line: &str, body: &str) -> (u16, Vec<String>, Value) {
+        let (method, path) = line.split_once(' ').expect("a method and a path");
+        let mut object: Value = serde_json::from_str(body).expect("the cases are JSON");
+        if method != "PATCH" {
+            let plural = path.split(['/', '?']).next().unwrap_or(path);
+            let kinds = [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
+            let kind = kinds.iter().find(|kind| kind.plural == plural).expect("a kind");
+            object["apiVersion"] = kind.api_version().into();
+            object["kind"] = kind.kind.into();
+        }
+        let line = format!("{method} {ACTIONS}/{path}");
+        let groups: &[&str] = if who == "alice" { &["dev"] } else { &[] };
+        send(&self.cluster.client_as(who, groups), &line, &object).await
+    }
+
+    async fn check(&self, cases: &[Case]) {
+        for (what, who, line, body, status, says) in cases {
+            let (found, warnings, answer) = self.ask(who, line, body).await;
+            let said = format!("{} {}", answer, warnings.join("; "));
+            let kind = self.cluster.kind();
+            assert_eq!(found, *status, "{kind}: {what}: {said}");
+            assert!(said.contains(says), "{kind}: {what}: {said}");
+        }
+    }
+
+    /// Asks until the answer to a request that stores nothing is another one.
+    async fn until(&self, (what, who, line, body, status, says): Case) {
+        let line = format!("{line}{}dryRun=All", if line.contains('?') { '&' } else { '?' });
+        let is_so = || async {
+            let (found, _, answer) = self.ask(who, &line, body).await;
+            (found == status && answer.to_string().contains(says)).then_some(())
+        };
+        poll(what, is_so).await.expect("it takes effect");
+    }
+
+    /// The webhooks of the configuration that validates.
+    async fn guards(&self) -> (u16, usize) {
+        let line = format!("GET {HOOKS}/validatingwebhookconfigurations/plimsoll-actions");
+        let (status, _, found) = send(&self.client, &line, &Value::Null).await;
+        (status, found["webhooks"].as_array().map_or(0, Vec::len))
+    }
+}
+
+/// Lets users do what some rules say, in a namespace or everywhere.
+async fn grant(client: &Client, place: &str, name: &str, users: &[&str], rules: &Value) {
+    let (kind, plural) = match place {
+        "" => ("ClusterRole", "clusterrole"),
+        _ => ("Role", "role"),
+    };
+    let subjects = users.iter().map(|user| json!({ "kind": "User", "name": user }));
+    let subjects: Vec<Value> = subjects.collect();
+    let role = json!({ "metadata": { "name": name }, "rules": rules });
+    let role_ref = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name });
+    let binding =
+        json!({ "metadata": { "name": name }, "roleRef": role_ref, "subjects": subjects });
+    write(client, &format!("{RBAC}{place}/{plural}s"), &role).await;
+    write(client, &format!("{RBAC}{place}/{plural}bindings"), &binding).await;
+}
+
+async fn write(client: &Client, path: &str, object: &Value) {
+    let (status, _, answer) = send(client, &format!("POST {path}"), object).await;
+    assert_eq!(status, 201, "{path}: {answer}");
+}
+
+async fn send(client: &Client, line: &str, body: &Value) -> (u16, Vec<String>, Value) {
+    let (method, path) = line.split_once(' ').expect("a method and a path");
+    let (method, content_type) = match method {
+        "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+        "PATCH" => ("PATCH", "application/merge-patch+json"),
+        _ => (method, "application/json"),
+    };
+    let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = Request::builder()
+        .method(Method::from_bytes(method.as_bytes()).expect("a method"))
+        .uri(path)
+        .header("content-type", content_type)
+        .body(Body::from(bytes))
+        .expect("a request");
+    let response = client.send(request).await.expect("an answer");
+    let status = response.status().as_u16();
+    let warnings = response.headers().get_all("warning").iter();
+    let warnings = warnings.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()).collect();
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    (status, warnings, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requester_is_set_and_cannot_be_forged() {
+    for kind in clusters() {
+        let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        let _served = setup.serve().await;
+        for sign in cases::SIGNS {
+            setup.until(*sign).await;
+        }
+        setup.check(cases::WITH_WEBHOOK).await;
+        setup.stop.cancel();
+        // A server that is asked on a connection that it has answers once more.
+        setup.until(cases::NOBODY_ANSWERS).await;
+        setup.check(cases::WITHOUT_WEBHOOK).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guarded_class_is_decided_about() {
+    for kind in clusters() {
+        let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        let (asked, guarded) = setup.serve().await;
+        for sign in cases::SIGNS {
+            setup.until(*sign).await;
+        }
+        assert_eq!(setup.guards().await, (200, 0), "{kind}: no class is guarded");
+        guarded.send_replace(BTreeSet::from([GUARDED.to_owned(), "autoremove".to_owned()]));
+        setup.until(cases::IS_GUARDED).await;
+        asked.lock().expect("nobody panics").clear();
+        setup.check(cases::GUARD).await;
+        let asked: Vec<_> = std::mem::take(&mut *asked.lock().expect("nobody panics"))
+            .into_iter()
+            .map(|it| {
+                format!(
+                    "{} {} of {} by {}",
+                    it.kind, it.name, it.requester.username, it.user.username
+                )
+            })
+            .collect();
+        assert_eq!(asked, cases::GUARD_ASKED, "{kind}");
+        let audited = setup.cluster.audit().into_iter().any(|event| {
+            event["annotations"]["guard.actions.plimsoll.io/policy"] == "tenants"
+                && event["impersonatedUser"]["username"] == "robot"
+        });
+        assert!(audited, "{kind}: the audit log has what the decision says");
+        guarded.send_replace(BTreeSet::from([GUARDED.to_owned()]));
+        setup.until(cases::IS_NOT_GUARDED).await;
+        assert_eq!(setup.guards().await, (200, 2), "{kind}: a class is still guarded");
+        guarded.send_replace(BTreeSet::new());
+        setup.until(cases::NOTHING_IS_GUARDED).await;
+        assert_eq!(setup.guards().await, (200, 0), "{kind}: no class is guarded any more");
+        guarded.send_replace(BTreeSet::from([GUARDED.to_owned()]));
+        setup.until(cases::IS_GUARDED).await;
+        setup.stop.cancel();
+        setup.until(cases::GUARD_FAILS).await;
+        setup.check(cases::WITHOUT_GUARD).await;
+        let stop = CancellationToken::new();
+        admission::remove(&setup.controller, &stop).await.expect("they are removed");
+        assert_eq!(setup.guards().await.0, 404, "{kind}");
+        setup.until(cases::IS_REMOVED).await;
+    }
+}

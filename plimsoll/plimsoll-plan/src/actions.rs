@@ -1,0 +1,93 @@
+//! Actions: requests for one change, decided from what is requested, what policies grant and what the
+//! cluster has (OPR-23 to OPR-25).
+//!
+//! An Action is planned, held against policies and preconditions, and executed as planned. Everything that
+//! is known of it is in its status, so that another process continues where one ended.
+
+pub mod attributes;
+pub mod execution;
+pub mod files;
+pub mod lifecycle;
+pub mod plan;
+pub mod planning;
+pub mod policy;
+pub mod preconditions;
+pub mod release;
+pub mod retry;
+pub mod schedule;
+pub mod triggers;
+
+use std::fmt::Write as _;
+
+use plimsoll_api::Reason;
+use plimsoll_content::hash::sha256;
+
+/// Why an Action fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionFailure {
+    /// The reason.
+    pub reason: Reason,
+    /// What is wrong, and what would help.
+    pub message: String,
+}
+
+impl ActionFailure {
+    /// A failure with a message.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+}
+
+/// Whether a name fits a pattern, which may end in `*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => pattern == name,
+    }
+}
+
+/// Longest name of an object that is made for another one: a label value has no more characters.
+const NAME_LENGTH_MAX: usize = 63;
+/// Letters that end names: no vowels, so that they form no words.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Number of letters that end a name.
+const LETTERS_COUNT: u32 = 5;
+
+/// The name of an object that is made for another one, the same whenever it is made.
+fn derived_name(owner: &str, parts: &[&str]) -> String {
+    let digest = sha256(parts.iter().map(|it| it.as_bytes()));
+    let digits = digest.trim_start_matches("sha256:").get(..15).unwrap_or_default();
+    let mut number = u64::from_str_radix(digits, 16).unwrap_or_default();
+    let mut name = with_room(owner, LETTERS_COUNT as usize + 1);
+    name.push('-');
+    for _ in 0..LETTERS_COUNT {
+        let at = usize::try_from(number % LETTERS.len() as u64).unwrap_or_default();
+        name.push(char::from(LETTERS[at]));
+        number /= LETTERS.len() as u64;
+    }
+    name
+}
+
+/// A name, cut off so that something can follow.
+fn with_room(name: &str, length: usize) -> String {
+    let end = name.len().min(NAME_LENGTH_MAX - length);
+    name.get(..end).unwrap_or(name).trim_end_matches(['-', '.']).to_owned()
+}
+
+/// Texts as an enumeration: `a, b and c`.
+fn enumerated(texts: &[String]) -> String {
+    let mut text = String::new();
+    for (at, it) in texts.iter().enumerate() {
+        let joint = match at {
+            0 => "",
+            at if at + 1 == texts.len() => " and ",
+            _ => ", ",
+        };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{joint}{it}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! Policies: whether an Action is granted, by which of them, and why not.
+//!
+//! Policies grant, as roles do: one whose rules all hold is enough. Who may do by hand what an Action does
+//! needs none.
+
+use jiff::Timestamp;
+use plimsoll_api::Reason;
+use plimsoll_api::olm::action::{
+    ActionRequester, ActionSpec, ChangeOperation, PlannedChange, PolicyDecision,
+};
+use plimsoll_api::olm::policy::{
+    ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
+};
+use plimsoll_resolve::range::masterminds::Range;
+use semver::Version;
+
+use super::attributes::{EffectiveAction, NamedClass, effective, given, text};
+use super::plan::ActionPlan;
+use super::preconditions::violations;
+use super::{ActionFailure, enumerated, fits};
+
+/// How the user names of service accounts begin.
+const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+
+/// A policy by its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedPolicy {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub spec: ActionPolicySpec,
+}
+
+/// What is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyRequest<'a> {
+    /// Namespace of the Action.
+    pub namespace: &'a str,
+    /// Who requests it.
+    pub requester: &'a ActionRequester,
+    /// What is requested.
+    pub spec: &'a ActionSpec,
+    /// Its class.
+    pub class: &'a NamedClass,
+    /// Number of other Actions of the namespace that have not ended.
+    pub active: usize,
+    /// Whether the requester may do by hand what it does; `None` if that is not known.
+    pub may_by_hand: Option<bool>,
+    /// The plan; `None` before there is one.
+    pub plan: Option<&'a ActionPlan>,
+    /// The moment.
+    pub now: Timestamp,
+}
+
+/// What policies say of an Action.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyVerdict {
+    /// What each policy that is about it decided.
+    pub decisions: Vec<PolicyDecision>,
+    /// What counts, if it is granted; why it is not, otherwise.
+    pub granted: Result<Grant, ActionFailure>,
+}
+
+/// An Action that may be carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grant {
+    /// The attributes that count.
+    pub action: EffectiveAction,
+    /// Whether the plan is to be approved.
+    pub requires_approval: bool,
+    /// Whether Operators request exactly the versions that were judged, and no ranges.
+    pub exact_versions: bool,
+    /// Whether Operators name exactly the catalogs that were judged.
+    pub exact_catalogs: bool,
+}
+
+impl PolicyVerdict {
+    /// What the requester is warned of.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let warned = self.decisions.iter().filter(|it| it.mode == "Warn" && !it.allowed);
+        warned.map(|it| format!("ActionPolicy {}: {}", it.policy, it.message))
+    }
+}
+
+/// Whether a policy says anything of an Action.
+pub fn is_about(policy: &ActionPolicySpec, request: &PolicyRequest<'_>) -> bool {
+    let is_here = policy.namespaces.is_empty()
+        || policy.namespaces.iter().any(|it| fits(it, request.namespace));
+    is_here
+        && policy.classes.iter().any(|it| request.class.goes_by(it))
+        && policy.subjects.iter().any(|it| is_subject(it, request.requester))
+}
+
+fn is_subject(subject: &PolicySubject, requester: &ActionRequester) -> bool {
+    match subject.kind {
+        SubjectKind::User => subject.name == requester.username,
+        SubjectKind::Group => requester.groups.contains(&subject.name),
+        SubjectKind::ServiceAccount => {
+            let account = requester.username.strip_prefix(SERVICE_ACCOUNT_PREFIX);
+            account.and_then(|it| it.split_once(':'))
+                == Some((subject.namespace.as_str(), subject.name.as_str()))
+        }
+    }
+}
+
+/// Judges an Action by all policies, in the order of their names.
+pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVerdict {
+    let mut decisions = Vec::new();
+    let mut granted = None;
+    let mut refused: Option<ActionFailure> = None;
+    if request.may_by_hand == Some(true) {
+        let action = effective(request.spec, request.class, None);
+        decisions.push(PolicyDecision {
+            policy: String::new(),
+            mode: "Enforce".to_owned(),
+            allowed: true,
+            message: format!("{} may do the same by hand", request.requester.username),
+        });
+        granted = Some(action.map(|action| Grant {
+            action,
+            requires_approval: false,
+            exact_versions: false,
+            exact_catalogs: false,
+        }));
+    }
+    for policy in policies.iter().filter(|it| is_about(&it.spec, request)) {
+        let NamedPolicy { name, spec } = policy;
+        if let Some(rules) = &spec.enforce {
+            let action = effective(request.spec, request.class, Some((name, rules)));
+            let failures = match &action {
+                Ok(action) => broken(rules, action, request),
+                Err(failure) => vec![failure.clone()],
+            };
+            decisions.push(decision(name, "Enforce", &failures));
+            match (failures.into_iter().next(), action) {
+                (None, Ok(action)) => {
+                    granted.get_or_insert(Ok(Grant {
+                        action,
+                        requires_approval: rules.requires_approval,
+                        exact_versions: rules.attributes.iter().any(|it| !it.range.is_empty()),
+                        exact_catalogs: !rules.catalogs.is_empty(),
+                    }));
+                }
+                (Some(failure), _) | (None, Err(failure)) => {
+                    refused.get_or_insert(ActionFailure::new(
+                        failure.reason,
+                        format!("ActionPolicy {name}: {}", failure.message),
+                    ));
+                }
+            }
+        }
+        let reported = [("Warn", &spec.warn), ("Audit", &spec.audit)];
+        for (mode, rules) in
+            reported.into_iter().filter_map(|(it, rules)| Some((it, rules.as_ref()?)))
+        {
+            let failures = match effective(request.spec, request.class, Some((name, rules))) {
+                Ok(action) => broken(rules, &action, request),
+                Err(failure) => vec![failure],
+            };
+            decisions.push(decision(name, mode, &failures));
+        }
+    }
+    let granted = granted.unwrap_or_else(|| {
+        // What is wrong with the request itself says more.
+        effective(request.spec, request.class, None)?;
+        Err(refused.unwrap_or_else(|| {
+            let user = &request.requester.username;
+            let by_hand = match request.may_by_hand {
+                Some(_) => format!(", and {user} may not do the same by hand"),
+                None => String::new(),
+            };
+            let (class, namespace) = (&request.class.name, request.namespace);
+            ActionFailure::new(
+                Reason::PolicyDenied,
+                format!(
+                    "no ActionPolicy allows {user} an Action of class {class} in namespace \
+                     {namespace}{by_hand}"
+                ),
+            )
+        }))
+    });
+    PolicyVerdict { decisions, granted }
+}
+
+fn decision(policy: &str, mode: &str, failures: &[ActionFailure]) -> PolicyDecision {
+    let messages: Vec<&str> = failures.iter().map(|it| it.message.as_str()).collect();
+    PolicyDecision {
+        policy: policy.to_owned(),
+        mode: mode.to_owned(),
+        allowed: failures.is_empty(),
+        message: if failures.is_empty() {
+            "all rules hold".to_owned()
+        } else {
+            messages.join("; ")
+        },
+    }
+}
+
+/// The rules that do not hold.
+fn broken(
+    rules: &PolicyRules,
+    action: &EffectiveAction,
+    request: &PolicyRequest<'_>,
+) -> Vec<ActionFailure> {
+    let denied = |message: String| ActionFailure::new(Reason::PolicyDenied, message);
+    let mut found = Vec::new();
+    let given = given(request.spec);
+    for rule in &rules.attributes {
+        found.extend(attribute(rule, given.contains_key(&rule.name), action, request).map(denied));
+    }
+    let planned: Vec<&str> = request.plan.iter().flat_map(|it| it.operators()).collect();
+    let named = action.text("package");
+    let packages = planned.into_iter().chain(Some(named).filter(|it| !it.is_empty()));
+    let allowed =
+        |name: &str| rules.packages.is_empty() || rules.packages.iter().any(|it| fits(it, name));
+    let mut others: Vec<&str> = packages.filter(|it| !allowed(it)).collect();
+    others.dedup();
+    if let Some(name) = others.first() {
+        let allowed = enumerated(&rules.packages);
+        found.push(denied(format!("package {name} is not among {allowed}")));
+    }
+    found.extend(catalog(&rules.catalogs, action, request).map(denied));
+    if let Some(max) = rules.max_active
+        && request.active >= usize::try_from(max).unwrap_or(usize::MAX)
+    {
+        found.push(denied(format!(
+            "{} Actions of namespace {} have not ended, at most {max} may at a time",
+            request.active, request.namespace
+        )));
+    }
+    if let Some(plan) = request.plan {
+        found.extend(violations(plan, &rules.preconditions, request.now));
+    }
+    found
+}
+
+/// Why a plan is not from certain catalogs; `None` if it is.
+fn catalog(
+    catalogs: &[String],
+    action: &EffectiveAction,
+    request: &PolicyRequest<'_>,
+) -> Option<String> {
+    let is_other = |name: &str| !catalogs.iter().any(|it| fits(it, name));
+    if catalogs.is_empty() {
+        return None;
+    }
+    let allowed = enumerated(catalogs);
+    let named = action.text("repository");
+    if !named.is_empty() && is_other(named) {
+        return Some(format!("catalog {named} is not among {allowed}"));
+    }
+    let is_installed =
+        |it: &&PlannedChange| !it.is_release() && it.operation != ChangeOperation::Delete;
+    let mut installed = request.plan.iter().flat_map(|it| &it.changes).filter(is_installed);
+    let change = installed.find(|it| is_other(&it.catalog))?;
+    let PlannedChange { operator, catalog, .. } = change;
+    Some(match catalog.as_str() {
+        "" => format!("which catalog has {operator} is not known, allowed: {allowed}"),
+        catalog => format!("{operator} is of catalog {catalog}, which is not among {allowed}"),
+    })
+}
+
+/// Why the rule of an attribute does not hold; `None` if it does.
+fn attribute(
+    rule: &AttributeRule,
+    is_given: bool,
+    action: &EffectiveAction,
+    request: &PolicyRequest<'_>,
+) -> Option<String> {
+    let name = &rule.name;
+    if rule.required && !is_given {
+        return Some(format!("attribute {name} is required"));
+    }
+    if rule.forbidden && is_given {
+        return Some(format!("attribute {name} is forbidden"));
+    }
+    let value = action.get(name).map(text);
+    let is_allowed = |value: &String| rule.values.iter().any(|it| fits(it, value));
+    if !rule.values.is_empty() && !rule.forbidden && !value.as_ref().is_some_and(is_allowed) {
+        let allowed = enumerated(&rule.values);
+        return Some(match value {
+            Some(value) => format!("attribute {name} is {value}, allowed: {allowed}"),
+            None => format!("attribute {name} is required, allowed: {allowed}"),
+        });
+    }
+    if rule.range.is_empty() {
+        return None;
+    }
+    let range = match Range::parse(&rule.range) {
+        Ok(range) => range,
+        Err(error) => return Some(format!("its range `{}` is no range: {error}", rule.range)),
+    };
+    let outside =
+        |version: &str| Version::parse(version).is_ok_and(|version| !range.matches(&version));
+    let is_denied = |it: &&PlannedChange| match it.operation {
+        ChangeOperation::Delete => false,
+        ChangeOperation::Create | ChangeOperation::Update => {
+            it.version.is_empty() || outside(&it.version)
+        }
+        _ => outside(&it.version),
+    };
+    if let Some(change) = request.plan.and_then(|plan| plan.changes.iter().find(is_denied)) {
+        return Some(match (change.subject(), change.version.as_str()) {
+            (subject, "") => {
+                format!(
+                    "which version of {subject} is installed is not known, allowed: {}",
+                    rule.range
+                )
+            }
+            (subject, version) => format!("{subject} v{version} is not in range {}", rule.range),
+        });
+    }
+    let value = value.filter(|it| outside(it.trim_start_matches('v')))?;
+    Some(format!("attribute {name} is {value}, which is not in range {}", rule.range))
+}

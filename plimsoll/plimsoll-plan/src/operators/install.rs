@@ -1,0 +1,447 @@
+//! Installations of packages: which Operators they come to, with what they depend on (OPR-15, OPR-16).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::OPERATOR;
+use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
+use plimsoll_resolve::printable::on_one_line;
+use plimsoll_resolve::requirement::{InstalledPackages, Provider};
+use plimsoll_resolve::{
+    Api, Bundle, BundleExclusion, CatalogName, CatalogPart, Constraint, Explanation,
+    ExplanationStepKind, FORMAT, FollowedChannel, InstalledBundle, PackageRequest, PlannedBundle,
+    Problem, ProviderChoice, Query, Resolution, ResolutionOverrides, Solution, solve,
+};
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::lint::{dependency_range, is_pinned};
+use super::loadout::{SettledOperators, settle};
+use super::{OperatorInputs, RequestedOperator};
+
+/// What is to be installed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstallRequest {
+    /// The packages.
+    pub packages: Vec<String>,
+    /// The versions that will do, as a range that the Operators then follow; the newest one is pinned
+    /// without it.
+    pub version_range: Option<String>,
+    /// The channel that the packages are taken from.
+    pub channel: Option<String>,
+    /// The catalog that the packages are taken from, by its name.
+    pub repository: Option<String>,
+    /// The namespace that the packages are installed into; the one that their bundles suggest without it.
+    pub namespace: Option<String>,
+    /// Who satisfies requirements: `PACKAGE=PACKAGE` or `GROUP/VERSION/KIND=PACKAGE`.
+    pub providers: Vec<String>,
+    /// What is not used: `PACKAGE` or `PACKAGE/BUNDLE`.
+    pub exclude: Vec<String>,
+    /// The catalog that is preferred for dependencies; `same` for that of `repository`.
+    pub prefer_repository: Option<String>,
+    /// Whether the packages are installed without what they depend on.
+    pub no_dependencies: bool,
+}
+
+/// What an installation comes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InstallPlan {
+    /// The packages that are requested.
+    pub packages: Vec<String>,
+    /// Who depends on what, a line each.
+    pub edges: Vec<String>,
+    /// The choices of the request that had an effect, a line each.
+    pub overrides: Vec<String>,
+    /// What the requested range means; `None` if it needs no explanation.
+    pub range: Option<String>,
+    /// Those that are requested first, then what each needs.
+    pub operators: Vec<PlannedOperator>,
+    /// Defects of the catalogs, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// An Operator to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedOperator {
+    /// Its name.
+    pub name: String,
+    /// The version that is installed.
+    pub version: Version,
+    /// The version or range of its spec.
+    pub range: String,
+    /// Whether it is there because others depend on it.
+    pub is_dependency: bool,
+    /// Name of the catalog that the version is taken from.
+    pub catalog: String,
+}
+
+impl InstallPlan {
+    /// The plan for people, whoever made it: who depends on what, and what is installed.
+    pub fn text(&self) -> String {
+        let mut lines: Vec<String> = self.edges.iter().map(|it| format!("* {it}")).collect();
+        lines.extend(self.overrides.iter().map(|it| format!("* override: {it}")));
+        lines.extend(self.range.clone());
+        match self.operators.as_slice() {
+            [] => lines.push(format!("Nothing to do: {} is installed", self.packages.join(", "))),
+            operators => {
+                lines.push("Generate Operator resources for:".to_owned());
+                lines.extend(operators.iter().map(|it| format!("- {}@v{}", it.name, it.version)));
+            }
+        }
+        lines.extend(self.warnings.iter().map(|it| format!("WARNING: {it}")));
+        lines.iter().map(|it| format!("{}\n", on_one_line(it))).collect()
+    }
+}
+
+impl InstallConflict {
+    /// What is refused, as a sentence.
+    pub fn message(&self) -> String {
+        let packages = self.packages.join(", ");
+        format!("installing {packages} could leave your system in an inconsistent state")
+    }
+
+    /// The conflict for people, whoever found it: who depends on what, what excludes what, and what would
+    /// help.
+    pub fn text(&self) -> String {
+        let edges = self.alone.iter().flat_map(|it| &it.edges).cloned();
+        let steps = self.explanation.conflicts.iter().flat_map(|it| &it.steps);
+        let exclusions = steps.filter(|it| it.kind == ExplanationStepKind::Exclusion);
+        let preferences = self
+            .preferences
+            .iter()
+            .map(|it| format!("{it} cannot be satisfied: without it there is a solution"));
+        let lines = edges.chain(exclusions.map(|it| it.text.clone())).chain(preferences);
+        let lines: String = lines.map(|it| format!("* {}\n", on_one_line(&it))).collect();
+        lines + &self.explanation.text()
+    }
+}
+
+impl PlannedOperator {
+    /// The Operator to create for a request.
+    pub fn manifest(&self, request: &InstallRequest) -> Value {
+        let mut object = operator_manifest(&self.name, &self.range, self.is_dependency);
+        let fields = [
+            ("channel", &request.channel),
+            ("repository", &request.repository),
+            ("namespace", &request.namespace),
+        ];
+        for (field, value) in fields.into_iter().filter(|_| !self.is_dependency) {
+            if let Some(value) = value {
+                object["spec"][field] = value.clone().into();
+            }
+        }
+        object
+    }
+}
+
+/// An Operator that is to be created.
+pub fn operator_manifest(name: &str, version: &str, is_dependency: bool) -> Value {
+    let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
+    json!({
+        "apiVersion": OPERATOR.api_version(),
+        "kind": OPERATOR.kind,
+        "metadata": { "name": name, "labels": { (INSTALLED_AS_LABEL): installed_as } },
+        "spec": { "version": version },
+    })
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InstallError {
+    /// A choice of who satisfies a requirement cannot be read; the text says why.
+    InvalidProvider(String),
+    /// The packages do not go together with what is installed.
+    Unsatisfiable(Box<InstallConflict>),
+    /// Whether they do was not found out within the limit of work.
+    LimitExceeded,
+}
+
+/// Why packages cannot be installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstallConflict {
+    /// The packages that are requested.
+    pub packages: Vec<String>,
+    /// Why they do not go together with what is installed.
+    pub explanation: Explanation,
+    /// What they would come to if nothing was installed; `None` if they do not go together either.
+    pub alone: Option<InstallPlan>,
+    /// The choices of the request without which there is a solution, as options of the command line.
+    pub preferences: Vec<String>,
+}
+
+/// Plans an installation beside the Operators of `inputs`.
+///
+/// # Errors
+///
+/// When there is no way to install the packages.
+pub fn plan_install(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    request: &InstallRequest,
+) -> Result<InstallPlan, InstallError> {
+    let providers: Result<Vec<_>, _> =
+        request.providers.iter().map(|it| choices(it, catalogs)).collect();
+    let providers: Vec<ProviderChoice> = providers?.into_iter().flatten().collect();
+    let planner = Planner { inputs, catalogs, request, providers };
+    let installed = settle(inputs, catalogs);
+    let problem = planner.problem(&installed);
+    match solve(&problem, inputs.expressions) {
+        Resolution::Solved(solution) => Ok(planner.plan(&installed.operators, &solution)),
+        Resolution::LimitExceeded => Err(InstallError::LimitExceeded),
+        Resolution::Unsatisfiable(explanation) => {
+            let nothing = SettledOperators::default();
+            let alone = match solve(&planner.problem(&nothing), inputs.expressions) {
+                Resolution::Solved(solution) => Some(planner.plan(&nothing.operators, &solution)),
+                Resolution::Unsatisfiable(_) | Resolution::LimitExceeded => None,
+            };
+            let packages = request.packages.clone();
+            let preferences = planner.unsatisfiable_preferences(&problem);
+            let conflict = InstallConflict { packages, explanation, alone, preferences };
+            Err(InstallError::Unsatisfiable(Box::new(conflict)))
+        }
+    }
+}
+
+/// What a range with `^` or `~` means, and what to write for patch releases alone; `None` for another
+/// one.
+pub fn expanded(range: &str) -> Option<String> {
+    let (sign, rest) = range.trim().split_at_checked(1)?;
+    let numbers: Vec<u64> = rest.split('.').map_while(|it| it.parse().ok()).collect();
+    let bound = |at: usize| numbers.get(at).copied().unwrap_or_default();
+    let (major, minor, patch) = (bound(0), bound(1), bound(2));
+    if numbers.is_empty() || rest.contains([' ', ',', '|', '-']) {
+        return None;
+    }
+    let end = match (sign, numbers.len()) {
+        ("^", _) if major > 0 => (major + 1, 0),
+        ("^", 1) | ("~", 1) => (major + 1, 0),
+        ("^" | "~", _) => (major, minor + 1),
+        _ => return None,
+    };
+    if sign == "^" && major == 0 && minor == 0 && numbers.len() > 2 {
+        return None;
+    }
+    let hint = match sign == "^" && numbers.len() > 1 && end.1 == 0 {
+        true => format!("; for patch releases alone, use ~{major}.{minor}"),
+        false => String::new(),
+    };
+    Some(format!("{range} is >= v{major}.{minor}.{patch} < v{}.{}.0{hint}", end.0, end.1))
+}
+
+fn catalog_name(name: &str) -> CatalogName {
+    CatalogName { namespace: String::new(), name: name.to_owned() }
+}
+
+struct Planner<'a> {
+    inputs: OperatorInputs<'a>,
+    catalogs: &'a [CatalogPart],
+    request: &'a InstallRequest,
+    providers: Vec<ProviderChoice>,
+}
+
+impl Planner<'_> {
+    /// The problem of the requests beside what is installed.
+    fn problem(&self, installed: &SettledOperators) -> Problem {
+        let asked = self.request;
+        let request = |package: &String| PackageRequest {
+            package: package.clone(),
+            channel: asked.channel.clone(),
+            version: asked.version_range.clone(),
+            catalog: asked.repository.as_deref().map(catalog_name),
+            ignore_dependencies: asked.no_dependencies,
+            ..PackageRequest::default()
+        };
+        // What an installed Operator lacks already is not what is requested.
+        let lacks = |name: &str| {
+            let decision = installed.decisions.get(name);
+            decision.is_some_and(|it| it.requirements.iter().any(|it| it.provider.is_none()))
+        };
+        let installed = installed.operators.iter().filter_map(|(name, operator)| {
+            let there = operator.installed.as_ref()?;
+            let follows = (!is_pinned(&operator.spec.version)).then(|| FollowedChannel {
+                channel: there.reference.channel.clone(),
+                catalog: Some(catalog_name(&there.reference.catalog)),
+            });
+            Some(InstalledBundle {
+                namespace: String::new(),
+                package: Some(name.clone()),
+                follows: follows.filter(|it| !it.channel.is_empty()),
+                ignore_dependencies: lacks(name) && !asked.packages.contains(name),
+                bundle: there.bundle.clone(),
+            })
+        });
+        let exclusion = |text: &String| {
+            let (package, bundle) = match text.split_once('/') {
+                Some((package, bundle)) => (package, Some(bundle.to_owned())),
+                None => (text.as_str(), None),
+            };
+            BundleExclusion { package: package.to_owned(), versions: None, bundle }
+        };
+        let preferred = match (asked.prefer_repository.as_deref(), &asked.repository) {
+            (Some("same"), Some(name)) => vec![catalog_name(name)],
+            // A dependency is taken from the catalog of what requires it in any case.
+            (Some("same"), None) | (None, _) => Vec::new(),
+            (Some(name), _) => vec![catalog_name(name)],
+        };
+        Problem {
+            format: FORMAT,
+            query: Query {
+                facts: self.inputs.facts.clone(),
+                installed: installed.collect(),
+                requests: asked.packages.iter().map(request).collect(),
+                overrides: ResolutionOverrides {
+                    providers: self.providers.clone(),
+                    exclude: asked.exclude.iter().map(exclusion).collect(),
+                    prefer_catalogs: preferred,
+                },
+                ..Query::default()
+            },
+            catalogs: self.catalogs.to_vec(),
+        }
+    }
+
+    /// The choices of the request without one of which a problem has a solution, as options of the
+    /// command line.
+    fn unsatisfiable_preferences(&self, problem: &Problem) -> Vec<String> {
+        let is_solved = |overrides: ResolutionOverrides| {
+            let query = Query { overrides, ..problem.query.clone() };
+            let problem = Problem { query, ..problem.clone() };
+            matches!(solve(&problem, self.inputs.expressions), Resolution::Solved(_))
+        };
+        let mut preferences = Vec::new();
+        let asked = problem.query.overrides.clone();
+        for provider in &self.request.providers {
+            let Ok(chosen) = choices(provider, self.catalogs) else { continue };
+            let mut without = asked.clone();
+            without.providers.retain(|it| !chosen.contains(it));
+            if is_solved(without) {
+                preferences.push(format!("--use {provider}"));
+            }
+        }
+        for (text, exclusion) in self.request.exclude.iter().zip(&asked.exclude) {
+            let mut without = asked.clone();
+            without.exclude.retain(|it| it != exclusion);
+            if is_solved(without) {
+                preferences.push(format!("--exclude {text}"));
+            }
+        }
+        preferences
+    }
+
+    /// What a solution comes to.
+    fn plan(
+        &self,
+        installed: &BTreeMap<String, RequestedOperator>,
+        solution: &Solution,
+    ) -> InstallPlan {
+        let asked = self.request;
+        let chosen = solution.install.iter().filter_map(|it| {
+            let catalog = self.catalogs.iter().find(|part| part.name == it.catalog)?;
+            Some((it.package.as_str(), (catalog.bundle(&it.package, &it.bundle)?, it)))
+        });
+        let chosen: BTreeMap<&str, (&Bundle, &PlannedBundle)> = chosen.collect();
+        let there = installed
+            .iter()
+            .filter_map(|(name, it)| Some((name.as_str(), &it.installed.as_ref()?.bundle)));
+        let mut bundles: BTreeMap<&str, &Bundle> = there.collect();
+        bundles.extend(chosen.iter().map(|(name, (bundle, _))| (*name, *bundle)));
+        let after = InstalledPackages::new(bundles.clone());
+        let mut plan = InstallPlan {
+            packages: asked.packages.clone(),
+            overrides: solution.overrides.clone(),
+            range: asked.version_range.as_deref().and_then(expanded),
+            warnings: solution.warnings.clone(),
+            ..InstallPlan::default()
+        };
+        let mut queue: Vec<&str> = asked.packages.iter().map(String::as_str).collect();
+        let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
+        // What a dependency needs for a range: the ranges of all who depend on it.
+        let required = |package: &str| {
+            let requirements = bundles.values().flat_map(|it| &it.requires);
+            let ranges = requirements.filter_map(|it| match &it.constraint {
+                Constraint::Package { name, range } if name == package => Some(range.clone()),
+                _ => None,
+            });
+            ranges.collect::<Vec<_>>()
+        };
+        let mut at = 0;
+        while let Some(name) = queue.get(at).copied() {
+            at += 1;
+            let Some((bundle, planned)) = chosen.get(name) else { continue };
+            if !asked.no_dependencies {
+                let OperatorInputs { facts, expressions, .. } = self.inputs;
+                for requirement in after.check(name, bundle, facts, expressions) {
+                    let text = spelled(&requirement.text);
+                    plan.edges.push(format!("{name} v{} depends on {text}", bundle.version));
+                    if let Some(Provider::Installed(package)) = requirement.provider
+                        && let Some((package, _)) = bundles.get_key_value(package.as_str())
+                        && seen.insert(*package)
+                    {
+                        queue.push(*package);
+                    }
+                }
+            }
+            let is_dependency = !asked.packages.iter().any(|it| it == name);
+            let range = match (&asked.version_range, is_dependency) {
+                (None, _) => bundle.version.to_string(),
+                (Some(range), false) => range.clone(),
+                (Some(_), true) => {
+                    let required = required(name);
+                    dependency_range(&bundle.version, required.iter().map(String::as_str), &[])
+                }
+            };
+            plan.operators.push(PlannedOperator {
+                name: name.to_owned(),
+                version: bundle.version.clone(),
+                range,
+                is_dependency,
+                catalog: planned.catalog.name.clone(),
+            });
+        }
+        plan
+    }
+}
+
+/// Who is to provide what: an API by its name, or all APIs that a package provides.
+fn choices(text: &str, catalogs: &[CatalogPart]) -> Result<Vec<ProviderChoice>, InstallError> {
+    let invalid = |message: String| Err(InstallError::InvalidProvider(message));
+    let Some((provided, package)) = text.split_once('=') else {
+        return invalid(format!(
+            "`{text}` is not of the form PACKAGE=PACKAGE or GROUP/VERSION/KIND=PACKAGE"
+        ));
+    };
+    let names: Vec<&str> = provided.split('/').collect();
+    let apis: BTreeSet<Api> = match names.as_slice() {
+        [group, version, kind] => BTreeSet::from([Api {
+            group: (*group).to_owned(),
+            version: (*version).to_owned(),
+            kind: (*kind).to_owned(),
+        }]),
+        [name] => {
+            let packages = catalogs.iter().flat_map(|it| &it.packages);
+            let bundles = packages.filter(|it| it.name == *name).flat_map(|it| &it.bundles);
+            bundles.flat_map(|it| it.provides.clone()).collect()
+        }
+        _ => return invalid(format!("`{provided}` is neither a package nor GROUP/VERSION/KIND")),
+    };
+    if apis.is_empty() {
+        return invalid(format!(
+            "`--use {text}`: no catalog has a package {provided} that provides an API"
+        ));
+    }
+    let choice = |api| ProviderChoice { api, package: package.to_owned(), catalog: None };
+    Ok(apis.into_iter().map(choice).collect())
+}
+
+/// A requirement as people read it: `bar >= v1.2.3`.
+pub fn spelled(requirement: &str) -> String {
+    let word = |word: &str| {
+        let end = word.find(|letter: char| !matches!(letter, '<' | '>' | '=' | '!'));
+        match end.map(|end| word.split_at(end)) {
+            Some((sign, version)) if !sign.is_empty() => {
+                format!("{sign} v{}", version.trim_start_matches('v'))
+            }
+            Some(_) | None => word.to_owned(),
+        }
+    };
+    requirement.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}

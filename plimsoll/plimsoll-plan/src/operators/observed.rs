@@ -1,0 +1,53 @@
+//! Operators as the API server has them.
+
+use plimsoll_api::olm::{
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
+    OperatorStatus, action,
+};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+/// An Operator, with what it reports.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ObservedOperator {
+    /// Its uid.
+    pub uid: String,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// Whether it was installed because another one needed it.
+    pub is_dependency: bool,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// The annotation of its change set; `None` without one.
+    pub change_set: Option<String>,
+    /// Uid of the Action that created it; `None` if none did.
+    pub created_by: Option<String>,
+    /// What is requested.
+    pub spec: OperatorSpec,
+    /// What it reports.
+    pub status: OperatorStatus,
+}
+
+impl ObservedOperator {
+    /// Reads an object; fields that cannot be read are as if they were absent.
+    pub fn read(object: &Value) -> Self {
+        let metadata = &object["metadata"];
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let annotation = |name: &str| text(&metadata["annotations"][name]);
+        Self {
+            uid: text(&metadata["uid"]).unwrap_or_default(),
+            generation: metadata["generation"].as_i64().unwrap_or_default(),
+            is_dependency: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY,
+            is_deleting: metadata["deletionTimestamp"].is_string(),
+            change_set: annotation(CHANGE_SET_ANNOTATION),
+            created_by: annotation(action::CREATED_BY_ANNOTATION),
+            spec: OperatorSpec::deserialize(&object["spec"]).unwrap_or_default(),
+            status: OperatorStatus::deserialize(&object["status"]).unwrap_or_default(),
+        }
+    }
+
+    /// The installed version; empty for none.
+    pub fn version(&self) -> &str {
+        action::installed_version(&self.status)
+    }
+}
