@@ -1,6 +1,7 @@
 //! Field sets: `FieldsV1`, paths and the algebra.
 #![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Value, json};
 
 use super::{FieldSet, PathElement, PathValue};
@@ -116,8 +117,14 @@ fn any_set() -> impl Strategy<Value = FieldSet> {
         .prop_map(|paths| FieldSet::from_paths(paths.iter().map(Vec::as_slice)))
 }
 
+/// The cases that failed once, which are played first.
+const FAILED: FileFailurePersistence = FileFailurePersistence::Direct(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/seeds/properties.txt"
+));
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FAILED)), ..ProptestConfig::default() })]
 
     #[test]
     fn fields_v1_loses_nothing(set in any_set()) {

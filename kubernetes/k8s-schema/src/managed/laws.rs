@@ -1,5 +1,6 @@
 //! Laws of server-side apply on random objects.
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Map, Value, json};
 
 use super::{ManagerInfo, server_side_apply, track_update};
@@ -104,8 +105,14 @@ fn spec_sorted(object: &Value) -> Value {
     spec
 }
 
+/// The cases that failed once, which are played first.
+const FAILED: FileFailurePersistence = FileFailurePersistence::Direct(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/seeds/properties.txt"
+));
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: Some(Box::new(FAILED)), ..ProptestConfig::default() })]
 
     #[test]
     fn applying_twice_is_applying_once(first in any_object(), second in any_object()) {

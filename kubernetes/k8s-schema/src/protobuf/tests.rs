@@ -1,4 +1,5 @@
 //! Objects go to the wire and come back.
+use proptest::test_runner::{Config, FileFailurePersistence};
 use serde_json::{Value, json};
 
 use super::*;
@@ -131,7 +132,15 @@ fn custom_kinds_have_no_encoding() {
     assert!(!is_encodable("example.com/v1", "Widget"));
 }
 
+/// The cases that failed once, which are played first.
+const FAILED: FileFailurePersistence = FileFailurePersistence::Direct(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/seeds/properties.txt"
+));
+
 proptest::proptest! {
+    #![proptest_config(Config { failure_persistence: Some(Box::new(FAILED)), ..Config::default() })]
+
     /// Whatever a client sends is read or refused, and what was read can be written again.
     #[test]
     fn any_bytes_are_read_or_refused(

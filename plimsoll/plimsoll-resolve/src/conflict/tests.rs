@@ -1,6 +1,7 @@
 //! Conflicts are conflicts, and nothing in them is too much: held against every set of solvables.
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use semver::Version;
 
 use super::*;
@@ -84,8 +85,14 @@ fn satisfiable(model: &Model<'_>, reasons: &[Reason]) -> bool {
     (0..1u32 << model.solvables.len()).any(|set| reasons.iter().all(|reason| holds(set, reason)))
 }
 
+/// The cases that failed once, which are played first.
+const FAILED: FileFailurePersistence = FileFailurePersistence::Direct(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/seeds/properties.txt"
+));
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: Some(Box::new(FAILED)), ..ProptestConfig::default() })]
 
     #[test]
     fn a_conflict_is_one_and_loses_that_with_any_of_its_reasons(

@@ -8,6 +8,7 @@ use plimsoll_resolve::{
     Package, PackageRequest, Problem, Query, Requirement, Resolution, Solution, solve,
 };
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use semver::Version;
 
 use crate::NoExpressions;
@@ -233,8 +234,14 @@ fn choices(sketch: &Sketch, possible: &[Chosen], without: &Chosen) -> Vec<(usize
     chosen
 }
 
+/// The cases that failed once, which are played first.
+const FAILED: FileFailurePersistence = FileFailurePersistence::Direct(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/seeds/properties.txt"
+));
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: Some(Box::new(FAILED)), ..ProptestConfig::default() })]
 
     #[test]
     fn answers_are_valid_minimal_and_preferred(sketch in sketch()) {

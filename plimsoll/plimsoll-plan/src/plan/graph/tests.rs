@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
+use proptest::test_runner::{Config, FileFailurePersistence};
 
 use super::shuffle::shift;
 use super::{Graph, Ordering, Position, Task, build, position};
@@ -207,7 +208,15 @@ fn nodes_of(graph: &Graph, tasks: usize) -> Vec<usize> {
     nodes
 }
 
+/// The cases that failed once, which are played first.
+const FAILED: FileFailurePersistence = FileFailurePersistence::Direct(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/seeds/properties.txt"
+));
+
 proptest! {
+    #![proptest_config(Config { failure_persistence: Some(Box::new(FAILED)), ..Config::default() })]
+
     #[test]
     fn nothing_is_lost_or_doubled_and_nothing_waits_in_a_circle(
         tasks in any_tasks(),
