@@ -1,12 +1,14 @@
-//! Checks, generators and measurements: `cargo xtask tidy`, `codegen`, `bench`.
+//! Checks, generators, measurements and exploration: `cargo xtask tidy`, `codegen`, `bench`, `soak`.
 
 mod bench;
 mod codegen;
 mod policy;
+mod soak;
 mod tidy;
 mod upstream;
 mod zero;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,22 +28,38 @@ fn main() -> ExitCode {
         ["upstream", "--from", cache] => upstream::run(std::path::Path::new(cache)),
         ["codegen", rest @ ..] => codegen::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
-        _ => Err(anyhow::anyhow!(
+        ["soak", rest @ ..] => soak::run(rest),
+        _ => Err(anyhow::Error::new(Usage(String::from(
             "usage: cargo xtask tidy | upstream --from GOMODCACHE | codegen clippy | codegen crds | \
              codegen openapi|protobuf|documents --from DIR | codegen policy --from KUBECONFIG | \
              codegen zero|columns|kinds --from DIR VERSION | bench \
              [install|update|drift|memory]... | bench server \
-             [ready|apply|list|watch|size|day]..."
-        )),
+             [ready|apply|list|watch|size|day]... | soak [--minutes N] [--seeds A..B]",
+        )))),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            if error.is::<Usage>() { ExitCode::from(USAGE) } else { ExitCode::FAILURE }
         }
     }
 }
+
+/// The exit code for a command line that is wrong.
+const USAGE: u8 = 2;
+
+/// What is wrong with a command line.
+#[derive(Debug)]
+struct Usage(String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// The directory of the workspace. Asked for at run time: a build can be kept while the checkout moves.
 ///
