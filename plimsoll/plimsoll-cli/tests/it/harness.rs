@@ -207,9 +207,15 @@ impl Harness {
         cluster_state::api(&self.client, kind)
     }
 
+    /// Returns an object as it is; null if there is none, or its kind is not served.
     pub(crate) async fn get(&self, kind: ApiKind, name: &str) -> Value {
-        let object = self.api(kind).get_opt(name).await.expect("the server answers");
-        object.map_or(Value::Null, |object| serde_json::to_value(object).expect("it is JSON"))
+        match self.api(kind).get_opt(name).await {
+            Ok(Some(object)) => serde_json::to_value(object).expect("it is JSON"),
+            Ok(None) => Value::Null,
+            // Of a kind that is not served, a server has no object and says so in plain text.
+            Err(kube::Error::Api(status)) if status.code == 404 => Value::Null,
+            Err(error) => panic!("failed to get {} {name}: {error}", kind.kind),
+        }
     }
 
     pub(crate) async fn progress(&self) -> Value {
