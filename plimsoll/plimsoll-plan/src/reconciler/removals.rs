@@ -36,6 +36,8 @@ pub struct Removals {
     /// Whether something that the annotation names has been pruned. Known without looking at the
     /// annotation, which may be as long as an object and is asked about at every turn of the loop.
     is_annotation_stale: bool,
+    /// What the annotation as last seen named and has been pruned since.
+    carried_out: Vec<ObjectKey>,
     /// Objects that are terminating, as watches last showed them: a watch may do so before the
     /// response to the delete request is handled.
     terminating: BTreeMap<ObjectKey, Terminating>,
@@ -64,6 +66,7 @@ impl Removals {
             annotation,
             prune,
             is_annotation_stale,
+            carried_out: Vec::new(),
             tracker: DeletionTracker::recorded(&recorded.deletions),
             terminating: BTreeMap::new(),
             unseen: orphans.iter().map(|orphan| orphan.object.clone()).collect(),
@@ -196,16 +199,28 @@ impl Removals {
         let before = self.orphans.len();
         self.orphans.retain(|orphan| orphan.object != *key);
         if self.orphans.len() < before {
-            self.is_annotation_stale |= self.prune.carried_out(key);
+            self.carried_out(key);
+        }
+    }
+
+    /// An orphan is gone: the annotation is not to name it any more, if it does.
+    fn carried_out(&mut self, key: &ObjectKey) {
+        if self.prune.carried_out(key) {
+            self.carried_out.push(key.clone());
+            self.is_annotation_stale = true;
         }
     }
 
     fn forget_pruned(&mut self) {
-        for deletion in self.tracker.deletions() {
-            if deletion.state == DeletionState::Completed {
-                self.orphans.retain(|orphan| orphan.object != deletion.object);
-                self.is_annotation_stale |= self.prune.carried_out(&deletion.object);
-            }
+        let completed: Vec<ObjectKey> = self
+            .tracker
+            .deletions()
+            .filter(|deletion| deletion.state == DeletionState::Completed)
+            .map(|deletion| deletion.object.clone())
+            .collect();
+        for key in completed {
+            self.orphans.retain(|orphan| orphan.object != key);
+            self.carried_out(&key);
         }
     }
 
@@ -233,6 +248,13 @@ impl Removals {
             self.prune = Prune::parse(annotation.as_deref());
             self.annotation = annotation;
             self.is_annotation_stale = false;
+            // What it named before and names still may be gone by now: the watch that showed that is
+            // another one than that of the annotation.
+            for key in std::mem::take(&mut self.carried_out) {
+                if !self.orphans.iter().any(|orphan| orphan.object == key) {
+                    self.carried_out(&key);
+                }
+            }
         }
         !self.prune.select(&self.orphans).iter().all(|orphan| is_planned(plan, orphan))
     }

@@ -160,7 +160,7 @@ fn a_process_finds_the_orphans_of_another_plan() {
 /// orphan `o`; compares what `describe` shows at the end, and the reasons of all deletion_events.
 ///
 /// `requested|gone|absent|refused|timeout NAME` (a delete request of the plan's step), `seen`,
-/// `going`, `vanished NAME` (a watch), `listed KIND`, `withdrawn`, `prune NAMES`, `wait SECONDS`.
+/// `going`, `vanished NAME` (a watch), `listed KIND`, `withdrawn`, `prune NAME+NAME…`, `wait SECONDS`.
 #[track_caller]
 fn check(script: &str, expected: &str, deletion_events: &str) {
     let recorded =
@@ -209,8 +209,11 @@ fn check(script: &str, expected: &str, deletion_events: &str) {
             "listed" => removals.listed(&GroupKind::new("", name), at(now)),
             "withdrawn" => removals.discovered(|_| false, at(now)),
             "prune" => {
-                let annotation =
-                    if name == "all" { name.to_owned() } else { key(name).to_string() };
+                let names: Vec<String> = match name {
+                    "all" => vec![name.to_owned()],
+                    names => names.split('+').map(|name| key(name).to_string()).collect(),
+                };
+                let annotation = names.join(",");
                 removals.prune_requested(Some(annotation), &progress.plan().clone());
             }
             "wait" => now += name.parse::<i64>().expect("seconds"),
@@ -274,6 +277,8 @@ fn a_name_in_the_annotation_is_carried_out_once() {
     check("prune all; vanished o", "[] [] current", "");
     check("prune o; vanished o; prune o", "[] [] nothing remains", "");
     check("prune o; vanished o; prune x", "[] [] current", "");
+    // What is left of the annotation is written when `x` is gone, and seen when `o` is gone too.
+    check("prune o+x; vanished o; prune o", "[] [] nothing remains", "");
 }
 
 #[test]
