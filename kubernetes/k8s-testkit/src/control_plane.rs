@@ -15,14 +15,11 @@ use kube::{Client, Config};
 use tempfile::TempDir;
 
 use crate::error::StartError;
+use crate::poll::PATIENCE;
 use crate::process::Process;
 
 /// The variable that names the directory of the programs, by the convention of the ecosystem.
 pub(crate) const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
-
-/// How long the API server may take. It needs some three seconds on two idle cores; a busy machine
-/// with several of them gets twenty times that.
-const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long to wait between two looks at a server that starts.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -174,7 +171,7 @@ impl Starting {
         self.etcd.check()?;
         self.api_server.check()?;
         let waited = self.since.elapsed();
-        if waited > READY_WITHIN {
+        if waited > PATIENCE {
             return Err(StartError::NotReady {
                 program: self.api_server.name(),
                 waited,

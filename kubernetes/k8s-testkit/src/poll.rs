@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// How long a real control plane may take before a test gives up: many times what it takes on an
 /// idle machine, since others may share it.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// The time between two questions: short beside what is waited for, long beside a question.
 const PERIOD: Duration = Duration::from_millis(50);
 

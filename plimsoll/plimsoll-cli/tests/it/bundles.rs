@@ -165,7 +165,12 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
             };
             let running = tokio::spawn(controller.run(stop.clone()));
             let catalogs: Api<Catalog> = Api::all(client.clone());
-            let served = || async { catalogs.list(&ListParams::default()).await.is_ok() };
+            let operators: Api<Operator> = Api::all(client.clone());
+            // Each kind is established by itself.
+            let served = || async {
+                catalogs.list(&ListParams::default()).await.is_ok()
+                    && operators.list(&ListParams::default()).await.is_ok()
+            };
             until("the kinds are served", served, |it| *it).await;
             let source = json!({ "type": "Directory", "path": bundles });
             let catalog = json!({

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::discovery::Discovery;
 use kube::{Api, ResourceExt};
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR};
 use plimsoll_cli::commands::inspect::{InspectTarget, inspect};
@@ -71,9 +72,22 @@ fn kinds_that_the_preferred_version_of_their_group_lacks_are_gathered() {
             kind: "Flare",
             plural: "flares",
         };
-        create(flare, "default", json!({
+        let flares = create(flare, "default", json!({
             "apiVersion": "lights.example.com/v1alpha1", "kind": "Flare", "metadata": {"name": "red"},
         })).await;
+        // A kind can be created before it can be listed, and that before discovery names it.
+        let listed = || async { flares.list(&Default::default()).await.is_ok() };
+        until("flares can be listed", listed, |it| *it).await;
+        let discovered = || async {
+            let found = Discovery::new(cluster.client()).run_aggregated().await.ok();
+            found.is_some_and(|found| {
+                found.get("lights.example.com").is_some_and(|group| {
+                    let kinds = group.versioned_resources("v1alpha1");
+                    kinds.iter().any(|(resource, _)| resource.kind == "Flare")
+                })
+            })
+        };
+        until("flares are discovered", discovered, |it| *it).await;
 
         let place = tempfile::tempdir().expect("a directory");
         let to = place.path().join("all");

@@ -48,7 +48,7 @@ use crate::harness::{
     Harness, OperatorSetup, PATIENCE, condition, on_each_cluster, sample_payloads, until,
 };
 use crate::install::create_cluster_version;
-use crate::rights::{apply_roles, limited_client};
+use crate::rights::{apply_roles, limited_client, until_granted};
 use crate::updates::store;
 use fixture::Fixture;
 use shell::Shell;
@@ -895,7 +895,9 @@ fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
             roles.map(|it| it.value.expect("it is YAML")).filter(|it| !it.is_null()).collect();
         apply_roles(&add_ons.harness, &roles).await;
         add_ons.actions = Some(ActionSettings::default());
-        add_ons.control_with(limited_client(&add_ons.harness));
+        let client = limited_client(&add_ons.harness);
+        until_granted(&client, &roles).await;
+        add_ons.control_with(client);
         add_ons.add_catalog("examples", &examples).await;
         add_ons.request("ledger", json!({ "version": "1.4.0" })).await;
         add_ons.request("lantern", json!({ "version": "1.0.0" })).await;

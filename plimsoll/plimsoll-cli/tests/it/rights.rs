@@ -1,17 +1,18 @@
 //! A controller with the rights of `plimsoll rbac`, and no others, does its work.
 
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use plimsoll_cli::arguments::registry::RegistryArguments;
 use plimsoll_cli::commands::deploy::{OperatorRbacArguments, RbacArguments, roles};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::Leadership;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads};
+use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads, until};
 
 #[test]
 fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
@@ -30,8 +31,10 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
             namespace: "plimsoll".to_owned(),
         };
         let owned = [(*first).clone(), (*second).clone()];
-        apply_roles(&harness, &roles(&arguments, &owned, &[])).await;
+        let roles = roles(&arguments, &owned, &[]);
+        apply_roles(&harness, &roles).await;
         let client = limited_client(&harness);
+        until_granted(&client, &roles).await;
 
         harness.settings.leadership = Leadership::Lease("this one".to_owned());
         harness.control_with(client.clone());
@@ -65,6 +68,32 @@ pub(crate) async fn apply_roles(harness: &Harness, roles: &[Value]) {
         let parameters = PatchParams::apply("administrator");
         let applied = api.patch(name, &parameters, &Patch::Apply(object)).await;
         applied.expect("an administrator may apply it");
+    }
+}
+
+/// Waits until a client may do what roles grant: an API server takes up roles a moment after they are
+/// there, each kind of them by itself.
+pub(crate) async fn until_granted(client: &Client, roles: &[Value]) {
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    for role in roles {
+        let rules = role["rules"].as_array().into_iter().flatten();
+        let mut rules =
+            rules.filter(|it| it["resources"].is_array() && it["resourceNames"].is_null());
+        // Those of a role are taken up together.
+        let Some(rule) = rules.next() else { continue };
+        let attributes = json!({
+            "namespace": role["metadata"]["namespace"].as_str().unwrap_or_default(),
+            "group": rule["apiGroups"][0],
+            "resource": rule["resources"][0],
+            "verb": rule["verbs"][0],
+        });
+        let review = json!({ "spec": { "resourceAttributes": attributes } });
+        let review = serde_json::from_value(review).expect("it is a review");
+        let granted = || async {
+            let answer = reviews.create(&PostParams::default(), &review).await;
+            answer.is_ok_and(|it| it.status.is_some_and(|it| it.allowed))
+        };
+        until(&format!("{attributes} is granted"), granted, |it| *it).await;
     }
 }
 

@@ -140,10 +140,11 @@ async fn without_tls_whoever_reaches_the_server_is_its_administrator() {
     assert_eq!(can_list(&nobody).await, (true, true));
 }
 
-/// A port of this machine that is free now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+/// Two ports of this machine that are free now. Both are held until both are found, so that they differ.
+fn free_ports() -> [u16; 2] {
+    [(); 2]
+        .map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"))
+        .map(|listener| listener.local_addr().expect("an address").port())
 }
 
 #[tokio::test]
@@ -163,7 +164,7 @@ async fn programs_start_as_envtest_starts_those_of_a_control_plane() {
         command.args(flags).stdout(Stdio::null()).stderr(Stdio::null());
         Process(command.spawn().expect("the program runs"))
     };
-    let [etcd, port] = [free_port(), free_port()];
+    let [etcd, port] = free_ports();
     let etcd = format!("http://127.0.0.1:{etcd}");
     let tokens = directory.path().join("tokens.csv");
     std::fs::write(&tokens, "secret,admin,1,\"system:masters\"\n").expect("a file");

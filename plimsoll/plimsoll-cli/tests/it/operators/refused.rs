@@ -89,6 +89,8 @@ fn what_was_written_before_a_refusal_is_taken_back_unless_somebody_has_changed_i
 
         add_ons.request("bar", json!({ "version": "1.2.1" })).await;
         add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        // Nobody is to act on what is requested for a moment only.
+        add_ons.stop().await;
         Fixture::publish(add_ons.catalog.path(), "fiz", "2.9.6");
         let before = add_ons.requested("bar").await;
         let update = "update --for-range bar@~1.2;fiz@~2.9 --catalog fixture=CATALOG --yes";
@@ -100,6 +102,5 @@ fn what_was_written_before_a_refusal_is_taken_back_unless_somebody_has_changed_i
         let theirs = json!({ "spec": { "version": ">=1.2.1" } });
         add_ons.refused(update, 1, Some(("bar", theirs)), &error).await;
         assert_eq!(add_ons.requested("bar").await["version"], ">=1.2.1");
-        add_ons.stop().await;
     });
 }

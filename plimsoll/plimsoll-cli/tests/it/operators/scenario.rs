@@ -215,8 +215,9 @@ impl AddOns {
                 true
             }
             ScenarioStep::Warned { delete, warning } => {
-                let given = self.warnings_of_deletion(delete).await;
-                assert!(given.contains(warning), "{delete}: {given}");
+                // A server takes up a policy a moment after it is there.
+                let given = || self.warnings_of_deletion(delete);
+                until(&format!("{delete}: {warning}"), given, |it| it.contains(warning)).await;
                 false
             }
             ScenarioStep::Remove(named) => {
