@@ -68,7 +68,7 @@ pub struct RequestedOperator {
 }
 
 /// What is installed of an Operator.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstalledOperator {
     /// The bundle, and where it came from.

@@ -212,11 +212,18 @@ impl ControlLoop {
         }
     }
 
+    /// Decides until nothing is undecided: what follows from a decision may reach other Operators.
     fn decide(&mut self) {
-        let names = self.reconciler.undecided();
-        if names.is_empty() {
-            return;
+        loop {
+            let names = self.reconciler.undecided();
+            if names.is_empty() {
+                return;
+            }
+            self.decide_about(&names);
         }
+    }
+
+    fn decide_about(&mut self, names: &BTreeSet<String>) {
         let served = self.reconciler.served_catalogs();
         let served: Vec<(String, i64)> = served.map(|(name, it)| (name.to_owned(), it)).collect();
         let offered = |names: &BTreeSet<String>| {
@@ -224,7 +231,7 @@ impl ControlLoop {
             catalogs::parts(served, &self.catalogs, names)
         };
         let moment = self.moment();
-        let effects = self.reconciler.decide(&names, &offered, &Cel, moment);
+        let effects = self.reconciler.decide(names, &offered, &Cel, moment);
         self.carry_out(effects);
     }
 

@@ -422,15 +422,14 @@ impl OperatorReconciler {
             expressions,
         };
         let decisions = decide_indexed(inputs, &self.installed, names, offered);
+        self.undecided.retain(|name| !names.contains(name));
         for (name, decision) in decisions {
-            self.undecided.remove(&name);
             if let Some(operator) = self.operators.get_mut(&name) {
                 operator.decided(&name, decision);
                 self.decision_changed(&name);
                 self.unsettled.insert(name);
             }
         }
-        self.undecided.retain(|name| self.operators.contains_key(name));
         self.settle(moment)
     }
 

@@ -241,7 +241,6 @@ impl OperatorReconciler {
             self.forget_old_revisions(name, effects);
             self.refresh_request(name);
             self.undecided.insert(name.to_owned());
-            self.undecided_because_of(name);
             return;
         }
         let elapsed = moment.steady.duration_since(rollout.began);

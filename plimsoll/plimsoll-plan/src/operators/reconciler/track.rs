@@ -397,7 +397,6 @@ impl OperatorReconciler {
             for operator in affected {
                 self.reindex(&operator, moment);
                 self.refresh_request(&operator);
-                self.undecided_because_of(&operator);
                 self.undecided.insert(operator);
             }
             return;
@@ -453,7 +452,8 @@ impl OperatorReconciler {
         self.observed.objection(name).or_else(|| removal?.leftovers())
     }
 
-    /// Brings what decisions are made from up to date with what is installed.
+    /// Brings what decisions are made from up to date with what is installed. If that changed, others are
+    /// decided anew that it is of concern to.
     pub(super) fn refresh_request(&mut self, name: &str) {
         let Some(operator) = self.operators.get(name) else { return };
         let numbers = operator.installed.into_iter().chain(operator.begun());
@@ -467,9 +467,13 @@ impl OperatorReconciler {
             revision: number,
             objection,
         });
+        if request.owned == owned && request.installed == installed {
+            return;
+        }
         self.installed.remove(name, request);
         (request.owned, request.installed) = (owned, installed);
         self.installed.insert(name, request);
+        self.undecided_because_of(name);
     }
 }
 
