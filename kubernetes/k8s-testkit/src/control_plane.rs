@@ -1,5 +1,6 @@
 //! A control plane of real programs on loopback.
 
+mod certificates;
 mod files;
 
 #[cfg(test)]
@@ -33,11 +34,19 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,\
     serviceaccount-controller,clusterrole-aggregation-controller,\
     root-ca-certificate-publisher-controller";
 
-/// What the controllers give every namespace: once it is there, they are at work, and nothing of
-/// theirs comes into the midst of a test.
-const GIVEN: [&str; 2] = [
-    "/api/v1/namespaces/default/configmaps/kube-root-ca.crt",
-    "/api/v1/namespaces/default/serviceaccounts/default",
+/// What the API server and the controllers make of a new cluster, each with texts that it contains in the
+/// end. Once it is there, they are at work, and nothing of theirs comes into the midst of a test. What a
+/// role aggregates comes from one that aggregates others, too.
+const GIVEN: [(&str, &[&str]); 6] = [
+    ("/api/v1/namespaces/default/services/kubernetes", &[]),
+    ("/api/v1/namespaces/default/configmaps/kube-root-ca.crt", &[]),
+    ("/api/v1/namespaces/default/serviceaccounts/default", &[]),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterroles/view", &["pods/log"]),
+    ("/apis/rbac.authorization.k8s.io/v1/clusterroles/edit", &["pods/log", "pods/exec"]),
+    (
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin",
+        &["pods/log", "pods/exec", "localsubjectaccessreviews"],
+    ),
 ];
 
 /// Whether the API server keeps an audit log.
@@ -87,13 +96,13 @@ impl ControlPlane {
         let [etcd_port, api_port, manager_port] = free_ports()?;
 
         let etcd = Process::spawn(&assets, "etcd", root, &etcd_arguments(root, etcd_port))?;
+        files::write_certificates(root)?;
         files::write_tokens(root)?;
         files::write_audit_policy(root)?;
         let arguments = api_server_arguments(root, etcd_port, api_port, audit);
         let api_server = Process::spawn(&assets, "kube-apiserver", root, &arguments)?;
         let mut starting = Starting { etcd, api_server, since: Instant::now() };
 
-        starting.wait_for_file(&root.join(files::CERTIFICATE)).await?;
         let kubeconfig = files::write_kubeconfig(root, api_port)?;
         let config = client_config(&kubeconfig).await?;
         starting.wait_until_ready(&config).await?;
@@ -101,8 +110,8 @@ impl ControlPlane {
         let mut controller_manager =
             Process::spawn(&assets, "kube-controller-manager", root, &arguments)?;
         let client = new_client(&config)?;
-        for path in GIVEN {
-            while !answers(&client, path).await {
+        for (path, texts) in GIVEN {
+            while !answers(&client, path, texts).await {
                 controller_manager.check()?;
                 starting.look_again().await?;
             }
@@ -148,19 +157,10 @@ struct Starting {
 }
 
 impl Starting {
-    /// Waits for the certificate that the API server makes for itself.
-    async fn wait_for_file(&mut self, path: &Path) -> Result<(), StartError> {
-        // It is written after its key, in one go; an empty one is still being written.
-        while std::fs::metadata(path).map_or(0, |file| file.len()) == 0 {
-            self.look_again().await?;
-        }
-        Ok(())
-    }
-
     async fn wait_until_ready(&mut self, config: &Config) -> Result<(), StartError> {
         let client = new_client(config)?;
         // Until it listens, connections are refused; until it is ready, it answers 500.
-        while !answers(&client, "/readyz").await {
+        while !answers(&client, "/readyz", &[]).await {
             self.look_again().await?;
         }
         Ok(())
@@ -183,10 +183,12 @@ impl Starting {
     }
 }
 
-/// Whether the API server has something to answer to a GET.
-async fn answers(client: &Client, path: &str) -> bool {
+/// Whether the API server answers a GET with something that contains some texts.
+async fn answers(client: &Client, path: &str, texts: &[&str]) -> bool {
     let request = http::Request::get(path).body(Vec::new());
-    client.request_text(request.expect("a constant request is well-formed")).await.is_ok()
+    let request = request.expect("a constant request is well-formed");
+    let answer = client.request_text(request).await;
+    answer.is_ok_and(|answer| texts.iter().all(|text| answer.contains(text)))
 }
 
 /// The configuration of a client, read as any user of the kubeconfig reads it.
@@ -234,40 +236,42 @@ fn etcd_arguments(root: &Path, port: u16) -> Vec<String> {
 }
 
 fn api_server_arguments(root: &Path, etcd_port: u16, port: u16, audit: AuditLog) -> Vec<String> {
-    let key = root.join(files::KEY);
+    let path = |file: &str| root.join(file).display().to_string();
     let mut arguments = vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".to_owned(),
         "--advertise-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
-        format!("--cert-dir={}", root.join(files::CERTIFICATES).display()),
+        format!("--tls-cert-file={}", path(files::CERTIFICATE)),
+        format!("--tls-private-key-file={}", path(files::PRIVATE_KEY)),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        format!("--service-account-key-file={}", key.display()),
-        format!("--service-account-signing-key-file={}", key.display()),
+        format!("--service-account-key-file={}", path(files::PUBLIC_KEY)),
+        format!("--service-account-signing-key-file={}", path(files::PRIVATE_KEY)),
         "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
-        format!("--token-auth-file={}", root.join(files::TOKENS).display()),
+        format!("--token-auth-file={}", path(files::TOKENS)),
         "--allow-privileged=true".to_owned(),
         // Starting sooner: no shares among clients, no endpoint of a service that nobody calls.
         "--enable-priority-and-fairness=false".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
     ];
     if audit == AuditLog::Kept {
-        arguments.push(format!("--audit-policy-file={}", root.join(files::AUDIT_POLICY).display()));
-        arguments.push(format!("--audit-log-path={}", root.join(files::AUDIT_LOG).display()));
+        arguments.push(format!("--audit-policy-file={}", path(files::AUDIT_POLICY)));
+        arguments.push(format!("--audit-log-path={}", path(files::AUDIT_LOG)));
     }
     arguments
 }
 
 fn controller_manager_arguments(root: &Path, kubeconfig: &Path, port: u16) -> Vec<String> {
-    let key = root.join(files::KEY);
+    let path = |file: &str| root.join(file).display().to_string();
     vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
-        format!("--cert-dir={}", root.join("controller-manager").display()),
-        format!("--root-ca-file={}", root.join(files::CERTIFICATE).display()),
-        format!("--service-account-private-key-file={}", key.display()),
+        format!("--tls-cert-file={}", path(files::CERTIFICATE)),
+        format!("--tls-private-key-file={}", path(files::PRIVATE_KEY)),
+        format!("--root-ca-file={}", path(files::AUTHORITY)),
+        format!("--service-account-private-key-file={}", path(files::PRIVATE_KEY)),
         format!("--controllers={CONTROLLERS}"),
         "--leader-elect=false".to_owned(),
         "--use-service-account-credentials=false".to_owned(),

@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::certificates::Certificates;
 use crate::audit;
 use crate::error::StartError;
 
-/// Where the API server puts its certificate.
-pub(super) const CERTIFICATES: &str = "api-server";
-/// The certificate that the API server makes for itself.
-pub(super) const CERTIFICATE: &str = "api-server/apiserver.crt";
-/// The key of that certificate. It signs the tokens of service accounts too: that spares making one.
-pub(super) const KEY: &str = "api-server/apiserver.key";
+/// The certificate that the one of the API server is verified with.
+pub(super) const AUTHORITY: &str = "ca.crt";
+/// The certificate of the API server.
+pub(super) const CERTIFICATE: &str = "apiserver.crt";
+/// The private key of that certificate. It signs the tokens of service accounts too.
+pub(super) const PRIVATE_KEY: &str = "apiserver.key";
+/// The public key of that certificate, which verifies the tokens of service accounts.
+pub(super) const PUBLIC_KEY: &str = "apiserver.pub";
 /// Who may log in with which token.
 pub(super) const TOKENS: &str = "tokens.csv";
 /// What the API server records of requests.
@@ -31,6 +34,19 @@ pub(super) fn directory() -> Result<TempDir, StartError> {
         .prefix("plimsoll-control-plane-")
         .tempdir()
         .map_err(|source| StartError::Prepare { action: "create a temporary directory", source })
+}
+
+/// Writes the certificates of the API server.
+pub(super) fn write_certificates(root: &Path) -> Result<(), StartError> {
+    let action = "write the certificates of the API server";
+    let certificates = Certificates::new().map_err(|source| StartError::Prepare {
+        action: "make the certificates of the API server",
+        source: io::Error::other(source),
+    })?;
+    write(&root.join(AUTHORITY), &certificates.authority, action)?;
+    write(&root.join(CERTIFICATE), &certificates.server, action)?;
+    write(&root.join(PRIVATE_KEY), &certificates.private_key, action)?;
+    write(&root.join(PUBLIC_KEY), &certificates.public_key, action)
 }
 
 /// Writes who may log in.
@@ -50,7 +66,7 @@ pub(super) fn write_kubeconfig(root: &Path, port: u16) -> Result<PathBuf, StartE
     let name = "control-plane";
     let cluster = json!({
         "server": format!("https://127.0.0.1:{port}"),
-        "certificate-authority": root.join(CERTIFICATE),
+        "certificate-authority": root.join(AUTHORITY),
     });
     let kubeconfig = json!({
         "apiVersion": "v1",
