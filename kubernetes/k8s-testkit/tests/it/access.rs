@@ -4,13 +4,10 @@
 //! the same roles. `SETUP` is written first; the cases do not depend on each other.
 use http::Request;
 use http_body_util::BodyExt as _;
-use k8s_testkit::{ClusterKind, clusters};
+use k8s_testkit::{ClusterKind, clusters, poll};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-
-/// How often to ask whether what was written counts: a real cluster learns of its roles by watches.
-const LOOKS: usize = 2_000;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -70,6 +67,7 @@ const SELF: &str = "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 const LOCAL: &str =
     "POST /apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
 const RULES: &str = "POST /apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+const BIND: &str = "POST {}/namespaces/default/rolebindings?dryRun=All";
 const WHOAMI: &str = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews";
 const TOKEN: &str = "POST /api/v1/namespaces/default/serviceaccounts/default/token";
 
@@ -673,7 +671,13 @@ async fn ask(client: &Client, who: &str, line: &str, body: &str) -> (u16, Value)
     (status, serde_json::from_slice(&bytes).unwrap_or_else(|_| text()))
 }
 
-/// Writes `SETUP`, and waits until all of it counts.
+/// Returns the message of an answer, or all of it if it has none.
+fn message_of(answer: &Value) -> String {
+    answer["message"].as_str().map_or_else(|| answer.to_string(), str::to_owned)
+}
+
+/// Writes `SETUP`, and waits until all of it counts: a real cluster learns of its roles by watches,
+/// and a controller collects the rules of those that are made of others.
 pub(crate) async fn set_up(client: &Client) {
     for (path, body) in SETUP {
         let (status, answer) = ask(client, "", &format!("POST {RBAC}/{path}"), body).await;
@@ -690,6 +694,8 @@ pub(crate) async fn set_up(client: &Client) {
         }
     }
     let may_bind = r#"{"spec": {"resourceAttributes": {"verb": "create", "group": "rbac.authorization.k8s.io", "resource": "roles", "namespace": "default"}}}"#;
+    let view = r#"{"metadata": {"name": "probe"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}}"#;
+    let edit = r#"{"metadata": {"name": "probe"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}}"#;
     let probes = [
         ("dan", "GET /api/v1/pods", "", "not found"),
         ("will", "GET /api/v1/namespaces/default/configmaps", "", "ConfigMapList"),
@@ -701,13 +707,20 @@ pub(crate) async fn set_up(client: &Client) {
         ("pat", "GET /api/v1/namespaces/default", "", r#""name":"default""#),
         ("una", "GET /api/v1/namespaces/default", "", r#""name":"default""#),
         ("vera", "GET /api/v1/namespaces/default", "", r#""name":"default""#),
+        (
+            "will",
+            BIND,
+            view,
+            r#"{APIGroups:[""], Resources:["bindings"], Verbs:["get" "list" "watch"]}"#,
+        ),
+        ("will", BIND, edit, "attempting to grant"),
     ];
     for (who, line, body, part) in probes {
-        let mut looks = 0;
-        while !ask(client, who, line, body).await.1.to_string().contains(part) {
-            looks += 1;
-            assert!(looks < LOOKS, "{who} {line}: what was written does not count");
-        }
+        let counts = || async {
+            let (_, answer) = ask(client, who, &line.replace("{}", RBAC), body).await;
+            message_of(&answer).contains(part).then_some(())
+        };
+        poll(&format!("{who} {line}: {part}"), counts).await.expect("what was written counts");
     }
 }
 
@@ -725,7 +738,7 @@ async fn check(cases: &[Case]) {
 async fn check_one(kind: ClusterKind, client: &Client, case: &Case) {
     let (who, line, body, status, part) = *case;
     let (found, answer) = ask(client, who, &line.replace("{}", RBAC), body).await;
-    let message = answer["message"].as_str().map_or_else(|| answer.to_string(), str::to_owned);
+    let message = message_of(&answer);
     assert_eq!(found, status, "{kind}: {who} {line} {body}: {message}");
     assert!(message.contains(part), "{kind}: {who} {line} {body}: {message}\nhas no\n{part}");
 }

@@ -61,7 +61,7 @@ async fn configure(client: &Client, hooks: &Hooks, case: &cases::Case, index: us
         "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
-        "timeoutSeconds": 1,
+        "timeoutSeconds": 30,
         "objectSelector": {"matchExpressions": [{"key": "probe", "operator": "DoesNotExist"}]},
     });
     merge(&mut webhook, &parse(case.extra));
@@ -83,22 +83,34 @@ async fn configure(client: &Client, hooks: &Hooks, case: &cases::Case, index: us
     let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}webhookconfigurations");
     let (status, _, answer) = ask(client, &format!("POST {path}"), &configuration).await;
     assert_eq!(status, 201, "{}: {answer}", case.path);
-    let map = json!({"metadata": {"name": "probe", "labels": {"probe": "yes"}}});
     let wanted = format!(
         "admission webhook \"probe{index}.hooks.test\" denied the request without explanation"
     );
     let has_effect = || async {
-        let (_, _, answer) = ask(client, &format!("POST {MAPS}?dryRun=All"), &map).await;
+        let (_, _, answer) = ask_probe(client).await;
         (answer["message"] == wanted.as_str()).then_some(())
     };
     poll("the effect of the configuration", has_effect).await.expect("it takes effect");
 }
 
+/// Asks whether an object with the label of probes may be created.
+async fn ask_probe(client: &Client) -> Answer {
+    let map = json!({"metadata": {"name": "probe", "labels": {"probe": "yes"}}});
+    ask(client, &format!("POST {MAPS}?dryRun=All"), &map).await
+}
+
+/// Deletes the configuration of a case, and waits until it is no longer in effect. That of the next
+/// case may be of the other kind, which takes effect independently.
 async fn deconfigure(client: &Client, case: &cases::Case) {
     let resource = if case.mutating { "mutating" } else { "validating" };
     let path =
         format!("/apis/admissionregistration.k8s.io/v1/{resource}webhookconfigurations/case");
     deleted(client, &path).await;
+    let is_over = || async {
+        let (status, _, _) = ask_probe(client).await;
+        (status == 201).then_some(())
+    };
+    poll("the end of the configuration", is_over).await.expect("it ends");
 }
 
 async fn deleted(client: &Client, path: &str) {

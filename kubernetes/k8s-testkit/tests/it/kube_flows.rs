@@ -13,7 +13,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_testkit::{ClusterKind, clusters, poll};
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams,
-    PostParams,
+    PostParams, WatchEvent, WatchParams,
 };
 use kube::core::GroupVersionKind;
 use kube::discovery::Discovery;
@@ -27,7 +27,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 
 /// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How long to wait before looking again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -255,6 +255,16 @@ async fn a_lease_has_one_holder(client: &Client) {
     assert!(matches!(&refused, kube::Error::Api(status) if status.code == 409), "{refused}");
 }
 
+/// Waits until a watch tells of an object: a new kind can be written before it can be watched.
+async fn until_watched(api: &Api<DynamicObject>) {
+    let params = WatchParams::default();
+    let tells = || async {
+        let mut events = api.watch(&params, "0").await.ok()?.boxed();
+        matches!(events.next().await, Some(Ok(WatchEvent::Added(_)))).then_some(())
+    };
+    eventually("a watch of the kind", tells).await;
+}
+
 /// Kinds that are only known by discovery are used as dynamic objects.
 async fn what_is_discovered_is_used(client: &Client) {
     let ns = "flows-discovery";
@@ -300,6 +310,7 @@ async fn what_is_discovered_is_used(client: &Client) {
         things.create(&PostParams::default(), &thing).await.ok()
     });
     let uid = made.await.uid().unwrap_or_default();
+    until_watched(&things).await;
     let deleted = await_condition(things.clone(), "a", conditions::is_deleted(&uid));
     let params = DeleteParams::default();
     let (waited, deletion) =

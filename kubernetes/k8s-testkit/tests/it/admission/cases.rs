@@ -178,7 +178,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "validating",
         "/silent",
-        "{}",
+        r#"{"timeoutSeconds": 1}"#,
         CREATE,
         MAP,
         r##"{"body":{"apiVersion":"v1","code":500,"details":{"causes":[{"message":"failed calling webhook \"case.hooks.test\": failed to call webhook: Post \"https://hooks/silent?timeout=1s\": context deadline exceeded"}]},"kind":"Status","message":"Internal error occurred: failed calling webhook \"case.hooks.test\": failed to call webhook: Post \"https://hooks/silent?timeout=1s\": context deadline exceeded","metadata":{},"reason":"InternalError","status":"Failure"},"status":500,"warnings":[]}"##,
@@ -186,7 +186,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "validating",
         "/silent",
-        r#"{"failurePolicy": "Ignore"}"#,
+        r#"{"failurePolicy": "Ignore", "timeoutSeconds": 1}"#,
         CREATE,
         MAP,
         r##"{"body":{"data":null,"labels":null},"status":201,"warnings":[]}"##,
@@ -194,7 +194,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "validating",
         "/error",
-        r#"{"clientConfig": {"url": "https://127.0.0.1:1/x"}}"#,
+        r#"{"clientConfig": {"url": "https://127.0.0.1:1/x"}, "timeoutSeconds": 1}"#,
         CREATE,
         MAP,
         r##"{"body":{"apiVersion":"v1","code":500,"details":{"causes":[{"message":"failed calling webhook \"case.hooks.test\": failed to call webhook: Post \"https://127.0.0.1:1/x?timeout=1s\": dial tcp 127.0.0.1:1: connect: connection refused"}]},"kind":"Status","message":"Internal error occurred: failed calling webhook \"case.hooks.test\": failed to call webhook: Post \"https://127.0.0.1:1/x?timeout=1s\": dial tcp 127.0.0.1:1: connect: connection refused","metadata":{},"reason":"InternalError","status":"Failure"},"status":500,"warnings":[]}"##,
@@ -202,7 +202,7 @@ pub(super) const CASES: &[Case] = &[
     case(
         "validating",
         "/error",
-        r#"{"clientConfig": {"service": {"namespace": "default", "name": "absent", "path": "/p"}}}"#,
+        r#"{"clientConfig": {"service": {"namespace": "default", "name": "absent", "path": "/p"}}, "timeoutSeconds": 1}"#,
         CREATE,
         MAP,
         r##"{"body":{"apiVersion":"v1","code":500,"details":{"causes":[{"message":"failed calling webhook \"case.hooks.test\": failed to call webhook: Post \"https://absent.default.svc:443/p?timeout=1s\": service \"absent\" not found"}]},"kind":"Status","message":"Internal error occurred: failed calling webhook \"case.hooks.test\": failed to call webhook: Post \"https://absent.default.svc:443/p?timeout=1s\": service \"absent\" not found","metadata":{},"reason":"InternalError","status":"Failure"},"status":500,"warnings":[]}"##,

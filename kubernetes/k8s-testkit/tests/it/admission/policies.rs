@@ -278,18 +278,22 @@ async fn create(client: &Client, policy: &Value, binding: &Value) -> Result<(), 
 }
 
 /// Waits until a policy that was created after that of a case refuses a probe.
-async fn wait_for_probe(client: &Client, index: usize) {
+///
+/// If the case has parameters, the probe has parameters of the same kind: it is refused with an error
+/// until the server has listed them.
+async fn wait_for_probe(client: &Client, index: usize, param_kind: Option<&Value>) {
     let message = format!("probe {index}");
-    create(
-        client,
-        &policy("probe", &json!({"validations": [{"expression": "false", "message": message}]})),
-        &binding(
-            "probe",
-            &json!({"matchResources": {"objectSelector": {"matchLabels": {"probe": "yes"}}}}),
-        ),
-    )
-    .await
-    .expect("the probe is as it should be");
+    let mut spec = json!({"validations": [{"expression": "false", "message": message}]});
+    let mut bound =
+        json!({"matchResources": {"objectSelector": {"matchLabels": {"probe": "yes"}}}});
+    if let Some(param_kind) = param_kind {
+        spec["paramKind"] = param_kind.clone();
+        bound["paramRef"] =
+            json!({"name": "limits", "namespace": "default", "parameterNotFoundAction": "Deny"});
+    }
+    create(client, &policy("probe", &spec), &binding("probe", &bound))
+        .await
+        .expect("the probe is as it should be");
     let map = json!({"metadata": {"name": "probe", "labels": {"probe": "yes"}}});
     let has_effect = || async {
         let (_, _, answer) = ask(client, &format!("POST {MAPS}?dryRun=All"), &map).await;
@@ -310,19 +314,16 @@ async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
     }
     let mut answers = Vec::new();
     for (index, case) in CASES.iter().enumerate() {
-        let created = create(
-            &client,
-            &policy("case", &parse(case.policy)),
-            &binding("case", &parse(case.binding)),
-        )
-        .await;
+        let spec = parse(case.policy);
+        let created =
+            create(&client, &policy("case", &spec), &binding("case", &parse(case.binding))).await;
         let mut configured = vec![format!("{BINDINGS}/case")];
         let (status, warnings, mut body) = match created {
             Err(refusal) => refusal,
             Ok(()) => {
                 configured.push(format!("{POLICIES}/case"));
                 configured.extend([format!("{BINDINGS}/probe"), format!("{POLICIES}/probe")]);
-                wait_for_probe(&client, index).await;
+                wait_for_probe(&client, index, spec.get("paramKind")).await;
                 ask(&client, &case.line.replace("MAPS", MAPS), &parse(case.body)).await
             }
         };

@@ -3,12 +3,13 @@ use std::sync::Arc;
 
 use http::header::{CONTENT_TYPE, USER_AGENT, WARNING};
 use http_body_util::BodyExt;
+use k8s_testkit::poll;
 use kube::Client;
 use serde_json::Value;
 
 use super::answer::{Answer, Memory, differences};
 use super::leniencies::{Leniencies, Leniency};
-use super::request::Request;
+use super::request::{Body, Request};
 
 /// The two servers.
 #[derive(Clone)]
@@ -28,6 +29,25 @@ pub(super) struct Difference {
     /// The request whose answers differ.
     pub(super) index: usize,
     pub(super) places: Vec<String>,
+}
+
+/// What became of one attempt at a sequence.
+#[derive(Debug, Default)]
+struct Attempt {
+    difference: Option<Difference>,
+    /// The request that the real server gave no answer to, which ended the attempt.
+    unanswered: Option<usize>,
+    /// What was tolerated.
+    tolerated: Vec<Leniency>,
+}
+
+/// What of a write the cache of a real server may not have seen yet.
+#[derive(Clone, Copy, Debug)]
+enum Unseen<'a> {
+    /// The object with this resource version.
+    Revision(&'a str),
+    /// The end of the object, which no answer tells the resource version of.
+    End,
 }
 
 /// Sends one request; there is no answer where the server gives up, which a real one does when its
@@ -65,22 +85,41 @@ pub(super) async fn send(
     Some(Answer { code: parts.status.as_u16(), warnings, body })
 }
 
-/// Waits until the cache of a real server has the object as it was last answered. An update is tried
+/// Waits until the cache of a real server has the object as the last write left it. An update is tried
 /// on the cached object first, and an older one adds the warnings that it would have caused.
 ///
 /// Upstream: k8s.io/apiserver/pkg/storage/etcd3/store.go: GuaranteedUpdate
-async fn wait_for_cache(client: &Client, request: &Request, live: &Value, name: &str) {
-    let (Some(revision), Some((before, _))) =
-        (live["metadata"]["resourceVersion"].as_str(), request.target.split_once("{name}"))
-    else {
-        return;
+async fn wait_for_cache(client: &Client, path: &str, unseen: Unseen<'_>) {
+    let (collection, name) = path.rsplit_once('/').expect("an object lies in a collection");
+    let list = format!("{collection}?fieldSelector=metadata.name%3D{name}");
+    let target = match unseen {
+        Unseen::Revision(revision) => format!("{path}?resourceVersion={revision}"),
+        Unseen::End => {
+            // A list without a version is as new as all writes before it, and tells its version.
+            let newest = poll("a list", || settled(client, &list)).await.expect("it is answered");
+            let Some(revision) = newest.body["metadata"]["resourceVersion"].as_str() else {
+                return;
+            };
+            format!("{list}&resourceVersion={revision}")
+        }
     };
-    let get = http::Request::get(format!("{before}{name}?resourceVersion={revision}"));
-    let get = get.body(kube::client::Body::empty()).expect("it is well-formed");
-    if let Ok(response) = client.send(get).await {
-        // Whatever the answer is, it comes once the cache is as new as the revision.
-        let _ = response.into_body().collect().await;
-    }
+    // Whatever the answer is, it comes once the cache is as new as the revision.
+    poll("the cache", || settled(client, &target)).await.expect("it follows");
+}
+
+/// Reads a path; there is no answer where the server is too slow, or its cache too old.
+async fn settled(client: &Client, target: &str) -> Option<Answer> {
+    let request =
+        Request { method: "GET", target: target.to_owned(), content_type: "", body: Body::Nothing };
+    let answer = send(client, &request, &Value::Null, "").await?;
+    (!matches!(answer.code, 429 | 503 | 504)).then_some(answer)
+}
+
+/// Whether a write may have ended the object: it deletes it, or changes one that is being deleted.
+fn may_end(request: &Request, answer: &Answer) -> bool {
+    let is_ending = answer.body["metadata"].get("deletionTimestamp").is_some();
+    let is_write = request.method != "GET" && !request.target.contains("dryRun=All");
+    is_write && answer.code < 300 && (request.method == "DELETE" || is_ending)
 }
 
 /// Where answers have their resource version.
@@ -95,59 +134,105 @@ fn is_written_once_more(ours: &Value, theirs: &Value) -> bool {
 
 impl Pair {
     /// The first difference that a sequence shows, if there is one.
+    ///
+    /// A sequence that the real server stops answering is sent again, with another object, until it
+    /// ends at the same request twice: a handler that panics does so each time, unlike a connection
+    /// that is lost.
     pub(super) async fn run(&self, requests: &[Request], name: &str) -> Option<Difference> {
+        let mut attempt = self.attempt(requests, name).await;
+        let mut repetition = 0;
+        while attempt.unanswered.is_some() {
+            repetition += 1;
+            let before = attempt.unanswered;
+            attempt = self.attempt(requests, &format!("{name}-r{repetition}")).await;
+            if attempt.unanswered == before {
+                break;
+            }
+        }
+        for leniency in attempt.tolerated {
+            self.leniencies.count(leniency);
+        }
+        attempt.difference
+    }
+
+    /// Sends a sequence to both servers, up to the first difference.
+    async fn attempt(&self, requests: &[Request], name: &str) -> Attempt {
         let (mut ours, mut theirs) = (Memory::default(), Memory::default());
+        let mut may_have_ended = false;
+        let mut attempt = Attempt::default();
         for (index, request) in requests.iter().enumerate() {
-            wait_for_cache(&self.real, request, &theirs.live, name).await;
+            if let Some((before, _)) = request.target.split_once("{name}") {
+                let path = format!("{before}{name}");
+                let revision = theirs.live["metadata"]["resourceVersion"].as_str();
+                if may_have_ended {
+                    wait_for_cache(&self.real, &path, Unseen::End).await;
+                    may_have_ended = false;
+                } else if let Some(revision) = revision {
+                    wait_for_cache(&self.real, &path, Unseen::Revision(revision)).await;
+                }
+            }
             let (our, their) = tokio::join!(
                 send(&self.embedded, request, &ours.live, name),
                 send(&self.real, request, &theirs.live, name),
             );
             let our = our.expect("the embedded server always answers");
             let Some(their) = their else {
-                self.leniencies.count(Leniency::Unanswered);
-                return None;
+                attempt.unanswered = Some(index);
+                attempt.tolerated.push(Leniency::Unanswered);
+                return attempt;
             };
-            let (mut left, mut right) = (our.normalized(&ours), their.normalized(&theirs));
-            if self.lenient && left["warnings"] != right["warnings"] {
-                self.leniencies.count(Leniency::OtherWarnings);
-                left["warnings"] = Value::Null;
-                right["warnings"] = Value::Null;
-            }
-            let mut places = differences(&left, &right);
-            if request.method != "GET" && is_written_once_more(&left, &right) {
-                self.leniencies.count(Leniency::WrittenOnceMore);
-                places.retain(|place| !place.starts_with(REVISION));
-            }
-            if ["webhookconfigurations", "networkpolicies"]
-                .iter()
-                .any(|it| request.target.contains(it))
-            {
-                // An empty list where there was none is a new generation of these, of ours not.
-                let count = places.len();
-                places.retain(|place| !place.starts_with("/body/metadata/generation"));
-                if places.len() < count {
-                    self.leniencies.count(Leniency::OtherGeneration);
-                }
-            }
+            may_have_ended |= may_end(request, &their);
+            let (left, right) = (our.normalized(&ours), their.normalized(&theirs));
+            let places = self.places(request, left, right, &mut attempt.tolerated);
             if their.is_defect() && self.lenient {
                 if our.code == their.code {
                     if !places.is_empty() {
-                        self.leniencies.count(Leniency::OtherMessage);
+                        attempt.tolerated.push(Leniency::OtherMessage);
                     }
                     continue;
                 }
-                self.leniencies.count(Leniency::OtherCode);
-                return None;
+                attempt.tolerated.push(Leniency::OtherCode);
+                return attempt;
             }
             if !places.is_empty() {
-                return Some(Difference { index, places });
+                attempt.difference = Some(Difference { index, places });
+                return attempt;
             }
             if our.is_object() && !request.target.contains("dryRun=All") {
                 (ours.live, theirs.live) = (our.body, their.body);
             }
         }
-        None
+        attempt
+    }
+
+    /// The places where two answers differ, without what is tolerated.
+    fn places(
+        &self,
+        request: &Request,
+        mut left: Value,
+        mut right: Value,
+        tolerated: &mut Vec<Leniency>,
+    ) -> Vec<String> {
+        if self.lenient && left["warnings"] != right["warnings"] {
+            tolerated.push(Leniency::OtherWarnings);
+            left["warnings"] = Value::Null;
+            right["warnings"] = Value::Null;
+        }
+        let mut places = differences(&left, &right);
+        if request.method != "GET" && is_written_once_more(&left, &right) {
+            tolerated.push(Leniency::WrittenOnceMore);
+            places.retain(|place| !place.starts_with(REVISION));
+        }
+        if ["webhookconfigurations", "networkpolicies"].iter().any(|it| request.target.contains(it))
+        {
+            // An empty list where there was none is a new generation of these, of ours not.
+            let count = places.len();
+            places.retain(|place| !place.starts_with("/body/metadata/generation"));
+            if places.len() < count {
+                tolerated.push(Leniency::OtherGeneration);
+            }
+        }
+        places
     }
 
     /// Makes a failing sequence shorter; `name` begins the names of the objects used for it.

@@ -54,6 +54,12 @@ fn events_of_the_repair_of_addresses_do_not_show() {
     check(table.to_owned(), table);
 }
 
+#[test]
+fn resource_versions_do_not_show_in_descriptions() {
+    assert_eq!(comparable("  Resource Version:  217"), "  Resource Version: RV");
+    assert_eq!(comparable("API Version:  1"), "API Version: 1");
+}
+
 fn comparable(line: &str) -> String {
     if let Some((label, _)) = line.split_once("CreationTimestamp: ") {
         return format!("{label}CreationTimestamp: TIME");
@@ -155,7 +161,8 @@ fn squeezed(line: &str) -> String {
             out.push_str(word);
         }
         let name = word.trim_matches('"').trim_end_matches(':').trim_end_matches('"');
-        after_version = matches!(name, "resourceVersion" | "ResourceVersion");
+        let is_described = *word == "Version:" && index > 0 && words[index - 1] == "Resource";
+        after_version = is_described || matches!(name, "resourceVersion" | "ResourceVersion");
     }
     out
 }

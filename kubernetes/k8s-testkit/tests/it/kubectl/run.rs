@@ -12,7 +12,7 @@ use super::normalize::normalize;
 use super::script::{Script, Step};
 
 /// When a command is given up, in seconds.
-const COMMAND_TIMEOUT: &str = "30";
+const COMMAND_TIMEOUT: &str = "600";
 
 /// The name, the uid and the token of the administrator.
 const ADMINISTRATOR: &str = "plimsoll-test";

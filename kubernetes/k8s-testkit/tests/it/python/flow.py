@@ -59,11 +59,13 @@ def watches(core):
     core.patch_namespaced_secret("s", NAMESPACE, {"metadata": {"labels": {"a": "b"}}})
     core.delete_namespaced_secret("s", NAMESPACE)
     stream = watch.Watch().stream(
-        core.list_namespaced_secret, NAMESPACE, resource_version=version, timeout_seconds=2
+        core.list_namespaced_secret, NAMESPACE, resource_version=version, timeout_seconds=PATIENCE
     )
     for event in stream:
         found = event["object"]
         print("event", event["type"], found.metadata.name, found.data, found.metadata.labels)
+        if event["type"] == "DELETED":
+            break
 
 
 def pages(core):
@@ -219,14 +221,18 @@ def dynamic_client(api):
         ),
     )
     snakes = dyn.resources.get(api_version="python.example.com/v1", kind="Snake")
+    version = snakes.get(namespace=NAMESPACE).metadata.resourceVersion
     made = snakes.create(body=snake("dynamic", 2), namespace=NAMESPACE)
     print("dynamic", made.kind, made.spec.to_dict())
-    seen = [
-        (event["type"], event["object"].metadata.name)
-        for event in snakes.watch(namespace=NAMESPACE, timeout=2)
-    ]
+    seen = []
+    for event in snakes.watch(
+        namespace=NAMESPACE, resource_version=version, timeout=PATIENCE
+    ):
+        seen.append((event["type"], event["object"].metadata.name))
+        if event["type"] == "DELETED":
+            break
+        snakes.delete(name="dynamic", namespace=NAMESPACE)
     print("watched", seen)
-    snakes.delete(name="dynamic", namespace=NAMESPACE)
     print("names", sorted(maps.verbs))
 
 

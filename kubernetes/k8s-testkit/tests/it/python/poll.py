@@ -3,7 +3,7 @@
 import time
 
 # Seconds that a wait lasts at most.
-PATIENCE = 60
+PATIENCE = 300
 
 
 def until(what, look):
