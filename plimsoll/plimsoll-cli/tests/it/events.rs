@@ -84,6 +84,7 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
         let release = sample_with(&[("0000_30_moored_01.yaml".to_owned(), MAP.to_owned())]);
         let mut harness = Harness::start(kind, &[release], OperatorSetup::default()).await;
         harness.settings.leadership = Leadership::Lease("harbour-master".to_owned());
+        harness.replaces_deposed = true;
         harness.control();
         harness.completed("1.0.0").await;
         until_told(&harness, "LeaderElected", "harbour-master became leader").await;

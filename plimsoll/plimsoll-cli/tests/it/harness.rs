@@ -59,6 +59,9 @@ pub(crate) struct Harness {
     controller: Option<Running>,
     /// How its controllers work.
     pub(crate) settings: Settings,
+    /// Whether controllers that are started from now on are followed by another one when they lose their
+    /// lease, as they legally do when they stall.
+    pub(crate) replaces_deposed: bool,
 }
 
 struct Running {
@@ -108,7 +111,16 @@ impl Harness {
             capability_webhook: None,
             limits: Limits::default(),
         };
-        Self { cluster, client, stop_operators, release, store: None, controller: None, settings }
+        Self {
+            cluster,
+            client,
+            stop_operators,
+            release,
+            store: None,
+            controller: None,
+            settings,
+            replaces_deposed: false,
+        }
     }
 
     /// A cluster at the first of some payloads, with simulated operators that answer at once and know them
@@ -135,15 +147,25 @@ impl Harness {
     pub(crate) fn control_with(&mut self, client: Client) {
         let stop = CancellationToken::new();
         let (view, views) = watch::channel(View::default());
-        let controller = Controller {
-            client,
+        let (settings, release) = (self.settings.clone(), self.release.subscribe());
+        let (store, replaces_deposed) = (self.store.clone(), self.replaces_deposed);
+        let new = move || Controller {
+            client: client.clone(),
             clock: Arc::new(SystemClock),
-            settings: self.settings.clone(),
-            release: self.release.subscribe(),
-            store: self.store.clone(),
-            view,
+            settings: settings.clone(),
+            release: release.clone(),
+            store: store.clone(),
+            view: view.clone(),
         };
-        let task = tokio::spawn(controller.run(stop.clone()));
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let ended = new().run(stopped.clone()).await;
+                if !(replaces_deposed && matches!(ended, Err(Error::LeaseLost))) {
+                    return ended;
+                }
+            }
+        });
         self.controller = Some(Running { task, stop, views });
     }
 
@@ -328,6 +350,16 @@ pub(crate) async fn until<T: Debug, F: Future<Output = T>>(
     ask: impl Fn() -> F,
     wanted: impl Fn(&T) -> bool,
 ) -> T {
+    answered(what, ask, wanted).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Asks again and again until the answer is as wanted; when patience ends, the error says that `what` did
+/// not happen, and what was seen last.
+pub(crate) async fn answered<T: Debug, F: Future<Output = T>>(
+    what: &str,
+    ask: impl Fn() -> F,
+    wanted: impl Fn(&T) -> bool,
+) -> Result<T, String> {
     let last = Mutex::new(None);
     let found = poll(what, || async {
         let found = ask().await;
@@ -338,7 +370,7 @@ pub(crate) async fn until<T: Debug, F: Future<Output = T>>(
         None
     });
     let found = found.await;
-    found.unwrap_or_else(|error| panic!("{error}; last seen: {last:#?}"))
+    found.map_err(|error| format!("{error}; last seen: {last:#?}"))
 }
 
 /// The condition of a type in a status; null if there is none.

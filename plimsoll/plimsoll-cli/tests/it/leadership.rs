@@ -30,7 +30,8 @@ fn severable(client: Client, is_cut: Arc<AtomicBool>) -> Client {
     Client::new(service, "default")
 }
 
-async fn holder(harness: &Harness) -> String {
+/// Returns who holds the lease; nothing if nobody does.
+pub(crate) async fn holder(harness: &Harness) -> String {
     let leases: Api<Lease> = Api::namespaced(harness.client.clone(), "kube-system");
     let lease = leases.get_opt("plimsoll").await.expect("the server answers");
     lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default()
@@ -64,6 +65,7 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
         is_cut.store(true, Ordering::SeqCst);
         let deposed = harness.detach();
         harness.settings.leadership = Leadership::Lease("second".to_owned());
+        harness.replaces_deposed = true;
         harness.control();
         until("somebody leads again", || holder(&harness), |holder| holder == "second").await;
         let written = log.count_writes();

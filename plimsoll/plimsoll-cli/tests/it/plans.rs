@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_testkit::ClusterKind;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::discovery::{Discovery, Scope};
 use plimsoll_api::{CLUSTER_VERSION, ObjectKey};
 use plimsoll_cli::render::rehearsal::RehearsalReport;
@@ -28,9 +28,12 @@ use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Harness, OperatorSetup, condition, on_each_cluster, outside_payload, sample_payloads,
+    Harness, OperatorSetup, condition, on_each_cluster, outside_payload, sample_payloads, until,
 };
 use crate::install::create_cluster_version;
+
+/// The field manager of a request that marks a time in the audit log.
+const AUDIT_MARK: &str = "mark";
 
 /// A write of the controller to an object of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,9 +43,32 @@ struct Write {
     kind: StepChangeKind,
 }
 
-/// The writes of the controller, in order, that the audit log has after the first `skipped`
-/// events. What it keeps for itself is left out.
-async fn writes(harness: &Harness, skipped: usize) -> Vec<Write> {
+/// When the API server received a request that the audit log has.
+fn received(event: &Value) -> &str {
+    event["requestReceivedTimestamp"].as_str().unwrap_or_default()
+}
+
+/// Returns the present time by the clock of the audit log, which is that of the API server.
+async fn audit_time(harness: &Harness) -> String {
+    let parameters =
+        PatchParams { field_manager: Some(AUDIT_MARK.to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(json!({}));
+    let versions = harness.api(CLUSTER_VERSION);
+    versions.patch("version", &parameters.dry_run(), &patch).await.expect("it may be tried");
+    let mark = format!("fieldManager={AUDIT_MARK}");
+    let is_mark = |event: &&Value| {
+        event["requestURI"].as_str().is_some_and(|uri| uri.contains(mark.as_str()))
+    };
+    let marked = || async {
+        let events = harness.cluster.audit();
+        events.iter().find(is_mark).map(|it| received(it).to_owned())
+    };
+    until("the audit log has the mark", marked, Option::is_some).await.expect("it is marked")
+}
+
+/// The writes of the controller, in order, that the API server received after a time, as far as the audit
+/// log has them; after no time for all. What it keeps for itself is left out.
+async fn writes(harness: &Harness, since: &str) -> Vec<Write> {
     let discovery =
         Discovery::new(harness.client.clone()).run_aggregated().await.expect("discovery");
     let mut kinds = BTreeMap::new();
@@ -53,11 +79,10 @@ async fn writes(harness: &Harness, skipped: usize) -> Vec<Write> {
             }
         }
     }
-    let mut events: Vec<Value> = harness.cluster.audit().into_iter().skip(skipped).collect();
+    let mut events = harness.cluster.audit();
     // A kube-apiserver writes its log after the answer, when the next request may be under way.
-    let received =
-        |event: &Value| event["requestReceivedTimestamp"].as_str().unwrap_or_default().to_owned();
-    events.sort_by_key(received);
+    events.retain(|event| received(event) > since);
+    events.sort_by(|a, b| received(a).cmp(received(b)));
     events.iter().filter_map(|event| write(event, &kinds)).collect()
 }
 
@@ -209,19 +234,37 @@ async fn revision(harness: &Harness, key: &ObjectKey) -> u64 {
     number(object.metadata.resource_version.as_deref())
 }
 
+/// Waits until the audit log has a write of each object that a plan changes: a kube-apiserver writes its log
+/// after the answers.
+async fn until_audited(harness: &Harness, forecast: &Forecast, since: &str) {
+    let missing = || async {
+        let writes = writes(harness, since).await;
+        let is_audited = |key: &ObjectKey| {
+            writes.iter().map(|write| &write.key).any(|it| {
+                (&it.group, &it.kind) == (&key.group, &key.kind)
+                    && (it.name.is_empty() || it.name == key.name)
+            })
+        };
+        let keys = forecast.effects().map(|(step, _)| &step.manifest.key);
+        keys.filter(|key| !is_audited(key)).map(ToString::to_string).collect::<Vec<String>>()
+    };
+    until("the audit log has what the plan says", missing, Vec::is_empty).await;
+}
+
 /// Plans an update, carries it out, and compares. A request that left its object as it was changed
 /// nothing: a manifest may differ without effect.
 async fn assert_plan_happens(harness: &mut Harness, next: &Arc<Payload>) {
     let forecast = forecast(harness, next).await;
     assert!(forecast.effects().count() > 0, "the releases differ");
-    let skipped = harness.cluster.audit().len();
+    let since = audit_time(harness).await;
     let version = harness.api(CLUSTER_VERSION).list(&ListParams::default()).await.expect("a list");
     let before = number(version.metadata.resource_version.as_deref());
-    let writes_before = writes(harness, 0).await.len();
+    let writes_before = writes(harness, "").await.len();
     harness.release(next);
     harness.completed(&next.release.version).await;
     assert!(writes_before > 0, "the audit log knows of the installation");
-    let mut writes = writes(harness, skipped).await;
+    until_audited(harness, &forecast, &since).await;
+    let mut writes = writes(harness, &since).await;
     let same = |one: &ObjectKey, other: &ObjectKey| {
         (&one.group, &one.kind, &one.name) == (&other.group, &other.kind, &other.name)
     };

@@ -35,13 +35,18 @@ fn versions(object: &Value) -> Vec<(String, String)> {
     history.iter().map(|entry| (text(&entry["version"]), text(&entry["state"]))).collect()
 }
 
+/// Waits until the end of the work is recorded, and returns the record: it comes after the status.
+async fn at_rest(harness: &Harness) -> Value {
+    until("it is at rest", || harness.progress(), |it| it["mode"] == "Reconciling").await
+}
+
 #[test]
 fn a_deleted_release_progress_comes_back_and_work_goes_on() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
         let mut harness = Harness::installed(kind, &payloads).await;
-        let before = harness.progress().await;
+        let before = at_rest(&harness).await;
         delete(&harness, RELEASE_PROGRESS).await;
         let progress = || harness.progress();
         until("it comes back as it was", progress, |progress| *progress == before).await;
@@ -61,7 +66,7 @@ fn a_deleted_definition_of_release_progress_comes_back() {
         let (first, second) = sample_payloads();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
         let mut harness = Harness::installed(kind, &payloads).await;
-        let before = harness.progress().await;
+        let before = at_rest(&harness).await;
         let name = format!("{}.{}", RELEASE_PROGRESS.plural, RELEASE_PROGRESS.group);
         let uid = async || harness.get(DEFINITION, &name).await["metadata"]["uid"].clone();
         let definition = uid().await;

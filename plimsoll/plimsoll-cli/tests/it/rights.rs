@@ -1,7 +1,6 @@
 //! A controller with the rights of `plimsoll rbac`, and no others, does its work.
 
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -13,6 +12,7 @@ use plimsoll_controller::Leadership;
 use serde_json::{Value, json};
 
 use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_payloads, until};
+use crate::leadership::holder;
 
 #[test]
 fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
@@ -37,14 +37,13 @@ fn the_derived_rights_are_enough_to_install_and_update_and_no_more() {
         until_granted(&client, &roles).await;
 
         harness.settings.leadership = Leadership::Lease("this one".to_owned());
+        harness.replaces_deposed = true;
         harness.control_with(client.clone());
         harness.completed(&first.release.version).await;
         harness.release(&second);
         harness.completed(&second.release.version).await;
 
-        let leases: Api<Lease> = Api::namespaced(harness.client.clone(), "kube-system");
-        let held = leases.get("plimsoll").await.unwrap().spec.unwrap().holder_identity;
-        assert_eq!(held.as_deref(), Some("this one"));
+        until("it leads", || holder(&harness), |it| it == "this one").await;
         let secrets: Api<Secret> = Api::all(client.clone());
         let refused = secrets.list(&Default::default()).await.unwrap_err();
         assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused}");

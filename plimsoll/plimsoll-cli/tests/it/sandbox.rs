@@ -2,10 +2,12 @@
 
 #![expect(clippy::panic, reason = "how a test fails")]
 
+use std::cell::RefCell;
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
@@ -159,39 +161,43 @@ async fn programs_start_as_envtest_starts_those_of_a_control_plane() {
     let line = String::from_utf8(written.stdout).expect("text");
     assert_eq!(line.trim_end(), format!("export KUBEBUILDER_ASSETS='{}'", assets.display()));
 
-    let start = |name: &str, flags: &[String]| {
-        let mut command = Command::new(assets.join(name));
-        command.args(flags).stdout(Stdio::null()).stderr(Stdio::null());
-        Process(command.spawn().expect("the program runs"))
+    // Somebody else may take a port before a program does.
+    let address = loop {
+        if let Some(address) = service_address(&assets, directory.path()).await {
+            break address;
+        }
     };
+    assert_eq!(address, "10.0.0.1");
+}
+
+/// Starts the programs of a control plane on free ports, and returns the address of its Service. Returns
+/// nothing if a program says that its port is in use.
+async fn service_address(assets: &Path, directory: &Path) -> Option<Value> {
     let [etcd, port] = free_ports();
     let etcd = format!("http://127.0.0.1:{etcd}");
-    let tokens = directory.path().join("tokens.csv");
+    let tokens = directory.join("tokens.csv");
     std::fs::write(&tokens, "secret,admin,1,\"system:masters\"\n").expect("a file");
-    let certificates = directory.path().join("certificates");
-    let _etcd = start(
-        "etcd",
-        &[
-            format!("--advertise-client-urls={etcd}"),
-            format!("--data-dir={}", directory.path().join("data").display()),
-            format!("--listen-client-urls={etcd}"),
-            "--listen-peer-urls=http://localhost:0".to_owned(),
-            "--unsafe-no-fsync=true".to_owned(),
-        ],
-    );
-    let _server = start(
-        "kube-apiserver",
-        &[
-            "--advertise-address=127.0.0.1".to_owned(),
-            "--authorization-mode=RBAC".to_owned(),
-            "--bind-address=127.0.0.1".to_owned(),
-            format!("--cert-dir={}", certificates.display()),
-            format!("--etcd-servers={etcd}"),
-            format!("--secure-port={port}"),
-            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-            format!("--token-auth-file={}", tokens.display()),
-        ],
-    );
+    let etcd_flags = [
+        format!("--advertise-client-urls={etcd}"),
+        format!("--data-dir={}", directory.join("data").display()),
+        format!("--listen-client-urls={etcd}"),
+        "--listen-peer-urls=http://localhost:0".to_owned(),
+        "--unsafe-no-fsync=true".to_owned(),
+    ];
+    let server_flags = [
+        "--advertise-address=127.0.0.1".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--cert-dir={}", directory.join("certificates").display()),
+        format!("--etcd-servers={etcd}"),
+        format!("--secure-port={port}"),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        format!("--token-auth-file={}", tokens.display()),
+    ];
+    let programs = [
+        Program::start(assets, "etcd", &etcd_flags),
+        Program::start(assets, "kube-apiserver", &server_flags),
+    ];
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
         "clusters": [{"name": "test", "cluster": {
@@ -200,15 +206,46 @@ async fn programs_start_as_envtest_starts_those_of_a_control_plane() {
         "users": [{"name": "test", "user": {"token": "secret"}}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     });
-    let path = directory.path().join("kubeconfig");
+    let path = directory.join("kubeconfig");
     std::fs::write(&path, kubeconfig.to_string()).expect("a file");
     let client = client(&path, None).await;
     let address = || async {
+        if programs.iter().any(Program::lacks_port) {
+            return Some(None);
+        }
         let request = http::Request::get("/api/v1/namespaces/default/services/kubernetes");
         let service: Value = client.request(request.body(Vec::new()).ok()?).await.ok()?;
-        Some(service["spec"]["clusterIP"].clone())
+        Some(Some(service["spec"]["clusterIP"].clone()))
     };
-    assert_eq!(poll("the server", address).await, Ok(json!("10.0.0.1")));
+    poll("the server", address).await.expect("the server answers")
+}
+
+/// A program of a control plane.
+struct Program {
+    process: RefCell<Process>,
+    /// What it prints about errors.
+    errors: PathBuf,
+}
+
+impl Program {
+    fn start(assets: &Path, name: &str, flags: &[String]) -> Self {
+        let errors = assets.join(format!("{name}.log"));
+        let file = File::create(&errors).expect("a file");
+        let mut command = Command::new(assets.join(name));
+        command.args(flags).stdout(Stdio::null()).stderr(file);
+        let process = Process(command.spawn().expect("the program runs"));
+        Self { process: RefCell::new(process), errors }
+    }
+
+    /// Returns whether it ended since somebody else has its port; another end is a failure.
+    fn lacks_port(&self) -> bool {
+        let ended = self.process.borrow_mut().0.try_wait().expect("it is a child");
+        ended.is_some_and(|status| {
+            let errors = std::fs::read_to_string(&self.errors).expect("a file");
+            assert!(errors.contains("Address already in use"), "{status}: {errors}");
+            true
+        })
+    }
 }
 
 #[test]

@@ -82,6 +82,10 @@ impl RunCommand {
     pub(super) async fn play_with(&self, add_ons: &AddOns, mut person: Respondent) {
         let (line, catalog) = (&self.run, add_ons.catalog.path().to_string_lossy());
         let files = add_ons.files.path();
+        let is_deletion = line.starts_with("delete ") || line.starts_with("autoremove");
+        if is_deletion {
+            add_ons.until_listable().await;
+        }
         let words = line.split_whitespace().map(|word| {
             word.replace("CATALOG", &catalog).replace("FILES", &files.to_string_lossy())
         });

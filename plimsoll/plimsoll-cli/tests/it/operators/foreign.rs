@@ -22,6 +22,9 @@ fn a_class_of_somebody_else_is_served_by_them_alone() {
         Fixture::publish(add_ons.catalog.path(), "seal", "1.0.0");
         add_ons.request("seal", json!({ "version": "1.0.0" })).await;
         add_ons.present("olm.io/v1 ActionClass configmap-seal").await;
+        // Classes and Actions are watched each by itself. One that begins now knows the class first.
+        add_ons.stop().await;
+        add_ons.control();
         let namespace = json!({ "name": "team-a" });
         add_ons
             .apply(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": namespace }))

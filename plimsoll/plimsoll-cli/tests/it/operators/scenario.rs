@@ -8,6 +8,7 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_testkit::ClusterKind;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
+use plimsoll_api::olm::action::OWNER_LABEL;
 use plimsoll_controller::actions::ActionSettings;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -62,6 +63,8 @@ enum ScenarioStep {
     Same([String; 2]),
     /// What objects have in their status in the end: fields, and texts that begin so.
     Status(BTreeMap<String, Value>),
+    /// What one of the Actions that an object made has in its status in the end, by the object.
+    Made(BTreeMap<String, Value>),
     /// Objects are changed by a merge patch.
     Change(BTreeMap<String, Value>),
     /// A plan of an Action is approved, without a digest the one that it shows.
@@ -79,93 +82,37 @@ struct ExpectedReport {
     begins: BTreeMap<String, String>,
 }
 
-/// The steps of a scenario.
+/// A scenario, and what it is played on.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Scenario {
-    steps: Vec<ScenarioStep>,
-    /// How Actions are executed; `None` if they are not.
-    actions: Option<ActionSettings>,
+    /// Its steps, in YAML.
+    pub(super) steps: &'static str,
+    /// Whether Actions are executed.
+    pub(super) has_actions: bool,
     /// Whether the cluster has a release.
-    has_release: bool,
+    pub(super) has_release: bool,
 }
 
-/// What the controller does with Operators.
-pub(super) fn all() -> Vec<Scenario> {
-    let files = [
-        include_str!("a01-a02-unmet-dependency.yaml"),
-        include_str!("a03-enforce.yaml"),
-        include_str!("a04-blocked-upgrade.yaml"),
-        include_str!("a05-range.yaml"),
-        include_str!("a06-orphan.yaml"),
-        include_str!("a17-deletion.yaml"),
-        include_str!("collision.yaml"),
-        include_str!("deletion-orphan.yaml"),
-        include_str!("deletion-refuse.yaml"),
-        include_str!("invalidated-objects.yaml"),
-        include_str!("other-catalog.yaml"),
-        include_str!("protection.yaml"),
-        include_str!("rollback.yaml"),
-    ];
-    files.map(read).into()
-}
-
-/// What commands of `plimsoll operator` show and do.
-pub(super) fn commands() -> Vec<Scenario> {
-    let files = [
-        include_str!("commands-delete.yaml"),
-        include_str!("commands-install.yaml"),
-        include_str!("commands-read.yaml"),
-        include_str!("commands-update.yaml"),
-        include_str!("persona-control-freak.yaml"),
-        include_str!("persona-gitops.yaml"),
-        include_str!("persona-power-user.yaml"),
-    ];
-    let mut scenarios: Vec<Scenario> = files.map(read).into();
-    let actions = Some(ActionSettings::default());
-    scenarios.push(Scenario { actions, ..read(include_str!("commands-action.yaml")) });
-    scenarios
-}
-
-/// The personas of the design document, with `kubectl`.
-pub(super) fn personas() -> Scenario {
-    let actions = Some(ActionSettings::default());
-    Scenario { actions, ..read(include_str!("personas.yaml")) }
-}
-
-/// What becomes of Actions.
-pub(super) fn actions() -> Vec<Scenario> {
-    let files = [
-        include_str!("actions-changes.yaml"),
-        include_str!("actions-policies.yaml"),
-        include_str!("actions-again.yaml"),
-        include_str!("actions-objects.yaml"),
-    ];
-    let actions = Some(ActionSettings::default());
-    let read = |text| Scenario { actions: actions.clone(), ..read(text) };
-    let mut scenarios: Vec<Scenario> = files.map(read).into();
-    scenarios.push(Scenario { has_release: true, ..read(include_str!("actions-release.yaml")) });
-    scenarios
-}
-
-fn read(text: &str) -> Scenario {
-    let steps = serde_saphyr::from_str(text).expect("it is a list of steps");
-    Scenario { steps, actions: None, has_release: false }
-}
-
-/// Plays a scenario on a cluster of its own; with `is_killed` the controller is killed after each change
-/// and followed by another one.
-pub(super) async fn play(kind: ClusterKind, scenario: &Scenario, is_killed: bool) {
-    let mut add_ons = AddOns::start_with(kind, "[]", scenario.actions.clone()).await;
-    if scenario.has_release {
-        add_ons.install_release().await;
-    }
-    for step in &scenario.steps {
-        let is_change = add_ons.play(step).await;
-        if is_change && is_killed {
-            add_ons.kill().await;
-            add_ons.control();
+impl Scenario {
+    /// Plays it on a cluster of its own; with `is_killed` the controller is killed after each change and
+    /// followed by another one.
+    pub(super) async fn play(self, kind: ClusterKind, is_killed: bool) {
+        let steps: Vec<ScenarioStep> =
+            serde_saphyr::from_str(self.steps).expect("it is a list of steps");
+        let actions = self.has_actions.then(ActionSettings::default);
+        let mut add_ons = AddOns::start_with(kind, "[]", actions).await;
+        if self.has_release {
+            add_ons.install_release().await;
         }
+        for step in &steps {
+            let is_change = add_ons.play(step).await;
+            if is_change && is_killed {
+                add_ons.kill().await;
+                add_ons.control();
+            }
+        }
+        add_ons.stop().await;
     }
-    add_ons.stop().await;
 }
 
 impl AddOns {
@@ -258,6 +205,9 @@ impl AddOns {
                 true
             }
             ScenarioStep::Shell(command) => {
+                if command.deletes() {
+                    self.until_listable().await;
+                }
                 let shell = self.shell.get_or_init(|| Shell::open(&self.harness.cluster)).await;
                 shell.play(command, self.files.path()).await;
                 true
@@ -291,6 +241,12 @@ impl AddOns {
                 }
                 false
             }
+            ScenarioStep::Made(objects) => {
+                for (named, expected) in objects {
+                    self.made(named, expected).await;
+                }
+                false
+            }
             ScenarioStep::Change(objects) => {
                 for (named, patch) in objects {
                     self.change(named, patch.clone()).await;
@@ -315,6 +271,20 @@ impl AddOns {
         }
     }
 
+    /// Waits until one of the Actions that an object made has something in its status.
+    async fn made(&self, named: &str, expected: &Value) {
+        let maker = Named::parse(named);
+        let made = ListParams::default().labels(&format!("{OWNER_LABEL}={}", maker.name));
+        let action = Named::new("olm.io/v1", "Action", &maker.namespace, "");
+        let api = action.api(&self.harness.client);
+        let statuses = || async {
+            let listed = api.list(&made).await.map(|it| it.items).unwrap_or_default();
+            listed.into_iter().map(|it| it.data["status"].clone()).collect::<Vec<Value>>()
+        };
+        let is_so = |found: &Vec<Value>| found.iter().any(|it| has(it, expected));
+        until(&format!("{named} made what reports {expected}"), statuses, is_so).await;
+    }
+
     /// Approves a plan of an Action, by its digest.
     async fn approve(&self, named: &str, plan: Value) {
         let reviews: Api<SelfSubjectReview> = Api::all(self.harness.client.clone());
@@ -333,7 +303,7 @@ impl AddOns {
                 && mentions.all(|text| found.values().any(|it| it.contains(text)))
         };
         let what = format!("{name} reports {expected:?}");
-        until(&what, || self.reported(name), is_as_expected).await;
+        self.until_reported(name, &what, is_as_expected).await;
     }
 
     /// Waits until an object has the finalizer of its operator.
@@ -344,7 +314,8 @@ impl AddOns {
     }
 }
 
-/// Whether a value has all that is expected: lists have as many items, and texts begin so.
+/// Whether a value has all that is expected: lists have as many items, texts begin so, and of a number it
+/// can be expected that it is at least another one, written `>=1`.
 fn has(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {
@@ -354,6 +325,10 @@ fn has(found: &Value, expected: &Value) -> bool {
             found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| has(a, b))
         }
         (Value::String(found), Value::String(expected)) => begins(found, expected),
+        (Value::Number(found), Value::String(expected)) => {
+            let least = expected.strip_prefix(">=").and_then(|it| it.parse::<u64>().ok());
+            least.zip(found.as_u64()).is_some_and(|(least, found)| found >= least)
+        }
         (found, expected) => found == expected,
     }
 }

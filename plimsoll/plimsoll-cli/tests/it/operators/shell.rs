@@ -41,6 +41,13 @@ pub(super) struct ShellCommand {
     exit: i32,
 }
 
+impl ShellCommand {
+    /// Returns whether it deletes Operators by the plug-in.
+    pub(super) fn deletes(&self) -> bool {
+        self.run.contains("operator delete ")
+    }
+}
+
 fn administrator() -> String {
     USERS[0].0.to_owned()
 }
