@@ -21,8 +21,8 @@ use plimsoll_simulation::sample;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    DEFINITION, Harness, OperatorSetup, Terminal, condition, on_each_cluster, outside_payload,
-    sample_payload, sample_payloads, until,
+    DEFINITION, Harness, OperatorSetup, Terminal, condition, on_any_cluster, on_each_cluster,
+    outside_payload, sample_payload, sample_payloads, until,
 };
 use crate::install::{create_cluster_version, create_with_overrides};
 
@@ -71,7 +71,7 @@ fn with_customs_optional() -> Arc<Payload> {
 
 #[test]
 fn an_admin_enables_a_capability_after_installing_and_cannot_disable_it() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
         assert!(!exists(&harness, LOOKOUT).await, "Console is not asked for");
@@ -180,7 +180,7 @@ fn a_new_cluster_has_what_was_chosen_and_nothing_else() {
                   additionalEnabledCapabilities: [Ingress]\n";
     std::fs::write(file.path(), config).expect("it is written");
     let config = file.path().to_str().expect("it is text").to_owned();
-    on_each_cluster(move |kind| {
+    on_any_cluster(move |kind| {
         let config = config.clone();
         async move {
             let choices: [(&[&str], &[&str]); 3] = [
@@ -224,7 +224,7 @@ fn a_new_cluster_has_what_was_chosen_and_nothing_else() {
 
 #[test]
 fn filterable_resources_wait_for_the_cluster_version() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness =
             Harness::start(kind, &[Arc::clone(&first)], OperatorSetup::default()).await;
@@ -311,7 +311,7 @@ fn our_definition_accepts_the_names_of_the_release() {
 
 #[test]
 fn a_name_that_does_not_exist_has_no_effect_and_is_told() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
         harness.set_spec(json!({ "capabilities": asking("None", &["Consle"]) })).await;
@@ -343,7 +343,7 @@ async fn assert_build_implied(harness: &Harness, second: &Payload) {
 
 #[test]
 fn an_update_enables_what_it_makes_necessary_and_says_why() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let second = with_customs_optional();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
@@ -366,7 +366,7 @@ fn an_update_enables_what_it_makes_necessary_and_says_why() {
 
 #[test]
 fn a_controller_started_with_the_next_release_finds_what_it_makes_necessary() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let second = with_customs_optional();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];
@@ -537,7 +537,7 @@ const REFUSED: [(&str, &str, &str); 6] = [
 fn payloads_from_outside_make_two_capabilities_necessary_under_tech_preview() {
     let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
     let Some(next) = outside_payload("PLIMSOLL_PAYLOAD_NEXT") else { return };
-    on_each_cluster(|kind| {
+    on_any_cluster(|kind| {
         let (first, next) = (Arc::clone(&first), Arc::clone(&next));
         async move {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];

@@ -12,7 +12,7 @@ use plimsoll_controller::Leadership;
 use serde_json::json;
 
 use crate::harness::{
-    Harness, OperatorSetup, on_each_cluster, sample_payloads, sample_with, until,
+    Harness, OperatorSetup, on_any_cluster, on_each_cluster, sample_payloads, sample_with, until,
 };
 use crate::install::create_cluster_version;
 
@@ -55,7 +55,7 @@ async fn until_told(harness: &Harness, reason: &str, start: &str) {
 
 #[test]
 fn a_definition_that_a_newer_version_installed_is_left_and_told() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (release, _) = sample_payloads();
         let mut harness = Harness::start(kind, &[release], OperatorSetup::default()).await;
         let manifests = plimsoll_api::crd::manifests().into_iter();
@@ -128,7 +128,7 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
 
 #[test]
 fn a_capability_that_is_asked_for_is_told() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (release, _) = sample_payloads();
         let mut harness = Harness::start(kind, &[release], OperatorSetup::default()).await;
         let asking = |more: &[&str]| json!({ "baselineCapabilitySet": "None", "additionalEnabledCapabilities": more });

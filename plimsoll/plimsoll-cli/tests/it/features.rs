@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use plimsoll_api::FEATURE_GATE;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, on_each_cluster, sample_with, until};
+use crate::harness::{Harness, on_any_cluster, sample_with, until};
 
 /// Belongs to the cluster where the gate `Bold` is on.
 const GATED: &str = r#"
@@ -85,7 +85,7 @@ async fn define(harness: &Harness) {
 
 #[test]
 fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_restart_nothing() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
         let mut harness = Harness::installed(kind, &[release]).await;
         define(&harness).await;
@@ -129,7 +129,7 @@ fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_res
 
 #[test]
 fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
         let mut harness = Harness::installed(kind, &[release]).await;
         let preview: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "harbour-pilot");

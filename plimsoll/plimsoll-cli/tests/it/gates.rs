@@ -12,7 +12,9 @@ use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::operators::Faults;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads, until};
+use crate::harness::{
+    Harness, OperatorSetup, condition, on_any_cluster, on_each_cluster, sample_payloads, until,
+};
 
 /// Reports for every operator of a payload but one.
 async fn report(harness: &Harness, payload: &Payload, except: &str) {
@@ -71,7 +73,7 @@ fn an_update_waits_for_an_operator_and_names_it() {
 
 #[test]
 fn update_status_names_an_operator_that_is_behind_and_not_available() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await.without_operators();
         harness.release(&second);
@@ -105,7 +107,7 @@ fn update_status_names_an_operator_that_is_behind_and_not_available() {
 
 #[test]
 fn an_operator_that_degrades_later_fails_the_reconciliation() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
         harness.stop().await;
@@ -131,7 +133,7 @@ fn an_operator_that_degrades_later_fails_the_reconciliation() {
 
 #[test]
 fn an_operator_whose_version_an_installation_did_not_wait_for_is_told_of_afterwards() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let faults = Faults::parse("- { operator: beacon, fault: VersionStuck }\n")
             .expect("a list of faults");
@@ -152,7 +154,7 @@ fn an_operator_whose_version_an_installation_did_not_wait_for_is_told_of_afterwa
 
 #[test]
 fn a_release_that_nobody_has_is_not_accepted_and_disturbs_nothing() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
         harness

@@ -381,8 +381,21 @@ pub(crate) fn condition<'a>(status: &'a Value, type_: &str) -> &'a Value {
 
 /// Runs a test on each kind of cluster.
 pub(crate) fn on_each_cluster<F: Future<Output = ()>>(test: impl Fn(ClusterKind) -> F) {
+    on_clusters(&k8s_testkit::clusters(), test);
+}
+
+/// Runs a test of what the controller decides whatever server it is on: on the embedded one, and on each
+/// kind of cluster if `PLIMSOLL_EACH_CLUSTER` is set.
+pub(crate) fn on_any_cluster<F: Future<Output = ()>>(test: impl Fn(ClusterKind) -> F) {
+    match std::env::var_os("PLIMSOLL_EACH_CLUSTER").is_some_and(|value| !value.is_empty()) {
+        true => on_each_cluster(test),
+        false => on_clusters(&[ClusterKind::Embedded], test),
+    }
+}
+
+fn on_clusters<F: Future<Output = ()>>(kinds: &[ClusterKind], test: impl Fn(ClusterKind) -> F) {
     let _ = rustls_provider();
-    for kind in k8s_testkit::clusters() {
+    for &kind in kinds {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()

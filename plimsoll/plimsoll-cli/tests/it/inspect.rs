@@ -11,7 +11,9 @@ use plimsoll_api::{ApiKind, CLUSTER_OPERATOR};
 use plimsoll_cli::commands::inspect::{InspectTarget, inspect};
 use serde_json::{Value, json};
 
-use crate::harness::{DEFINITION, Harness, on_each_cluster, sample_payloads, until};
+use crate::harness::{
+    DEFINITION, Harness, on_any_cluster, on_each_cluster, sample_payloads, until,
+};
 
 fn read(directory: &Path, path: &str) -> Value {
     let text = std::fs::read_to_string(directory.join(path)).expect(path);
@@ -101,7 +103,7 @@ fn kinds_that_the_preferred_version_of_their_group_lacks_are_gathered() {
 
 #[test]
 fn what_is_related_to_the_operators_is_gathered_without_secrets() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let harness = Harness::installed(kind, &[sample_payloads().0]).await.without_operators();
         let secret = json!({
             "metadata": {"name": "keys"}, "stringData": {"password": "tides"},

@@ -14,7 +14,7 @@ use plimsoll_plan::plan::DELETE;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    DEFINITION, Harness, OperatorSetup, Terminal, on_each_cluster, outside_payload,
+    DEFINITION, Harness, OperatorSetup, Terminal, on_any_cluster, on_each_cluster, outside_payload,
     sample_payloads, until,
 };
 
@@ -55,7 +55,7 @@ pub(crate) async fn assert_present(harness: &Harness, payload: &Payload, except:
 
 #[test]
 fn a_run_until_complete_ends_with_the_installation() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let harness = Harness::start(kind, &[Arc::clone(&first)], OperatorSetup::default()).await;
         let release = std::path::absolute("../../examples/payloads/v1.0.0").expect("a path");
@@ -100,7 +100,7 @@ const INCOMPLETE: [&str; 2] = ["machine-api-termination-handler", "insights-runt
 fn payloads_from_outside_are_installed_and_updated() {
     let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
     let next = outside_payload("PLIMSOLL_PAYLOAD_NEXT");
-    on_each_cluster(|kind| {
+    on_any_cluster(|kind| {
         let (first, next) = (Arc::clone(&first), next.clone());
         async move {
             let payloads: Vec<_> =

@@ -46,7 +46,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
-    Harness, OperatorSetup, PATIENCE, condition, on_each_cluster, sample_payloads, until,
+    Harness, OperatorSetup, PATIENCE, condition, on_any_cluster, on_each_cluster, sample_payloads,
+    until,
 };
 use crate::install::create_cluster_version;
 use crate::rights::{apply_roles, limited_client, until_granted};
@@ -385,7 +386,7 @@ fn a_deletion_stops_if_the_cluster_is_not_any_more_as_it_was_shown() {
 
 #[test]
 fn what_is_agreed_to_is_not_done_if_it_is_planned_differently_by_then() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::start(kind, "[]").await;
         for (package, version) in
             [("foo", "1.2.2"), ("bar", "1.2.7"), ("baz", "1.5.6"), ("fiz", "2.9.2")]
@@ -475,7 +476,7 @@ fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_a
 
 #[test]
 fn an_operator_that_does_not_run_on_it_holds_up_the_next_minor_version_of_the_platform() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         let store = PayloadSet::new();
         let first = store.add(sample::v1(), None, Signature::NotSigned).expect("in order");
@@ -556,7 +557,7 @@ fn operators_that_may_not_be_listed_hold_up_updates_of_the_platform() {
 
 #[test]
 fn a_capability_that_is_enabled_lets_an_operator_be_installed() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         let capabilities = json!({ "baselineCapabilitySet": "None" });
         create_cluster_version(&add_ons.harness, &capabilities).await;
@@ -578,7 +579,7 @@ fn a_capability_that_is_enabled_lets_an_operator_be_installed() {
 
 #[test]
 fn what_is_missing_is_an_event_once() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::start(kind, "[]").await;
         Fixture::publish(add_ons.catalog.path(), "foo", "1.2.3");
         add_ons.request("foo", json!({ "version": "1.2.3" })).await;
@@ -658,7 +659,7 @@ fn what_somebody_changes_comes_back_and_what_people_add_survives_an_upgrade() {
 
 #[test]
 fn an_operator_that_does_not_come_up_stops_its_rollout_and_its_upgrade_leaves_the_old_one() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let faults = "- {package: bar, fault: NeverAvailable, version: 1.2.5}";
         let mut add_ons = AddOns::start(kind, faults).await;
         for version in ["1.2.1", "1.2.5"] {
@@ -681,7 +682,7 @@ fn an_operator_that_does_not_come_up_stops_its_rollout_and_its_upgrade_leaves_th
 
 #[test]
 fn an_upgrade_that_is_late_is_rolled_back_if_that_is_wanted() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let faults = "- {package: bar, fault: NeverAvailable, version: 1.2.5}";
         let mut add_ons = AddOns::start(kind, faults).await;
         for version in ["1.2.1", "1.2.5"] {

@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, condition, on_each_cluster, sample_with, until};
+use crate::harness::{Harness, condition, on_any_cluster, sample_with, until};
 
 const MAP: &str = r#"
 apiVersion: v1
@@ -47,7 +47,7 @@ fn message<'a>(status: &'a Value, type_: &str) -> &'a str {
 
 #[test]
 fn an_object_is_managed_again_once_its_override_has_expired() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_held_01.yaml".to_owned(), MAP.to_owned())]);
         let mut harness = Harness::installed(kind, &[release]).await;
         let now = Timestamp::now();

@@ -13,7 +13,7 @@ use plimsoll_simulation::sample;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    DEFINITION, Harness, on_each_cluster, sample_payload, sample_payloads, until,
+    DEFINITION, Harness, on_any_cluster, on_each_cluster, sample_payload, sample_payloads, until,
 };
 
 async fn delete(harness: &Harness, kind: ApiKind) {
@@ -171,7 +171,7 @@ fn what_an_earlier_version_gave_to_the_cluster_version_is_taken_back() {
 
 #[test]
 fn a_release_of_another_product_and_a_lower_version_are_refused() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let payloads = [Arc::clone(&second), Arc::clone(&first)];
         let mut harness = Harness::installed(kind, &payloads).await;

@@ -17,8 +17,8 @@ use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Harness, OperatorSetup, condition, on_each_cluster, sample_payload, sample_with,
-    sample_with_next, until,
+    Harness, OperatorSetup, condition, on_any_cluster, on_each_cluster, sample_payload,
+    sample_with, sample_with_next, until,
 };
 
 const NAMESPACE: &str = "harbour-beacon";
@@ -93,7 +93,7 @@ fn states(deletions: &[Value]) -> Vec<(&str, &str)> {
 
 #[test]
 fn an_update_deletes_what_its_release_says_and_an_installation_does_not() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let maps = [kept("first"), removed("never")];
         let mut scene = Scene::new(kind, &maps, &[removed("first"), removed("never")]).await;
         assert!(scene.exists("first").await);
@@ -207,7 +207,7 @@ fn what_a_release_forgets_is_listed_and_pruned_only_on_request() {
 
 #[test]
 fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let first = sample_with(&[kept("first"), kept("second")]);
         let mut scene = Scene::new(kind, &[kept("first"), kept("second")], &[]).await;
         scene.patch("second", json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
@@ -246,7 +246,7 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
 
 #[test]
 fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_release() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
         scene.harness.stop().await;
         scene.harness.release(&scene.next);
@@ -265,7 +265,7 @@ fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_releas
 
 #[test]
 fn an_orphan_that_somebody_else_deletes_is_forgotten() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
         scene.update().await;
         scene.until("orphans", |it| it.len() == 1).await;
@@ -302,7 +302,7 @@ fn a_patch_may_delete_what_is_gone_and_another_minor_version_only_by_force() {
         files("1.0.2", &deleting),
         files("1.1.0", &deleting),
     ];
-    on_each_cluster(|kind| {
+    on_any_cluster(|kind| {
         let releases = releases.clone();
         async move {
             let payloads = releases.each_ref().map(|files| sample_payload(files));

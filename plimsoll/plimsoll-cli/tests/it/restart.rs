@@ -13,7 +13,9 @@ use plimsoll_simulation::operators::Faults as OperatorFaults;
 use serde_json::{Value, json};
 
 use crate::events::reported;
-use crate::harness::{Harness, OperatorSetup, condition, on_each_cluster, sample_payloads};
+use crate::harness::{
+    Harness, OperatorSetup, condition, on_any_cluster, on_each_cluster, sample_payloads,
+};
 
 /// The plan on record, and the steps recorded as done.
 async fn recorded(harness: &Harness) -> (String, Vec<usize>) {
@@ -64,7 +66,7 @@ fn an_update_that_is_killed_again_and_again_goes_on_where_it_was() {
 
 #[test]
 fn a_record_that_is_wrongly_said_to_be_missing_is_found_all_the_same() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (mut harness, second) = installed(kind).await;
         // It waits there, so that the records before and after are of the same plan. The pause is to be
         // seen before the release.
@@ -97,7 +99,7 @@ fn a_record_that_is_wrongly_said_to_be_missing_is_found_all_the_same() {
 
 #[test]
 fn a_controller_that_restarts_at_rest_reports_no_progress() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;
         harness.stop().await;
@@ -112,7 +114,7 @@ fn a_controller_that_restarts_at_rest_reports_no_progress() {
 
 #[test]
 fn what_is_not_seen_yet_keeps_its_reports_and_is_not_said_to_fail() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = Harness::installed(kind, &[first]).await;
         harness.stop().await;

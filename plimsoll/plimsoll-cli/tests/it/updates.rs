@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 use crate::harness::{
-    Harness, OperatorSetup, PATIENCE, Terminal, condition, on_each_cluster, outside_payload,
-    sample_payload, sample_payloads, until,
+    Harness, OperatorSetup, PATIENCE, Terminal, condition, on_any_cluster, on_each_cluster,
+    outside_payload, sample_payload, sample_payloads, until,
 };
 use crate::install::create_cluster_version;
 
@@ -68,7 +68,7 @@ async fn events(harness: &Harness) -> Vec<String> {
 
 #[test]
 fn an_available_update_is_asked_for_by_its_version() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
         let status =
             harness.cluster_version_until(|status| status["availableUpdates"].is_array()).await;
@@ -101,7 +101,7 @@ fn an_available_update_is_asked_for_by_its_version() {
 
 #[test]
 fn a_request_during_the_installation_waits_for_its_end() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let operators = OperatorSetup(Duration::from_millis(100), Faults::default());
         let mut harness = Harness::start(kind, &[first, Arc::clone(&second)], operators).await;
@@ -118,7 +118,7 @@ fn a_request_during_the_installation_waits_for_its_end() {
 
 #[test]
 fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
         let image = format!("nowhere.example/release@sha256:{}", "0".repeat(64));
         harness
@@ -175,7 +175,7 @@ fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured()
 
 #[test]
 fn an_unverified_release_is_taken_by_force_and_that_is_on_record() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let signature = Signature::Failed("no signature is good".to_owned());
         let mut harness = installed(kind, signature, OperatorSetup::default()).await;
         ask(&harness, json!({ "version": "1.1.0" })).await;
@@ -265,7 +265,7 @@ fn commands_that_wait_for_an_update_end_with_it() {
 
 #[test]
 fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let operators = OperatorSetup(Duration::from_millis(50), Faults::default());
         let mut harness = installed(kind, Signature::NotSigned, operators).await;
         let (first, _) = sample_payloads();
@@ -299,7 +299,7 @@ fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
 
 #[test]
 fn a_gate_for_administrators_holds_a_minor_update_until_it_is_acknowledged() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let (first, second) = acknowledged_payloads();
         let payloads = [&first, &second].map(|files| sample_payload(files));
         let mut harness = Harness::start(kind, &payloads, OperatorSetup::default()).await;
@@ -373,7 +373,7 @@ fn payloads_from_outside_are_updated_through_the_cluster_version() {
         store.add(files, None, Signature::NotSigned).expect("the payload says what it is");
     }
     let store = Arc::new(store);
-    on_each_cluster(|kind| {
+    on_any_cluster(|kind| {
         let (first, next, store) = (Arc::clone(&first), Arc::clone(&next), Arc::clone(&store));
         async move {
             let payloads = [Arc::clone(&first), Arc::clone(&next)];

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{Service, service_fn};
 
 use super::{AddOns, Fixture};
-use crate::harness::{on_each_cluster, until};
+use crate::harness::{on_any_cluster, on_each_cluster, until};
 
 /// What becomes of the write at which a controller is killed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -168,7 +168,7 @@ impl AddOns {
 
 #[test]
 fn a_controller_ends_while_an_action_is_decided() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         add_ons.actions = Some(ActionSettings::default());
         let (asked, stopped) = (Arc::new(Notify::new()), CancellationToken::new());
@@ -205,7 +205,7 @@ fn a_controller_ends_while_an_action_is_decided() {
 
 #[test]
 fn an_action_that_is_interrupted_at_any_write_is_executed_once() {
-    on_each_cluster(|kind| async move {
+    on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         add_ons.actions = Some(ActionSettings::default());
         let client = Interrupted {

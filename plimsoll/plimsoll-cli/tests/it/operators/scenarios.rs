@@ -4,7 +4,7 @@ use k8s_testkit::ClusterKind;
 
 use super::scenario::Scenario;
 use super::shell::Shell;
-use crate::harness::on_each_cluster;
+use crate::harness::{on_any_cluster, on_each_cluster};
 
 /// Defines tests: each plays the scenario of a file in some way.
 macro_rules! scenarios {
@@ -21,16 +21,16 @@ macro_rules! scenarios {
 // What the controller does with Operators.
 scenarios! {
     an_unmet_dependency_is_reported: controller("a01-a02-unmet-dependency.yaml");
-    an_unmet_dependency_is_enforced: controller("a03-enforce.yaml");
+    an_unmet_dependency_is_enforced: decisions("a03-enforce.yaml");
     an_upgrade_waits_for_dependants: controller("a04-blocked-upgrade.yaml");
-    a_range_is_followed: controller("a05-range.yaml");
-    an_orphan_is_reported: controller("a06-orphan.yaml");
+    a_range_is_followed: decisions("a05-range.yaml");
+    an_orphan_is_reported: decisions("a06-orphan.yaml");
     a_deletion_takes_what_was_installed: controller("a17-deletion.yaml");
     operators_collide: controller("collision.yaml");
     a_deletion_leaves_orphans: controller("deletion-orphan.yaml");
-    a_deletion_is_refused: controller("deletion-refuse.yaml");
+    a_deletion_is_refused: decisions("deletion-refuse.yaml");
     objects_become_invalid: controller("invalidated-objects.yaml");
-    another_catalog_is_chosen: controller("other-catalog.yaml");
+    another_catalog_is_chosen: decisions("other-catalog.yaml");
     operators_are_protected: controller("protection.yaml");
     a_revision_is_rolled_back: controller("rollback.yaml");
 }
@@ -39,7 +39,7 @@ scenarios! {
 scenarios! {
     actions_change_operators: actions("actions-changes.yaml");
     actions_follow_policies: actions("actions-policies.yaml");
-    actions_are_tried_again: actions("actions-again.yaml");
+    actions_are_tried_again: decisions_on_actions("actions-again.yaml");
     actions_apply_objects: actions("actions-objects.yaml");
     actions_update_the_release: actions_on_a_release("actions-release.yaml");
 }
@@ -48,8 +48,8 @@ scenarios! {
 scenarios! {
     commands_delete: commands("commands-delete.yaml");
     commands_install: commands("commands-install.yaml");
-    commands_read: commands("commands-read.yaml");
-    commands_update: commands("commands-update.yaml");
+    commands_read: printed("commands-read.yaml");
+    commands_update: printed("commands-update.yaml");
     commands_request_actions: commands_with_actions("commands-action.yaml");
     persona_control_freak: commands("persona-control-freak.yaml");
     persona_gitops: commands("persona-gitops.yaml");
@@ -69,6 +69,18 @@ fn controller(scenario: Scenario) {
     });
 }
 
+/// The same for what the controller decides whatever server it is on.
+fn decisions(scenario: Scenario) {
+    on_any_cluster(|kind| async move {
+        scenario.play(kind, false).await;
+        scenario.play(kind, true).await;
+    });
+}
+
+fn decisions_on_actions(scenario: Scenario) {
+    decisions(Scenario { has_actions: true, ..scenario });
+}
+
 fn actions(scenario: Scenario) {
     controller(Scenario { has_actions: true, ..scenario });
 }
@@ -79,6 +91,11 @@ fn actions_on_a_release(scenario: Scenario) {
 
 fn commands(scenario: Scenario) {
     on_each_cluster(|kind| async move { scenario.play(kind, false).await });
+}
+
+/// Plays a scenario of commands that print the same whatever server they are run on.
+fn printed(scenario: Scenario) {
+    on_any_cluster(|kind| async move { scenario.play(kind, false).await });
 }
 
 fn commands_with_actions(scenario: Scenario) {
