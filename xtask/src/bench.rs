@@ -1,4 +1,5 @@
-//! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds, and with
+//! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds (the program's
+//! memory in the image's profile), and with
 //! `server` first what the embedded API server costs, with `catalogs` first what loading one costs,
 //! with `resolve` first what resolving in one costs, with `rendering` first what rendering a bundle
 //! costs, with `operators` first what deciding and keeping Operators costs.
@@ -11,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Builds the program, then measures.
+/// Builds what is measured, and measures.
 pub(crate) fn run(what: &[&str]) -> Result<()> {
     if let ["server", what @ ..] = what {
         let measure = ["run", "--release", "--package", "k8s-testkit", "--example", "server", "--"];
@@ -44,7 +45,17 @@ pub(crate) fn run(what: &[&str]) -> Result<()> {
             ["run", "--release", "--package", "plimsoll-source", "--example", "catalogs", "--"];
         return cargo(&[&measure, what].concat());
     }
-    cargo(&["build", "--release", "--package", "plimsoll-cli"])?;
+    if what.is_empty() || what.contains(&"memory") {
+        cargo(&[
+            "build",
+            "--profile",
+            "dist",
+            "--package",
+            "plimsoll-cli",
+            "--features",
+            "telemetry",
+        ])?;
+    }
     let measure = ["run", "--release", "--package", "plimsoll-cli", "--example", "bench", "--"];
     cargo(&[&measure, what].concat())
 }

@@ -59,11 +59,11 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     Ok(vec![Figure::new("memory after installation", "ControlPlane", text, "40 MiB", json)])
 }
 
-/// The program of the same build as this one.
+/// Starts the program as the image has it.
 fn start(kubeconfig: &Path, payload: &Path) -> Result<Child, anyhow::Error> {
     let own = std::env::current_exe()?;
-    let target = own.parent().and_then(Path::parent).context("an example lies in a target")?;
-    Command::new(target.join("plimsoll"))
+    let target = own.ancestors().nth(3).context("an example lies in a target directory")?;
+    Command::new(target.join("dist/plimsoll"))
         .args(["run", "--plain", "--kubeconfig"])
         .arg(kubeconfig)
         .arg("--release")
@@ -71,7 +71,7 @@ fn start(kubeconfig: &Path, payload: &Path) -> Result<Child, anyhow::Error> {
         .env("RUST_LOG", "warn")
         .stdin(Stdio::null())
         .spawn()
-        .context("failed to start `plimsoll`; build it first in the same profile")
+        .context("failed to start `plimsoll`; build it with `--profile dist` first")
 }
 
 fn kib(status: &str, field: &str) -> u64 {
