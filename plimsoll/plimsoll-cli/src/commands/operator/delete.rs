@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use diffy::{Hunk, Line};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::runtime::watcher::watch_object;
@@ -20,7 +21,6 @@ use plimsoll_plan::operators::observed::ObservedOperator;
 use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::duration;
 use serde_json::json;
-use similar::{ChangeTag, TextDiff};
 
 use super::dry_run::DryRun;
 use super::state::{AddOnState, observed, status};
@@ -418,13 +418,13 @@ async fn carry_out(
 
 /// Writes the lines that differ between two plans.
 pub(super) fn write_difference(before: &str, after: &str, out: &mut dyn Write) -> io::Result<()> {
-    for change in TextDiff::from_lines(before, after).iter_all_changes() {
-        let sign = match change.tag() {
-            ChangeTag::Equal => continue,
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-        };
-        write!(out, "{sign} {change}")?;
+    let patch = diffy::create_patch(before, after);
+    for line in patch.hunks().iter().flat_map(Hunk::lines) {
+        match line {
+            Line::Context(_) => {}
+            Line::Delete(text) => writeln!(out, "- {}", text.trim_end_matches('\n'))?,
+            Line::Insert(text) => writeln!(out, "+ {}", text.trim_end_matches('\n'))?,
+        }
     }
     Ok(())
 }

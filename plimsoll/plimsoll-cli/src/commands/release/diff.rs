@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use diffy::PatchFormatter;
 use plimsoll_api::ObjectKey;
 use plimsoll_content::payload::Payload;
 use plimsoll_content::{Manifest, yaml};
@@ -12,16 +13,12 @@ use plimsoll_plan::apply::sensitive;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 use serde_json::Value;
-use similar::TextDiff;
 
 use super::loaded::load_content;
 use crate::arguments::registry::RegistryArguments;
 use crate::arguments::store;
 use crate::exit;
 use crate::render::format::{Format, FormatParser};
-
-/// Lines around a change that are shown.
-const CONTEXT: usize = 3;
 
 /// Arguments of `plimsoll release diff`.
 #[derive(Debug, Args)]
@@ -136,8 +133,16 @@ fn changed(before: Option<&Manifest>, after: Option<&Manifest>) -> ChangedManife
         name,
         before: file(before),
         after: file(after),
-        diff: TextDiff::from_lines(&old, &new).unified_diff().context_radius(CONTEXT).to_string(),
+        diff: changed_lines(&old, &new),
     }
+}
+
+/// Returns a unified diff without the names of the two texts; empty if they are equal.
+fn changed_lines(old: &str, new: &str) -> String {
+    let patch = diffy::create_patch(old, new);
+    let formatter = PatchFormatter::new().suppress_blank_empty(false);
+    let text = formatter.fmt_patch(&patch).to_string();
+    text.split_inclusive('\n').skip_while(|line| !line.starts_with("@@")).collect()
 }
 
 impl ChangedManifest {
@@ -204,4 +209,21 @@ fn write_diff(report: &DiffReport<'_>, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "{}", manifest.diff)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::changed_lines;
+
+    #[test]
+    fn changed_lines_are_a_unified_diff_without_names() {
+        let old = "a: 1\n\nb: 1\nc: 1\nd: 1\ne: 1\n";
+        for (new, expected) in [
+            (old, ""),
+            (&old.replace("a: 1", "a: 2"), "@@ -1,4 +1,4 @@\n-a: 1\n+a: 2\n \n b: 1\n c: 1\n"),
+            ("", "@@ -1,6 +0,0 @@\n-a: 1\n-\n-b: 1\n-c: 1\n-d: 1\n-e: 1\n"),
+        ] {
+            assert_eq!(changed_lines(old, new), expected);
+        }
+    }
 }

@@ -2,13 +2,10 @@
 
 use std::io::{self, Write};
 
+use diffy::Line;
 use serde_json::Value;
-use similar::TextDiff;
 
 use super::{FieldReport, ForecastReport, StepReport, short};
-
-/// Lines around a change that are shown.
-const CONTEXT: usize = 3;
 
 pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
     let components = report.levels.iter().flat_map(|level| &level.components);
@@ -36,13 +33,17 @@ fn field(field: &FieldReport, out: &mut dyn Write) -> io::Result<()> {
     let FieldReport { path, before, after } = field;
     writeln!(out, "@@ {} @@", if path.is_empty() { "(everything)" } else { path })?;
     let (before, after) = (lines(before.as_ref()), lines(after.as_ref()));
-    let diff = TextDiff::from_lines(&before, &after);
-    for (number, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
+    let patch = diffy::create_patch(&before, &after);
+    for (number, hunk) in patch.hunks().iter().enumerate() {
         if number > 0 {
             writeln!(out, " …")?;
         }
-        for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
-            write!(out, "{}{}", change.tag(), change.value())?;
+        for line in hunk.lines() {
+            match line {
+                Line::Context(text) => write!(out, " {text}")?,
+                Line::Delete(text) => write!(out, "-{text}")?,
+                Line::Insert(text) => write!(out, "+{text}")?,
+            }
         }
     }
     Ok(())
