@@ -26,7 +26,7 @@ use plimsoll_plan::plan::{Action, Step};
 use plimsoll_plan::progress::{
     Deleted, Mark, Scope, StepBlocker, StepOutcome, Transience, TryError,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -161,8 +161,7 @@ impl Writer {
 
     async fn create(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
         let object = prepare::object(step, served.scope);
-        let object: DynamicObject =
-            serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        let object = DynamicObject::deserialize(&object).map_err(kube::Error::SerdeError)?;
         let api = self.api(served, &step.manifest.key.namespace);
         let parameters =
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
@@ -313,8 +312,7 @@ impl Writer {
         resource: &ApiResource,
         object: &Value,
     ) -> Result<(), kube::Error> {
-        let object: DynamicObject =
-            serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+        let object = DynamicObject::deserialize(object).map_err(kube::Error::SerdeError)?;
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let parameters =
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
@@ -405,8 +403,7 @@ impl Writer {
         resource: &ApiResource,
         object: &Value,
     ) -> Result<bool, kube::Error> {
-        let object: DynamicObject =
-            serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+        let object = DynamicObject::deserialize(object).map_err(kube::Error::SerdeError)?;
         let parameters =
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         match self.api_in(namespace, resource).create(&parameters, &object).await {

@@ -22,6 +22,7 @@ use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
 use plimsoll_content::payload::{self, Payload, SourceFile, TemplateContext};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
 use plimsoll_plan::status::Limits;
+use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -166,8 +167,7 @@ async fn print_tables(client: &Client) -> Result<(), anyhow::Error> {
     let operators = api(client, CLUSTER_OPERATOR).list(&Default::default()).await?;
     let mut rows = Vec::new();
     for operator in operators {
-        let status = operator.data.get("status").cloned().unwrap_or_default();
-        let status: ClusterOperatorStatus = serde_json::from_value(status)?;
+        let status = ClusterOperatorStatus::deserialize(&operator.data["status"])?;
         let version = status.versions.iter().find(|it| it.name == "operator");
         let mut row = vec![operator.name_any()];
         row.push(version.map_or_else(String::new, |it| it.version.clone()));

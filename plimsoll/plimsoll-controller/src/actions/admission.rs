@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use kube::Client;
 use plimsoll_api::olm::action::{ActionRequester, ActionSpec};
 use plimsoll_api::{ACTION, ApiKind, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, policies};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -186,5 +187,5 @@ fn rule(operations: &[&str], kinds: &[ApiKind]) -> Value {
 
 /// Who sends a request.
 fn user(request: &Value) -> ActionRequester {
-    serde_json::from_value(request["userInfo"].clone()).unwrap_or_default()
+    ActionRequester::deserialize(&request["userInfo"]).unwrap_or_default()
 }

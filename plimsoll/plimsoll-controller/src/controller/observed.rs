@@ -12,6 +12,7 @@ use plimsoll_plan::reconciler::revisions::StorageRollback;
 use plimsoll_plan::removal::PRUNE;
 use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
+use serde::Deserialize;
 
 use super::Controller;
 use super::control_loop::ControlLoop;
@@ -171,10 +172,9 @@ impl Annotations {
 pub(super) fn read_cluster_version(
     object: &DynamicObject,
 ) -> (ClusterVersionSpec, ClusterVersionStatus) {
-    let part = |name: &str| object.data.get(name).cloned().unwrap_or_default();
-    let spec = serde_json::from_value(part("spec")).unwrap_or_else(|error| {
+    let spec = Deserialize::deserialize(&object.data["spec"]).unwrap_or_else(|error| {
         tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
         ClusterVersionSpec::default()
     });
-    (spec, serde_json::from_value(part("status")).unwrap_or_default())
+    (spec, Deserialize::deserialize(&object.data["status"]).unwrap_or_default())
 }

@@ -24,6 +24,7 @@ use plimsoll_plan::spec::overrides::Overrides;
 use plimsoll_plan::update::acknowledge;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use plimsoll_source::store::Listing;
+use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -296,6 +297,5 @@ impl ControlLoop {
 
 /// What an earlier process recorded.
 fn recorded_progress(progress: &DynamicObject) -> ReleaseProgressStatus {
-    let status = progress.data.get("status").cloned().unwrap_or_default();
-    serde_json::from_value(status).unwrap_or_default()
+    Deserialize::deserialize(&progress.data["status"]).unwrap_or_default()
 }

@@ -8,6 +8,7 @@ use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION};
 use plimsoll_plan::capabilities::{SpecChange, review};
 use plimsoll_plan::reconciler::desired::CapabilityRules;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -48,11 +49,11 @@ impl Reviewer for CapabilityReviewer {
 /// Answers a review.
 fn answer(request: &Value, rules: &CapabilityRules) -> Value {
     let spec = |object: &Value| -> ClusterVersionSpec {
-        serde_json::from_value(object["spec"].clone()).unwrap_or_default()
+        ClusterVersionSpec::deserialize(&object["spec"]).unwrap_or_default()
     };
     let old = request["oldObject"].is_object().then(|| spec(&request["oldObject"]));
-    let status = request["oldObject"]["status"].clone();
-    let status: ClusterVersionStatus = serde_json::from_value(status).unwrap_or_default();
+    let status = &request["oldObject"]["status"];
+    let status = ClusterVersionStatus::deserialize(status).unwrap_or_default();
     let mut enabled = status.capabilities.enabled_capabilities;
     if old.is_some() {
         // The status may lag, and may be unable to name all.

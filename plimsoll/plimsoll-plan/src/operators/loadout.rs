@@ -11,6 +11,7 @@ use plimsoll_api::olm::{
 use plimsoll_content::finding::LoadoutCode;
 use plimsoll_content::yaml::{self, Lines};
 use plimsoll_resolve::{Bundle, CatalogPart, Package};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::installed::kinds;
@@ -266,7 +267,7 @@ fn spec(
             continue;
         }
         let alone = Value::Object(Map::from_iter([(field.clone(), value.clone())]));
-        match serde_json::from_value::<OperatorSpec>(alone) {
+        match OperatorSpec::deserialize(&alone) {
             Ok(_) => {
                 usable.insert(field.clone(), value.clone());
             }
@@ -277,7 +278,7 @@ fn spec(
             }
         }
     }
-    let spec = serde_json::from_value(Value::Object(usable)).unwrap_or_default();
+    let spec = OperatorSpec::deserialize(&Value::Object(usable)).unwrap_or_default();
     (spec, defects)
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::ClusterOperatorStatus;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::plan::Action;
@@ -46,8 +47,7 @@ impl Counters {
     /// A ClusterOperator was seen; `None` when it is gone.
     pub fn operator(&mut self, name: &str, object: Option<&Value>) {
         let read = |object: &Value| -> ClusterOperatorStatus {
-            let status = object.get("status").cloned().unwrap_or_default();
-            serde_json::from_value(status).unwrap_or_default()
+            ClusterOperatorStatus::deserialize(&object["status"]).unwrap_or_default()
         };
         let after = object.map(read);
         let is_known = self.operators.contains_key(name);

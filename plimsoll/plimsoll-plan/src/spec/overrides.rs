@@ -247,7 +247,7 @@ fn read(annotation: Option<&str>) -> (Vec<(usize, Terms)>, Vec<String>) {
     let mut problems = Vec::new();
     let mut read = Vec::new();
     for (index, value) in list.into_iter().enumerate() {
-        match serde_json::from_value(value) {
+        match Deserialize::deserialize(&value) {
             Ok(terms) => read.push((index, terms)),
             Err(error) => problems.push(format!(
                 "{}: {error}: correct it; until then this override does not expire",

@@ -14,6 +14,7 @@ use plimsoll_api::config::{ClusterOperatorStatus, ObjectReference, OperandVersio
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
 use plimsoll_plan::plan::graph::position;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::template_fingerprint::TemplateFingerprint;
@@ -174,9 +175,8 @@ fn is_cluster_operator(key: &ObjectKey) -> bool {
 fn reported(manifest: &Value) -> ClusterOperatorStatus {
     let status = &manifest["status"];
     ClusterOperatorStatus {
-        versions: serde_json::from_value(status["versions"].clone()).unwrap_or_default(),
-        related_objects: serde_json::from_value(status["relatedObjects"].clone())
-            .unwrap_or_default(),
+        versions: Deserialize::deserialize(&status["versions"]).unwrap_or_default(),
+        related_objects: Deserialize::deserialize(&status["relatedObjects"]).unwrap_or_default(),
         ..ClusterOperatorStatus::default()
     }
 }

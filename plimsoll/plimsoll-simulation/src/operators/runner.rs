@@ -16,6 +16,7 @@ use plimsoll_api::{
     CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey, whole_seconds,
 };
 use plimsoll_controller::{SharedClock, api_resource};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
@@ -551,7 +552,7 @@ fn whole(object: &DynamicObject) -> Value {
 
 /// What a ClusterOperator reports; what cannot be read counts as not reported.
 fn status_of(object: &DynamicObject) -> ClusterOperatorStatus {
-    serde_json::from_value(object.data["status"].clone()).unwrap_or_default()
+    Deserialize::deserialize(&object.data["status"]).unwrap_or_default()
 }
 
 /// What a report comes down to, for the log.

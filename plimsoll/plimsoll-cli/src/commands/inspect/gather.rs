@@ -13,6 +13,7 @@ use plimsoll_api::config::ObjectReference;
 use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 use plimsoll_plan::apply::sensitive;
 use plimsoll_plan::health::gate;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::InspectTarget;
@@ -331,8 +332,7 @@ fn api_of(client: &Client, kind: ApiKind) -> Api<DynamicObject> {
 }
 
 fn related(operator: &Value) -> Vec<ObjectReference> {
-    let related = operator.pointer("/status/relatedObjects").cloned().unwrap_or_default();
-    serde_json::from_value(related).unwrap_or_default()
+    Vec::deserialize(&operator["status"]["relatedObjects"]).unwrap_or_default()
 }
 
 fn resource_name(group: &str, resource: &str) -> String {

@@ -16,6 +16,7 @@ use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_simulation::cluster_state::api;
 use semver::Version;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::state::status;
@@ -72,7 +73,7 @@ impl OperatorWrite {
     ) -> Result<DynamicObject, anyhow::Error> {
         let (verb, answer) = match &self.action {
             WriteAction::Create { object } => {
-                let object = serde_json::from_value(object.clone())?;
+                let object = DynamicObject::deserialize(object)?;
                 let field_manager = Some(FIELD_MANAGER.to_owned());
                 let parameters = PostParams { dry_run, field_manager };
                 ("create", operators.create(&parameters, &object).await)

@@ -20,6 +20,7 @@ use plimsoll_plan::operators::deletion_plan::{DeletionPlan, DeletionRequest, dep
 use plimsoll_plan::operators::observed::ObservedOperator;
 use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::duration;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::dry_run::DryRun;
@@ -546,7 +547,7 @@ pub(super) async fn abort(
     });
     let parameters =
         PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    let object = serde_json::from_value(again.clone())?;
+    let object = Deserialize::deserialize(&again)?;
     let created = match api(client, OPERATOR).create(&parameters, &object).await {
         Ok(created) => created,
         Err(error) => {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{ACTION, CRON_ACTION, EVENT_ACTION};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{AdmissionRequest, Decision, MAKERS, rule, user};
@@ -59,9 +60,9 @@ pub(super) fn read(request: &Value) -> Result<AdmissionRequest, Decision> {
     Ok(AdmissionRequest {
         namespace: text(&request["namespace"]),
         name: text(&request["name"]),
-        requester: serde_json::from_value(spec["requester"].clone()).map_err(refused)?,
+        requester: Deserialize::deserialize(&spec["requester"]).map_err(refused)?,
         user: user(request),
-        action: serde_json::from_value(action.clone()).map_err(refused)?,
+        action: Deserialize::deserialize(action).map_err(refused)?,
         dry_run: request["dryRun"] == true,
         kind,
     })

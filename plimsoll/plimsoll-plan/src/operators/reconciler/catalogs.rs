@@ -7,6 +7,7 @@ use plimsoll_api::olm::{
     CatalogAvailability, CatalogDefects, CatalogSource, CatalogSpec, CatalogStatus,
 };
 use plimsoll_api::{ConditionStatus, Reason};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::report::STATUS_RETRY;
@@ -163,7 +164,7 @@ impl OperatorReconciler {
         };
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-        let spec: CatalogSpec = serde_json::from_value(value["spec"].clone()).unwrap_or_default();
+        let spec = CatalogSpec::deserialize(&value["spec"]).unwrap_or_default();
         let uid = text("uid");
         if self.catalogs.get(name).is_some_and(|known| known.uid != uid) {
             self.catalogs.remove(name);
@@ -173,7 +174,7 @@ impl OperatorReconciler {
         catalog.uid = uid;
         catalog.revision = text("resourceVersion");
         catalog.generation = metadata["generation"].as_i64().unwrap_or_default();
-        catalog.reported = serde_json::from_value(value["status"].clone()).unwrap_or_default();
+        catalog.reported = Deserialize::deserialize(&value["status"]).unwrap_or_default();
         catalog.is_report_due = true;
         let is_moved = is_new || catalog.spec.source != spec.source;
         let is_ranked_otherwise =

@@ -10,6 +10,7 @@ use plimsoll_api::olm::{
     INSTALLED_AS_LABEL, OperatorHistory, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
     RollbackPolicy,
 };
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::removal::Removal;
@@ -312,9 +313,8 @@ impl OperatorReconciler {
             self.unsettled.insert(name.to_owned());
             return;
         };
-        let spec: OperatorSpec = serde_json::from_value(value["spec"].clone()).unwrap_or_default();
-        let status: OperatorStatus =
-            serde_json::from_value(value["status"].clone()).unwrap_or_default();
+        let spec = OperatorSpec::deserialize(&value["spec"]).unwrap_or_default();
+        let status = OperatorStatus::deserialize(&value["status"]).unwrap_or_default();
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
         let time = |field: &str| metadata[field].as_str().and_then(|it| it.parse().ok());
@@ -401,8 +401,7 @@ impl OperatorReconciler {
             }
             return;
         };
-        let read = serde_json::from_value::<OperatorRevisionSpec>(value["spec"].clone());
-        let spec = match read {
+        let spec = match OperatorRevisionSpec::deserialize(&value["spec"]) {
             Ok(spec) => spec,
             Err(_) => return,
         };
