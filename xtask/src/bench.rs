@@ -1,5 +1,5 @@
-//! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds (the program's
-//! memory in the image's profile), and with
+//! `cargo xtask bench [WHAT…]`: measures what the program costs, in release builds (the memory
+//! of the image's program), and with
 //! `server` first what the embedded API server costs, with `catalogs` first what loading one costs,
 //! with `resolve` first what resolving in one costs, with `rendering` first what rendering a bundle
 //! costs, with `operators` first what deciding and keeping Operators costs.
@@ -8,6 +8,7 @@
 //! `k8s-testkit`, `catalogs` and `resolve` of `plimsoll-source`, `rendering` of `plimsoll-bundle`,
 //! `operators` of `plimsoll-controller`; `docs/benchmarks.md` holds their results.
 
+use std::env::consts::ARCH;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -46,15 +47,9 @@ pub(crate) fn run(what: &[&str]) -> Result<()> {
         return cargo(&[&measure, what].concat());
     }
     if what.is_empty() || what.contains(&"memory") {
-        cargo(&[
-            "build",
-            "--profile",
-            "dist",
-            "--package",
-            "plimsoll-cli",
-            "--features",
-            "telemetry",
-        ])?;
+        let image = format!("--target={ARCH}-unknown-linux-musl");
+        let program = ["--package", "plimsoll-cli", "--features", "telemetry"];
+        cargo(&[&["build", "--profile", "dist", &image], &program[..]].concat())?;
     }
     let measure = ["run", "--release", "--package", "plimsoll-cli", "--example", "bench", "--"];
     cargo(&[&measure, what].concat())

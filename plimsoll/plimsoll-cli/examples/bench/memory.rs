@@ -1,6 +1,7 @@
 //! What the program holds in memory once a payload is installed: the program itself, as a process
 //! of its own, against a server outside it.
 
+use std::env::consts::ARCH;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
 fn start(kubeconfig: &Path, payload: &Path) -> Result<Child, anyhow::Error> {
     let own = std::env::current_exe()?;
     let target = own.ancestors().nth(3).context("an example lies in a target directory")?;
-    Command::new(target.join("dist/plimsoll"))
+    Command::new(target.join(format!("{ARCH}-unknown-linux-musl/dist/plimsoll")))
         .args(["run", "--plain", "--kubeconfig"])
         .arg(kubeconfig)
         .arg("--release")
@@ -71,7 +72,7 @@ fn start(kubeconfig: &Path, payload: &Path) -> Result<Child, anyhow::Error> {
         .env("RUST_LOG", "warn")
         .stdin(Stdio::null())
         .spawn()
-        .context("failed to start `plimsoll`; build it with `--profile dist` first")
+        .context("failed to start `plimsoll`; `cargo xtask bench memory` builds it")
 }
 
 fn kib(status: &str, field: &str) -> u64 {
