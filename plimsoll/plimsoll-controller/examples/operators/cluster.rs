@@ -160,14 +160,15 @@ impl MeasuredCluster {
         self.carry_out(effects);
     }
 
-    fn read(changed: BTreeSet<String>) -> CatalogContent {
-        CatalogContent { digest: "1".to_owned(), changed, ..CatalogContent::default() }
+    fn read(unchanged: BTreeSet<String>) -> CatalogContent {
+        CatalogContent { digest: "1".to_owned(), unchanged, ..CatalogContent::default() }
     }
 
     /// A package of the first catalog changes; how many Operators are decided.
     pub(crate) fn change_package(&mut self, name: &str) -> usize {
         let before = self.decided;
-        let content = Ok(Some(Self::read(BTreeSet::from([name.to_owned()]))));
+        let unchanged = self.operators.keys().filter(|it| *it != name).cloned();
+        let content = Ok(Some(Self::read(unchanged.collect())));
         let event = OperatorEvent::CatalogRead { name: "catalog-0".to_owned(), content };
         let effects = self.reconciler.handle(event, self.moment());
         self.carry_out(effects);

@@ -72,9 +72,9 @@ pub(super) fn look(
         return Ok(Look { read: Some(read), content: None });
     }
     let package = |catalog: &ReadCatalog, name: &String| catalog.package(name);
-    let is_changed =
-        |name: &&String| before.is_none_or(|before| package(before, name) != package(&read, name));
-    let changed = names.iter().filter(is_changed).cloned().collect();
+    let is_unchanged =
+        |name: &&String| before.is_some_and(|before| package(before, name) == package(&read, name));
+    let unchanged = names.iter().filter(is_unchanged).cloned().collect();
     let counts = read.index.counts();
     let defects = read.index.defects().map_err(|error| chain(&error))?;
     let content = CatalogContent {
@@ -82,7 +82,7 @@ pub(super) fn look(
         packages: counts.packages,
         bundles: counts.bundles,
         defects: summary(&defects),
-        changed,
+        unchanged,
     };
     Ok(Look { read: Some(read), content: Some(content) })
 }

@@ -32,8 +32,9 @@ pub struct CatalogContent {
     pub bundles: u64,
     /// What is wrong with it; `None` if nothing is.
     pub defects: Option<CatalogDefects>,
-    /// The Operators whose packages differ from what the catalog had before.
-    pub changed: BTreeSet<String>,
+    /// The Operators whose packages are as the catalog had them before. Left out are those whose packages
+    /// differ, and those that were created while it was read, which may have been decided by what it had.
+    pub unchanged: BTreeSet<String>,
 }
 
 /// What is known of one Catalog.
@@ -209,11 +210,12 @@ impl OperatorReconciler {
         match content {
             Ok(content) => {
                 catalog.failure = None;
-                if let Some(content) = content {
-                    let changed = content.changed.clone();
+                if let Some(mut content) = content {
+                    let unchanged = std::mem::take(&mut content.unchanged);
                     catalog.content = Some(content);
                     catalog.read = Some(moment.time);
-                    self.undecided.extend(changed);
+                    let changed = self.operators.keys().filter(|it| !unchanged.contains(*it));
+                    self.undecided.extend(changed.cloned());
                 }
             }
             Err(failure) => catalog.failure = Some(failure),
@@ -323,6 +325,30 @@ mod tests {
         check(&[Some(shown("2", "/a"))], false);
         check(&[None], false);
         check(&[None, Some(shown("2", "/a"))], false);
+    }
+
+    #[test]
+    fn operators_are_decided_again_unless_their_packages_are_unchanged() {
+        let mut reconciler = OperatorReconciler::default();
+        let catalog = json!({ "metadata": { "name": "c", "uid": "1" } });
+        reconciler.catalog_changed("c", Some(&catalog), START);
+        reconciler.catalog_read("c", Ok(Some(CatalogContent::default())), START);
+        for name in ["same", "changed"] {
+            reconciler.operator_changed(name, Some(&json!({ "metadata": { "uid": name } })), START);
+        }
+        reconciler.read_catalogs(START, &mut Vec::new());
+        // It is created while the catalog is read, and decided by what that had before.
+        reconciler.operator_changed("new", Some(&json!({ "metadata": { "uid": "new" } })), START);
+        reconciler.undecided.clear();
+        let unchanged = BTreeSet::from(["same".to_owned()]);
+        let content = CatalogContent { unchanged, ..CatalogContent::default() };
+        reconciler.catalog_read("c", Ok(Some(content)), START);
+        let undecided: Vec<&String> = reconciler.undecided.iter().collect();
+        assert_eq!(undecided, ["changed", "new"]);
+        // Nothing of it changed.
+        reconciler.undecided.clear();
+        reconciler.catalog_read("c", Ok(None), START);
+        assert_eq!(reconciler.undecided, BTreeSet::new());
     }
 
     #[test]
