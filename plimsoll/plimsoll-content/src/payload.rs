@@ -9,6 +9,7 @@ mod error;
 mod gates;
 mod release;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -290,23 +291,27 @@ fn digest(files: &[SourceFile]) -> String {
     )
 }
 
-/// Reads a payload.
+/// Reads a payload. Of files that are handed over, each is freed once it is read, before the next one:
+/// a payload and its files are never in memory at once.
 ///
 /// # Errors
 /// [`PayloadErrors`] with every error in any of the files.
-pub fn parse(files: &[SourceFile], context: &TemplateContext) -> Result<Payload, PayloadErrors> {
+pub fn parse(
+    files: impl AsRef<[SourceFile]> + IntoIterator<Item: Borrow<SourceFile>>,
+    context: &TemplateContext,
+) -> Result<Payload, PayloadErrors> {
     let (payload, errors) = parse_partly(files, context);
     if errors.is_empty() { Ok(payload) } else { Err(PayloadErrors { errors }) }
 }
 
 /// As [`parse`], with what can be read of a payload that cannot be loaded.
 pub(crate) fn parse_partly(
-    files: &[SourceFile],
+    files: impl AsRef<[SourceFile]> + IntoIterator<Item: Borrow<SourceFile>>,
     context: &TemplateContext,
 ) -> (Payload, Vec<PayloadError>) {
-    let head = PayloadHeader::read(files, context);
-    let manifest_files = files.iter().filter(|file| file.holds_manifests());
-    let parsed = manifest_files.map(|file| parse_file(file, &head.values)).collect();
+    let head = PayloadHeader::read(files.as_ref(), context);
+    let manifest_files = files.into_iter().filter(|file| file.borrow().holds_manifests());
+    let parsed = manifest_files.map(|file| parse_file(file.borrow(), &head.values)).collect();
     assemble(head, parsed)
 }
 

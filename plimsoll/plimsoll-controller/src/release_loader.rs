@@ -104,7 +104,7 @@ impl ReleaseLoader {
         let files = std::mem::take(&mut self.files);
         let context =
             TemplateContext { release_image: image, cluster_profile: self.profile.clone() };
-        self.spawn_read(move || LoadOutcome::Loaded(ticket, parse(&files, &context).map(Arc::new)));
+        self.spawn_read(move || LoadOutcome::Loaded(ticket, parse(files, &context).map(Arc::new)));
     }
 
     /// Cancels what is under way.
@@ -229,7 +229,7 @@ async fn find(
         }
         let fetched = store.fetch(&image, &AtomicBool::new(false));
         let files = fetched.map_err(|error| error.to_string())?.files;
-        let payload = parse(&files, &context);
+        let payload = parse(files, &context);
         Ok((Some(payload.map_err(|error| error.to_string())?), listing))
     };
     let (payload, listing) = if at_hand {

@@ -39,7 +39,7 @@ pub fn load(path: &Path, context: &TemplateContext) -> Result<Payload, LoadError
         Ok(files) => (files, None),
         Err(mut errors) => (std::mem::take(&mut errors.files), Some(errors)),
     };
-    match (read, parse(&files, context)) {
+    match (read, parse(files, context)) {
         (None, result) => {
             result.map_err(|content| LoadError { read: None, content: Some(content) })
         }

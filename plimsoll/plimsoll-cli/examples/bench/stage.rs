@@ -37,11 +37,11 @@ pub(crate) fn payloads() -> Result<(Arc<Payload>, Arc<Payload>), anyhow::Error> 
     };
     let first = match load("PLIMSOLL_PAYLOAD") {
         Some(payload) => payload?,
-        None => parse(&sample::v1(), &template())?,
+        None => parse(sample::v1(), &template())?,
     };
     let second = match load("PLIMSOLL_PAYLOAD_NEXT") {
         Some(payload) => payload?,
-        None => parse(&sample::v2(), &template())?,
+        None => parse(sample::v2(), &template())?,
     };
     Ok((Arc::new(first), Arc::new(second)))
 }

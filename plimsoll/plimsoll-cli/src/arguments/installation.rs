@@ -174,7 +174,7 @@ mod tests {
         config: Option<&str>,
         expected: &(Value, Option<&str>),
     ) {
-        let payload = parse(&sample::v1(), &TemplateContext::default()).expect("it is in order");
+        let payload = parse(sample::v1(), &TemplateContext::default()).expect("it is in order");
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), config.unwrap_or_default()).expect("it is written");
         let arguments = InstallationArguments {

@@ -256,7 +256,7 @@ pub(crate) fn release_as(
     }
     let (own, files) = location.files(registry)?;
     let image = if image.is_empty() { &own } else { image };
-    payload::parse(&files, &template(image, profile)).with_context(context)
+    payload::parse(files, &template(image, profile)).with_context(context)
 }
 
 /// The error where one release is wanted and an image layout is named.
@@ -290,7 +290,7 @@ fn loaded(
     image: &str,
     profile: &str,
 ) -> Result<Payload, anyhow::Error> {
-    Ok(payload::parse(&fetched?.files, &template(image, profile))?)
+    Ok(payload::parse(fetched?.files, &template(image, profile))?)
 }
 
 fn template(image: &str, profile: &str) -> TemplateContext {

@@ -41,7 +41,7 @@ fn cluster(has_store: bool) -> ClusterState {
 
 #[test]
 fn preconditions_block_where_a_controller_checks_them() {
-    let next = parse(&sample::v2(), &TemplateContext::default()).expect("the sample is in order");
+    let next = parse(sample::v2(), &TemplateContext::default()).expect("the sample is in order");
     let check = |cluster: &ClusterState, expected: &str| {
         let target = cluster.target(DEFAULT_PROFILE, None, Timestamp::UNIX_EPOCH);
         let found: Vec<String> = cluster

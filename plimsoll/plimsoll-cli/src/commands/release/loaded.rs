@@ -45,7 +45,7 @@ pub(super) fn load_content(
     registry: &RegistryArguments,
 ) -> Result<Payload, anyhow::Error> {
     let (_, files, _) = read(location, registry)?;
-    parse(&files, &template(String::new())).with_context(|| failed(location))
+    parse(files, &template(String::new())).with_context(|| failed(location))
 }
 
 /// The image of a release, its files, and where its objects come from.
