@@ -13,6 +13,7 @@ pub mod classes;
 mod condition;
 pub mod config;
 pub mod crd;
+pub mod duration;
 mod key;
 #[cfg(feature = "objects")]
 mod objects;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, CommandFactory as _, Parser};
+use plimsoll_api::duration;
 use plimsoll_resolve::printable::on_one_line;
-use plimsoll_simulation::duration;
 
 use crate::arguments::cluster::ClusterArguments;
 use crate::commands::operator::OperatorArguments;

@@ -5,9 +5,9 @@
 //! they are for.
 
 mod capabilities;
+mod cluster_operators;
 mod duplicates;
 mod objects;
-mod operators;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::payload::{Directory, PayloadError, SourceFile, TemplateContext, parse
 use crate::position::Position;
 use crate::{Manifest, annotations, yaml};
 
-pub use operators::related_objects;
+pub use cluster_operators::related_objects;
 
 /// Everything there is to say about the files of a payload, in their order.
 pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
@@ -46,7 +46,7 @@ pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
         }
     }
     capabilities::check(&payload, &mut report);
-    operators::check(&payload.manifests, &mut report);
+    cluster_operators::check(&payload.manifests, &mut report);
     duplicates::check(&payload.manifests, &mut report);
     report.finish(files)
 }

@@ -1,4 +1,4 @@
-//! The controller of Actions: it admits them, and executes what [`plimsoll_plan::actions`] decides.
+//! The controller of Actions: it admits them, and executes what [`plimsoll_operators::actions`] decides.
 //!
 //! It runs beside the controller of Operators, as the same leader, and has from it what plans are made from.
 

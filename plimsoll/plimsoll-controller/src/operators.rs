@@ -1,5 +1,5 @@
 //! The controller of Operators: it reads catalogs, carries out what
-//! [`plimsoll_plan::operators::reconciler`] says, and decides nothing.
+//! [`plimsoll_operators::reconciler`] says, and decides nothing.
 //!
 //! It runs beside the controller of releases, or alone: each has a lease of its own, and they share
 //! nothing but the cluster.

@@ -7,7 +7,7 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, Error};
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::{OperatorStatus, RemainingObjects};
-use plimsoll_plan::operators::deletion_plan;
+use plimsoll_operators::deletion_plan;
 
 use crate::resources::{defined_resource, definitions};
 

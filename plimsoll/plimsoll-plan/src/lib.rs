@@ -4,12 +4,10 @@
 //! Everything here is a function from values to values. There is no client, no clock and no
 //! random source: time comes in as a timestamp, the order of a sweep follows its number.
 
-pub mod actions;
 pub mod apply;
 pub mod capabilities;
 pub mod forecast;
 pub mod health;
-pub mod operators;
 pub mod plan;
 pub mod progress;
 pub mod reconciler;

@@ -19,13 +19,13 @@
 //! | [`events`] | which events are emitted |
 //! | [`timers`] | when to do something although nothing happened |
 
+pub mod cluster_operators;
 pub mod counters;
 pub mod desired;
 pub mod discovery;
 pub mod events;
 pub mod execution;
 pub mod levels;
-pub mod operators;
 pub mod pausing;
 pub mod refusal;
 pub mod rejected_capabilities;

@@ -4,8 +4,7 @@
 pub mod clock;
 pub mod cluster_state;
 pub mod dry_run;
-pub mod duration;
-pub mod operators;
 pub mod rehearsal;
 pub mod sample;
+pub mod simulated_operators;
 pub mod snapshot;

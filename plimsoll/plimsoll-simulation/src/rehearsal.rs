@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::{self, VirtualClock};
 use crate::cluster_state::{self, ClusterState, StateError};
 use crate::dry_run;
-use crate::operators::{self, FaultError, Faults, SimulatedRelease, SimulationOptions};
+use crate::simulated_operators::{self, FaultError, Faults, SimulatedRelease, SimulationOptions};
 
 pub use copy::{ClusterSnapshot, CopyError};
 pub use timeline::{ConditionTransition, RehearsalEnd, StepWait, Timeline};
@@ -323,7 +323,8 @@ impl Rehearsal {
             clock: Arc::new(clock),
             ..SimulationOptions::default()
         };
-        let operators = tokio::spawn(operators::run(client.clone(), options, stop.clone()));
+        let operators =
+            tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone()));
         let (_release, release) = watch::channel(Arc::clone(outgoing));
         let (view, views) = watch::channel(View::default());
         let controller = self.controller(client.clone(), release, view, clock, false);
@@ -418,7 +419,7 @@ impl Rehearsal {
             }
             InitialState::Empty => {}
         }
-        Ok(tokio::spawn(operators::run(client.clone(), options, stop.clone())))
+        Ok(tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone())))
     }
 }
 

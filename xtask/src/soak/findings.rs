@@ -25,7 +25,8 @@ pub(super) fn of_simulation(output: &str) -> Vec<Failure> {
     let failures = starts.map(|(at, (seed, again))| {
         let text = &lines[at..end(&lines, at)];
         let found = text.get(1).map_or("", |line| line.trim());
-        let test = if again.ends_with("actions_keep") { "actions" } else { "promises" };
+        let filter = again.rsplit(' ').next().unwrap_or_default();
+        let test = filter.strip_suffix("_keep").unwrap_or("promises");
         Failure {
             again: again.to_owned(),
             key: format!("{test} {seed}"),

@@ -10,7 +10,7 @@ use super::{Finding, Tree};
 pub(super) const PREFIXES: [&str; 2] = ["k8s-", "plimsoll-"];
 /// Longest chain of crates of one family that build on each other: what emulates Kubernetes is a
 /// library to the product, as any other.
-const DEPTH_MAX: usize = 6;
+const DEPTH_MAX: usize = 7;
 
 pub(super) fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();

@@ -10,6 +10,7 @@ pub(crate) const PURE_CRATES: &[&str] = &[
     "plimsoll/plimsoll-api",
     "plimsoll/plimsoll-bundle",
     "plimsoll/plimsoll-content",
+    "plimsoll/plimsoll-operators",
     "plimsoll/plimsoll-plan",
     "plimsoll/plimsoll-resolve",
 ];

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use k8s_testkit::ClusterKind;
 use plimsoll_api::CLUSTER_VERSION;
 use plimsoll_simulation::cluster_state::api;
-use plimsoll_simulation::operators::{self, SimulationOptions};
+use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,7 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     stage::create_cluster_version(&client).await?;
     let stop = CancellationToken::new();
     let options = SimulationOptions { payloads: vec![Arc::clone(&payload)], ..Default::default() };
-    tokio::spawn(operators::run(client.clone(), options, stop.clone()));
+    tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone()));
     let kubeconfig = cluster.kubeconfig().context("a real control plane has a kubeconfig")?;
     let mut program = start(kubeconfig, Path::new(&path))?;
     let mut installed = false;

@@ -15,8 +15,8 @@ use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_controller::{Controller, Leadership, Settings, SystemClock, View};
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::cluster_state::api;
-use plimsoll_simulation::operators::{self, SimulationOptions};
 use plimsoll_simulation::sample;
+use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +62,7 @@ pub(crate) fn work(
 ) -> Work {
     let stop = CancellationToken::new();
     let options = SimulationOptions { payloads: payloads.to_vec(), delay, ..Default::default() };
-    tokio::spawn(operators::run(client.clone(), options, stop.clone()));
+    tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone()));
     let (release, releases) = watch::channel(Arc::clone(&payloads[0]));
     let (view, views) = watch::channel(View::default());
     let controller = Controller {

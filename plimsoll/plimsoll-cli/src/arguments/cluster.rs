@@ -13,7 +13,7 @@ use http::header::USER_AGENT;
 use kube::client::ClientBuilder;
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
-use plimsoll_simulation::duration;
+use plimsoll_api::duration;
 use tower::layer::layer_fn;
 
 pub use requests::UnansweredRequest;

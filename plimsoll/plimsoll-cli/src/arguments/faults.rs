@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use plimsoll_simulation::operators::Faults;
+use plimsoll_simulation::simulated_operators::Faults;
 use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 
 /// Reads a file of faults.

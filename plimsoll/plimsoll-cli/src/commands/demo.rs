@@ -31,10 +31,10 @@ use crate::exit;
 use crate::process::{new_cluster, stop_on_signal, write_secret};
 use crate::render::live::LiveView;
 use crate::render::{logs, table};
+use plimsoll_api::duration;
 use plimsoll_simulation::cluster_state::{ClusterState, api};
-use plimsoll_simulation::duration;
-use plimsoll_simulation::operators::SimulationOptions;
 use plimsoll_simulation::sample;
+use plimsoll_simulation::simulated_operators::SimulationOptions;
 
 /// How to run the demo.
 #[derive(Debug, Args)]
@@ -83,7 +83,11 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         delay: arguments.delay,
         ..SimulationOptions::default()
     };
-    tokio::spawn(plimsoll_simulation::operators::run(client.clone(), options, stop.clone()));
+    tokio::spawn(plimsoll_simulation::simulated_operators::run(
+        client.clone(),
+        options,
+        stop.clone(),
+    ));
     let (release, releases) = watch::channel(Arc::clone(&first));
     let (view, views) = watch::channel(View::default());
     let controller = Controller {

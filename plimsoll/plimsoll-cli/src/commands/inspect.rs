@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
-use plimsoll_simulation::duration;
+use plimsoll_api::duration;
 
 use crate::arguments::cluster::ClusterArguments;
 use crate::exit;

@@ -23,7 +23,7 @@ use crate::patch::patch_as;
 use crate::process::now;
 use crate::render::format::Format;
 use crate::render::table;
-use plimsoll_simulation::duration;
+use plimsoll_api::duration;
 
 /// What the patches of this command are called in `managedFields`.
 const FIELD_MANAGER: &str = "plimsoll-override";

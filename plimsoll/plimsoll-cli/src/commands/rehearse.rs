@@ -18,7 +18,7 @@ use crate::render::format::ignore_broken_pipe;
 use crate::render::format::{Format, FormatParser};
 use crate::render::logs;
 use crate::render::rehearsal::RehearsalReport;
-use plimsoll_simulation::duration;
+use plimsoll_api::duration;
 
 use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
 

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
 use plimsoll_api::config::ClusterVersionSpec;
+use plimsoll_api::duration;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::actions::ActionSettings;
@@ -20,7 +21,6 @@ use plimsoll_controller::{
     View, WebhookSettings,
 };
 use plimsoll_plan::status::Limits;
-use plimsoll_simulation::duration;
 use plimsoll_source::catalog::Cache;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

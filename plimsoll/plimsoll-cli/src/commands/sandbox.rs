@@ -20,8 +20,8 @@ use crate::exit;
 use crate::process::{stop_on_signal, write_secret};
 use crate::render::live::LiveView;
 use crate::render::logs;
-use plimsoll_simulation::duration;
-use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
+use plimsoll_api::duration;
+use plimsoll_simulation::simulated_operators::{self, Faults, SimulationOptions};
 use plimsoll_simulation::snapshot;
 
 mod envtest;
@@ -183,7 +183,7 @@ async fn operators(arguments: OperatorsArguments) -> Result<(), anyhow::Error> {
     anstream::println!(
         "Simulating workloads and operators until interrupted (Ctrl-C); no containers run"
     );
-    operators::run(client, options, stop_on_signal()?).await?;
+    simulated_operators::run(client, options, stop_on_signal()?).await?;
     Ok(())
 }
 

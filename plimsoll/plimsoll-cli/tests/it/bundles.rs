@@ -15,7 +15,7 @@ use plimsoll_api::config::MetaCondition;
 use plimsoll_api::{Catalog, ConditionStatus, Operator};
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{Leadership, SystemClock};
-use plimsoll_simulation::operators::{self, SimulationOptions};
+use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -153,7 +153,7 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
             let client = cluster.client();
             let stop = CancellationToken::new();
             let options = SimulationOptions::default();
-            tokio::spawn(operators::run(client.clone(), options, stop.clone()));
+            tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone()));
             let settings =
                 OperatorSettings { leadership: Leadership::Alone, cache: None, actions: None };
             let clock = Arc::new(SystemClock);

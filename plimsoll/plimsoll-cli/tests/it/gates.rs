@@ -9,7 +9,7 @@ use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
 use plimsoll_cli::render::update::UpdateStatus;
 use plimsoll_content::Payload;
 use plimsoll_simulation::cluster_state::ClusterState;
-use plimsoll_simulation::operators::Faults;
+use plimsoll_simulation::simulated_operators::Faults;
 use serde_json::{Value, json};
 
 use crate::harness::{

@@ -24,8 +24,8 @@ use plimsoll_controller::{
 };
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::cluster_state;
-use plimsoll_simulation::operators::{self, Faults, SimulationOptions};
 use plimsoll_simulation::sample;
+use plimsoll_simulation::simulated_operators::{self, Faults, SimulationOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -96,7 +96,7 @@ impl Harness {
             feature_set: feature_set.to_owned(),
             ..SimulationOptions::default()
         };
-        tokio::spawn(operators::run(client.clone(), options, stop_operators.clone()));
+        tokio::spawn(simulated_operators::run(client.clone(), options, stop_operators.clone()));
         let (release, _) = watch::channel(Arc::clone(&payloads[0]));
         let settings = Settings {
             profile: DEFAULT_PROFILE.to_owned(),

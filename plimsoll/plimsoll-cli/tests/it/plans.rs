@@ -19,11 +19,11 @@ use plimsoll_plan::forecast::{Forecast, StepChange, StepChangeKind};
 use plimsoll_plan::plan::Action;
 use plimsoll_simulation::cluster_state::ClusterState;
 use plimsoll_simulation::dry_run;
-use plimsoll_simulation::operators::Faults;
 use plimsoll_simulation::rehearsal::{
     ClusterSnapshot, InitialState, Rehearsal, RehearsalEnd, RehearsalResult,
 };
 use plimsoll_simulation::sample;
+use plimsoll_simulation::simulated_operators::Faults;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 

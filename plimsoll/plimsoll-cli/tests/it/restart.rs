@@ -9,7 +9,7 @@ use kube::api::{Patch, PatchParams};
 use plimsoll_api::{CLUSTER_OPERATOR, CLUSTER_VERSION};
 use plimsoll_content::Payload;
 use plimsoll_plan::progress::parse_ranges;
-use plimsoll_simulation::operators::Faults as OperatorFaults;
+use plimsoll_simulation::simulated_operators::Faults as OperatorFaults;
 use serde_json::{Value, json};
 
 use crate::events::reported;

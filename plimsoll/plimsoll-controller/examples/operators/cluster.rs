@@ -9,7 +9,7 @@ use plimsoll_api::olm::{BundleProperty, DELETION_FINALIZER, OPERATOR_LABEL};
 use plimsoll_api::{GroupKind, ObjectKey, Verdict};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::reconciler::{
+use plimsoll_operators::reconciler::{
     CatalogContent, Findings, Moment, ObservedObject, OperatorEffect, OperatorEvent, OperatorKind,
     OperatorReconciler, RevisionContent, WatchedChange, WrittenPart,
 };

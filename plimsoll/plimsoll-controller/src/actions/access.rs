@@ -6,8 +6,8 @@ use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::olm::action::ActionRequester;
 use plimsoll_api::{ACTION_POLICY, ApiKind};
-use plimsoll_plan::actions::lifecycle::ByHand;
-use plimsoll_plan::actions::policy::NamedPolicy;
+use plimsoll_operators::actions::lifecycle::ByHand;
+use plimsoll_operators::actions::policy::NamedPolicy;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

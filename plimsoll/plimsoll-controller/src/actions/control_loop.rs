@@ -1,5 +1,5 @@
 //! The loop: turns what watches show into the caches, and takes one Action after the other a step further
-//! in the order in which they were created. What it does is decided by [`plimsoll_plan::actions`].
+//! in the order in which they were created. What it does is decided by [`plimsoll_operators::actions`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,18 +19,20 @@ use plimsoll_api::{
     ObjectKey, Reason,
 };
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::actions::ActionFailure;
-use plimsoll_plan::actions::attributes::{EffectiveAction, NamedClass};
-use plimsoll_plan::actions::execution::{deadline, is_untouched, next_write, observe, outcome};
-use plimsoll_plan::actions::lifecycle::{
+use plimsoll_operators::actions::ActionFailure;
+use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
+use plimsoll_operators::actions::execution::{
+    deadline, is_untouched, next_write, observe, outcome,
+};
+use plimsoll_operators::actions::lifecycle::{
     ActionDecision, ActionObject, NextStep, PlanDecision, Report, active, give_up, next_step,
     waits_for,
 };
-use plimsoll_plan::actions::plan::ActionPlan;
-use plimsoll_plan::actions::planning;
-use plimsoll_plan::actions::policy::NamedPolicy;
-use plimsoll_plan::operators::observed::ObservedOperator;
-use plimsoll_plan::operators::reconciler::OperatorKind;
+use plimsoll_operators::actions::plan::ActionPlan;
+use plimsoll_operators::actions::planning;
+use plimsoll_operators::actions::policy::NamedPolicy;
+use plimsoll_operators::observed::ObservedOperator;
+use plimsoll_operators::reconciler::OperatorKind;
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use serde::Deserialize as _;
 use serde_json::{Value, json};

@@ -7,9 +7,9 @@ use kube::{Api, Client};
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
-use plimsoll_plan::actions::lifecycle::ActionObject;
-use plimsoll_plan::actions::release::ObservedRelease;
-use plimsoll_plan::operators::observed::ObservedOperator;
+use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::release::ObservedRelease;
+use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
 use crate::observe::WatchedObject;

@@ -13,9 +13,9 @@ use plimsoll_api::{
     ACTION, ApiKind, CRON_ACTION, ConditionStatus, EVENT_ACTION, RETRY_ACTION, Reason,
     whole_seconds,
 };
-use plimsoll_plan::actions::lifecycle::ActionObject;
-use plimsoll_plan::actions::retry::{self, Attempt, RetryDecision};
-use plimsoll_plan::actions::triggers::{self, MadeAction};
+use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::retry::{self, Attempt, RetryDecision};
+use plimsoll_operators::actions::triggers::{self, MadeAction};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Client;
-use plimsoll_plan::actions::attributes::NamedClass;
-use plimsoll_plan::actions::lifecycle::{ActionDecision, ActionObject};
+use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::lifecycle::{ActionDecision, ActionObject};
 use tokio::sync::watch;
 
 use super::access::Access;

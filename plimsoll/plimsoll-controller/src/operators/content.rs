@@ -3,7 +3,7 @@
 use plimsoll_api::olm::{BundleProperty, BundleReference, CatalogSource, OperatorSpec};
 use plimsoll_bundle::{CertificateProvider, InstallRequest, load, revision_objects};
 use plimsoll_content::catalog::Defect;
-use plimsoll_plan::operators::reconciler::RevisionContent;
+use plimsoll_operators::reconciler::RevisionContent;
 use plimsoll_resolve::Property;
 use plimsoll_source::catalog::bundle_content;
 

@@ -9,8 +9,8 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::deletion::LiveObject;
-use plimsoll_plan::operators::reconciler::{
+use plimsoll_operators::deletion::LiveObject;
+use plimsoll_operators::reconciler::{
     Moment, OperatorEffect, OperatorEvent, OperatorKind, OperatorReconciler, WrittenPart,
 };
 use plimsoll_plan::plan::GroupVersionKind;
@@ -416,7 +416,7 @@ impl ControlLoop {
             match resource {
                 Some(resource) => watches::operands(client, (name, resource), sender).await,
                 None => {
-                    let change = plimsoll_plan::operators::reconciler::WatchedChange::Listed;
+                    let change = plimsoll_operators::reconciler::WatchedChange::Listed;
                     let _ = sender.send(OperatorEvent::OperandWatched(name, change)).await;
                 }
             }

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::ClusterVersionStatus;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ClusterVersion};
-use plimsoll_plan::operators::reconciler::OperatorEvent;
+use plimsoll_operators::reconciler::OperatorEvent;
 use plimsoll_resolve::ClusterFacts;
 use plimsoll_resolve::version::parse_tolerant;
 use serde::Deserialize as _;

@@ -8,7 +8,7 @@ use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_bundle::crd_safety;
-use plimsoll_plan::operators::reconciler::{Findings, FoundObject};
+use plimsoll_operators::reconciler::{Findings, FoundObject};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{Scope, Trace};
 use serde_json::Value;

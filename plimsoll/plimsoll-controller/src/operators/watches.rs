@@ -6,10 +6,8 @@ use kube::runtime::watcher::{Config, watcher};
 use kube::{Api, Client};
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{ApiKind, GroupKind, ObjectKey};
+use plimsoll_operators::reconciler::{ObservedObject, OperatorEvent, OperatorKind, WatchedChange};
 use plimsoll_plan::health::readiness;
-use plimsoll_plan::operators::reconciler::{
-    ObservedObject, OperatorEvent, OperatorKind, WatchedChange,
-};
 use plimsoll_plan::progress::NamespaceState;
 use plimsoll_plan::reconciler::watches::WatchScope;
 use tokio::sync::mpsc;

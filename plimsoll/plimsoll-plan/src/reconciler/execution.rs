@@ -9,9 +9,9 @@ use plimsoll_api::{GroupKind, ObjectKey, Verdict};
 use serde_json::Value;
 
 use super::Uptime;
+use super::cluster_operators::{LiveOperator, LiveOperators};
 use super::counters::Counters;
 use super::discovery::{DiscoveryPoller, GroupVersion};
-use super::operators::{LiveOperator, LiveOperators};
 use super::removals::Removals;
 use super::watches::{Watch, WatchPlan};
 use crate::plan::mode::Mode;

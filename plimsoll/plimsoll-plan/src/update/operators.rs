@@ -93,7 +93,7 @@ impl OperatorsOnPlatform {
 }
 
 /// What a bundle requires of the platform, for the status of its Operator; `None` if it requires nothing.
-pub(crate) fn platform_requirements(bundle: &Bundle) -> Option<PlatformRequirements> {
+pub fn platform_requirements(bundle: &Bundle) -> Option<PlatformRequirements> {
     let api = |it: &Api| InstalledApi {
         group: it.group.clone(),
         version: it.version.clone(),

@@ -9,7 +9,7 @@ use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
 use plimsoll_controller::OperatorsView;
 use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
-use plimsoll_simulation::operators::{self, SimulationOptions};
+use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -158,7 +158,7 @@ impl Runner {
             ..SimulationOptions::default()
         };
         let client = kube::Client::new(self.processes.gateway.clone(), "default");
-        tokio::spawn(operators::run(client, options, stop.clone()));
+        tokio::spawn(simulated_operators::run(client, options, stop.clone()));
         let mut incidents = scenario.actions.iter().peekable();
         let requests = requests(scenario.seed);
         let mut requests = requests.iter().peekable();

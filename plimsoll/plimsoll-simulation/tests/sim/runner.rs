@@ -10,7 +10,7 @@ use plimsoll_controller::{Controller, Settings, View};
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::removal::{PRUNE, PRUNE_ALL};
 use plimsoll_plan::status::Limits;
-use plimsoll_simulation::operators::{self, SimulationOptions};
+use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
 use plimsoll_source::store::{PayloadSet, PayloadStore};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -242,7 +242,7 @@ impl Runner {
             ..SimulationOptions::default()
         };
         let client = Client::new(self.processes.gateway.clone(), "default");
-        tokio::spawn(operators::run(client, options, stop.clone()));
+        tokio::spawn(simulated_operators::run(client, options, stop.clone()));
         stop
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_simulation::operators::{Fault, Faults, ScriptedFault};
+use plimsoll_simulation::simulated_operators::{Fault, Faults, ScriptedFault};
 
 use crate::record::LastWrite;
 use crate::release::{DRIFTING, LEVELS, VERSIONS};

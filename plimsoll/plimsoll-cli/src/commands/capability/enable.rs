@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
-use plimsoll_plan::actions::release::{CapabilityRequest, ObservedRelease};
+use plimsoll_operators::actions::release::{CapabilityRequest, ObservedRelease};
 use plimsoll_simulation::cluster_state::api;
 use serde_json::{Value, json};
 

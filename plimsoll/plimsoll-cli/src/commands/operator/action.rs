@@ -15,16 +15,16 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{DynamicObject, ListParams, Patch, PostParams};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
+use plimsoll_api::duration;
 use plimsoll_api::olm::action::{
     ACTION_SUCCEEDED, ActionRequester, ActionState, ChangeState, PlannedChange,
 };
 use plimsoll_api::{ACTION, ACTION_CLASS, ApiKind, CRON_ACTION, RETRY_ACTION, whole_seconds};
 use plimsoll_controller::api_resource;
-use plimsoll_plan::actions::lifecycle::ActionObject;
-use plimsoll_plan::actions::schedule::Schedule;
+use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::schedule::Schedule;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_simulation::cluster_state::api;
-use plimsoll_simulation::duration;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 

@@ -13,13 +13,13 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
+use plimsoll_api::duration;
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_controller::workloads;
-use plimsoll_plan::operators::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
-use plimsoll_plan::operators::observed::ObservedOperator;
+use plimsoll_operators::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
+use plimsoll_operators::observed::ObservedOperator;
 use plimsoll_simulation::cluster_state::api;
-use plimsoll_simulation::duration;
 use serde::Deserialize;
 use serde_json::json;
 

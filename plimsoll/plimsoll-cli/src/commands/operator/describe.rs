@@ -14,7 +14,7 @@ use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::OperatorStatus;
 use plimsoll_api::{ApiKind, Operator};
 use plimsoll_controller::api_resource;
-use plimsoll_plan::operators::deletion_plan::workload_text;
+use plimsoll_operators::deletion_plan::workload_text;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 

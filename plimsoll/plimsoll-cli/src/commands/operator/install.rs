@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use kube::Client;
-use plimsoll_plan::operators::install::InstallRequest;
-use plimsoll_simulation::duration;
+use plimsoll_api::duration;
+use plimsoll_operators::install::InstallRequest;
 use serde_json::{Value, json};
 
 use super::agreement::{Planned as _, agreed};

@@ -10,8 +10,8 @@ use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
 use plimsoll_content::finding::Severity;
-use plimsoll_plan::operators::lint::{LintInputs, apply_fixes, lint};
-use plimsoll_plan::operators::loadout::{Loadout, LoadoutFinding};
+use plimsoll_operators::lint::{LintInputs, apply_fixes, lint};
+use plimsoll_operators::loadout::{Loadout, LoadoutFinding};
 use serde::Serialize;
 
 use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};

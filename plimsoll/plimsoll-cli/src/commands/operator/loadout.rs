@@ -16,9 +16,9 @@ use plimsoll_api::olm::{
 use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::loadout::{Loadout, LoadoutFile};
-use plimsoll_plan::operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
-use plimsoll_plan::operators::{InstalledOperator, RequestedOperator};
+use plimsoll_operators::loadout::{Loadout, LoadoutFile};
+use plimsoll_operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
+use plimsoll_operators::{InstalledOperator, RequestedOperator};
 use plimsoll_resolve::version::parse_tolerant;
 use plimsoll_resolve::{
     Bundle, CatalogPart, CatalogSource, ClusterFacts, PackageRequest, Property, Query,

@@ -9,9 +9,9 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::OperatorInputs;
-use plimsoll_plan::operators::loadout::{Loadout, settle};
-use plimsoll_plan::operators::lock::OperatorLock;
+use plimsoll_operators::OperatorInputs;
+use plimsoll_operators::loadout::{Loadout, settle};
+use plimsoll_operators::lock::OperatorLock;
 use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 
 use super::loadout::{LoadoutState, StateArguments, read_files};

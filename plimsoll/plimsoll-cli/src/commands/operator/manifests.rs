@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL};
-use plimsoll_plan::operators::loadout::Loadout;
+use plimsoll_operators::loadout::Loadout;
 
 /// An Operator to write.
 #[derive(Debug, Clone, Default)]

@@ -8,9 +8,9 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{ActionRequester, EffectiveAttribute, PolicyDecision};
-use plimsoll_plan::actions::attributes::NamedClass;
-use plimsoll_plan::actions::files::{ActionFiles, DeclaredAction, built_in_classes};
-use plimsoll_plan::actions::policy::{PolicyRequest, judge};
+use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::files::{ActionFiles, DeclaredAction, built_in_classes};
+use plimsoll_operators::actions::policy::{PolicyRequest, judge};
 use serde::Serialize;
 
 use super::loadout::read_files;

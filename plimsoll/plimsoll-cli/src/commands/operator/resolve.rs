@@ -9,11 +9,11 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::OperatorInputs;
-use plimsoll_plan::operators::install::{
+use plimsoll_operators::OperatorInputs;
+use plimsoll_operators::install::{
     InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install,
 };
-use plimsoll_plan::operators::loadout::Loadout;
+use plimsoll_operators::loadout::Loadout;
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
@@ -156,7 +156,7 @@ impl Planned for PlannedInstall {
 impl PlannedInstall {
     /// What is written to a cluster, what others depend on first.
     pub(super) fn writes(&self, request: &InstallRequest) -> Vec<OperatorWrite> {
-        let write = |it: &plimsoll_plan::operators::install::PlannedOperator| OperatorWrite {
+        let write = |it: &plimsoll_operators::install::PlannedOperator| OperatorWrite {
             name: it.name.clone(),
             action: match self.state.in_cluster(&it.name) {
                 Some(there) => WriteAction::set_version(there, &it.range),

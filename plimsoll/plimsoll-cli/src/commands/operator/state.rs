@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorStatus};
 use plimsoll_api::{Catalog, Operator, OperatorRevision};
-use plimsoll_plan::operators::observed::ObservedOperator;
+use plimsoll_operators::observed::ObservedOperator;
 use serde::de::DeserializeOwned;
 
 use crate::arguments::name::hint;

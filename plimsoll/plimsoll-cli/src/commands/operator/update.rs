@@ -11,18 +11,18 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use kube::Client;
+use plimsoll_api::duration;
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::OperatorInputs;
-use plimsoll_plan::operators::install::{expanded, operator_manifest, spelled};
-use plimsoll_plan::operators::lint::is_pinned;
-use plimsoll_plan::operators::loadout::Loadout;
-use plimsoll_plan::operators::update::{
+use plimsoll_operators::OperatorInputs;
+use plimsoll_operators::install::{expanded, operator_manifest, spelled};
+use plimsoll_operators::lint::is_pinned;
+use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::update::{
     OperatorUpdate, OperatorVersion, UpdateError, UpdatePlan, UpdateRequest, plan_update,
 };
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::range::masterminds::Range;
-use plimsoll_simulation::duration;
 use semver::Version;
 use serde_json::{Value, json};
 

@@ -9,9 +9,9 @@ use plimsoll_api::progress::{
 use plimsoll_api::whole_seconds;
 use plimsoll_api::{CLUSTER_VERSION_NAME, Effect, ObjectKey, Reason};
 
+use super::super::cluster_operators::UnhealthyOperators;
 use super::super::counters::StepCounts;
 use super::super::levels::levels;
-use super::super::operators::UnhealthyOperators;
 use super::super::rejected_capabilities::RejectedCapabilities;
 use super::super::removals::Removals;
 use crate::capabilities::Capabilities;

@@ -22,8 +22,8 @@ use crate::progress::{
     Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, Transience, TryError, World,
 };
 use crate::reconciler::Uptime;
+use crate::reconciler::cluster_operators::UnhealthyOperators;
 use crate::reconciler::counters::StepCounts;
-use crate::reconciler::operators::UnhealthyOperators;
 use crate::reconciler::removals::Removals;
 use crate::spec::overrides::Overrides;
 use crate::status::{Limits, Updates};

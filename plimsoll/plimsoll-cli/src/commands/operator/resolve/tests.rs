@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use plimsoll_content::expressions::Cel;
-use plimsoll_plan::operators::OperatorInputs;
-use plimsoll_plan::operators::install::{InstallError, expanded, plan_install, spelled};
+use plimsoll_operators::OperatorInputs;
+use plimsoll_operators::install::{InstallError, expanded, plan_install, spelled};
 use plimsoll_resolve::CatalogPart;
 
 use super::{ResolveArguments, run};

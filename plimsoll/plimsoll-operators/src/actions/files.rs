@@ -1,0 +1,129 @@
+//! Actions, classes and policies as files have them.
+
+use k8s_schema::{Schema, unknown_fields, validate};
+use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
+use plimsoll_api::{
+    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, crd,
+};
+use plimsoll_content::yaml;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::attributes::NamedClass;
+use super::policy::NamedPolicy;
+use crate::loadout::LoadoutFile;
+
+/// The kinds that are read.
+const KINDS: [ApiKind; 6] =
+    [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS, ACTION_POLICY];
+
+/// An Action that a file has, or that one of another kind would make.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredAction {
+    /// The kind of the object.
+    pub kind: String,
+    /// Its namespace; empty if it names none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The Action.
+    pub spec: ActionSpec,
+}
+
+/// What files have.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ActionFiles {
+    /// The Actions, in order.
+    pub actions: Vec<DeclaredAction>,
+    /// The classes, in order.
+    pub classes: Vec<NamedClass>,
+    /// The policies, by name.
+    pub policies: Vec<NamedPolicy>,
+}
+
+impl ActionFiles {
+    /// Reads files; documents of other kinds are of no concern.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, a line each, with where it is.
+    pub fn read(files: &[LoadoutFile]) -> Result<Self, Vec<String>> {
+        let mut found = Self::default();
+        let mut errors = Vec::new();
+        for file in files {
+            for document in yaml::parse(&file.text) {
+                let place = format!("{}:{}", file.path, document.line);
+                match document.value {
+                    Ok(value) => {
+                        let wrong = found.add(&value).into_iter();
+                        errors.extend(wrong.map(|it| format!("{place}: {it}")));
+                    }
+                    Err(error) => errors.push(format!("{}:{}: {error}", file.path, error.line)),
+                }
+            }
+        }
+        found.policies.sort_by(|a, b| a.name.cmp(&b.name));
+        if errors.is_empty() { Ok(found) } else { Err(errors) }
+    }
+
+    /// Takes an object; answers what is wrong with it.
+    fn add(&mut self, object: &Value) -> Vec<String> {
+        let text = |pointer: &str| {
+            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let api_version = text("/apiVersion");
+        let is_kind = |it: &&ApiKind| it.api_version() == api_version && object["kind"] == it.kind;
+        let Some(kind) = KINDS.iter().find(is_kind) else { return Vec::new() };
+        let errors = errors(*kind, object);
+        if !errors.is_empty() {
+            return errors;
+        }
+        let name = text("/metadata/name");
+        let spec = &object["spec"];
+        match *kind {
+            ACTION_CLASS => match read(spec) {
+                Ok(spec) => self.classes.push(NamedClass { name, spec }),
+                Err(error) => return vec![error],
+            },
+            ACTION_POLICY => match read(spec) {
+                Ok(spec) => self.policies.push(NamedPolicy { name, spec }),
+                Err(error) => return vec![error],
+            },
+            kind => match read(if kind == ACTION { spec } else { &spec["template"] }) {
+                Ok(spec) => self.actions.push(DeclaredAction {
+                    kind: kind.kind.to_owned(),
+                    namespace: text("/metadata/namespace"),
+                    name: if name.is_empty() { text("/metadata/generateName") } else { name },
+                    spec,
+                }),
+                Err(error) => return vec![error],
+            },
+        }
+        Vec::new()
+    }
+}
+
+fn read<T: DeserializeOwned>(spec: &Value) -> Result<T, String> {
+    T::deserialize(spec).map_err(|error| format!("spec: {error}"))
+}
+
+/// What is wrong with an object by the definition of its kind.
+fn errors(kind: ApiKind, object: &Value) -> Vec<String> {
+    let definitions = crd::action_manifests();
+    let definition = definitions.iter().find(|it| it["spec"]["names"]["kind"] == kind.kind);
+    let schema = definition.map(|it| &it["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
+    let Some(Ok(schema)) = schema.map(|it| Schema::from_crd(it, false)) else { return Vec::new() };
+    let unknown = unknown_fields(&schema, object);
+    let unknown = unknown.iter().map(|it| format!("{it}: unknown field"));
+    validate(&schema, object).iter().map(ToString::to_string).chain(unknown).collect()
+}
+
+/// The classes that are always there.
+pub fn built_in_classes() -> Vec<NamedClass> {
+    let class = |object: Value| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let spec: ActionClassSpec = read(&object["spec"]).unwrap_or_default();
+        NamedClass { name, spec }
+    };
+    plimsoll_api::classes::built_in().into_iter().map(class).collect()
+}

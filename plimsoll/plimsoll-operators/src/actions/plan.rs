@@ -1,0 +1,91 @@
+//! The plan of an Action, as a value: what is done, and what it leads to.
+
+use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
+use plimsoll_content::hash::sha256;
+use serde_json::Value;
+
+use crate::deletion_plan::workload_text;
+use crate::lint::is_pinned;
+
+/// What an Action does.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ActionPlan {
+    /// What is done, in order.
+    pub changes: Vec<PlannedChange>,
+    /// What a person should know of it, a line each.
+    pub explanation: Vec<String>,
+    /// Requirements that are not satisfied afterwards, as sentences.
+    pub unsatisfied: Vec<String>,
+    /// Operators that were installed as dependencies and that nothing depends on afterwards.
+    pub orphans: Vec<String>,
+    /// What a query answers; empty for a change.
+    pub result: String,
+}
+
+impl ActionPlan {
+    /// Digest of what is done; another plan has another one.
+    pub fn digest(&self) -> String {
+        digest(&self.changes)
+    }
+
+    /// Has the Operators that are written request exactly what a policy was asked about, so that they do
+    /// not leave its range or its catalogs later: the planned `versions`, the planned `catalogs`.
+    pub fn request_exactly(&mut self, versions: bool, catalogs: bool) {
+        for change in &mut self.changes {
+            let is_requested = match change.operation {
+                ChangeOperation::Create => true,
+                ChangeOperation::Update => change.requested != change.requested_before,
+                _ => false,
+            };
+            if is_requested && catalogs {
+                match &mut change.manifest {
+                    Some(it) => it["spec"]["repository"] = change.catalog.as_str().into(),
+                    None => change.repository.clone_from(&change.catalog),
+                }
+            }
+            if is_requested && versions && !is_pinned(&change.requested) {
+                change.requested.clone_from(&change.version);
+                if let Some(manifest) = &mut change.manifest {
+                    manifest["spec"]["version"] = change.version.as_str().into();
+                }
+            }
+        }
+    }
+
+    /// The plan as expressions see it: `changes`, `unsatisfied` and `orphans`.
+    pub fn value(&self) -> Value {
+        serde_json::json!({
+            "changes": self.changes,
+            "unsatisfied": self.unsatisfied,
+            "orphans": self.orphans,
+        })
+    }
+
+    /// The Operators that it writes.
+    pub fn operators(&self) -> impl Iterator<Item = &str> {
+        self.changes.iter().filter(|it| !it.is_release()).map(|it| it.operator.as_str())
+    }
+}
+
+/// Digest of changes, whatever became of them.
+pub fn digest(changes: &[PlannedChange]) -> String {
+    let planned = changes.iter().map(|it| PlannedChange {
+        state: Default::default(),
+        reason: String::new(),
+        message: String::new(),
+        ..it.clone()
+    });
+    let planned: Vec<PlannedChange> = planned.collect();
+    let text = serde_json::to_vec(&planned).expect("its keys are strings");
+    sha256([text.as_slice()])
+}
+
+/// The workloads of changes, as texts.
+pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
+    let deleted = changes.iter().filter(|it| it.operation == ChangeOperation::Delete);
+    let texts = deleted.flat_map(|change| {
+        let texts = change.workloads.iter().map(workload_text);
+        texts.map(move |text| format!("{text} of {}", change.operator))
+    });
+    texts.collect()
+}

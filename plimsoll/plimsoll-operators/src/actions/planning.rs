@@ -1,0 +1,510 @@
+//! The plan of an Action: what is done with which Operators, by the functions that the commands of a
+//! person use, or with the release.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use plimsoll_api::Reason;
+use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
+use plimsoll_api::olm::{OperatorSpec, RemainingObjects};
+use plimsoll_resolve::range::masterminds::Range;
+use plimsoll_resolve::requirement::Provider;
+use plimsoll_resolve::{CatalogPart, Expressions};
+use semver::Version;
+use serde::Deserialize as _;
+
+use super::attributes::EffectiveAction;
+use super::plan::ActionPlan;
+use super::release::{self, ObservedRelease};
+use super::{ActionFailure, enumerated};
+use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
+use crate::install::{InstallError, InstallPlan, InstallRequest, operator_manifest, plan_install};
+use crate::inventory::AddOnInventory;
+use crate::loadout::{SettledOperators, settle};
+use crate::update::{UpdateError, UpdatePlan, UpdateRequest, plan_update};
+use crate::{OperatorInputs, RequestedOperator};
+
+/// Name of the class that installs a package.
+pub const INSTALL: &str = "operator-install";
+/// Name of the class that requests other versions.
+pub const UPDATE: &str = "operator-update";
+/// Name of the class that deletes an Operator.
+pub const DELETE: &str = "operator-delete";
+/// Name of the class that deletes dependencies which nothing depends on.
+pub const AUTOREMOVE: &str = "autoremove";
+/// Name of the class that answers what an installation would come to.
+pub const RESOLUTION: &str = "resolution";
+/// Name of the class that requests an update of the release.
+pub const RELEASE_UPDATE: &str = "release-update";
+/// Name of the class that requests capabilities of the release.
+pub const CAPABILITY_ENABLE: &str = "capability-enable";
+
+/// The packages that catalogs are asked for.
+pub fn packages(action: &EffectiveAction, inventory: &AddOnInventory) -> Vec<String> {
+    let installed = inventory.operators.keys().cloned();
+    installed.chain(action.optional_text("package")).collect()
+}
+
+/// The Operators whose workloads a plan depends on.
+pub fn deleted(action: &EffectiveAction, inventory: &AddOnInventory) -> Vec<String> {
+    match action.class.as_str() {
+        DELETE | AUTOREMOVE => match deletion(action, inventory, &BTreeMap::new()) {
+            Ok(plan) => plan.delete.into_iter().map(|it| it.name).collect(),
+            Err(_) => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a class is about the release.
+pub fn is_of_release(class: &str) -> bool {
+    matches!(class, RELEASE_UPDATE | CAPABILITY_ENABLE)
+}
+
+/// Plans an Action. `workloads` are those of the Operators that [`deleted`] names.
+///
+/// # Errors
+///
+/// When it cannot be done.
+pub fn plan(
+    action: &EffectiveAction,
+    inventory: &AddOnInventory,
+    release: Option<&ObservedRelease>,
+    workloads: &BTreeMap<String, Vec<RemainingObjects>>,
+    catalogs: &[CatalogPart],
+    expressions: &dyn Expressions,
+) -> Result<ActionPlan, ActionFailure> {
+    let planner = Planner { action, inventory, catalogs, expressions };
+    match action.class.as_str() {
+        INSTALL => planner.install(),
+        UPDATE => planner.update(),
+        DELETE | AUTOREMOVE => planner.delete(workloads),
+        RESOLUTION => planner.resolution(),
+        RELEASE_UPDATE => release::update(action, release),
+        CAPABILITY_ENABLE => release::enable(action, release),
+        class => Err(ActionFailure::new(
+            Reason::ActionClassNotFound,
+            format!("this controller does not serve class {class}"),
+        )),
+    }
+}
+
+struct Planner<'a> {
+    action: &'a EffectiveAction,
+    inventory: &'a AddOnInventory,
+    catalogs: &'a [CatalogPart],
+    expressions: &'a dyn Expressions,
+}
+
+impl Planner<'_> {
+    fn install_request(&self) -> InstallRequest {
+        let action = self.action;
+        InstallRequest {
+            packages: vec![action.text("package").to_owned()],
+            version_range: action.optional_text("version"),
+            channel: action.optional_text("channel"),
+            repository: action.optional_text("repository"),
+            no_dependencies: !action.is_set("installDependencies"),
+            ..InstallRequest::default()
+        }
+    }
+
+    fn install_plan(&self, request: &InstallRequest) -> Result<InstallPlan, ActionFailure> {
+        let package = self.action.text("package");
+        if !self.catalogs.iter().any(|it| it.packages.iter().any(|it| it.name == package)) {
+            return Err(self.not_found(package));
+        }
+        let inputs = self.inventory.inputs(self.expressions);
+        plan_install(inputs, self.catalogs, request).map_err(|error| match error {
+            InstallError::InvalidProvider(message) => {
+                ActionFailure::new(Reason::InvalidAction, message)
+            }
+            InstallError::LimitExceeded => ActionFailure::new(
+                Reason::ConstraintsUnmet,
+                "the dependencies are too complex to be resolved within the limit of work",
+            ),
+            InstallError::Unsatisfiable(conflict) => {
+                ActionFailure::new(Reason::ConstraintsUnmet, conflict.text().trim_end().to_owned())
+            }
+        })
+    }
+
+    fn not_found(&self, package: &str) -> ActionFailure {
+        let unavailable: Vec<String> = self.inventory.unavailable.keys().cloned().collect();
+        match unavailable.as_slice() {
+            [] => ActionFailure::new(
+                Reason::PackageNotFound,
+                format!("no catalog has package {package}"),
+            ),
+            names => ActionFailure::new(
+                Reason::CatalogUnavailable,
+                format!(
+                    "no catalog that can be read has package {package}; not read: {}",
+                    enumerated(names)
+                ),
+            ),
+        }
+    }
+
+    /// Whether the package is requested already, in a version that fits.
+    fn is_requested(&self) -> bool {
+        let Some(there) = self.inventory.observed.get(self.action.text("package")) else {
+            return false;
+        };
+        let version = self.action.text("version");
+        let fits = || {
+            let installed = Version::parse(there.version());
+            Range::parse(version).is_ok_and(|range| installed.is_ok_and(|it| range.matches(&it)))
+        };
+        let elsewhere = ["channel", "repository"].iter().any(|it| self.action.get(it).is_some());
+        !there.is_deleting
+            && !elsewhere
+            && (version.is_empty() || there.spec.version == version || fits())
+    }
+
+    fn install(&self) -> Result<ActionPlan, ActionFailure> {
+        let request = self.install_request();
+        let install = match self.is_requested() {
+            true => InstallPlan::default(),
+            false => self.install_plan(&request)?,
+        };
+        let mut changes = Vec::new();
+        // What others depend on goes first.
+        for it in install.operators.iter().rev() {
+            let mut change = PlannedChange {
+                operator: it.name.clone(),
+                requested: it.range.clone(),
+                version: it.version.to_string(),
+                dependency: it.is_dependency,
+                ..PlannedChange::default()
+            };
+            match self.inventory.observed.get(&it.name) {
+                Some(there) if there.spec.version == it.range => {
+                    change.operation = ChangeOperation::Await;
+                    change.uid.clone_from(&there.uid);
+                }
+                Some(there) => {
+                    change.operation = ChangeOperation::Update;
+                    change.uid.clone_from(&there.uid);
+                    change.requested_before.clone_from(&there.spec.version);
+                    there.version().clone_into(&mut change.version_before);
+                }
+                None => {
+                    change.operation = ChangeOperation::Create;
+                    change.manifest = Some(it.manifest(&request));
+                }
+            }
+            changes.push(change);
+        }
+        let mut after = self.after(&changes);
+        if self.name_catalogs(&install, &after, &mut changes) {
+            after = self.after(&changes);
+        }
+        self.await_requested(&after, &mut changes);
+        let mut explanation = install.edges;
+        if changes.is_empty() {
+            explanation.push(format!("{} is installed", self.action.text("package")));
+        }
+        self.finished(changes, explanation, &after)
+    }
+
+    /// Has Operators that are created name the catalog that they are planned from, where another one would
+    /// be preferred; whether there are any.
+    fn name_catalogs(
+        &self,
+        install: &InstallPlan,
+        after: &SettledOperators,
+        changes: &mut [PlannedChange],
+    ) -> bool {
+        let mut is_changed = false;
+        for planned in &install.operators {
+            let operator = after.operators.get(&planned.name);
+            let installed = operator.and_then(|it| it.installed.as_ref());
+            let change = changes.iter_mut().find(|it| it.operator == planned.name);
+            if installed.is_some_and(|it| it.reference.catalog != planned.catalog)
+                && let Some(manifest) = change.and_then(|it| it.manifest.as_mut())
+            {
+                manifest["spec"]["repository"] = planned.catalog.as_str().into();
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+
+    /// What is requested already, by whomever, and not installed yet: the package, and what it needs.
+    fn await_requested(&self, after: &SettledOperators, changes: &mut Vec<PlannedChange>) {
+        let package = self.action.text("package");
+        let mut queue = vec![package.to_owned()];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = queue.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            let needed = after.decisions.get(&name).into_iter().flat_map(|it| &it.requirements);
+            for requirement in needed {
+                if let Some(Provider::Installed(package)) = &requirement.provider {
+                    queue.push(package.clone());
+                }
+            }
+            let expected = after.operators.get(&name).and_then(|it| it.installed.as_ref());
+            let (Some(there), Some(expected)) = (self.inventory.observed.get(&name), expected)
+            else {
+                continue;
+            };
+            let is_planned = changes.iter().any(|it| it.operator == name);
+            if there.version().is_empty() && !is_planned {
+                changes.push(PlannedChange {
+                    operator: name.clone(),
+                    operation: ChangeOperation::Await,
+                    uid: there.uid.clone(),
+                    requested: there.spec.version.clone(),
+                    version: expected.reference.version.clone(),
+                    dependency: name != package,
+                    ..PlannedChange::default()
+                });
+            }
+        }
+    }
+
+    fn update(&self) -> Result<ActionPlan, ActionFailure> {
+        let (package, version) = (self.action.text("package"), self.action.text("version"));
+        let ranges = match (package, version) {
+            ("", "") => BTreeMap::new(),
+            ("", _) | (_, "") => {
+                return Err(ActionFailure::new(
+                    Reason::InvalidAction,
+                    "give spec.package with spec.version for one Operator, or neither for all of them",
+                ));
+            }
+            (package, version) => BTreeMap::from([(package.to_owned(), version.to_owned())]),
+        };
+        let request = UpdateRequest {
+            latest: self.action.is_set("parameters.latest"),
+            ranges,
+            together: self.action.is_set("parameters.together"),
+        };
+        let inputs = self.inventory.inputs(self.expressions);
+        let plan = plan_update(inputs, self.catalogs, &request).map_err(update_failure)?;
+        let mut explanation = Vec::new();
+        for it in &plan.operators {
+            if let Some(why) = &it.held_back {
+                explanation.push(format!("{} stays: {why}", it.name));
+            }
+        }
+        let changes = self.update_changes(&plan)?;
+        let after = self.after(&changes);
+        self.finished(changes, explanation, &after)
+    }
+
+    fn update_changes(&self, plan: &UpdatePlan) -> Result<Vec<PlannedChange>, ActionFailure> {
+        let mut changes = Vec::new();
+        let written = plan.written();
+        let names: BTreeSet<&str> = written.iter().map(|it| it.name.as_str()).collect();
+        let moved = plan.operators.iter().filter(|it| it.is_moved());
+        let moved = moved.filter(|it| !names.contains(it.name.as_str()));
+        for it in written.iter().copied().chain(moved) {
+            let version = it.after.installed.as_ref().map(ToString::to_string);
+            let is_written = names.contains(it.name.as_str());
+            let in_set = is_written && (it.is_new() || it.is_changed());
+            let mut change = PlannedChange {
+                operator: it.name.clone(),
+                requested: it.after.requested.clone(),
+                version: version.unwrap_or_default(),
+                dependency: it.dependency,
+                change_set: plan.change_set.clone().filter(|_| in_set).unwrap_or_default(),
+                ..PlannedChange::default()
+            };
+            match (self.inventory.observed.get(&it.name), is_written) {
+                (None, _) => {
+                    let operator = operator_manifest(&it.name, &it.after.requested, it.dependency);
+                    change.operation = ChangeOperation::Create;
+                    change.manifest = Some(operator);
+                }
+                (Some(there), true) => {
+                    change.operation = ChangeOperation::Update;
+                    change.uid.clone_from(&there.uid);
+                    change.requested_before.clone_from(&there.spec.version);
+                    there.version().clone_into(&mut change.version_before);
+                }
+                (Some(there), false) => {
+                    change.operation = ChangeOperation::Await;
+                    change.uid.clone_from(&there.uid);
+                    change.requested_before.clone_from(&there.spec.version);
+                    there.version().clone_into(&mut change.version_before);
+                }
+            }
+            changes.push(change);
+        }
+        Ok(changes)
+    }
+
+    fn delete(
+        &self,
+        workloads: &BTreeMap<String, Vec<RemainingObjects>>,
+    ) -> Result<ActionPlan, ActionFailure> {
+        let plan = deletion(self.action, self.inventory, workloads)?;
+        if self.action.is_set("ensureConstraintSatisfiability")
+            && let Some(broken) = plan.broken.first()
+        {
+            let dependants = plan.dependants_of(&broken.operator);
+            let dependants: Vec<String> = dependants.into_iter().map(str::to_owned).collect();
+            let depend = depend(&dependants);
+            return Err(ActionFailure::new(
+                Reason::DependedUpon,
+                format!("{} is not deleted: {depend} on it", broken.operator),
+            ));
+        }
+        let changes = plan.delete.iter().map(|it| {
+            let observed = self.inventory.observed.get(&it.name);
+            PlannedChange {
+                operator: it.name.clone(),
+                operation: ChangeOperation::Delete,
+                uid: observed.map(|it| it.uid.clone()).unwrap_or_default(),
+                requested_before: observed.map(|it| it.spec.version.clone()).unwrap_or_default(),
+                version_before: it.version.clone(),
+                dependency: it.as_orphan,
+                workloads: if it.keeps_definitions { Vec::new() } else { it.workloads.clone() },
+                ..PlannedChange::default()
+            }
+        });
+        let explanation = plan.text().lines().map(str::to_owned).collect();
+        let broken = plan.broken.iter();
+        let broken = broken.map(|it| format!("{} depends on {}", it.dependant, it.operator));
+        Ok(ActionPlan {
+            changes: changes.collect(),
+            explanation,
+            unsatisfied: broken.collect(),
+            orphans: plan.orphans.clone(),
+            result: String::new(),
+        })
+    }
+
+    fn resolution(&self) -> Result<ActionPlan, ActionFailure> {
+        let plan = self.install_plan(&self.install_request())?;
+        let result = plan.text();
+        Ok(ActionPlan { result, ..ActionPlan::default() })
+    }
+
+    /// What becomes of all Operators when changes are carried out.
+    fn after(&self, changes: &[PlannedChange]) -> SettledOperators {
+        let mut operators = self.inventory.operators.clone();
+        for change in changes {
+            match &change.manifest {
+                Some(manifest) => {
+                    let spec = OperatorSpec::deserialize(&manifest["spec"]).unwrap_or_default();
+                    operators.insert(
+                        change.operator.clone(),
+                        RequestedOperator {
+                            spec,
+                            // Later than all that are there.
+                            created: Timestamp::MAX,
+                            is_dependency: change.dependency,
+                            change_set: Some(change.change_set.clone()).filter(|it| !it.is_empty()),
+                            is_deleting: false,
+                            installed: None,
+                            owned: BTreeSet::new(),
+                        },
+                    );
+                }
+                None => {
+                    if let Some(operator) = operators.get_mut(&change.operator)
+                        && change.operation == ChangeOperation::Update
+                    {
+                        operator.spec.version.clone_from(&change.requested);
+                        operator.change_set =
+                            Some(change.change_set.clone()).filter(|it| !it.is_empty());
+                    }
+                }
+            }
+        }
+        let inputs = self.inventory.inputs(self.expressions);
+        settle(OperatorInputs { operators: &operators, ..inputs }, self.catalogs)
+    }
+
+    /// A plan with what it leads to; refused if the Action demands that all requirements are satisfied and
+    /// one of an Operator that changes is not.
+    fn finished(
+        &self,
+        mut changes: Vec<PlannedChange>,
+        explanation: Vec<String>,
+        after: &SettledOperators,
+    ) -> Result<ActionPlan, ActionFailure> {
+        for change in &mut changes {
+            let operator = after.operators.get(&change.operator);
+            if let Some(installed) = operator.and_then(|it| it.installed.as_ref())
+                && installed.reference.version == change.version
+            {
+                change.bundle.clone_from(&installed.reference.name);
+                change.channel.clone_from(&installed.reference.channel);
+                change.catalog.clone_from(&installed.reference.catalog);
+            }
+        }
+        let mut unsatisfied = Vec::new();
+        let mut caused = None;
+        for (name, decision) in &after.decisions {
+            for it in decision.requirements.iter().filter(|it| it.provider.is_none()) {
+                let text = format!("{name} requires {}, but {}", it.text, it.missing);
+                if changes.iter().any(|it| it.operator == *name) {
+                    caused.get_or_insert_with(|| text.clone());
+                }
+                unsatisfied.push(text);
+            }
+        }
+        if let Some(text) = caused
+            && self.action.is_set("ensureConstraintSatisfiability")
+        {
+            return Err(ActionFailure::new(Reason::ConstraintsUnmet, text));
+        }
+        let orphaned = after.decisions.iter().filter(|(_, it)| it.is_orphaned);
+        Ok(ActionPlan {
+            changes,
+            explanation,
+            unsatisfied,
+            orphans: orphaned.map(|(name, _)| name.clone()).collect(),
+            result: String::new(),
+        })
+    }
+}
+
+fn deletion(
+    action: &EffectiveAction,
+    inventory: &AddOnInventory,
+    workloads: &BTreeMap<String, Vec<RemainingObjects>>,
+) -> Result<DeletionPlan, ActionFailure> {
+    let is_autoremove = action.class == AUTOREMOVE;
+    let names = if is_autoremove {
+        orphans(&inventory.observed)
+    } else {
+        let package = action.text("package");
+        if !inventory.observed.contains_key(package) {
+            let message = format!("there is no Operator {package}");
+            return Err(ActionFailure::new(Reason::OperatorNotFound, message));
+        }
+        BTreeSet::from([package.to_owned()])
+    };
+    Ok(DeletionPlan::new(&DeletionRequest {
+        operators: &inventory.observed,
+        workloads,
+        names: &names,
+        cascade: is_autoremove || action.is_set("parameters.cascade"),
+        keep_crds: false,
+    }))
+}
+
+fn update_failure(error: UpdateError) -> ActionFailure {
+    match error {
+        UpdateError::UnknownOperator { name } => {
+            ActionFailure::new(Reason::OperatorNotFound, format!("there is no Operator {name}"))
+        }
+        UpdateError::Blocked { name, block } => {
+            ActionFailure::new(block.reason, format!("{name}: {}", block.message))
+        }
+        UpdateError::Unsatisfiable(explanation) => {
+            ActionFailure::new(Reason::ConstraintsUnmet, explanation.text().trim_end().to_owned())
+        }
+        UpdateError::LimitExceeded => ActionFailure::new(
+            Reason::ConstraintsUnmet,
+            "the dependencies are too complex to be resolved within the limit of work",
+        ),
+    }
+}

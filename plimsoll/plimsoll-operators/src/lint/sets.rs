@@ -1,0 +1,75 @@
+//! Operators that can only be updated together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::Reason;
+
+use super::LintInputs;
+use crate::loadout::{SettledOperators, settle};
+use crate::{OperatorAction, RequestedOperator};
+
+/// The Operators that wait for each other, each with the annotation of the change set in which all of
+/// them move; none that move alone, or not even together.
+pub(super) fn deadlocks(
+    inputs: LintInputs<'_>,
+    settled: &SettledOperators,
+) -> BTreeMap<String, String> {
+    let is_waiting = |name: &str| {
+        let decision = settled.decisions.get(name)?;
+        let block = match &decision.action {
+            OperatorAction::Blocked(block) => Some(block),
+            _ => decision.held_back.as_ref(),
+        }?;
+        let operator = settled.operators.get(name)?;
+        (block.reason == Reason::UpgradeBlocked && operator.change_set.is_none())
+            .then_some(block.message.as_str())
+    };
+    let waiting: BTreeMap<&str, &str> =
+        settled.operators.keys().filter_map(|it| Some((it.as_str(), is_waiting(it)?))).collect();
+    let mut together = BTreeMap::new();
+    let mut left: BTreeSet<&str> = waiting.keys().copied().collect();
+    while let Some(first) = left.pop_first() {
+        // Those that depend on each other, by what they require now.
+        let mut members = BTreeSet::from([first]);
+        let mut queue = vec![first];
+        while let Some(name) = queue.pop() {
+            for other in left.clone() {
+                if is_linked(settled, name, other) || is_linked(settled, other, name) {
+                    left.remove(other);
+                    members.insert(other);
+                    queue.push(other);
+                }
+            }
+        }
+        if members.len() < 2 {
+            continue;
+        }
+        let id: Vec<&str> = members.iter().copied().collect();
+        let set = format!("{}/{}", id.join("-"), members.len());
+        let mut operators = settled.operators.clone();
+        for name in &members {
+            if let Some(operator) = operators.get_mut(*name) {
+                operator.change_set = Some(set.clone());
+            }
+        }
+        let after = settle(inputs.deciding(&operators), inputs.catalogs);
+        let has_moved = |name: &str| {
+            let bundle = |of: &BTreeMap<String, RequestedOperator>| {
+                Some(of.get(name)?.installed.as_ref()?.reference.clone())
+            };
+            let decision = after.decisions.get(name);
+            decision.is_some_and(|it| it.action == OperatorAction::Keep)
+                && bundle(&after.operators) != bundle(&operators)
+        };
+        if members.iter().all(|it| has_moved(it)) {
+            together.extend(members.iter().map(|it| ((*it).to_owned(), set.clone())));
+        }
+    }
+    together
+}
+
+/// Whether an installed Operator depends on another.
+fn is_linked(settled: &SettledOperators, on: &str, name: &str) -> bool {
+    let decision = settled.decisions.get(on);
+    decision.is_some_and(|it| it.dependants.iter().any(|it| it.operator == name))
+}

@@ -1,0 +1,136 @@
+//! Rules are scenario files: catalogs, files of Operators, facts of the cluster, and all findings.
+
+use std::collections::BTreeMap;
+
+use plimsoll_content::finding::LoadoutCode;
+
+use super::*;
+use crate::loadout::LoadoutFile;
+use crate::tests::{NoExpressions, catalogs, facts, operators};
+
+/// The scenarios, each with a name.
+const SCENARIOS: [(&str, &str); 4] = [
+    ("rules", include_str!("scenarios/rules.txt")),
+    ("changes", include_str!("scenarios/changes.txt")),
+    ("forms", include_str!("scenarios/forms.txt")),
+    ("every-defect-at-once", include_str!("scenarios/every-defect-at-once.txt")),
+];
+
+/// A part of a scenario: `=== TITLE` begins one, `--- PART` its parts.
+struct Scenario<'t> {
+    title: &'t str,
+    parts: Vec<(&'t str, &'t str)>,
+}
+
+impl<'t> Scenario<'t> {
+    fn all(text: &'t str) -> Vec<Self> {
+        let scenarios = text.split("=== ").skip(1);
+        let scenario = |text: &'t str| {
+            let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
+            let parts = rest.split("--- ").skip(1);
+            let parts = parts.map(|it| it.split_once('\n').unwrap_or((it, ""))).collect();
+            Self { title, parts }
+        };
+        scenarios.map(scenario).collect()
+    }
+
+    fn part(&self, name: &str) -> Option<&'t str> {
+        self.parts.iter().find(|(it, _)| *it == name).map(|(_, text)| *text)
+    }
+
+    /// The files below a name, such as `file` or `base`.
+    fn files(&self, below: &str) -> Vec<LoadoutFile> {
+        let parts = self.parts.iter();
+        let files = parts.filter_map(|(name, text)| {
+            let path = name.strip_prefix(below)?.strip_prefix(' ')?.to_owned();
+            Some(LoadoutFile { path, text: (*text).to_owned() })
+        });
+        files.collect()
+    }
+}
+
+fn found(scenario: &Scenario<'_>, loadout: &Loadout) -> Vec<LoadoutFinding> {
+    let of = catalogs(scenario.part("catalogs").unwrap_or(crate::tests::FIXTURE));
+    let current = scenario.part("cluster").map(|it| operators(&of, it)).unwrap_or_default();
+    let base = scenario.files("base");
+    let base = (!base.is_empty()).then(|| Loadout::read(base));
+    let inputs = LintInputs {
+        loadout,
+        base: base.as_ref(),
+        current: &current,
+        catalogs: &of,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    lint(inputs)
+}
+
+fn rendered(findings: &[LoadoutFinding]) -> String {
+    let line = |it: &LoadoutFinding| {
+        let LoadoutFinding { file, line, column, severity, code, message, fix, .. } = it;
+        let fix = fix.as_ref().map_or(String::new(), |it| {
+            let sign = if it.edit.is_some() { "fix" } else { "help" };
+            format!("  {sign}: {}\n", it.text)
+        });
+        format!("{file}:{line}:{column}: {severity} [{code}]: {message}\n{fix}")
+    };
+    findings.iter().map(line).collect()
+}
+
+#[test]
+fn every_scenario_has_its_findings_and_no_others() {
+    let mut wrong = String::new();
+    for (file, text) in SCENARIOS {
+        for scenario in Scenario::all(text) {
+            let loadout = Loadout::read(scenario.files("file"));
+            let findings = rendered(&found(&scenario, &loadout));
+            let expected = scenario.part("findings").unwrap_or_default();
+            if findings.trim() != expected.trim() {
+                wrong.push_str(&format!("{file}: {}\n{findings}\n", scenario.title));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "other findings:\n{wrong}");
+}
+
+#[test]
+fn every_code_is_found_and_not_found() {
+    let mut with = BTreeMap::<&str, (usize, usize)>::new();
+    for scenario in SCENARIOS.iter().flat_map(|(_, text)| Scenario::all(text)) {
+        let loadout = Loadout::read(scenario.files("file"));
+        let findings = found(&scenario, &loadout);
+        for code in LoadoutCode::ALL {
+            let (has, has_not) = with.entry(code.as_str()).or_default();
+            match findings.iter().any(|it| it.code == *code) {
+                true => *has += 1,
+                false => *has_not += 1,
+            }
+        }
+    }
+    let lacking: Vec<_> = with.iter().filter(|(_, (has, not))| *has == 0 || *not == 0).collect();
+    assert!(lacking.is_empty(), "{lacking:?}");
+}
+
+#[test]
+fn fixes_with_one_answer_leave_no_finding_behind() {
+    let mut fixes = 0;
+    for scenario in SCENARIOS.iter().flat_map(|(_, text)| Scenario::all(text)) {
+        let loadout = Loadout::read(scenario.files("file"));
+        let findings = found(&scenario, &loadout);
+        let edits = |it: &&LoadoutFinding| it.fix.as_ref().is_some_and(|it| it.edit.is_some());
+        let before = findings.iter().filter(edits).count();
+        let fixed = apply_fixes(&loadout, &findings);
+        let after = found(&scenario, &fixed);
+        let left: Vec<_> = after.iter().filter(edits).collect();
+        assert!(left.is_empty(), "{}: {left:?}", scenario.title);
+        assert_eq!(after.len(), findings.len() - before, "{}: {after:?}", scenario.title);
+        fixes += before;
+        let comments = |it: &Loadout| {
+            let texts = it.files.iter().map(|file| file.text.matches('#').count());
+            texts.sum::<usize>()
+        };
+        assert_eq!(comments(&fixed), comments(&loadout), "{}", scenario.title);
+    }
+    assert!(fixes > 3, "{fixes}");
+}

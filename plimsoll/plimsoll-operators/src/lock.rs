@@ -1,0 +1,176 @@
+//! Lock files: exactly which bundles a loadout comes to, with their digests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_content::hash::sha256;
+use plimsoll_resolve::CatalogPart;
+use serde::{Deserialize, Serialize};
+
+use super::{InstalledOperator, RequestedOperator, version_text};
+
+/// The format of a lock file.
+const FORMAT: u32 = 1;
+
+/// The bundles that a loadout comes to, by Operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OperatorLock {
+    format: u32,
+    operators: BTreeMap<String, LockedBundle>,
+}
+
+/// A bundle of a lock file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct LockedBundle {
+    version: String,
+    bundle: String,
+    channel: String,
+    catalog: String,
+    /// Where its content lies; empty if the catalog has it itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    image: String,
+    /// Digest of what the catalog says of it: what it provides and requires, and where it runs.
+    digest: String,
+}
+
+impl OperatorLock {
+    /// What is installed of Operators; `image` knows where the content of a bundle lies.
+    pub fn new(
+        operators: &BTreeMap<String, RequestedOperator>,
+        image: &dyn Fn(&str, &InstalledOperator) -> String,
+    ) -> Self {
+        let locked = operators.iter().filter_map(|(name, operator)| {
+            let installed = operator.installed.as_ref()?;
+            let text = serde_json::to_vec(&installed.bundle).expect("all keys are strings");
+            let bundle = LockedBundle {
+                version: installed.bundle.version.to_string(),
+                bundle: installed.reference.name.clone(),
+                channel: installed.reference.channel.clone(),
+                catalog: installed.reference.catalog.clone(),
+                image: image(name, installed),
+                digest: sha256([text.as_slice()]),
+            };
+            Some((name.clone(), bundle))
+        });
+        Self { format: FORMAT, operators: locked.collect() }
+    }
+
+    /// Reads a lock file.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not JSON of this form, or of another format, as a sentence.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let lock: Self = serde_json::from_str(text)
+            .map_err(|error| format!("it is not what `operator lock` writes: {error}"))?;
+        match lock.format {
+            FORMAT => Ok(lock),
+            found => Err(format!("its format is {found}, not {FORMAT}: run `operator lock`")),
+        }
+    }
+
+    /// The lock file as a text: the same for the same content.
+    pub fn text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("all keys are strings");
+        text.push('\n');
+        text
+    }
+
+    /// What is locked of an Operator, if a catalog has it still.
+    pub fn installed(&self, name: &str, catalogs: &[CatalogPart]) -> Option<InstalledOperator> {
+        let locked = self.operators.get(name)?;
+        let catalog = catalogs.iter().find(|it| it.name.name == locked.catalog)?;
+        let bundle = catalog.bundle(name, &locked.bundle)?;
+        let reference = plimsoll_api::olm::BundleReference {
+            name: locked.bundle.clone(),
+            version: locked.version.clone(),
+            digest: String::new(),
+            channel: locked.channel.clone(),
+            catalog: locked.catalog.clone(),
+        };
+        Some(InstalledOperator { reference, bundle: bundle.clone(), revision: 1, objection: None })
+    }
+
+    /// What is otherwise in another one, a sentence for each Operator.
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let names: BTreeSet<&String> =
+            self.operators.keys().chain(other.operators.keys()).collect();
+        let difference = |name: &String| {
+            let version = |it: &LockedBundle| version_text(&it.version);
+            Some(match (self.operators.get(name), other.operators.get(name)) {
+                (Some(was), Some(is)) if was == is => return None,
+                (Some(was), Some(is)) if was.version != is.version => {
+                    format!("{name} is locked at {}, and would be {}", version(was), version(is))
+                }
+                (Some(was), Some(is)) if was.catalog != is.catalog => {
+                    format!(
+                        "{name} is locked from catalog {}, and would be from {}",
+                        was.catalog, is.catalog
+                    )
+                }
+                (Some(was), Some(_)) => {
+                    format!("{name} {} is another bundle than the locked one", version(was))
+                }
+                (Some(was), None) => {
+                    format!("{name} {} is locked, and would not be installed", version(was))
+                }
+                (None, Some(is)) => format!("{name} {} is not locked", version(is)),
+                (None, None) => return None,
+            })
+        };
+        names.into_iter().filter_map(difference).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Lock files are compared as people read them.
+
+    use super::*;
+    use crate::tests::{FIXTURE, catalogs, operators};
+
+    fn lock(text: &str, image: &str) -> OperatorLock {
+        let of = catalogs(FIXTURE);
+        OperatorLock::new(&operators(&of, text), &|name, _| format!("example.com/{name}{image}"))
+    }
+
+    #[test]
+    fn a_lock_names_what_is_otherwise() {
+        let before = lock("foo: at 1.2.3\nbar: at 1.2.5\nbaz: version 9", "");
+        assert_eq!(OperatorLock::read(&before.text()), Ok(before.clone()));
+        assert_eq!(before.differences(&before), Vec::<String>::new());
+        let after = lock("foo: at 1.2.5\nbaz: at 1.2.4", "");
+        let expected = [
+            "bar v1.2.5 is locked, and would not be installed",
+            "baz v1.2.4 is not locked",
+            "foo is locked at v1.2.3, and would be v1.2.5",
+        ];
+        assert_eq!(before.differences(&after), expected);
+        let republished = lock("foo: at 1.2.3\nbar: at 1.2.5; from other/stable", "@sha256:0");
+        let expected = [
+            "bar is locked from catalog main, and would be from other",
+            "foo v1.2.3 is another bundle than the locked one",
+        ];
+        assert_eq!(before.differences(&republished), expected);
+    }
+
+    #[test]
+    fn what_is_locked_counts_as_installed_while_a_catalog_has_it() {
+        let of = catalogs(FIXTURE);
+        let before = lock("foo: at 1.2.3", "");
+        let installed = before.installed("foo", &of).unwrap();
+        assert_eq!(installed.bundle.version.to_string(), "1.2.3");
+        assert!(before.installed("bar", &of).is_none());
+        assert!(before.installed("foo", &[]).is_none());
+    }
+
+    #[test]
+    fn another_text_is_refused() {
+        let refused = |text: &str| OperatorLock::read(text).unwrap_err();
+        assert!(refused("foo").starts_with("it is not what `operator lock` writes: "));
+        assert!(refused(r#"{"format": 1, "operators": {}, "x": 1}"#).contains("unknown field `x`"));
+        let newer = refused(r#"{"format": 2, "operators": {}}"#);
+        assert_eq!(newer, "its format is 2, not 1: run `operator lock`");
+    }
+}

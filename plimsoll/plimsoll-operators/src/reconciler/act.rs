@@ -1,0 +1,538 @@
+//! What comes next for an Operator: its revision is made, rolled out, kept as it is, or deleted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use plimsoll_api::config::UpdateState;
+use plimsoll_api::olm::{BundleReference, RollbackPolicy};
+use plimsoll_api::{Effect, GroupKind};
+use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::progress::{Mark, NamespaceState, Scope, StepOutcome, Trace};
+use plimsoll_plan::reconciler::discovery::GroupVersion;
+use plimsoll_plan::reconciler::execution::{
+    ExecutionEffect, ExecutionEvent, Observation, PlanExecution,
+};
+use plimsoll_plan::reconciler::removals::Removals;
+use plimsoll_plan::reconciler::watches::WatchScope;
+
+use super::observed::{ObservedObject, WatchedChange};
+use super::prepare::Step;
+use super::removal;
+use super::revision::KeptRevision;
+use super::track::{OperatorRollout, Wanted};
+use super::{Moment, OperatorEffect, OperatorReconciler};
+use crate::OperatorAction;
+use crate::rollout::rollout;
+
+/// What an Operator is to have.
+enum Target {
+    /// A revision that is kept.
+    Revision(u32),
+    /// A revision that is to be made.
+    Bundle(Box<Wanted>),
+    /// What it has.
+    Unchanged,
+}
+
+impl OperatorReconciler {
+    /// Finds what comes next for an Operator.
+    pub(super) fn act(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        let Some(decision) = &operator.decision else { return };
+        if decision.action == OperatorAction::Delete || operator.object.deleted.is_some() {
+            self.remove(name, moment, effects);
+            return;
+        }
+        let is_paused = decision.action == OperatorAction::Paused;
+        if let Some(rollout) = &mut operator.rollout {
+            match is_paused {
+                true => rollout.execution.hold(),
+                false => rollout.execution.release(),
+            }
+        }
+        if is_paused {
+            operator.forget_preparation();
+            return;
+        }
+        let is_requested = operator.is_finalizer_written || operator.finalizer_at.is_some();
+        if !operator.object.has_finalizer() && !is_requested {
+            operator.is_finalizer_written = true;
+            effects.push(OperatorEffect::SetFinalizer {
+                operator: name.to_owned(),
+                before: operator.object.finalizers.clone(),
+                is_added: true,
+            });
+        }
+        self.check_rollout(name, moment, effects);
+        match self.target(name, moment) {
+            Target::Unchanged => {
+                if let Some(operator) = self.operators.get_mut(name) {
+                    operator.forget_preparation();
+                }
+            }
+            Target::Revision(number) => {
+                if let Some(operator) = self.operators.get_mut(name) {
+                    operator.forget_preparation();
+                }
+                self.roll_out(name, number, &[], moment, effects);
+            }
+            Target::Bundle(wanted) => match self.prepare(name, *wanted, moment, effects) {
+                Step::Ready { number, risks } => {
+                    self.roll_out(name, number, &risks, moment, effects);
+                }
+                Step::Waits => {}
+            },
+        }
+        // Whatever is to come, what is installed is kept as it is until then.
+        self.keep_installed(name, moment, effects);
+        self.tidy(name, moment, effects);
+    }
+
+    /// What an Operator is to have by the last decision.
+    fn target(&self, name: &str, moment: Moment) -> Target {
+        let Some(operator) = self.operators.get(name) else { return Target::Unchanged };
+        let Some(decision) = &operator.decision else { return Target::Unchanged };
+        let under_way = operator.rollout.as_ref().filter(|it| !it.is_complete);
+        // What has begun is completed, unless it failed or somebody asked for something else.
+        if let Some(rollout) = under_way
+            && rollout.generation == operator.object.generation
+            && rollout.overdue.is_none()
+            && !self.is_failing(name, moment)
+        {
+            return Target::Revision(rollout.number);
+        }
+        if operator.rollout.is_none()
+            && let Some(number) = operator.begun()
+            && operator.object.spec.revision.is_none_or(|it| it == number)
+        {
+            // An earlier process began it.
+            return Target::Revision(number);
+        }
+        let spec = &operator.object.spec;
+        let wanted = |bundle: &BundleReference, risks: &[String]| {
+            Box::new(Wanted {
+                bundle: bundle.clone(),
+                config: spec.config.clone(),
+                namespace: spec.namespace.clone(),
+                risks: risks.to_vec(),
+                generation: operator.object.generation,
+            })
+        };
+        match &decision.action {
+            OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen) => {
+                let is_chosen = |it: &KeptRevision| {
+                    it.bundle.name == chosen.reference.name
+                        && it.is_made_for(spec.config.as_ref(), self.facts.as_ref())
+                };
+                match operator.installed_revision().filter(|(_, it)| is_chosen(it)) {
+                    // It was decided before that was complete, and is about to be decided again.
+                    Some((number, _)) => Target::Revision(number),
+                    None => Target::Bundle(wanted(&chosen.reference, &chosen.accepted_risks)),
+                }
+            }
+            OperatorAction::Return { revision } => Target::Revision(*revision),
+            OperatorAction::Keep | OperatorAction::Blocked(_) => {
+                match operator.installed_revision() {
+                    Some((number, installed)) => {
+                        let is_as_configured = spec.revision.is_some()
+                            || installed.is_made_for(spec.config.as_ref(), self.facts.as_ref());
+                        match is_as_configured {
+                            true => Target::Revision(number),
+                            false => Target::Bundle(wanted(&installed.bundle, &[])),
+                        }
+                    }
+                    None => Target::Unchanged,
+                }
+            }
+            OperatorAction::Paused | OperatorAction::Delete => Target::Unchanged,
+        }
+    }
+
+    /// Whether something of a rollout failed in a way that does not pass by itself.
+    fn is_failing(&self, name: &str, moment: Moment) -> bool {
+        let rollout = self.operators.get(name).and_then(|it| it.rollout.as_ref());
+        rollout.is_some_and(|rollout| {
+            let problems = rollout.execution.progress().problems(moment.steady);
+            problems.iter().any(|it| it.effect == Some(Effect::Fail))
+        })
+    }
+
+    /// Begins the rollout of a revision unless that is under way or complete.
+    fn roll_out(
+        &mut self,
+        name: &str,
+        number: u32,
+        risks: &[String],
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        let run = self.ticket();
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        if operator.rollout.as_ref().is_some_and(|it| it.number == number) {
+            return;
+        }
+        let is_installed = operator.installed == Some(number);
+        // Nothing is written before the finalizer: what is written has to be removable in order.
+        if !is_installed && !operator.object.has_finalizer() {
+            return;
+        }
+        let Some(revision) = operator.revisions.get(&number).filter(|it| it.is_complete()) else {
+            return;
+        };
+        let plan = Arc::new(rollout(&revision.bundle, revision.manifests().cloned()));
+        let namespaces = plan.steps.iter().map(|it| it.manifest.key.namespace.clone());
+        let namespaces: BTreeSet<String> = namespaces.filter(|it| !it.is_empty()).collect();
+        let count = plan.steps.len();
+        let kinds = plan.steps.iter().flat_map(|it| it.serves.iter().cloned().chain([it.kind()]));
+        // Namespaces and definitions are watched for what waits for them.
+        let kinds: BTreeSet<GroupVersionKind> = kinds.chain(removal::always_watched()).collect();
+        // Those of all Operators together would be many for each.
+        let served = kinds.iter().filter_map(|kind| Some((kind.clone(), *self.served.get(kind)?)));
+        let served: Vec<(GroupVersionKind, Scope)> = served.collect();
+        let (mut execution, began) =
+            PlanExecution::new(plan, served, Removals::default(), moment.steady);
+        if is_installed {
+            // The watches show whether it is still so.
+            let done: Vec<usize> = (0..count).collect();
+            execution.resume(&done, moment.steady);
+        } else {
+            operator.record_begin(number, risks, moment.time);
+        }
+        operator.rollout = Some(OperatorRollout {
+            run,
+            number,
+            generation: operator.object.generation,
+            execution,
+            namespaces,
+            kinds,
+            began: moment.steady,
+            is_complete: is_installed,
+            overdue: None,
+            is_tidy: false,
+        });
+        self.refresh_request(name);
+        self.carry_out(name, began, moment, effects);
+        self.start(name, moment, effects);
+    }
+
+    /// What is installed is watched and repaired while nothing else is rolled out.
+    fn keep_installed(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        let Some(operator) = self.operators.get(name) else { return };
+        if operator.rollout.is_some() {
+            return;
+        }
+        if let Some((number, _)) = operator.installed_revision() {
+            self.roll_out(name, number, &[], moment, effects);
+        }
+    }
+
+    /// Notes that a rollout is complete, or late.
+    fn check_rollout(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        let deadline = operator.deadline();
+        let Some(rollout) = operator.rollout.as_mut().filter(|it| !it.is_complete) else { return };
+        if rollout.execution.progress().passes() > 0 {
+            rollout.is_complete = true;
+            let number = rollout.number;
+            operator.installed = Some(number);
+            if let Some(entry) = operator.history.iter_mut().find(|it| it.revision == number) {
+                entry.state = UpdateState::Completed;
+                entry.completion_time = Some(moment.time);
+            }
+            operator.forget_preparation();
+            self.forget_old_revisions(name, effects);
+            self.refresh_request(name);
+            self.undecided.insert(name.to_owned());
+            return;
+        }
+        let elapsed = moment.steady.duration_since(rollout.began);
+        let limit = deadline.and_then(|it| jiff::SignedDuration::try_from(it).ok());
+        if rollout.overdue.is_none() && limit.is_some_and(|limit| elapsed >= limit) {
+            let limit = &operator.object.spec.progress_deadline;
+            let problems = rollout.execution.progress().problems(moment.steady);
+            let waits = problems.first().map(|it| format!(": {}", it.message)).unwrap_or_default();
+            rollout.overdue = Some(format!("it is not complete after {limit}{waits}"));
+            let failed = rollout.number;
+            let is_automatic = operator.object.spec.rollback == RollbackPolicy::Automatic;
+            let last_good = operator.installed.filter(|it| *it != failed);
+            if let Some(number) = last_good.filter(|_| is_automatic) {
+                operator.record_return(number, moment.time);
+                // What was decided is not done once more: it was given up.
+                if let Some(decision) = operator.decision.take() {
+                    operator.decided(name, decision);
+                }
+                self.roll_out(name, number, &[], moment, effects);
+            }
+        }
+    }
+
+    /// Deletes the OperatorRevisions that are not kept.
+    fn forget_old_revisions(&self, name: &str, effects: &mut Vec<OperatorEffect>) {
+        let Some(operator) = self.operators.get(name) else { return };
+        let rollout = operator.rollout.as_ref().map(|it| it.number);
+        let kept = [operator.installed, rollout, operator.object.spec.revision];
+        let newest = operator.revisions.keys().rev().take(super::REVISIONS_KEPT);
+        let kept: BTreeSet<u32> = newest.copied().chain(kept.into_iter().flatten()).collect();
+        let old = operator.revisions.iter().filter(|(number, _)| !kept.contains(number));
+        let names = old.flat_map(|(_, revision)| revision.names().map(str::to_owned));
+        effects.extend(names.map(OperatorEffect::DeleteRevision));
+    }
+
+    /// An execution of a step ended.
+    pub(super) fn executed(
+        &mut self,
+        name: &str,
+        run: u64,
+        step: usize,
+        outcome: StepOutcome,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        // An execution that was given up had effects all the same, which the watches show.
+        if self.is_running(name, run) {
+            self.execute(name, ExecutionEvent::Executed(step, outcome), moment, effects);
+        }
+    }
+
+    fn is_running(&self, name: &str, run: u64) -> bool {
+        let rollout = self.operators.get(name).and_then(|it| it.rollout.as_ref());
+        rollout.is_some_and(|it| it.run == run)
+    }
+
+    /// Tells a rollout what happened.
+    fn execute(
+        &mut self,
+        name: &str,
+        event: ExecutionEvent,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        let Some(rollout) = &mut operator.rollout else { return };
+        let what = rollout.execution.handle(event, moment.steady, moment.uptime);
+        for drift in rollout.execution.take_drifted() {
+            effects.push(OperatorEffect::Emit {
+                operator: name.to_owned(),
+                uid: operator.object.uid.clone(),
+                draft: plimsoll_plan::reconciler::events::drift_repaired(&drift),
+            });
+        }
+        self.unsettled.insert(name.to_owned());
+        self.carry_out(name, what, moment, effects);
+    }
+
+    /// Starts the steps of a rollout whose time has come.
+    pub(super) fn start(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        let Some(rollout) = &mut operator.rollout else { return };
+        let what = rollout.execution.start_due(moment.steady);
+        self.carry_out(name, what, moment, effects);
+    }
+
+    /// Turns what a rollout is to do into effects. A watch that others have started already is
+    /// answered from what it has shown.
+    fn carry_out(
+        &mut self,
+        name: &str,
+        what: Vec<ExecutionEffect>,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        let mut watches = Vec::new();
+        if let Some(rollout) = self.operators.get(name).and_then(|it| it.rollout.as_ref()) {
+            for effect in what {
+                match effect {
+                    ExecutionEffect::Execute { step, fills_related_objects: _ } => {
+                        effects.push(OperatorEffect::Execute {
+                            operator: name.to_owned(),
+                            run: rollout.run,
+                            plan: Arc::clone(rollout.execution.progress().plan()),
+                            step,
+                        });
+                    }
+                    ExecutionEffect::Watch(watch) => watches.push(watch.kind),
+                }
+            }
+        }
+        for kind in watches {
+            let group_kind = GroupKind::new(&kind.group, &kind.kind);
+            self.watch(kind, effects);
+            self.replay(name, &group_kind, moment, effects);
+        }
+    }
+
+    /// Starts the watch of a kind unless there is one.
+    pub(super) fn watch(&mut self, kind: GroupVersionKind, effects: &mut Vec<OperatorEffect>) {
+        let group_kind = GroupKind::new(&kind.group, &kind.kind);
+        let scope = WatchScope::of(&group_kind);
+        if self.watched.insert(group_kind) {
+            effects.push(OperatorEffect::Watch(kind, scope));
+        }
+    }
+
+    /// Shows a rollout what a watch has shown before it began.
+    fn replay(
+        &mut self,
+        name: &str,
+        kind: &GroupKind,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        let of_operator = self.observed.labelled(name).filter(|it| it.key.group_kind() == *kind);
+        let mut shown: Vec<Observation> = of_operator.flat_map(observations).collect();
+        if kind.group.is_empty()
+            && kind.kind == "Namespace"
+            && let Some(rollout) = self.operators.get(name).and_then(|it| it.rollout.as_ref())
+        {
+            let namespaces = rollout.namespaces.iter();
+            shown.extend(namespaces.filter_map(|name| {
+                let state = Some(*self.observed.namespaces.get(name)?);
+                Some(Observation::Namespace { name: name.clone(), state })
+            }));
+        }
+        if self.observed.kinds.get(kind).is_some_and(|known| known.is_listed) {
+            shown.push(Observation::Listed(kind.clone()));
+        }
+        for observation in shown {
+            self.execute(name, ExecutionEvent::Observed(observation), moment, effects);
+        }
+    }
+
+    /// A watch showed an object, that one is gone, or all of a kind.
+    pub(super) fn watched_changed(
+        &mut self,
+        kind: &GroupKind,
+        change: &WatchedChange,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        let before = self.observed.change(kind, change);
+        let previous = before.map(|it| it.operator).unwrap_or_default();
+        match change {
+            WatchedChange::Present(object) => {
+                let revision = object.mark.revision;
+                if previous != object.operator {
+                    // Without its label it is not the Operator's any more, until it is applied again.
+                    self.show_gone(&previous, object.key.clone(), revision, moment, effects);
+                }
+                for observation in observations(object) {
+                    let event = ExecutionEvent::Observed(observation);
+                    self.execute(&object.operator, event, moment, effects);
+                }
+                if object.whole.is_some() {
+                    self.refresh_request(&object.operator);
+                    self.undecided.insert(object.operator.clone());
+                }
+                self.unsettled.insert(object.operator.clone());
+            }
+            WatchedChange::Gone { key, revision } => {
+                self.show_gone(&previous, key.clone(), *revision, moment, effects);
+                self.unsettled.insert(previous);
+                if kind.group.is_empty() && kind.kind == "Namespace" {
+                    // One that was shared may go for another Operator than the one it names.
+                    self.unsettle_deleting();
+                }
+            }
+            WatchedChange::Listed => {
+                let names: Vec<String> = self.operators.keys().cloned().collect();
+                for name in names {
+                    let has_kind = self.operators.get(&name).and_then(|it| it.rollout.as_ref());
+                    let has_kind = has_kind.is_some_and(|it| {
+                        let steps = &it.execution.progress().plan().steps;
+                        kind.kind == "Namespace"
+                            || steps.iter().any(|step| step.manifest.key.group_kind() == *kind)
+                    });
+                    if has_kind {
+                        let event = ExecutionEvent::Observed(Observation::Listed(kind.clone()));
+                        self.execute(&name, event, moment, effects);
+                    }
+                }
+                self.unsettle_deleting();
+            }
+        }
+    }
+
+    fn show_gone(
+        &mut self,
+        name: &str,
+        key: plimsoll_api::ObjectKey,
+        revision: u64,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        let mark = Mark::new(revision, Trace::Gone);
+        let gone = Observation::Object { key, mark, health: None, terminating: None };
+        self.execute(name, ExecutionEvent::Observed(gone), moment, effects);
+    }
+
+    /// A namespace changed.
+    pub(super) fn namespace_changed(
+        &mut self,
+        namespace: &str,
+        state: Option<NamespaceState>,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        match state {
+            Some(state) => self.observed.namespaces.insert(namespace.to_owned(), state),
+            None => self.observed.namespaces.remove(namespace),
+        };
+        for name in self.rolling_out_in(namespace) {
+            let observation = Observation::Namespace { name: namespace.to_owned(), state };
+            self.execute(&name, ExecutionEvent::Observed(observation), moment, effects);
+        }
+    }
+
+    /// A definition changed: what waits for its kind asks for it soon.
+    pub(super) fn definition_changed(
+        &mut self,
+        group: &str,
+        plural: &str,
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        let waiting = self.rolling_out_group(group, |it| it.execution.discover_at().is_some());
+        for name in waiting {
+            let (group, plural) = (group.to_owned(), plural.to_owned());
+            let observation = Observation::Definition { group, plural };
+            self.execute(&name, ExecutionEvent::Observed(observation), moment, effects);
+        }
+    }
+
+    /// Discovery was answered.
+    pub(super) fn discovered(
+        &mut self,
+        version: &GroupVersion,
+        kinds: &[(GroupVersionKind, Scope)],
+        moment: Moment,
+        effects: &mut Vec<OperatorEffect>,
+    ) {
+        self.served.extend(kinds.iter().cloned());
+        let is_of =
+            |kind: &GroupVersionKind| (&kind.group, &kind.version) == (&version.0, &version.1);
+        let concerned = self.rolling_out_group(&version.0, |it| it.kinds.iter().any(is_of));
+        for name in concerned {
+            let event = ExecutionEvent::Discovered(version.clone(), kinds.to_vec());
+            self.execute(&name, event, moment, effects);
+        }
+    }
+}
+
+/// What a rollout learns from an object.
+fn observations(object: &ObservedObject) -> Vec<Observation> {
+    let mut shown = Vec::new();
+    if let Some(whole) = &object.whole {
+        shown.push(Observation::Operator {
+            name: object.key.name.clone(),
+            revision: object.mark.revision,
+            object: Some(whole.clone()),
+        });
+    }
+    shown.push(Observation::Object {
+        key: object.key.clone(),
+        mark: object.mark,
+        health: object.health.clone(),
+        terminating: object.terminating.clone(),
+    });
+    shown
+}

@@ -1,0 +1,406 @@
+//! Catalogs: when they are looked at, and what is reported of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use plimsoll_api::olm::{
+    CatalogAvailability, CatalogDefects, CatalogSource, CatalogSpec, CatalogStatus,
+};
+use plimsoll_api::{ConditionStatus, Reason, duration};
+use plimsoll_plan::reconciler::Uptime;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::report::STATUS_RETRY;
+use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
+use crate::conditions::{capitalized, condition};
+
+/// How often a catalog is looked at that does not say how often.
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// How soon a catalog that could not be read is looked at again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What a catalog has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CatalogContent {
+    /// Digest of it.
+    pub digest: String,
+    /// Number of packages.
+    pub packages: u64,
+    /// Number of bundles.
+    pub bundles: u64,
+    /// What is wrong with it; `None` if nothing is.
+    pub defects: Option<CatalogDefects>,
+    /// The Operators whose packages are as the catalog had them before. Left out are those whose packages
+    /// differ, and those that were created while it was read, which may have been decided by what it had.
+    pub unchanged: BTreeSet<String>,
+}
+
+/// What is known of one Catalog.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TrackedCatalog {
+    uid: String,
+    revision: String,
+    generation: i64,
+    pub(super) spec: CatalogSpec,
+    reported: CatalogStatus,
+    /// What was read last; `None` before the first success.
+    content: Option<CatalogContent>,
+    /// When it was read.
+    read: Option<jiff::Timestamp>,
+    /// Why it could not be read the last time; `None` if it could.
+    failure: Option<String>,
+    is_reading: bool,
+    was_looked_at: bool,
+    next: Option<Uptime>,
+    is_status_written: bool,
+    is_report_due: bool,
+    /// When a status that could not be written is written again.
+    status_at: Option<Uptime>,
+}
+
+impl TrackedCatalog {
+    /// Whether it was tried to read it once.
+    pub(super) fn was_looked_at(&self) -> bool {
+        self.was_looked_at || self.spec.availability == CatalogAvailability::Unavailable
+    }
+
+    pub(super) fn is_served(&self) -> bool {
+        self.content.is_some() && self.spec.availability == CatalogAvailability::Available
+    }
+
+    pub(super) fn weight(&self) -> i64 {
+        self.spec.weight
+    }
+
+    pub(super) fn wake_at(&self) -> Option<Uptime> {
+        let status = self.status_at.filter(|_| !self.is_status_written);
+        [self.next.filter(|_| !self.is_reading), status].into_iter().flatten().min()
+    }
+
+    fn interval(&self) -> Duration {
+        let interval = duration::parse(&self.spec.poll_interval).unwrap_or(POLL_INTERVAL);
+        match self.failure {
+            Some(_) => interval.min(RETRY_INTERVAL),
+            None => interval,
+        }
+    }
+
+    /// Why it is not served; `None` if it is.
+    fn unavailable(&self) -> Option<String> {
+        if self.spec.availability == CatalogAvailability::Unavailable {
+            return Some("its spec.availability is Unavailable".to_owned());
+        }
+        match (&self.content, &self.failure) {
+            (Some(_), _) => None,
+            (None, Some(failure)) => Some(failure.clone()),
+            (None, None) => Some("it is being read".to_owned()),
+        }
+    }
+
+    fn status(&self, moment: Moment) -> CatalogStatus {
+        let content = self.content.clone().unwrap_or_default();
+        let serving = match self.unavailable() {
+            None => {
+                let counts = format!(
+                    "{} packages and {} bundles are served",
+                    content.packages, content.bundles
+                );
+                (ConditionStatus::True, Reason::AsExpected, counts)
+            }
+            Some(why) => (ConditionStatus::False, Reason::CatalogUnavailable, capitalized(&why)),
+        };
+        let is_read = self.content.is_some();
+        let progressing = match &self.failure {
+            _ if self.is_reading && !is_read => being_read(),
+            Some(failure) => {
+                let kept = if self.is_served() { "; what was read last is served" } else { "" };
+                let message = format!("The content cannot be read: {failure}{kept}");
+                (ConditionStatus::False, Reason::CatalogUnavailable, message)
+            }
+            None if is_read => {
+                (ConditionStatus::False, Reason::AsExpected, "The content was read".to_owned())
+            }
+            None if self.spec.availability == CatalogAvailability::Unavailable => {
+                let message = "The content is not read: spec.availability is Unavailable";
+                (ConditionStatus::False, Reason::CatalogUnavailable, message.to_owned())
+            }
+            None => being_read(),
+        };
+        let (before, about) = (&self.reported.conditions, (self.generation, moment.time));
+        let condition = |type_, (status, reason, message): (_, _, _)| {
+            condition((type_, status, reason, message), before, about)
+        };
+        CatalogStatus {
+            observed_generation: self.generation,
+            conditions: vec![condition("Serving", serving), condition("Progressing", progressing)],
+            digest: content.digest,
+            last_read_time: self.read,
+            packages: content.packages,
+            bundles: content.bundles,
+            defects: content.defects,
+        }
+    }
+}
+
+/// `Progressing` before the first content is read.
+fn being_read() -> (ConditionStatus, Reason, String) {
+    (ConditionStatus::True, Reason::RollingOut, "The content is being read".to_owned())
+}
+
+/// The catalogs that are not served, with the reason.
+pub(super) fn unavailable(catalogs: &BTreeMap<String, TrackedCatalog>) -> BTreeMap<String, String> {
+    let named = catalogs.iter().filter_map(|(name, it)| Some((name.clone(), it.unavailable()?)));
+    named.collect()
+}
+
+impl OperatorReconciler {
+    /// A watch showed a Catalog.
+    pub(super) fn catalog_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
+        let Some(value) = object else {
+            self.catalogs.remove(name);
+            self.undecided.extend(self.operators.keys().cloned());
+            return;
+        };
+        let metadata = &value["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let spec = CatalogSpec::deserialize(&value["spec"]).unwrap_or_default();
+        let uid = text("uid");
+        if self.catalogs.get(name).is_some_and(|known| known.uid != uid) {
+            self.catalogs.remove(name);
+        }
+        let is_new = !self.catalogs.contains_key(name);
+        let catalog = self.catalogs.entry(name.to_owned()).or_default();
+        catalog.uid = uid;
+        catalog.revision = text("resourceVersion");
+        catalog.generation = metadata["generation"].as_i64().unwrap_or_default();
+        catalog.reported = Deserialize::deserialize(&value["status"]).unwrap_or_default();
+        catalog.is_report_due = true;
+        let is_moved = is_new || catalog.spec.source != spec.source;
+        let is_ranked_otherwise =
+            catalog.spec.weight != spec.weight || catalog.spec.availability != spec.availability;
+        let is_polled_otherwise = catalog.spec.poll_interval != spec.poll_interval;
+        catalog.spec = spec;
+        if is_moved {
+            // What it had was read elsewhere.
+            catalog.content = None;
+            catalog.failure = None;
+            catalog.was_looked_at = false;
+        }
+        if is_moved || is_polled_otherwise {
+            catalog.next = Some(moment.uptime);
+        }
+        if is_moved || is_ranked_otherwise {
+            self.undecided.extend(self.operators.keys().cloned());
+        }
+    }
+
+    /// A catalog was looked at.
+    pub(super) fn catalog_read(
+        &mut self,
+        name: &str,
+        content: Result<Option<CatalogContent>, String>,
+        moment: Moment,
+    ) {
+        let Some(catalog) = self.catalogs.get_mut(name) else { return };
+        let was_served = catalog.is_served();
+        let was_looked_at = std::mem::replace(&mut catalog.was_looked_at, true);
+        catalog.is_reading = false;
+        match content {
+            Ok(content) => {
+                catalog.failure = None;
+                if let Some(mut content) = content {
+                    let unchanged = std::mem::take(&mut content.unchanged);
+                    catalog.content = Some(content);
+                    catalog.read = Some(moment.time);
+                    let changed = self.operators.keys().filter(|it| !unchanged.contains(*it));
+                    self.undecided.extend(changed.cloned());
+                }
+            }
+            Err(failure) => catalog.failure = Some(failure),
+        }
+        catalog.next = Some(moment.uptime + catalog.interval());
+        catalog.is_report_due = true;
+        if catalog.is_served() != was_served || !was_looked_at {
+            self.undecided.extend(self.operators.keys().cloned());
+        }
+    }
+
+    /// Looks at the catalogs whose time has come.
+    pub(super) fn read_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        for (name, catalog) in &mut self.catalogs {
+            let is_due = catalog.next.is_some_and(|at| at <= moment.uptime);
+            let is_available = catalog.spec.availability == CatalogAvailability::Available;
+            if is_due && is_available && !catalog.is_reading {
+                catalog.is_reading = true;
+                let source: CatalogSource = catalog.spec.source.clone();
+                effects.push(OperatorEffect::ReadCatalog { name: name.clone(), source });
+            } else if is_due {
+                catalog.next = None;
+            }
+        }
+    }
+
+    /// Whether what a catalog has is known. One that is created again, or is elsewhere now, has to be read
+    /// even if what was read before is the same.
+    pub fn is_catalog_known(&self, name: &str) -> bool {
+        self.catalogs.get(name).is_some_and(|it| it.content.is_some())
+    }
+
+    /// Where a catalog is.
+    pub(super) fn source(&self, catalog: &str) -> Option<CatalogSource> {
+        Some(self.catalogs.get(catalog)?.spec.source.clone())
+    }
+
+    /// Writes the statuses of catalogs that changed.
+    pub(super) fn report_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        for (name, catalog) in &mut self.catalogs {
+            let is_due = catalog.status_at.is_some_and(|at| at <= moment.uptime);
+            if !(catalog.is_report_due || is_due) || catalog.is_status_written {
+                continue;
+            }
+            (catalog.is_report_due, catalog.status_at) = (false, None);
+            let status = catalog.status(moment);
+            if status == catalog.reported {
+                continue;
+            }
+            catalog.is_status_written = true;
+            effects.push(OperatorEffect::WriteStatus {
+                kind: OperatorKind::Catalog,
+                name: name.clone(),
+                status: serde_json::to_value(&status).unwrap_or_default(),
+                revision: catalog.revision.clone(),
+            });
+        }
+    }
+
+    /// The status of a catalog was written, or could not be.
+    pub(super) fn catalog_status_written(&mut self, name: &str, is_written: bool, moment: Moment) {
+        if let Some(catalog) = self.catalogs.get_mut(name) {
+            catalog.is_status_written = false;
+            if !is_written {
+                catalog.status_at = Some(moment.uptime + STATUS_RETRY);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is known of catalogs, and reported of them.
+
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    const START: Moment = Moment {
+        time: Timestamp::UNIX_EPOCH,
+        steady: Timestamp::UNIX_EPOCH,
+        uptime: Uptime::from_start(Duration::ZERO),
+    };
+
+    #[test]
+    fn a_catalog_that_is_created_again_or_elsewhere_has_to_be_read() {
+        let shown = |uid: &str, path: &str| {
+            json!({
+                "metadata": { "name": "c", "uid": uid },
+                "spec": { "source": { "type": "Directory", "path": path } },
+            })
+        };
+        let check = |events: &[Option<Value>], expected: bool| {
+            let mut reconciler = OperatorReconciler::default();
+            reconciler.catalog_changed("c", Some(&shown("1", "/a")), START);
+            assert!(!reconciler.is_catalog_known("c"));
+            reconciler.catalog_read("c", Ok(Some(CatalogContent::default())), START);
+            for object in events {
+                reconciler.catalog_changed("c", object.as_ref(), START);
+            }
+            assert_eq!(reconciler.is_catalog_known("c"), expected, "{events:?}");
+        };
+        check(&[], true);
+        check(&[Some(shown("1", "/a"))], true);
+        check(&[Some(shown("1", "/b"))], false);
+        check(&[Some(shown("2", "/a"))], false);
+        check(&[None], false);
+        check(&[None, Some(shown("2", "/a"))], false);
+    }
+
+    #[test]
+    fn operators_are_decided_again_unless_their_packages_are_unchanged() {
+        let mut reconciler = OperatorReconciler::default();
+        let catalog = json!({ "metadata": { "name": "c", "uid": "1" } });
+        reconciler.catalog_changed("c", Some(&catalog), START);
+        reconciler.catalog_read("c", Ok(Some(CatalogContent::default())), START);
+        for name in ["same", "changed"] {
+            reconciler.operator_changed(name, Some(&json!({ "metadata": { "uid": name } })), START);
+        }
+        reconciler.read_catalogs(START, &mut Vec::new());
+        // It is created while the catalog is read, and decided by what that had before.
+        reconciler.operator_changed("new", Some(&json!({ "metadata": { "uid": "new" } })), START);
+        reconciler.undecided.clear();
+        let unchanged = BTreeSet::from(["same".to_owned()]);
+        let content = CatalogContent { unchanged, ..CatalogContent::default() };
+        reconciler.catalog_read("c", Ok(Some(content)), START);
+        let undecided: Vec<&String> = reconciler.undecided.iter().collect();
+        assert_eq!(undecided, ["changed", "new"]);
+        // Nothing of it changed.
+        reconciler.undecided.clear();
+        reconciler.catalog_read("c", Ok(None), START);
+        assert_eq!(reconciler.undecided, BTreeSet::new());
+    }
+
+    #[test]
+    fn conditions_say_what_is_served_and_how_reading_went() {
+        #[track_caller]
+        fn check(state: &str, serving: &str, progressing: &str) {
+            let mut catalog = TrackedCatalog::default();
+            for word in state.split_whitespace() {
+                match word {
+                    "unavailable" => {
+                        catalog.spec.availability = CatalogAvailability::Unavailable;
+                    }
+                    "read" => {
+                        let (packages, bundles) = (2, 3);
+                        let content =
+                            CatalogContent { packages, bundles, ..CatalogContent::default() };
+                        catalog.content = Some(content);
+                    }
+                    "reading" => catalog.is_reading = true,
+                    "failed" => catalog.failure = Some("no such directory".to_owned()),
+                    other => unreachable!("{other}"),
+                }
+            }
+            let shown = |type_: &str| {
+                let conditions = catalog.status(START).conditions;
+                let found = conditions.into_iter().find(|it| it.type_ == type_);
+                let found = found.expect("it is reported");
+                format!("{} {}: {}", found.status.as_str(), found.reason, found.message)
+            };
+            assert_eq!(shown("Serving"), serving, "{state:?}");
+            assert_eq!(shown("Progressing"), progressing, "{state:?}");
+        }
+        let read = "True AsExpected: 2 packages and 3 bundles are served";
+        let being_read = "True RollingOut: The content is being read";
+        let failed = "False CatalogUnavailable: The content cannot be read: no such directory";
+        let last = format!("{failed}; what was read last is served");
+        let waiting = "False CatalogUnavailable: It is being read";
+        let missing = "False CatalogUnavailable: No such directory";
+        let withdrawn = "False CatalogUnavailable: Its spec.availability is Unavailable";
+        let unread =
+            "False CatalogUnavailable: The content is not read: spec.availability is Unavailable";
+        let done = "False AsExpected: The content was read";
+        check("", waiting, being_read);
+        check("reading", waiting, being_read);
+        check("read", read, done);
+        check("read reading", read, done);
+        check("failed", missing, failed);
+        check("failed reading", missing, being_read);
+        check("read failed", read, &last);
+        check("read failed reading", read, &last);
+        check("unavailable", withdrawn, unread);
+        check("unavailable read", withdrawn, done);
+        check("unavailable failed", withdrawn, failed);
+        check("unavailable read failed", withdrawn, failed);
+    }
+}

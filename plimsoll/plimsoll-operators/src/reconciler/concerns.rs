@@ -1,0 +1,138 @@
+//! Which Operators are decided again when one changes: those whose requirements or dependants it may
+//! reach, and no others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::GroupKind;
+use plimsoll_resolve::NameIndex;
+use plimsoll_resolve::requirement::RequiredNames;
+
+use super::OperatorReconciler;
+use crate::{JudgedBundles, RequestedOperator, change_set};
+
+/// Something that requirements name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    /// A package.
+    Package(String),
+    /// A kind of API.
+    Kind(GroupKind),
+}
+
+/// What an Operator requires and provides, with what it has and with what it might move to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Concern {
+    requires: BTreeSet<Subject>,
+    provides: BTreeSet<Subject>,
+    /// Whether it requires something that has no name: everything may satisfy it.
+    is_open: bool,
+}
+
+impl Concern {
+    fn of(name: &str, operator: &RequestedOperator, judged: &JudgedBundles) -> Self {
+        let kinds = |it: &BTreeSet<GroupKind>| -> Vec<Subject> {
+            it.iter().cloned().map(Subject::Kind).collect()
+        };
+        let mut concern = Self { is_open: judged.is_open, ..Self::default() };
+        concern.provides.insert(Subject::Package(name.to_owned()));
+        concern.provides.extend(kinds(&operator.owned));
+        concern.provides.extend(kinds(&judged.provides));
+        concern.requires.extend(judged.packages.iter().cloned().map(Subject::Package));
+        concern.requires.extend(kinds(&judged.apis));
+        if let Some(installed) = &operator.installed {
+            let kind =
+                |api: &plimsoll_resolve::Api| Subject::Kind(GroupKind::new(&api.group, &api.kind));
+            let RequiredNames { packages, apis, is_open } = RequiredNames::of(&installed.bundle);
+            concern.provides.extend(installed.bundle.provides.iter().map(kind));
+            concern.requires.extend(packages.into_iter().map(|it| Subject::Package(it.to_owned())));
+            concern.requires.extend(apis.into_iter().map(kind));
+            concern.is_open |= is_open;
+        }
+        concern
+    }
+}
+
+/// What all Operators require and provide.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Concerns {
+    by_operator: BTreeMap<String, Concern>,
+    requirers: NameIndex<Subject>,
+    providers: NameIndex<Subject>,
+    open: BTreeSet<String>,
+}
+
+impl Concerns {
+    /// Replaces what an Operator requires and provides; what it did before.
+    fn replace(&mut self, name: &str, after: Option<Concern>) -> Concern {
+        let before = self.by_operator.remove(name).unwrap_or_default();
+        let unchanged = after.as_ref().is_some_and(|after| *after == before);
+        if !unchanged {
+            before.requires.iter().for_each(|it| self.requirers.remove(it, name));
+            before.provides.iter().for_each(|it| self.providers.remove(it, name));
+            self.open.remove(name);
+        }
+        if let Some(after) = after {
+            if !unchanged {
+                after.requires.iter().for_each(|it| self.requirers.insert(it, name));
+                after.provides.iter().for_each(|it| self.providers.insert(it, name));
+                if after.is_open {
+                    self.open.insert(name.to_owned());
+                }
+            }
+            self.by_operator.insert(name.to_owned(), after);
+        }
+        before
+    }
+
+    /// The Operators that something is of concern to that requires and provides this. Those that
+    /// provide the same are in each other's way.
+    fn reached(&self, concern: &Concern) -> BTreeSet<String> {
+        let of = |index: &NameIndex<Subject>, subjects: &BTreeSet<Subject>| {
+            let found = subjects.iter().flat_map(|subject| index.names(subject));
+            found.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let mut reached: BTreeSet<String> = self.open.clone();
+        reached.extend(of(&self.requirers, &concern.provides));
+        reached.extend(of(&self.providers, &concern.provides));
+        reached.extend(of(&self.providers, &concern.requires));
+        if concern.is_open {
+            reached.extend(self.by_operator.keys().cloned());
+        }
+        reached
+    }
+}
+
+impl OperatorReconciler {
+    /// What an Operator requires and provides is as it is now; what it did before, and does now.
+    fn note_concern(&mut self, name: &str) -> [Concern; 2] {
+        let nothing = JudgedBundles::default();
+        let decision = self.operators.get(name).and_then(|it| it.decision.as_ref());
+        let judged = decision.map_or(&nothing, |decision| &decision.judged);
+        let after = self.requested.get(name).map(|it| Concern::of(name, it, judged));
+        let before = self.concerns.replace(name, after.clone());
+        [before, after.unwrap_or_default()]
+    }
+
+    /// Takes note of what the decision of an Operator depends on.
+    pub(super) fn decision_changed(&mut self, name: &str) {
+        self.note_concern(name);
+    }
+
+    /// What is installed or requested of an Operator changed: others are decided anew that it may
+    /// satisfy, depend on, or be in the way of.
+    pub(super) fn undecided_because_of(&mut self, name: &str) {
+        for concern in self.note_concern(name) {
+            self.undecided.extend(self.concerns.reached(&concern));
+        }
+    }
+
+    /// An Operator joined or left a change set: its other members are decided anew.
+    pub(super) fn undecided_with(&mut self, operator: &RequestedOperator) {
+        let Some(Ok(set)) = change_set::of(operator) else { return };
+        let is_member = |it: &RequestedOperator| {
+            change_set::of(it).and_then(Result::ok).is_some_and(|other| other.id == set.id)
+        };
+        let members = self.requested.iter().filter(|(_, it)| is_member(it));
+        self.undecided.extend(members.map(|(name, _)| name.clone()));
+    }
+}

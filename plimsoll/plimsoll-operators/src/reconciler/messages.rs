@@ -1,0 +1,99 @@
+//! What is in the way of a revision, and what would help.
+
+use plimsoll_api::olm::BundleReference;
+use plimsoll_api::{ObjectKey, Reason};
+
+use super::FoundObject;
+use super::track::{TrackedOperator, Wanted};
+use crate::{OperatorBlock, version_text};
+
+pub(super) fn catalog_gone(wanted: &Wanted) -> (OperatorBlock, bool) {
+    let BundleReference { name, catalog, .. } = &wanted.bundle;
+    let message = format!(
+        "bundle {name} comes from Catalog \"{catalog}\", which does not exist any more: create it, or \
+         name another one in spec.repository"
+    );
+    (OperatorBlock::new(Reason::CatalogNotFound, message), true)
+}
+
+pub(super) fn revision_not_kept(operator: &TrackedOperator, revision: u32) -> OperatorBlock {
+    let kept: Vec<String> = operator.revisions.keys().map(u32::to_string).collect();
+    let kept = match kept.as_slice() {
+        [] => "none is".to_owned(),
+        [only] => format!("only {only} is"),
+        several => format!("{} are", several.join(", ")),
+    };
+    let message = format!(
+        "revision {revision} is not kept, {kept}: set spec.revision to one that is, or remove it"
+    );
+    OperatorBlock::new(Reason::InstallationFailed, message)
+}
+
+pub(super) fn rolled_back(name: &str, bundle: &BundleReference) -> OperatorBlock {
+    let version = version_text(&bundle.version);
+    let message = format!(
+        "the rollout of {name} {version} was given up for the revision before: set spec.rollback to \
+         Manual to try it again, or spec.version to another one"
+    );
+    OperatorBlock::new(Reason::UpgradeBlocked, message)
+}
+
+pub(super) fn namespace_moved(name: &str, from: &str, to: &str) -> OperatorBlock {
+    let message = format!(
+        "{name} is installed in namespace {from} and is not moved to {to}: set spec.namespace back, or \
+         delete the Operator and create it anew"
+    );
+    OperatorBlock::new(Reason::Conflict, message)
+}
+
+pub(super) fn namespace_terminating(namespace: &str) -> OperatorBlock {
+    let message =
+        format!("namespace {namespace} is being deleted; it is installed once that is done");
+    OperatorBlock::new(Reason::Conflict, message)
+}
+
+pub(super) fn owned_by_us(found: &FoundObject) -> OperatorBlock {
+    let owner = match found.operator.as_str() {
+        "" => "the release".to_owned(),
+        operator => format!("Operator {operator}"),
+    };
+    let message = format!("{} belongs to {owner}: delete one of the two", found.key);
+    OperatorBlock::new(Reason::Conflict, message)
+}
+
+pub(super) fn replaced(key: &ObjectKey) -> String {
+    format!(
+        "{key} is deleted and created again, and is not available meanwhile: its spec.selector changes, \
+         which is immutable"
+    )
+}
+
+pub(super) fn held(key: &ObjectKey, holder: &str) -> OperatorBlock {
+    let message = format!("{key} belongs to Operator {holder}: delete one of the two");
+    OperatorBlock::new(Reason::Conflict, message)
+}
+
+pub(super) fn collision(found: &FoundObject) -> OperatorBlock {
+    let message = match &found.controller {
+        Some(controller) => format!(
+            "{} exists and is controlled by {controller}: delete it, or set spec.collisionProtection \
+             to None to take it over",
+            found.key
+        ),
+        None => format!(
+            "{} exists and does not belong to the Operator: delete it, or set \
+             spec.collisionProtection to IfNoController to take it over",
+            found.key
+        ),
+    };
+    OperatorBlock::new(Reason::Conflict, message)
+}
+
+pub(super) fn unsafe_definitions(bundle: &BundleReference, problems: &str) -> OperatorBlock {
+    let message = format!(
+        "{} changes definitions in ways that break their users: {problems}; set \
+         spec.crdUpgradeSafety to Warn to go ahead all the same",
+        bundle.name
+    );
+    OperatorBlock::new(Reason::UpgradeBlocked, message)
+}

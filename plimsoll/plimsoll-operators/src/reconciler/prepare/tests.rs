@@ -1,0 +1,52 @@
+//! When what could not be prepared is tried again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use plimsoll_api::Reason;
+use plimsoll_api::olm::BundleReference;
+use plimsoll_plan::reconciler::Uptime;
+
+use super::{OperatorBlock, Preparation, RETRY_INTERVAL, TrackedOperator, Wanted};
+use crate::reconciler::{Moment, OperatorReconciler};
+
+fn wanted(generation: i64) -> Wanted {
+    Wanted {
+        bundle: BundleReference { name: "bar.v1.0.0".into(), ..BundleReference::default() },
+        config: None,
+        namespace: String::new(),
+        risks: Vec::new(),
+        generation,
+    }
+}
+
+/// Whether a bundle that an object was in the way of is tried again, for a generation of the spec and
+/// some time after it failed for generation 1.
+fn is_tried_again(generation: i64, after: Duration) -> bool {
+    let block = OperatorBlock::new(Reason::Conflict, "an object is in the way");
+    let failed = Preparation::Failed {
+        wanted: wanted(1),
+        block: block.clone(),
+        is_bundle: false,
+        retry_at: Uptime::from_start(RETRY_INTERVAL),
+    };
+    let operator = TrackedOperator { preparation: Some(failed), ..TrackedOperator::default() };
+    let mut reconciler = OperatorReconciler::default();
+    reconciler.operators.insert("bar".to_owned(), operator);
+    let (time, uptime) = (Timestamp::UNIX_EPOCH, Uptime::from_start(after));
+    let moment = Moment { time, steady: time, uptime };
+    reconciler.prepare("bar", wanted(generation), moment, &mut Vec::new());
+    // There is no catalog to read it from, so it fails with another reason.
+    match &reconciler.operators["bar"].preparation {
+        Some(Preparation::Failed { block: now, .. }) => *now != block,
+        _ => false,
+    }
+}
+
+#[test]
+fn what_failed_is_tried_again_after_a_while_and_at_once_for_another_spec() {
+    let soon = Duration::from_secs(1);
+    assert!(!is_tried_again(1, soon));
+    assert!(is_tried_again(1, RETRY_INTERVAL));
+    assert!(is_tried_again(2, soon));
+}

@@ -1,0 +1,297 @@
+//! What is reported of an Operator: its status, and events about what changed in it.
+
+use std::time::Duration;
+
+use plimsoll_api::config::MetaCondition;
+use plimsoll_api::olm::{DependencyStatus, InstalledApi, OperatorStatus};
+use plimsoll_api::{ConditionStatus, Effect, Reason};
+use plimsoll_plan::reconciler::events::{EventDraft, Severity};
+use plimsoll_plan::update::operators::platform_requirements;
+use plimsoll_resolve::requirement::Provider;
+
+use super::track::{Preparation, TrackedOperator};
+use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler, WrittenPart};
+use crate::conditions::{
+    BundleContent, CONSTRAINTS_SATISFIED, DEPRECATED, OperatorObservation, Rollout, conditions,
+    resolved_version,
+};
+use crate::deletion::DeletionPhase;
+use crate::{OperatorAction, RequestedOperator};
+
+/// How often the status of one Operator is written at most.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// When a status that could not be written is written again.
+pub(super) const STATUS_RETRY: Duration = Duration::from_secs(2);
+
+impl OperatorReconciler {
+    /// Writes the status of an Operator if it changed, and emits events about it.
+    pub(super) fn report(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+        let Some(request) = self.requested.get(name) else { return };
+        let unavailable = self.observed.unavailable(name);
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        let Some(status) = operator.status(name, request, &unavailable, moment) else { return };
+        for draft in announcements(&operator.announced, &status.conditions) {
+            effects.push(OperatorEffect::Emit {
+                operator: name.to_owned(),
+                uid: operator.object.uid.clone(),
+                draft,
+            });
+        }
+        operator.announced.clone_from(&status.conditions);
+        if status == operator.reported {
+            operator.status_at = None;
+            return;
+        }
+        let is_moving = operator.is_finalizer_written && operator.object.deleted.is_none();
+        if operator.is_status_written || is_moving {
+            // The answer comes, or the object as it was written.
+            return;
+        }
+        if let Some(at) = operator.status_at.filter(|at| *at > moment.uptime) {
+            operator.status_at = Some(at);
+            return;
+        }
+        operator.status_at = Some(moment.uptime + STATUS_INTERVAL);
+        operator.is_status_written = true;
+        effects.push(OperatorEffect::WriteStatus {
+            kind: OperatorKind::Operator,
+            name: name.to_owned(),
+            status: serde_json::to_value(&status).unwrap_or_default(),
+            revision: operator.object.revision.clone(),
+        });
+    }
+
+    /// A finalizer or a status was written, or could not be.
+    pub(super) fn written(
+        &mut self,
+        kind: OperatorKind,
+        name: &str,
+        what: WrittenPart,
+        is_written: bool,
+        moment: Moment,
+    ) {
+        if kind == OperatorKind::Catalog {
+            self.catalog_status_written(name, is_written, moment);
+            return;
+        }
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        match what {
+            WrittenPart::Status => {
+                operator.is_status_written = false;
+                let delay = if is_written { STATUS_INTERVAL } else { STATUS_RETRY };
+                operator.status_at = Some(moment.uptime + delay);
+                self.reindex(name, moment);
+            }
+            WrittenPart::Finalizer => {
+                // The watch shows it; what could not be written is tried again.
+                if !is_written {
+                    operator.is_finalizer_written = false;
+                    operator.finalizer_at = Some(moment.uptime + STATUS_RETRY);
+                    if operator.object.deleted.is_none() {
+                        // The status waits for the finalizer no longer.
+                        self.unsettled.insert(name.to_owned());
+                    }
+                    self.removal_unfinished(name);
+                }
+            }
+        }
+    }
+}
+
+impl TrackedOperator {
+    /// What is to be reported; `None` before it is decided.
+    fn status(
+        &self,
+        name: &str,
+        request: &RequestedOperator,
+        unavailable: &[String],
+        moment: Moment,
+    ) -> Option<OperatorStatus> {
+        let decision = self.decision.as_ref()?;
+        let mut decision = decision.clone();
+        let block = match &self.preparation {
+            Some(Preparation::Failed { block, is_bundle, .. }) => Some((block, *is_bundle)),
+            _ => self.last_block.as_ref().map(|(block, is_bundle)| (block, *is_bundle)),
+        };
+        if let Some((block, _)) = block {
+            decision.action = OperatorAction::Blocked(block.clone());
+        }
+        let bundle = self.bundle_content(block.filter(|(_, is_bundle)| *is_bundle).map(|it| it.0));
+        let rollout = self.rollout_state(moment);
+        let observation = OperatorObservation {
+            name,
+            generation: self.object.generation,
+            installed: request.installed.as_ref(),
+            decision: &decision,
+            bundle: &bundle,
+            rollout: &rollout,
+            unavailable,
+        };
+        let mut conditions = conditions(&observation, &self.reported.conditions, moment.time);
+        self.say_what_deletion_waits_for(&mut conditions);
+        let installed = self.installed_revision().map(|(_, revision)| revision);
+        let dependencies = decision.requirements.iter().map(|it| DependencyStatus {
+            requirement: it.text.clone(),
+            satisfied: it.provider.is_some(),
+            operator: match &it.provider {
+                Some(Provider::Installed(package)) => package.clone(),
+                Some(Provider::Itself | Provider::Cluster) | None => {
+                    it.package.clone().unwrap_or_default()
+                }
+            },
+            version: it.version.as_ref().map(ToString::to_string).unwrap_or_default(),
+            message: if it.provider.is_some() { String::new() } else { it.missing.clone() },
+        });
+        let bundle_of = request.installed.as_ref();
+        let apis = bundle_of.map(|it| it.bundle.provides.as_slice()).unwrap_or_default();
+        let api = |it: &plimsoll_resolve::Api| InstalledApi {
+            group: it.group.clone(),
+            version: it.version.clone(),
+            kind: it.kind.clone(),
+        };
+        Some(OperatorStatus {
+            observed_generation: self.object.generation,
+            conditions,
+            resolved_version: resolved_version(
+                &self.object.spec.version,
+                installed.map(|it| &it.bundle),
+            ),
+            namespace: installed.map(|it| it.namespace.clone()).unwrap_or_default(),
+            bundle: installed.map(|it| it.bundle.clone()),
+            revision: installed.and(self.installed),
+            dependencies: dependencies.collect(),
+            dependants: decision.dependants.clone(),
+            orphaned: decision.is_orphaned,
+            provided_apis: apis.iter().map(api).collect(),
+            platform: bundle_of.and_then(|it| platform_requirements(&it.bundle)),
+            inventory: installed
+                .map(|it| it.manifests().map(|it| it.key.clone()).collect())
+                .unwrap_or_default(),
+            deletion: self.removal.as_ref().and_then(|it| it.progress().cloned()),
+            history: self.history.clone(),
+        })
+    }
+
+    /// What is known of the content of the bundle that is installed, or about to be.
+    fn bundle_content(&self, block: Option<&crate::OperatorBlock>) -> BundleContent {
+        let wanted = self.preparation.as_ref().map(Preparation::wanted);
+        if let (Some(block), Some(wanted)) = (block, wanted) {
+            return BundleContent::Invalid {
+                bundle: wanted.bundle.name.clone(),
+                message: block.message.clone(),
+            };
+        }
+        let rollout = self.rollout.as_ref().and_then(|it| self.revisions.get(&it.number));
+        let installed = self.installed_revision().map(|(_, revision)| revision);
+        match rollout.or(installed) {
+            Some(revision) => BundleContent::Valid { bundle: revision.bundle.name.clone() },
+            None => match &self.preparation {
+                Some(Preparation::Looking { wanted, .. } | Preparation::Writing { wanted, .. }) => {
+                    BundleContent::Valid { bundle: wanted.bundle.name.clone() }
+                }
+                Some(Preparation::Failed { wanted, is_bundle: false, .. }) => {
+                    BundleContent::Valid { bundle: wanted.bundle.name.clone() }
+                }
+                _ => BundleContent::Unread,
+            },
+        }
+    }
+
+    fn rollout_state(&self, moment: Moment) -> Rollout {
+        let Some(rollout) = self.rollout.as_ref().filter(|it| !it.is_complete) else {
+            return Rollout::Idle;
+        };
+        let progress = rollout.execution.progress();
+        let release = &progress.plan().release;
+        let bundle = self.revisions.get(&rollout.number).map(|it| it.bundle.clone());
+        let bundle = bundle.unwrap_or_else(|| plimsoll_api::olm::BundleReference {
+            name: release.image.clone(),
+            version: release.version.clone(),
+            ..Default::default()
+        });
+        let problems = progress.problems(moment.steady);
+        let failed = problems.iter().find(|it| it.effect == Some(Effect::Fail));
+        match (&rollout.overdue, failed) {
+            (Some(overdue), _) => Rollout::Failed { bundle, message: overdue.clone() },
+            (None, Some(problem)) => Rollout::Failed { bundle, message: problem.message.clone() },
+            (None, None) => Rollout::UnderWay {
+                bundle,
+                done: progress.done().len(),
+                total: progress.plan().steps.len(),
+                waits_for: problems.first().map(|it| it.message.clone()).unwrap_or_default(),
+            },
+        }
+    }
+
+    /// A deletion reports what it waits for in place of what it does.
+    fn say_what_deletion_waits_for(&self, conditions: &mut [MetaCondition]) {
+        let Some(removal) = &self.removal else { return };
+        if self.object.deleted.is_none() {
+            return;
+        }
+        let Some(progressing) = conditions.iter_mut().find(|it| it.type_ == "Progressing") else {
+            return;
+        };
+        let refused: Vec<&str> = removal.refusals().map(String::as_str).collect();
+        if let Some(refusal) = &removal.refusal {
+            progressing.message = format!("It is not deleted: {refusal}");
+        } else if let Some((namespace, why)) = removal.unreadable() {
+            progressing.message = format!(
+                "Whether namespace {namespace} is empty is not known, so it is not deleted: {why}"
+            );
+        } else if let [first, ..] = refused[..] {
+            progressing.message = format!("The API server refuses to delete an object: {first}");
+        } else if let Some(progress) = removal.progress() {
+            if progress.phase == DeletionPhase::Operands.as_str() && !progress.stuck.is_empty() {
+                progressing.reason = Reason::OperandsStuck.to_string();
+            }
+            let counts = progress.remaining.iter().map(|it| format!("{} {}", it.count, it.kind));
+            let counts: Vec<String> = counts.collect();
+            let stuck = match progress.stuck.as_slice() {
+                [] => String::new(),
+                stuck => format!("; stuck: {}", stuck.join("; ")),
+            };
+            progressing.message = format!("Deleting {}{stuck}", counts.join(", "));
+        }
+    }
+}
+
+/// Events about conditions that changed: once for each change, whatever restarts in between.
+fn announcements(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<EventDraft> {
+    let mut drafts = Vec::new();
+    for condition in after {
+        let old = before.iter().find(|it| it.type_ == condition.type_);
+        let is_same = old.is_some_and(|it| {
+            // What a requirement lacks is in its message.
+            it.status == condition.status
+                && it.reason == condition.reason
+                && (condition.type_ != CONSTRAINTS_SATISFIED || it.message == condition.message)
+        });
+        let is_stuck = condition.reason == Reason::OperandsStuck.as_str();
+        let is_bad = match condition.type_.as_str() {
+            "Degraded" | DEPRECATED => condition.status == ConditionStatus::True,
+            _ => condition.status == ConditionStatus::False || is_stuck,
+        };
+        // These say what others say, or what everybody sees.
+        let is_plain = (matches!(condition.type_.as_str(), "Progressing" | "Available")
+            && !is_stuck)
+            || condition.reason == Reason::NotInstalled.as_str();
+        let is_well_again = condition.type_ == CONSTRAINTS_SATISFIED && old.is_some();
+        let is_news =
+            is_bad || is_well_again || condition.reason == Reason::InstallationSucceeded.as_str();
+        if is_same || is_plain || !is_news {
+            continue;
+        }
+        let Some(reason) = Reason::ALL.iter().find(|it| it.as_str() == condition.reason) else {
+            continue;
+        };
+        drafts.push(EventDraft {
+            severity: if is_bad { Severity::Warning } else { Severity::Normal },
+            reason: *reason,
+            action: "Reconcile",
+            note: condition.message.clone(),
+            related: None,
+        });
+    }
+    drafts
+}

@@ -1,0 +1,311 @@
+//! Revisions of an Operator: how their objects are kept in OperatorRevisions, and read again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use plimsoll_api::olm::{
+    BundleProperty, BundleReference, OPERATOR_LABEL, OperatorRevisionSpec, RevisionObject,
+    RevisionPart,
+};
+use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
+use plimsoll_content::Manifest;
+use plimsoll_content::hash::manifest_hash;
+use plimsoll_content::inclusion::capability_names;
+use plimsoll_resolve::{Bundle, ClusterFacts, Property, bundle_from_properties};
+use serde_json::{Value, json};
+
+use crate::rollout::Phase;
+
+/// Revisions of an Operator that are kept.
+pub const REVISIONS_KEPT: usize = 5;
+/// Most bytes of objects in one part of a revision: what is around them has room in an object of etcd.
+const PART_SIZE_MAX: usize = 900 << 10;
+
+/// What a revision is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RevisionContent {
+    /// The bundle.
+    pub bundle: BundleReference,
+    /// The properties of the bundle as its catalog has them.
+    pub properties: Vec<BundleProperty>,
+    /// The namespace that the operator is installed in.
+    pub namespace: String,
+    /// The configuration that the objects are made with; `None` for none.
+    pub config: Option<Value>,
+    /// The objects, in the order they are applied.
+    pub objects: Vec<Value>,
+}
+
+/// A revision that the cluster has.
+#[derive(Debug, Clone)]
+pub(super) struct KeptRevision {
+    /// The OperatorRevisions of its parts, by number of the part.
+    parts: BTreeMap<u32, KeptPart>,
+    of: u32,
+    pub(super) bundle: BundleReference,
+    pub(super) namespace: String,
+    pub(super) config: Option<Value>,
+    properties: Vec<BundleProperty>,
+    /// Capabilities that were not enabled, and that objects which were left out need.
+    omitted: BTreeSet<String>,
+    /// What was found in its way and is accepted, as sentences; none for a revision that an earlier
+    /// process made.
+    pub(super) risks: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct KeptPart {
+    name: String,
+    manifests: Vec<Manifest>,
+}
+
+impl KeptRevision {
+    /// Reads a part.
+    ///
+    /// # Errors
+    ///
+    /// When it was changed after it was made.
+    pub(super) fn read(name: &str, spec: &OperatorRevisionSpec) -> Result<Self, String> {
+        let manifests = manifests(name, spec.objects.iter().map(|it| &it.object))?;
+        let found = manifest_hash(manifests.iter().map(|it| &it.raw));
+        if found != spec.digest {
+            return Err(format!(
+                "its objects are not those that it was made with: their digest is {found}"
+            ));
+        }
+        let part = KeptPart { name: name.to_owned(), manifests };
+        Ok(Self {
+            parts: BTreeMap::from([(spec.part.number, part)]),
+            of: spec.part.of,
+            bundle: spec.bundle.clone(),
+            namespace: spec.namespace.clone(),
+            config: spec.config.clone(),
+            properties: spec.properties.clone(),
+            omitted: spec.omitted_capabilities.iter().cloned().collect(),
+            risks: Vec::new(),
+        })
+    }
+
+    /// Takes the parts of another one of the same number.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.parts.extend(other.parts);
+        self.of = other.of;
+        (self.bundle, self.namespace) = (other.bundle, other.namespace);
+        (self.config, self.properties) = (other.config, other.properties);
+        self.omitted = other.omitted;
+    }
+
+    /// Forgets a part that is gone; whether nothing is left.
+    pub(super) fn forget(&mut self, name: &str) -> bool {
+        self.parts.retain(|_, part| part.name != name);
+        self.parts.is_empty()
+    }
+
+    /// Whether all of its parts are there.
+    pub(super) fn is_complete(&self) -> bool {
+        (1..=self.of).all(|number| self.parts.contains_key(&number))
+    }
+
+    /// Whether the same would be made of its bundle with a configuration, on a cluster with these
+    /// capabilities. While it is not known what is enabled, nothing is added.
+    pub(super) fn is_made_for(&self, config: Option<&Value>, facts: Option<&ClusterFacts>) -> bool {
+        let enabled = facts.and_then(|it| it.capabilities.as_deref()).unwrap_or_default();
+        self.config.as_ref() == config && !enabled.iter().any(|it| self.omitted.contains(it))
+    }
+
+    /// The names of its OperatorRevisions.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.parts.values().map(|part| part.name.as_str())
+    }
+
+    /// Its objects, in the order they are applied.
+    pub(super) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.parts.values().flat_map(|part| &part.manifests)
+    }
+
+    /// The bundle as the resolver knows it. `package` is the name of the Operator.
+    pub(super) fn resolver_bundle(&self, package: &str) -> Bundle {
+        let property =
+            |it: &BundleProperty| Property { kind: it.type_.clone(), value: it.value.clone() };
+        let properties: Vec<Property> = self.properties.iter().map(property).collect();
+        bundle_from_properties(&self.bundle.name, package, &properties)
+    }
+
+    /// The kinds that it defines.
+    pub(super) fn defined(&self) -> impl Iterator<Item = GroupKind> {
+        self.manifests().filter_map(|it| Some(it.definition.as_ref()?.kind.clone()))
+    }
+}
+
+/// A revision that is being made: its objects are read once.
+#[derive(Debug, Clone)]
+pub(super) struct RevisionDraft {
+    pub(super) bundle: BundleReference,
+    pub(super) namespace: String,
+    pub(super) objects: Vec<DraftObject>,
+    config: Option<Value>,
+    properties: Vec<BundleProperty>,
+    omitted: BTreeSet<String>,
+}
+
+/// An object of a revision that is being made.
+#[derive(Debug, Clone)]
+pub(super) struct DraftObject {
+    pub(super) manifest: Manifest,
+    object: Value,
+}
+
+impl RevisionDraft {
+    /// Reads what a revision is made of.
+    ///
+    /// # Errors
+    ///
+    /// When something of the content is no object; the message says which and why.
+    pub(super) fn read(content: RevisionContent) -> Result<Self, String> {
+        let RevisionContent { bundle, properties, namespace, config, mut objects } = content;
+        objects.iter_mut().for_each(normalize);
+        let manifests = manifests("", &objects)?;
+        let draft = |(manifest, object)| DraftObject { manifest, object };
+        let objects = manifests.into_iter().zip(objects).map(draft).collect();
+        Ok(Self { bundle, namespace, objects, config, properties, omitted: BTreeSet::new() })
+    }
+
+    /// Leaves out what needs capabilities that are not enabled, by the annotation that manifests of
+    /// releases have; what is installed stays. Without a ClusterVersion nothing is left out.
+    pub(super) fn filter(
+        &mut self,
+        facts: Option<&ClusterFacts>,
+        is_installed: impl Fn(&ObjectKey) -> bool,
+    ) {
+        let Some(enabled) = facts.and_then(|it| it.capabilities.as_ref()) else { return };
+        self.objects.retain(|it| {
+            let needed = capability_names(&it.manifest.annotations);
+            let missing = needed.into_iter().filter(|name| !enabled.iter().any(|it| it == name));
+            let missing: Vec<String> = missing.map(str::to_owned).collect();
+            let stays = missing.is_empty() || is_installed(&it.manifest.key);
+            if !stays {
+                self.omitted.extend(missing);
+            }
+            stays
+        });
+    }
+
+    /// The definitions among its objects.
+    pub(super) fn definitions(&self) -> impl Iterator<Item = &Value> {
+        let definitions = self.objects.iter().filter(|it| it.manifest.definition.is_some());
+        definitions.map(|it| &it.object)
+    }
+
+    /// The revision of this number, and its OperatorRevisions, each with its name, as they are written.
+    /// `owner` is the uid of the Operator.
+    pub(super) fn numbered(
+        self,
+        (operator, owner): (&str, &str),
+        number: u32,
+    ) -> (KeptRevision, Vec<(String, Value)>) {
+        let parts = split(self.objects);
+        let of = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        let mut kept = KeptRevision {
+            parts: BTreeMap::new(),
+            of,
+            bundle: self.bundle,
+            namespace: self.namespace,
+            config: self.config,
+            properties: self.properties,
+            omitted: self.omitted,
+            risks: Vec::new(),
+        };
+        let mut written = Vec::new();
+        for (part_number, part) in (1..).zip(parts) {
+            let name = match of {
+                1 => format!("{operator}-{number}"),
+                _ => format!("{operator}-{number}-{part_number}"),
+            };
+            let file: Arc<str> = name.as_str().into();
+            let (mut manifests, mut objects) = (Vec::new(), Vec::new());
+            for (document, DraftObject { manifest, object }) in part.into_iter().enumerate() {
+                let phase = Phase::of(&manifest.key.group_kind()).as_str().to_owned();
+                objects.push(RevisionObject { phase, object });
+                manifests.push(Manifest { file: Arc::clone(&file), document, ..manifest });
+            }
+            let spec = OperatorRevisionSpec {
+                operator: operator.to_owned(),
+                revision: number,
+                part: RevisionPart { number: part_number, of },
+                digest: manifest_hash(manifests.iter().map(|it| &it.raw)),
+                bundle: kept.bundle.clone(),
+                properties: kept.properties.clone(),
+                namespace: kept.namespace.clone(),
+                config: kept.config.clone(),
+                omitted_capabilities: kept.omitted.iter().cloned().collect(),
+                objects,
+            };
+            let object = json!({
+                "apiVersion": OPERATOR_REVISION.api_version(),
+                "kind": OPERATOR_REVISION.kind,
+                "metadata": {
+                    "name": name,
+                    "labels": { OPERATOR_LABEL: operator },
+                    "ownerReferences": [{
+                        "apiVersion": OPERATOR.api_version(),
+                        "kind": OPERATOR.kind,
+                        "name": operator,
+                        "uid": owner,
+                        "controller": true,
+                    }],
+                },
+                "spec": spec,
+            });
+            kept.parts.insert(part_number, KeptPart { name: name.clone(), manifests });
+            written.push((name, object));
+        }
+        (kept, written)
+    }
+}
+
+fn manifests<'a>(
+    file: &str,
+    objects: impl IntoIterator<Item = &'a Value>,
+) -> Result<Vec<Manifest>, String> {
+    let read = |(index, object): (usize, &Value)| {
+        Manifest::read(file.into(), index, object)
+            .map_err(|error| format!("object {}: {error}", index + 1))
+    };
+    objects.into_iter().enumerate().map(read).collect()
+}
+
+/// Objects in as few parts as the API server accepts; one part if there are none.
+fn split(objects: Vec<DraftObject>) -> Vec<Vec<DraftObject>> {
+    let mut parts = vec![Vec::new()];
+    let mut size = 0;
+    for object in objects {
+        let length = object.manifest.raw.unpack().len();
+        if size > 0 && size + length > PART_SIZE_MAX {
+            parts.push(Vec::new());
+            size = 0;
+        }
+        size += length;
+        if let Some(part) = parts.last_mut() {
+            part.push(object);
+        }
+    }
+    parts
+}
+
+/// Numbers as the API server writes them: 1.0 comes back as 1, and what comes back is to have the same
+/// digest.
+pub(super) fn normalize(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|it| number.is_f64() && it.fract() == 0.0);
+            // Within the integers that are exact as floating-point numbers.
+            const EXACT: f64 = 9_007_199_254_740_992.0;
+            if let Some(whole) = whole.filter(|it| it.abs() <= EXACT) {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(normalize),
+        Value::Object(fields) => fields.values_mut().for_each(normalize),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}

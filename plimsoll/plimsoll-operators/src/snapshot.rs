@@ -1,0 +1,187 @@
+//! Snapshots: everything that decisions and resolutions of Operators depend on, as a value that can be
+//! written to a file and gives the same answers anywhere (OPR-21, OPR-22).
+
+use std::collections::BTreeMap;
+
+use plimsoll_resolve::{Api, Catalog, CatalogPart, CatalogSource, ClusterFacts, Package, Property};
+use serde::{Deserialize, Serialize};
+
+use super::RequestedOperator;
+use super::installed::kinds;
+
+/// The format of a written snapshot.
+const FORMAT: u32 = 1;
+
+/// The Operators of a cluster, what is known of it, and what its catalogs have.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadoutSnapshot {
+    format: u32,
+    /// What is known of the cluster.
+    pub facts: ClusterFacts,
+    /// The Operators with what is installed of them, by name.
+    pub operators: BTreeMap<String, RequestedOperator>,
+    /// The catalogs, each with packages that it has.
+    pub catalogs: Vec<SnapshotCatalog>,
+    /// Catalogs that could not be read, with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, String>,
+}
+
+/// A catalog of a snapshot.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SnapshotCatalog {
+    /// Digest of the whole catalog.
+    pub digest: String,
+    /// Where the content of bundles lies, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, String>,
+    /// Packages of it.
+    #[serde(flatten)]
+    pub part: CatalogPart,
+}
+
+/// Why a text is not a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotError(String);
+
+impl std::fmt::Display for SnapshotError {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl LoadoutSnapshot {
+    /// A snapshot of a cluster.
+    pub fn new(
+        facts: ClusterFacts,
+        operators: BTreeMap<String, RequestedOperator>,
+        catalogs: Vec<SnapshotCatalog>,
+        unavailable: BTreeMap<String, String>,
+    ) -> Self {
+        Self { format: FORMAT, facts, operators, catalogs, unavailable }
+    }
+
+    /// Reads a written snapshot.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not JSON of this form, or of another format.
+    pub fn read(text: &str) -> Result<Self, SnapshotError> {
+        let mut snapshot: Self = serde_json::from_str(text).map_err(|error| {
+            SnapshotError(format!(
+                "it is not a snapshot, as `operator snapshot` prints it: {error}"
+            ))
+        })?;
+        if snapshot.format != FORMAT {
+            let found = snapshot.format;
+            return Err(SnapshotError(format!(
+                "its format is {found}, not {FORMAT}: take it again with `operator snapshot`"
+            )));
+        }
+        for operator in snapshot.operators.values_mut() {
+            if let Some(installed) = &operator.installed {
+                operator.owned = kinds(&installed.bundle);
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// The snapshot as a text: the same for the same content.
+    pub fn text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("all keys are strings");
+        text.push('\n');
+        text
+    }
+}
+
+impl SnapshotCatalog {
+    /// The catalog as the resolver asks for it.
+    pub fn source(&self) -> CatalogSource<'_> {
+        let CatalogPart { name, weight, packages: _ } = &self.part;
+        CatalogSource {
+            name: &name.name,
+            namespace: &name.namespace,
+            weight: *weight,
+            catalog: self,
+        }
+    }
+
+    fn having(&self, is_it: impl Fn(&plimsoll_resolve::Bundle) -> bool) -> Vec<&str> {
+        let packages = self.part.packages.iter();
+        let found = packages.filter(|package| package.bundles.iter().any(&is_it));
+        found.map(|package| package.name.as_str()).collect()
+    }
+}
+
+impl Catalog for SnapshotCatalog {
+    fn package(&self, name: &str) -> Option<Package> {
+        self.part.package(name).cloned()
+    }
+
+    fn providers(&self, api: &Api) -> Vec<&str> {
+        self.having(|bundle| bundle.provides.contains(api))
+    }
+
+    fn labelled(&self, label: &str) -> Vec<&str> {
+        self.having(|bundle| bundle.labels.iter().any(|it| it == label))
+    }
+
+    fn packages(&self) -> Vec<&str> {
+        self.having(|_| true)
+    }
+
+    fn properties(&self, package: &str, bundle: &str) -> Option<Vec<Property>> {
+        Some(self.part.bundle(package, bundle)?.properties.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Snapshots give the same answers as what they were taken of.
+
+    use super::*;
+    use crate::tests::{FIXTURE, catalogs, facts, operators};
+
+    #[test]
+    fn a_snapshot_is_read_as_it_was_written() {
+        let of = catalogs(FIXTURE);
+        let operators = operators(
+            &of,
+            "foo: version ~1.2; at 1.2.3; set both/2
+             bar: version 1.2.5; at 1.2.5; dependency
+             baz: version 9.9.9",
+        );
+        let digest = "sha256:abc".to_owned();
+        let catalogs = of.into_iter().map(|part| {
+            let images = BTreeMap::from([("foo.v1.2.3".to_owned(), "example.com/foo".to_owned())]);
+            SnapshotCatalog { digest: digest.clone(), images, part }
+        });
+        let unavailable = BTreeMap::from([("other".to_owned(), "it is elsewhere".to_owned())]);
+        let taken = LoadoutSnapshot::new(facts(30), operators, catalogs.collect(), unavailable);
+        let text = taken.text();
+        let read = LoadoutSnapshot::read(&text).unwrap();
+        assert_eq!(read.text(), text);
+        assert_eq!(read.operators["foo"].owned, taken.operators["foo"].owned);
+        let catalog = &read.catalogs[0];
+        assert_eq!(catalog.packages(), ["foo", "bar", "baz"]);
+        let api = catalog.package("bar").unwrap().bundles[0].provides[0].clone();
+        assert_eq!(catalog.providers(&api), ["bar"]);
+        assert_eq!(catalog.package("fiz"), None);
+    }
+
+    #[test]
+    fn another_text_is_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = LoadoutSnapshot::read(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("{}", "it is not a snapshot, as `operator snapshot` prints it: missing field");
+        check("foo", "expected ident");
+        let newer = r#"{"format": 9, "facts": {}, "operators": {}, "catalogs": []}"#;
+        check(newer, "its format is 9, not 1");
+    }
+}

@@ -1,0 +1,292 @@
+//! Updates are tables: what there is, what is requested, and the plan.
+
+use std::fmt::Write as _;
+
+use super::*;
+use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+
+/// Packages beside those of the fixture.
+const OTHERS: &str = "
+    main 0 fiz/stable
+      2.9.2 provides Fiz
+      2.9.6 <2.9.2, provides Fiz
+      3.0.1 <2.9.6, provides Fiz
+    main 0 buz/stable
+      0.2.4 provides Buz";
+
+const PINNED: &str = "
+    foo: version 1.2.2; at 1.2.2
+    bar: version 1.2.5; at 1.2.5; dependency
+    fiz: version 2.9.2; at 2.9.2
+    buz: version 0.2.4; at 0.2.4";
+
+/// `latest`, `together` and ranges such as `foo@~1.2`.
+fn request(text: &str) -> UpdateRequest {
+    let mut request = UpdateRequest::default();
+    for word in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
+        match word.split_once('@') {
+            Some((name, range)) => {
+                request.ranges.insert(name.to_owned(), range.to_owned());
+            }
+            None if word == "latest" => request.latest = true,
+            None => request.together = true,
+        }
+    }
+    request
+}
+
+fn shown(version: &OperatorVersion) -> String {
+    let installed = version.installed.as_ref().map_or("-".to_owned(), Version::to_string);
+    format!("{} @{installed}", version.requested)
+}
+
+fn rendered(planned: &Result<UpdatePlan, UpdateError>) -> String {
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(UpdateError::UnknownOperator { name }) => return format!("unknown {name}"),
+        Err(UpdateError::Blocked { name, block }) => {
+            return format!("blocked {name}: {} {}", block.reason, block.message);
+        }
+        Err(UpdateError::Unsatisfiable(explanation)) => return explanation.text(),
+        Err(UpdateError::LimitExceeded) => return "limit exceeded".to_owned(),
+    };
+    let mut text = String::new();
+    for it in &plan.operators {
+        let after = shown(&it.after);
+        let line = match &it.before {
+            None => format!("{}: new {after}", it.name),
+            Some(before) if shown(before) != after => {
+                format!("{}: {} -> {after}", it.name, shown(before))
+            }
+            Some(_) => format!("{}: {after}", it.name),
+        };
+        let flags = [(it.orphaned, " orphaned"), (it.leaves_change_set, " leaves its set")];
+        let flags: String = flags.iter().filter(|it| it.0).map(|it| it.1).collect();
+        let _ = writeln!(text, "{line}{flags}");
+        for by in &it.required_by {
+            let _ = writeln!(text, "  {} {} needs {}", by.operator, by.version, by.requirement);
+        }
+        if let Some(why) = &it.held_back {
+            let _ = writeln!(text, "  held back: {why}");
+        }
+    }
+    let written: Vec<&str> = plan.written().iter().map(|it| it.name.as_str()).collect();
+    let _ = writeln!(text, "writes {}", written.join(" "));
+    let members = plan.change_set.as_deref().and_then(|it| it.rsplit_once('/'));
+    if let Some((_, members)) = members {
+        let _ = writeln!(text, "set of {members}");
+    }
+    text
+}
+
+#[track_caller]
+fn check(catalog: &str, present: &str, requested: &str, expected: &str) {
+    let of = catalogs(&format!("{catalog}{OTHERS}"));
+    let operators = operators(&of, present);
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    let planned = plan_update(inputs, &of, &request(requested));
+    let expected: Vec<&str> = expected.lines().map(str::trim).collect();
+    let planned: String = rendered(&planned);
+    let planned: Vec<&str> = planned.lines().map(str::trim).collect();
+    assert_eq!(planned.join("\n"), expected.join("\n"), "{requested} of {present}");
+}
+
+#[test]
+fn what_is_pinned_moves_only_when_that_is_requested() {
+    let stays = "bar: 1.2.5 @1.2.5
+                 buz: 0.2.4 @0.2.4
+                 fiz: 2.9.2 @2.9.2
+                 foo: 1.2.2 @1.2.2
+                 writes ";
+    check(FIXTURE, PINNED, "", stays);
+    check(
+        FIXTURE,
+        PINNED,
+        "latest; together",
+        "bar: 1.2.5 @1.2.5 orphaned
+         baz: new 1.5.6 @1.5.6
+         foo 2.0.1 needs baz >=1.5.0
+         buz: 0.2.4 @0.2.4
+         fiz: 2.9.2 @2.9.2 -> 3.0.1 @3.0.1
+         foo: 1.2.2 @1.2.2 -> 2.0.1 @2.0.1
+         writes baz fiz foo
+         set of 3",
+    );
+    check(
+        FIXTURE,
+        PINNED,
+        "foo@~1.2",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         buz: 0.2.4 @0.2.4
+         fiz: 2.9.2 @2.9.2
+         foo: 1.2.2 @1.2.2 -> 1.2.9 @1.2.9
+         writes bar foo",
+    );
+    check(
+        FIXTURE,
+        PINNED,
+        "foo@~1.2; fiz@<3.0.0",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         buz: 0.2.4 @0.2.4
+         fiz: 2.9.2 @2.9.2 -> 2.9.6 @2.9.6
+         foo: 1.2.2 @1.2.2 -> 1.2.9 @1.2.9
+         writes bar fiz foo",
+    );
+}
+
+#[test]
+fn ranges_are_followed_and_kept() {
+    check(
+        FIXTURE,
+        "foo: version ~1.2; at 1.2.5
+         bar: version >=1.2.5, <1.3; at 1.2.5; dependency",
+        "",
+        "bar: >=1.2.5, <1.3 @1.2.5 -> >=1.2.5, <1.3 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         foo: ~1.2 @1.2.5 -> ~1.2 @1.2.9
+         held back: v2.0.1 is outside the range \"~1.2\"
+         writes ",
+    );
+    check(
+        FIXTURE,
+        "foo: version ^1.2; at 1.2.5
+         bar: version >=1.2.5, <1.2.6; at 1.2.5; dependency",
+        "",
+        "bar: >=1.2.5, <1.2.6 @1.2.5 -> >=1.2.7, <1.3.0 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         foo: ^1.2 @1.2.5 -> ^1.2 @1.2.9
+         held back: v2.0.1 is outside the range \"^1.2\"
+         writes bar",
+    );
+    // What a person has limited stays within.
+    check(
+        FIXTURE,
+        "foo: version ~1.2; at 1.2.3
+         bar: version ~1.2.5, <1.2.6; at 1.2.5",
+        "",
+        "bar: ~1.2.5, <1.2.6 @1.2.5
+         held back: v1.2.7 is outside the range \"~1.2.5, <1.2.6\"
+         foo: ~1.2 @1.2.3 -> ~1.2 @1.2.5
+         held back: bar 1.2.5 is kept; foo 1.2.9 requires bar in `>=1.2.7`, candidates: bar 1.2.7; \
+         only one version of bar can be installed: bar 1.2.5 and 1.2.7 conflict
+         writes ",
+    );
+    check(
+        FIXTURE,
+        "foo: version ~1.2; at 1.2.9
+         bar: version 1.2.7; at 1.2.7; dependency",
+        "foo@^2",
+        "bar: 1.2.7 @1.2.7 orphaned
+         baz: new >=1.5.6, <1.6.0 @1.5.6
+         foo 2.0.1 needs baz >=1.5.0
+         foo: ~1.2 @1.2.9 -> ^2 @2.0.1
+         writes baz foo",
+    );
+}
+
+#[test]
+fn what_cannot_be_had_is_said() {
+    check(FIXTURE, PINNED, "fo@~1.2", "unknown fo");
+    check(
+        FIXTURE,
+        PINNED,
+        "foo@~7",
+        "blocked foo: NoMatchingVersion no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, \
+         v1.2.3, v1.2.2",
+    );
+    check(
+        FIXTURE,
+        "foo: version 1.2.5; at 1.2.5
+         bar: version ~1.2.5, <1.2.6; at 1.2.5",
+        "foo@1.2.9",
+        "no solution found:
+         `bar` with version `~1.2.5, <1.2.6` is requested, candidates: bar 1.2.5
+         `foo` with version `1.2.9` is requested, candidates: foo 1.2.9
+         foo 1.2.9 requires bar in `>=1.2.7`, candidates: bar 1.2.7
+         only one version of bar can be installed: bar 1.2.5 and 1.2.7 conflict
+         so `bar` with version `~1.2.5, <1.2.6` and `foo` with version `1.2.9` cannot be updated together
+
+         help: each of these changes makes it solvable:
+         request another version of bar, such as 1.2.7
+         request another version of foo
+         drop the request for bar",
+    );
+    // What reports that it is not upgradeable does not keep others from moving.
+    check(
+        FIXTURE,
+        "fiz: version 2.9.2; at 2.9.2; objection the cask leaks
+         bar: version 1.2.5; at 1.2.5",
+        "latest",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
+         fiz: 2.9.2 @2.9.2 -> 2.9.6 @2.9.6
+         held back: v3.0.1 is not reached: fiz v3.0.1 waits: fiz is not upgradeable: \
+         the cask leaks
+         writes bar fiz",
+    );
+}
+
+#[test]
+fn a_version_that_no_way_leads_to_is_passed_over() {
+    // The only way to 2.0.1 is through 1.2.9, which requires another bar.
+    let catalog = "
+        main 0 foo/stable
+          1.2.5 provides Foo, requires bar >=1.2.3
+          1.2.9 <1.2.5, provides Foo, requires bar >=1.2.7
+          2.0.1 <1.2.9, provides Foo
+          3.0.0 <2.0.1, provides Foo, kubernetes 1.99.0
+          4.0.0 <3.0.0, provides Foo
+        main 0 bar/stable
+          1.2.5 provides Bar
+          1.2.7 <1.2.5, provides Bar";
+    check(
+        catalog,
+        "foo: version 1.2.5; at 1.2.5
+         bar: version 1.2.5; at 1.2.5; dependency",
+        "latest",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         foo: 1.2.5 @1.2.5 -> 1.2.9 @1.2.9
+         held back: v2.0.1 is not reached: foo v1.2.9 waits: foo depends on bar >=1.2.7 but bar v1.2.5 \
+         is installed
+         writes bar foo",
+    );
+}
+
+#[test]
+fn what_waits_for_each_other_moves_together() {
+    let catalog = "
+        main 0 left/stable
+          1.0.0 provides Left, requires right >=1.0.0 <2.0.0
+          2.0.0 <1.0.0, provides Left, requires right >=2.0.0
+        main 0 right/stable
+          1.0.0 provides Right, requires left >=1.0.0 <2.0.0
+          2.0.0 <1.0.0, provides Right, requires left >=2.0.0";
+    check(
+        catalog,
+        "left: version 1.0.0; at 1.0.0
+         right: version 1.0.0; at 1.0.0",
+        "latest",
+        "left: 1.0.0 @1.0.0 -> 2.0.0 @2.0.0
+         right 2.0.0 needs left >=2.0.0
+         right: 1.0.0 @1.0.0 -> 2.0.0 @2.0.0
+         left 2.0.0 needs right >=2.0.0
+         writes left right
+         set of 2",
+    );
+    check(
+        FIXTURE,
+        "fiz: version 2.9.2; at 2.9.2; set old/2
+         bar: version 1.2.7; at 1.2.7; set old/2",
+        "latest",
+        "bar: 1.2.7 @1.2.7 leaves its set
+         fiz: 2.9.2 @2.9.2 -> 3.0.1 @3.0.1 leaves its set
+         writes bar fiz",
+    );
+}
