@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use plimsoll_plan::reconciler::Uptime;
+use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::Instant;
 
 /// A source of the time of day.
 pub trait Clock: Send + Sync {
     /// The time now.
     fn now(&self) -> Timestamp;
+
+    /// Whether time stands still while work is done, so that the same work gives the same course of events.
+    fn is_virtual(&self) -> bool {
+        false
+    }
 }
 
 /// The clock of this machine.
@@ -24,6 +30,19 @@ impl Clock for SystemClock {
 
 /// A shared clock.
 pub type SharedClock = Arc<dyn Clock>;
+
+/// Runs work that takes a while: on a thread of its own, so that others are answered meanwhile; in
+/// virtual time on this one, so that nothing depends on which thread is faster.
+///
+/// # Errors
+///
+/// When the work panics on its thread.
+pub(crate) async fn run_beside<T: Send + 'static>(
+    clock: &dyn Clock,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    if clock.is_virtual() { Ok(work()) } else { spawn_blocking(work).await }
+}
 
 /// Measures the time since the process started, and turns it into instants to sleep until.
 #[derive(Debug, Clone, Copy)]

@@ -32,6 +32,10 @@ impl plimsoll_controller::Clock for VirtualClock {
     fn now(&self) -> Timestamp {
         self.time()
     }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
 }
 
 /// The time at which a simulated cluster starts: always the same, so that results are too.

@@ -37,7 +37,7 @@ use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ use super::inventory::{AddOnChange, CatalogInventory, InventoryClient};
 use super::makers::{self, EventContent, Maker};
 use super::review::AdmissionRules;
 use super::selection::{self, Selection, SelectionChange, SelectionWatch};
-use crate::clock::{SharedClock, Stopwatch};
+use crate::clock::{SharedClock, Stopwatch, run_beside};
 use crate::events::Recorder;
 use crate::observe::{WatchedObject as _, watch_named};
 use crate::relay::{Id, relay};
@@ -613,7 +613,7 @@ impl ControlLoop {
             true => self.changes.read_release().await.map_err(|error| chain(&error))?,
             false => None,
         };
-        let planned = spawn_blocking(move || {
+        let planned = run_beside(&*self.clock, move || {
             let parts = content.parts(planning::packages(&attributes, &content.inventory));
             let (inventory, release) = (&content.inventory, release.as_ref());
             let planned = planning::plan(&attributes, inventory, release, &counted, &parts, &Cel);

@@ -18,16 +18,17 @@ use plimsoll_plan::progress::{StepBlocker, StepOutcome};
 use plimsoll_plan::reconciler::discovery::GroupVersion;
 use plimsoll_source::catalog::Cache;
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::catalogs::{self, ReadCatalog};
 use super::certificates::{self, Certificates};
+use super::inspect::Cluster;
 use super::{OperatorController, content, facts, inspect, watches};
 use crate::actions::inventory::{CatalogInventory, InventoryProvider, InventoryRequest};
 use crate::bootstrap::retry_until_ok;
-use crate::clock::{SharedClock, Stopwatch};
+use crate::clock::{SharedClock, Stopwatch, run_beside};
 use crate::error::Error;
 use crate::events::Recorder;
 use crate::resources::{Resources, Served, api_resource, defined_resource, definitions};
@@ -280,9 +281,9 @@ impl ControlLoop {
                 let is_known = self.reconciler.is_catalog_known(&name);
                 let before = self.catalogs.get(&name).filter(|_| is_known).cloned();
                 let names: BTreeSet<String> = self.reconciler.operator_names().cloned().collect();
-                let cache = self.cache.clone();
+                let (cache, clock) = (self.cache.clone(), Arc::clone(&self.clock));
                 self.tasks.spawn(async move {
-                    let look = spawn_blocking(move || {
+                    let look = run_beside(&*clock, move || {
                         catalogs::look(&source, before.as_ref(), &names, cache.as_ref())
                     });
                     let look = look.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -294,10 +295,11 @@ impl ControlLoop {
                 let properties = catalogs::properties(read, &operator, &bundle.name);
                 let properties = properties.unwrap_or_default();
                 let (name, reads) = (operator.clone(), Arc::clone(&self.reads));
+                let clock = Arc::clone(&self.clock);
                 self.tasks.spawn(async move {
                     // The objects of many bundles at a time would take much memory.
                     let _permit = reads.acquire().await;
-                    let content = spawn_blocking(move || {
+                    let content = run_beside(&*clock, move || {
                         content::read(&name, &bundle, &source, &spec, properties).map(Box::new)
                     });
                     let content = content.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -305,9 +307,9 @@ impl ControlLoop {
                 });
             }
             OperatorEffect::Look { operator, ticket, objects, definitions: (definitions, _) } => {
-                let (client, resources) = (self.client.clone(), self.resources.clone());
+                let cluster = self.cluster();
                 self.tasks.spawn(async move {
-                    let findings = inspect::look(client, resources, objects, definitions).await;
+                    let findings = inspect::look(cluster, objects, definitions).await;
                     Answer::Event(OperatorEvent::Looked { operator, ticket, findings })
                 });
             }
@@ -386,9 +388,9 @@ impl ControlLoop {
             }
             OperatorEffect::Delete { operator, object } => self.request_deletion(operator, object),
             OperatorEffect::ReadNamespace { operator, namespace } => {
-                let (client, resources) = (self.client.clone(), self.resources.clone());
+                let cluster = self.cluster();
                 self.tasks.spawn(async move {
-                    let objects = inspect::namespace_content(client, resources, &namespace).await;
+                    let objects = inspect::namespace_content(cluster, &namespace).await;
                     Answer::Event(OperatorEvent::NamespaceRead { operator, namespace, objects })
                 });
             }
@@ -438,6 +440,14 @@ impl ControlLoop {
             let result = deleted.map_err(|error| format!("{key}: {}", chain(&error)));
             Answer::Event(OperatorEvent::DeletionAnswered { operator, uid, result })
         });
+    }
+
+    fn cluster(&self) -> Cluster {
+        Cluster {
+            client: self.client.clone(),
+            clock: Arc::clone(&self.clock),
+            resources: self.resources.clone(),
+        }
     }
 
     /// How a kind is served, in any version.

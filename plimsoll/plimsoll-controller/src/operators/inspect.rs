@@ -12,8 +12,8 @@ use plimsoll_operators::reconciler::{Findings, FoundObject};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{Scope, Trace};
 use serde_json::Value;
-use tokio::task::spawn_blocking;
 
+use crate::clock::{SharedClock, run_beside};
 use crate::observe::trace;
 use crate::resources::{Resources, Served, defined_resource, definitions};
 use crate::write::chain;
@@ -25,6 +25,14 @@ const PAGE_SIZE: u32 = 100;
 /// Invalidated objects that are named; the others are counted.
 const INVALIDATED_NAMED_MAX: usize = 3;
 
+/// The cluster that is looked at.
+pub(super) struct Cluster {
+    pub(super) client: Client,
+    pub(super) clock: SharedClock,
+    /// What it serves.
+    pub(super) resources: Resources,
+}
+
 /// Looks at objects, each with the version of its manifest, and holds definitions against those that
 /// exist.
 ///
@@ -32,16 +40,15 @@ const INVALIDATED_NAMED_MAX: usize = 3;
 ///
 /// When the server does not answer or rejects a request; the text says what it was about.
 pub(super) async fn look(
-    client: Client,
-    resources: Resources,
+    cluster: Cluster,
     objects: Vec<(ObjectKey, String)>,
     definitions: Vec<Value>,
 ) -> Result<Findings, String> {
     let requests = objects.into_iter().filter_map(|(key, version)| {
         let kind = GroupVersionKind { group: key.group.clone(), version, kind: key.kind.clone() };
         // Of a kind that is not served there are no objects.
-        let served = resources.get(&kind)?.clone();
-        let client = client.clone();
+        let served = cluster.resources.get(&kind)?.clone();
+        let client = cluster.client.clone();
         Some(async move { found(client, &served, key).await })
     });
     let looked = stream::iter(requests).buffer_unordered(CONCURRENCY);
@@ -50,7 +57,7 @@ pub(super) async fn look(
     objects.sort_by(|one, two| one.key.cmp(&two.key));
     let mut unsafe_definitions = Vec::new();
     for definition in definitions {
-        unsafe_definitions.extend(problems(&client, &definition).await?);
+        unsafe_definitions.extend(problems(&cluster, &definition).await?);
     }
     Ok(Findings { objects, unsafe_definitions })
 }
@@ -87,9 +94,9 @@ pub(super) fn operator(metadata: &ObjectMeta) -> String {
 
 /// What a definition changes of the one that exists that its users cannot follow, and which objects it
 /// would make invalid.
-async fn problems(client: &Client, definition: &Value) -> Result<Vec<String>, String> {
+async fn problems(cluster: &Cluster, definition: &Value) -> Result<Vec<String>, String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &definitions());
     let live = api.get_opt(name).await;
     let live =
         live.map_err(|error| format!("failed to read definition {name}: {}", chain(&error)))?;
@@ -108,7 +115,7 @@ async fn problems(client: &Client, definition: &Value) -> Result<Vec<String>, St
     };
     // Objects that were valid stay so by schemas that did not change.
     if live["spec"]["versions"] != definition["spec"]["versions"] {
-        problems.extend(invalidated(client, name, &live, definition).await?);
+        problems.extend(invalidated(cluster, name, &live, definition).await?);
     }
     Ok(problems)
 }
@@ -116,13 +123,13 @@ async fn problems(client: &Client, definition: &Value) -> Result<Vec<String>, St
 /// The custom resources that are valid by the definition that exists and would not be by the new one, as
 /// a sentence; `None` if there are none.
 async fn invalidated(
-    client: &Client,
+    cluster: &Cluster,
     name: &str,
     live: &Value,
     definition: &Value,
 ) -> Result<Option<String>, String> {
     let Some(resource) = readable(live, definition) else { return Ok(None) };
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
     let mut parameters = ListParams::default().limit(PAGE_SIZE);
     let (mut named, mut count) = (Vec::new(), 0);
     loop {
@@ -137,7 +144,7 @@ async fn invalidated(
         let next = page.metadata.continue_.clone().filter(|token| !token.is_empty());
         let (live, definition) = (live.clone(), definition.clone());
         // Many objects take a while: others are answered meanwhile.
-        let found = spawn_blocking(move || {
+        let found = run_beside(&*cluster.clock, move || {
             let objects = page.items.into_iter().map(serde_json::to_value);
             let objects: Vec<Value> =
                 objects.collect::<Result<_, _>>().map_err(|it| it.to_string())?;
@@ -186,12 +193,11 @@ fn readable(live: &Value, new: &Value) -> Option<ApiResource> {
 /// When the server does not answer or rejects a request. What may not be listed matters only if
 /// nothing is found: the text names the permission that is missing.
 pub(super) async fn namespace_content(
-    client: Client,
-    resources: Resources,
+    cluster: Cluster,
     namespace: &str,
 ) -> Result<Vec<ObjectKey>, String> {
     let mut kinds: Vec<Served> = Vec::new();
-    for (_, served) in resources.iter().filter(|(_, it)| it.scope == Scope::Namespaced) {
+    for (_, served) in cluster.resources.iter().filter(|(_, it)| it.scope == Scope::Namespaced) {
         let is_known = kinds.iter().any(|it| {
             it.resource.group == served.resource.group && it.resource.kind == served.resource.kind
         });
@@ -201,7 +207,7 @@ pub(super) async fn namespace_content(
     }
     let requests = kinds.into_iter().map(|served| {
         let api: Api<DynamicObject> =
-            Api::namespaced_with(client.clone(), namespace, &served.resource);
+            Api::namespaced_with(cluster.client.clone(), namespace, &served.resource);
         async move {
             let listed = match api.list_metadata(&ListParams::default()).await {
                 // What cannot be listed holds nothing.
