@@ -98,7 +98,7 @@ impl ActionController {
             guarded,
             view,
         };
-        tokio::join!(ControlLoop::start(settings).run(stop), kept);
+        tokio::join!(ControlLoop::start(settings, stop).run(stop), kept);
         Ok(())
     }
 }

@@ -77,29 +77,49 @@ impl OperatorController {
 
     /// Runs as the leader.
     async fn lead(self, stop: CancellationToken) -> Result<(), Error> {
-        let writer = Writer::new(self.client.clone());
-        let definitions = crd::operator_manifests();
-        let kinds = [OPERATOR, OPERATOR_REVISION, CATALOG];
-        let install =
-            || bootstrap::install_definitions(&self.client, &writer, &definitions, &kinds, &stop);
-        retry_until_ok(&stop, install).await?;
-        install_policies(&writer).await;
-        let reinstall = || async {
-            bootstrap::apply_definitions(&self.client, &writer, &definitions).await?;
-            install_policies(&writer).await;
-            Ok(())
-        };
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
             Leadership::Alone => "plimsoll",
         };
         let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
         let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
+        let ended = loop {
+            // Cancelled when the storage of the API server went back to an earlier state, too.
+            let round = stop.child_token();
+            let ended = self.work(&recorder, &round).await;
+            self.view.send_replace(OperatorsView::default());
+            if stop.is_cancelled() || !round.is_cancelled() {
+                break ended;
+            }
+            tracing::warn!(
+                "the storage of the API server went back to an earlier state: beginning again with \
+                 what is there"
+            );
+        };
+        // Events emitted last are written before the process ends.
+        let _ = tokio::time::timeout(control_loop::DRAIN_TIME_MAX, event_writer).await;
+        ended
+    }
+
+    /// Works until it is stopped, on what the cluster has now.
+    async fn work(&self, recorder: &Recorder, stop: &CancellationToken) -> Result<(), Error> {
+        let writer = Writer::new(self.client.clone());
+        let definitions = crd::operator_manifests();
+        let kinds = [OPERATOR, OPERATOR_REVISION, CATALOG];
+        let install =
+            || bootstrap::install_definitions(&self.client, &writer, &definitions, &kinds, stop);
+        retry_until_ok(stop, install).await?;
+        install_policies(&writer).await;
+        let reinstall = || async {
+            bootstrap::apply_definitions(&self.client, &writer, &definitions).await?;
+            install_policies(&writer).await;
+            Ok(())
+        };
         let (provider, inventory) = match &self.settings.actions {
             Some(_) => Some(inventory::channel()).unzip(),
             None => (None, None),
         };
-        let mut control_loop = ControlLoop::start(&self, recorder.clone(), provider, &stop).await?;
+        let mut control_loop = ControlLoop::start(self, recorder.clone(), provider, stop).await?;
         self.view.send_modify(|view| view.is_leader = true);
         let actions = async {
             let (Some(settings), Some(inventory)) = (self.settings.actions.clone(), inventory)
@@ -107,24 +127,19 @@ impl OperatorController {
                 return Ok(());
             };
             let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
-            let view = self.view.clone();
-            ActionController { client, clock, recorder, settings, inventory, view }.run(&stop).await
+            let (recorder, view) = (recorder.clone(), self.view.clone());
+            ActionController { client, clock, recorder, settings, inventory, view }.run(stop).await
         };
-        let stopped = &stop;
         let operators = async move {
             // It goes when it ends: who asks it for an inventory would wait for ever.
-            control_loop.run(stopped).await;
+            control_loop.run(stop).await;
             Ok(())
         };
         let kept = async {
-            reinstall::keep(&self.client, installed(&definitions), reinstall, &stop).await;
+            reinstall::keep(&self.client, installed(&definitions), reinstall, stop).await;
             Ok(())
         };
-        let ended = tokio::try_join!(operators, actions, kept);
-        self.view.send_replace(OperatorsView::default());
-        // Events emitted last are written before the process ends.
-        let _ = tokio::time::timeout(control_loop::DRAIN_TIME_MAX, event_writer).await;
-        ended.map(|_| ())
+        tokio::try_join!(operators, actions, kept).map(|_| ())
     }
 }
 

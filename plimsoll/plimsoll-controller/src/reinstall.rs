@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::watcher::{Config, watcher};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, policies};
 use serde_json::Value;
@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::retry_until_ok;
 use crate::error::Error;
-use crate::relay::{Id, relay};
+use crate::observe::ListingWatch;
+use crate::relay::{Id, Relay};
 use crate::resources::api_resource;
 use crate::write::chain;
 
@@ -63,11 +64,13 @@ pub(crate) async fn keep<F: Future<Output = Result<(), Error>>>(
     stop: &CancellationToken,
 ) {
     let (sender, mut changes) = mpsc::channel(CHANGES_QUEUED);
+    // Whatever is there is applied again: it does not matter which state the storage has.
+    let relay = Relay { sender, restored: CancellationToken::new() };
     let mut watches = JoinSet::new();
     let mut unwatched: BTreeSet<String> =
         installed.iter().map(|kind| kind.resource.plural.clone()).collect();
     for kind in installed {
-        watches.spawn(watch(client.clone(), kind, sender.clone()));
+        watches.spawn(watch(client.clone(), kind, relay.clone()));
     }
     loop {
         tokio::select! {
@@ -109,12 +112,12 @@ fn watched(unwatched: &mut BTreeSet<String>, change: Change) {
 }
 
 /// Sends each change of the objects, until the receiver is gone.
-async fn watch(client: Client, installed: Installed, sender: mpsc::Sender<Change>) {
+async fn watch(client: Client, installed: Installed, relay: Relay<Change>) {
     let Installed { resource, names } = installed;
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
     let shown = |_: Option<PartialObjectMeta<DynamicObject>>, id: Id, _| {
         names.get(&id.name).map(|_| Change::Object).into_iter().collect()
     };
     let listed = || Change::Listed(resource.plural.clone());
-    relay(watcher(api, Config::default()), shown, listed, sender).await;
+    relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
 }

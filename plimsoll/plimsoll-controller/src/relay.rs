@@ -1,14 +1,15 @@
 //! Relays what a watch of a kind shows: what is there, what is gone, and when all was shown.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use futures::{Stream, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
+use plimsoll_plan::reconciler::revisions::{KnownObjects, StorageRollback};
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-use crate::observe::{WatchedObject, revision};
+use crate::observe::{ListingWatch, WatchedObject, revision};
 
 /// Namespace, empty for cluster-scoped objects, and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,52 +27,96 @@ impl Id {
     }
 }
 
-/// Sends what a watch shows: what is there, what is gone, and when all was shown. What a new listing
-/// does not show any more is gone.
-pub(crate) async fn relay<K: WatchedObject, T>(
-    watched: impl Stream<Item = watcher::Result<Event<K>>> + Send,
-    shown: impl Fn(Option<K>, Id, u64) -> Vec<T>,
-    listed: impl Fn() -> T,
-    sender: mpsc::Sender<T>,
-) {
-    let mut known: BTreeMap<Id, u64> = BTreeMap::new();
-    let mut unseen: BTreeMap<Id, u64> = BTreeMap::new();
-    let mut watched = std::pin::pin!(watched.default_backoff());
-    while let Some(event) = watched.next().await {
-        let events = match event {
-            Ok(Event::Init) => {
-                unseen.clone_from(&known);
-                continue;
-            }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                let (id, revision) = (Id::of(object.metadata()), revision(object.metadata()));
-                unseen.remove(&id);
-                known.insert(id.clone(), revision);
-                shown(Some(object), id, revision)
-            }
-            Ok(Event::Delete(object)) => {
-                let id = Id::of(object.metadata());
-                known.remove(&id);
-                let revision = revision(object.metadata());
-                shown(None, id, revision)
-            }
-            Ok(Event::InitDone) => {
-                let mut events = Vec::new();
-                for (id, revision) in std::mem::take(&mut unseen) {
-                    known.remove(&id);
-                    events.extend(shown(None, id, revision + 1));
+/// Where watches send what they show.
+#[derive(Debug)]
+pub(crate) struct Relay<T> {
+    pub(crate) sender: mpsc::Sender<T>,
+    /// Cancelled when the storage of the API server turns out to have gone back to an earlier state.
+    pub(crate) restored: CancellationToken,
+}
+
+impl<T> Clone for Relay<T> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), restored: self.restored.clone() }
+    }
+}
+
+impl<T> Relay<T> {
+    /// Sends what a watch shows until the receiver is gone: what is there, what is gone, and when all was
+    /// shown. What a new list does not show any more is gone.
+    pub(crate) async fn follow<K>(
+        &self,
+        watched: ListingWatch<K>,
+        shown: impl Fn(Option<K>, Id, u64) -> Vec<T>,
+        listed: impl Fn() -> T,
+    ) where
+        K: WatchedObject + kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+    {
+        let refused = |_: &watcher::Error| None;
+        self.follow_unless_refused(watched, shown, listed, refused).await;
+    }
+
+    /// The same until the API server refuses to let objects be watched; returns why it does, or nothing
+    /// when the receiver is gone.
+    pub(crate) async fn follow_unless_refused<K>(
+        &self,
+        mut watched: ListingWatch<K>,
+        shown: impl Fn(Option<K>, Id, u64) -> Vec<T>,
+        listed: impl Fn() -> T,
+        refused: impl Fn(&watcher::Error) -> Option<String>,
+    ) -> String
+    where
+        K: WatchedObject + kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+    {
+        let mut known: KnownObjects<Id> = KnownObjects::default();
+        loop {
+            let events = match watched.next().await {
+                Ok(Event::Init) => {
+                    known.list_begins();
+                    continue;
                 }
-                events.push(listed());
-                events
-            }
-            Err(error) => {
-                tracing::debug!(%error, "watching failed; trying again");
-                continue;
-            }
-        };
-        for event in events {
-            if sender.send(event).await.is_err() {
-                return;
+                Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                    let (id, revision) = (Id::of(object.metadata()), revision(object.metadata()));
+                    if let Some(StorageRollback { seen, now }) = known.shown(&id, revision) {
+                        let Id { namespace, name } = &id;
+                        tracing::warn!(
+                            namespace,
+                            name,
+                            seen,
+                            now,
+                            "an object is listed at an earlier revision"
+                        );
+                        self.restored.cancel();
+                        return String::new();
+                    }
+                    shown(Some(object), id, revision)
+                }
+                Ok(Event::Delete(object)) => {
+                    let (id, revision) = (Id::of(object.metadata()), revision(object.metadata()));
+                    known.gone(&id, revision, false);
+                    shown(None, id, revision)
+                }
+                Ok(Event::InitDone) => {
+                    let mut events = Vec::new();
+                    for (id, revision) in known.listed() {
+                        known.gone(&id, revision, false);
+                        events.extend(shown(None, id, revision + 1));
+                    }
+                    events.push(listed());
+                    events
+                }
+                Err(error) => {
+                    if let Some(refusal) = refused(&error) {
+                        return refusal;
+                    }
+                    tracing::debug!(%error, "watching failed; trying again");
+                    continue;
+                }
+            };
+            for event in events {
+                if self.sender.send(event).await.is_err() {
+                    return String::new();
+                }
             }
         }
     }

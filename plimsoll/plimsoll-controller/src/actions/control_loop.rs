@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::core::DynamicObject;
-use kube::runtime::watcher::{Config, watcher};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
 use plimsoll_api::olm::action::{
@@ -49,8 +49,8 @@ use super::review::AdmissionRules;
 use super::selection::{self, Selection, SelectionChange, SelectionWatch};
 use crate::clock::{SharedClock, Stopwatch, run_beside};
 use crate::events::Recorder;
-use crate::observe::{WatchedObject as _, watch_named};
-use crate::relay::{Id, relay};
+use crate::observe::{ListingWatch, WatchedObject as _, watch_named};
+use crate::relay::{Id, Relay};
 use crate::resources::api_resource;
 use crate::view::OperatorsView;
 use crate::workloads::workloads;
@@ -112,7 +112,7 @@ pub(super) struct ControlLoop {
     makers: BTreeMap<(&'static str, Id), Maker>,
     selections: BTreeMap<Selection, SelectionWatch>,
     /// Where watches of selections send what they show.
-    sender: mpsc::Sender<Observation>,
+    relay: Relay<Observation>,
     classes: Arc<Vec<NamedClass>>,
     policies: Vec<NamedPolicy>,
     operators: BTreeMap<String, ObservedOperator>,
@@ -151,17 +151,19 @@ pub(super) struct LoopSettings {
 }
 
 impl ControlLoop {
-    /// Begins to watch.
-    pub(super) fn start(settings: LoopSettings) -> Self {
+    /// Begins to watch. `stop` is cancelled when the storage of the API server went back to an earlier
+    /// state.
+    pub(super) fn start(settings: LoopSettings, stop: &CancellationToken) -> Self {
         let LoopSettings { client, clock, recorder, inventory, rules, guarded, view } = settings;
         let (sender, observations) = mpsc::channel(EVENTS_QUEUED);
+        let relay = Relay { sender: sender.clone(), restored: stop.clone() };
         let mut watches = JoinSet::new();
         for kind in [ACTION_CLASS, ACTION_POLICY, ACTION].into_iter().chain(makers::KINDS) {
-            watches.spawn(watch_objects(client.clone(), kind, sender.clone()));
+            watches.spawn(watch_objects(client.clone(), kind, relay.clone()));
         }
         let cluster_version = (CLUSTER_VERSION, CLUSTER_VERSION_NAME);
         let observed = Observation::ClusterVersion;
-        watches.spawn(watch_named(client.clone(), cluster_version, observed, None, sender.clone()));
+        watches.spawn(watch_named(client.clone(), cluster_version, observed, None, sender));
         let writer = Writer::new(client.clone());
         let now = clock.now();
         Self {
@@ -177,7 +179,7 @@ impl ControlLoop {
             made: BTreeMap::new(),
             makers: BTreeMap::new(),
             selections: BTreeMap::new(),
-            sender,
+            relay,
             classes: Arc::default(),
             policies: Vec::new(),
             operators: BTreeMap::new(),
@@ -444,8 +446,8 @@ impl ControlLoop {
         {
             let selection = Box::new(after.clone());
             let observed = move |change| Observation::Selected(selection.clone(), change);
-            let (client, sender) = (self.client.clone(), self.sender.clone());
-            let watch = SelectionWatch::begin(client, after.clone(), observed, sender);
+            let (client, relay) = (self.client.clone(), self.relay.clone());
+            let watch = SelectionWatch::begin(client, after.clone(), observed, relay);
             self.selections.insert(after, watch);
         }
     }
@@ -1075,13 +1077,13 @@ impl ControlLoop {
 }
 
 /// Watches the objects of a kind, until the receiver is gone.
-async fn watch_objects(client: Client, kind: ApiKind, sender: mpsc::Sender<Observation>) {
+async fn watch_objects(client: Client, kind: ApiKind, relay: Relay<Observation>) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
     let shown = |object: Option<DynamicObject>, id: Id, _: u64| {
         vec![Observation::Object(kind, id, object.map(|it| Box::new(it.into_value())))]
     };
     let listed = || Observation::Listed(kind);
-    relay(watcher(api, Config::default()), shown, listed, sender).await;
+    relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
 }
 
 /// Whether a release was requested, and not followed.

@@ -1,21 +1,19 @@
 //! Watches of the objects that EventActions select. Only metadata is read.
 
 use std::collections::BTreeMap;
-use std::future::ready;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::core::{DynamicObject, GroupVersion, PartialObjectMeta};
-use kube::runtime::watcher::{Config, Error, Event, watcher};
+use kube::runtime::watcher::{Config, Error};
 use kube::{Api, Client};
 use plimsoll_api::olm::action::SelectedObjects;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::relay::{Id, relay};
+use crate::observe::ListingWatch;
+use crate::relay::{Id, Relay};
 use crate::resources::{Resources, Served};
 use crate::write::chain;
 
@@ -57,10 +55,10 @@ impl SelectionWatch {
         client: Client,
         selection: Selection,
         observed: impl Fn(SelectionChange) -> T + Send + Sync + 'static,
-        sender: mpsc::Sender<T>,
+        relay: Relay<T>,
     ) -> Self {
         let mut task = JoinSet::new();
-        task.spawn(watch(client, selection, observed, sender));
+        task.spawn(watch(client, selection, observed, relay));
         Self {
             _task: task,
             served: None,
@@ -120,16 +118,17 @@ async fn watch<T>(
     client: Client,
     selection: Selection,
     observed: impl Fn(SelectionChange) -> T + Sync,
-    sender: mpsc::Sender<T>,
+    relay: Relay<T>,
 ) {
-    while !sender.is_closed() {
+    let sender = &relay.sender;
+    while !sender.is_closed() && !relay.restored.is_cancelled() {
         let problem = match served(&client, &selection.objects).await {
             Ok(served) => {
                 let begun = observed(SelectionChange::Begun(Box::new(served.clone())));
                 if sender.send(begun).await.is_err() {
                     return;
                 }
-                watch_served(&client, &selection, &served, &observed, &sender).await
+                watch_served(&client, &selection, &served, &observed, &relay).await
             }
             Err(problem) => problem,
         };
@@ -162,7 +161,7 @@ async fn watch_served<T>(
     selection: &Selection,
     served: &Served,
     observed: &(impl Fn(SelectionChange) -> T + Sync),
-    sender: &mpsc::Sender<T>,
+    relay: &Relay<T>,
 ) -> String {
     let api: Api<PartialObjectMeta<DynamicObject>> = match served.scope {
         Scope::Namespaced => {
@@ -172,17 +171,13 @@ async fn watch_served<T>(
     };
     let labels = selection.objects.selector.iter().map(|(name, value)| format!("{name}={value}"));
     let config = Config::default().labels(&labels.collect::<Vec<String>>().join(","));
-    let mut refusal = String::new();
-    let events = watcher(api, config).take_while(|event| {
-        refusal = refused(event).unwrap_or_default();
-        ready(refusal.is_empty())
-    });
+    let watched = ListingWatch::new(api, config);
     let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, _: u64| {
         let content = object.map(|it| content(&it));
         vec![observed(SelectionChange::Object(id.name, content))]
     };
-    relay(events, shown, || observed(SelectionChange::Listed), sender.clone()).await;
-    refusal
+    let listed = || observed(SelectionChange::Listed);
+    relay.follow_unless_refused(watched, shown, listed, refused).await
 }
 
 /// What changes when an object does: its generation, which its status leaves as it is, or its revision if
@@ -197,10 +192,8 @@ fn content(object: &PartialObjectMeta<DynamicObject>) -> String {
 }
 
 /// Why the API server does not let objects be watched; `None` if it does, or may later on.
-fn refused<K>(event: &Result<Event<K>, Error>) -> Option<String> {
-    let (Error::InitialListFailed(error) | Error::WatchStartFailed(error)) =
-        event.as_ref().err()?
-    else {
+fn refused(error: &Error) -> Option<String> {
+    let (Error::InitialListFailed(error) | Error::WatchStartFailed(error)) = error else {
         return None;
     };
     match error {

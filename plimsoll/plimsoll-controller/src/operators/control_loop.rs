@@ -31,6 +31,7 @@ use crate::bootstrap::retry_until_ok;
 use crate::clock::{SharedClock, Stopwatch, run_beside};
 use crate::error::Error;
 use crate::events::Recorder;
+use crate::relay::Relay;
 use crate::resources::{Resources, Served, api_resource, defined_resource, definitions};
 use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
@@ -69,7 +70,7 @@ pub(super) struct ControlLoop {
     watches: JoinSet<()>,
     operands: BTreeMap<String, AbortHandle>,
     certificates: Certificates,
-    sender: mpsc::Sender<OperatorEvent>,
+    relay: Relay<OperatorEvent>,
     events: mpsc::Receiver<OperatorEvent>,
     /// What metrics report.
     view: watch::Sender<OperatorsView>,
@@ -80,7 +81,8 @@ pub(super) struct ControlLoop {
 }
 
 impl ControlLoop {
-    /// Begins: discovers what is served, and watches what configures the add-on layer.
+    /// Begins: discovers what is served, and watches what configures the add-on layer. `stop` is
+    /// cancelled when the storage of the API server went back to an earlier state.
     pub(super) async fn start(
         controller: &OperatorController,
         recorder: Recorder,
@@ -93,15 +95,16 @@ impl ControlLoop {
         };
         let resources = retry_until_ok(stop, discover).await?;
         let (sender, events) = mpsc::channel(EVENTS_QUEUED);
+        let relay = Relay { sender: sender.clone(), restored: stop.clone() };
         let mut watches = JoinSet::new();
         for kind in [
             (OperatorKind::Operator, OPERATOR),
             (OperatorKind::Revision, OPERATOR_REVISION),
             (OperatorKind::Catalog, CATALOG),
         ] {
-            watches.spawn(watches::configuration(client.clone(), kind, sender.clone()));
+            watches.spawn(watches::configuration(client.clone(), kind, relay.clone()));
         }
-        watches.spawn(facts::watch(client.clone(), sender.clone()));
+        watches.spawn(facts::watch(client.clone(), sender));
         let clock = Arc::clone(&controller.clock);
         let writer = Writer::new(client.clone()).replacing_workloads();
         let certificates = Certificates::new(client.clone(), writer.clone(), Arc::clone(&clock));
@@ -120,7 +123,7 @@ impl ControlLoop {
             tasks: JoinSet::new(),
             watches,
             operands: BTreeMap::new(),
-            sender,
+            relay,
             events,
             view: controller.view.clone(),
             actions,
@@ -378,7 +381,7 @@ impl ControlLoop {
             OperatorEffect::Watch(kind, scope) => {
                 let Some(served) = self.resources.get(&kind) else { return };
                 let (client, resource) = (self.client.clone(), served.resource.clone());
-                self.watches.spawn(watches::objects(client, resource, scope, self.sender.clone()));
+                self.watches.spawn(watches::objects(client, resource, scope, self.relay.clone()));
             }
             OperatorEffect::WatchOperands(definition) => self.watch_operands(definition),
             OperatorEffect::UnwatchOperands(definition) => {
@@ -406,7 +409,7 @@ impl ControlLoop {
             let ApiResource { plural, group, .. } = &served.resource;
             format!("{plural}.{group}") == definition
         };
-        let (client, sender) = (self.client.clone(), self.sender.clone());
+        let (client, relay) = (self.client.clone(), self.relay.clone());
         let known = self.resources.iter().map(|(_, served)| served).find(|it| is_it(it));
         let known = known.map(|it| it.resource.clone());
         let name = definition.clone();
@@ -416,10 +419,10 @@ impl ControlLoop {
                 None => definition_resource(&client, &name).await,
             };
             match resource {
-                Some(resource) => watches::operands(client, (name, resource), sender).await,
+                Some(resource) => watches::operands(client, (name, resource), relay).await,
                 None => {
                     let change = plimsoll_operators::reconciler::WatchedChange::Listed;
-                    let _ = sender.send(OperatorEvent::OperandWatched(name, change)).await;
+                    let _ = relay.sender.send(OperatorEvent::OperandWatched(name, change)).await;
                 }
             }
         });

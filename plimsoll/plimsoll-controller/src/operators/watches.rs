@@ -2,7 +2,7 @@
 //! objects of the kinds that they define.
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kube::runtime::watcher::{Config, watcher};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{ApiKind, GroupKind, ObjectKey};
@@ -10,18 +10,17 @@ use plimsoll_operators::reconciler::{ObservedObject, OperatorEvent, OperatorKind
 use plimsoll_plan::health::readiness;
 use plimsoll_plan::progress::NamespaceState;
 use plimsoll_plan::reconciler::watches::WatchScope;
-use tokio::sync::mpsc;
 
 use super::inspect::operator;
-use crate::observe::{WatchedObject, mark, terminating};
-use crate::relay::{Id, relay};
+use crate::observe::{ListingWatch, WatchedObject, mark, terminating};
+use crate::relay::{Id, Relay};
 use crate::resources::api_resource;
 
 /// Watches objects that configure the add-on layer, until the receiver is gone.
 pub(super) async fn configuration(
     client: Client,
     (kind, resource): (OperatorKind, ApiKind),
-    sender: mpsc::Sender<OperatorEvent>,
+    relay: Relay<OperatorEvent>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(resource));
     let shown = |object: Option<DynamicObject>, id: Id, _: u64| {
@@ -29,7 +28,7 @@ pub(super) async fn configuration(
         vec![OperatorEvent::Configuration { kind, name: id.name, object }]
     };
     let listed = || OperatorEvent::ConfigurationListed(kind);
-    relay(watcher(api, Config::default()), shown, listed, sender).await;
+    relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
 }
 
 /// Watches the objects of a kind that carry the label of an Operator; of definitions and namespaces
@@ -38,7 +37,7 @@ pub(super) async fn objects(
     client: Client,
     resource: ApiResource,
     scope: WatchScope,
-    sender: mpsc::Sender<OperatorEvent>,
+    relay: Relay<OperatorEvent>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
     let config = match scope {
@@ -54,14 +53,14 @@ pub(super) async fn objects(
             let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, revision| {
                 events(&kind, scope, object, id, revision)
             };
-            relay(watcher(api, config), shown, listed, sender).await;
+            relay.follow(ListingWatch::new(api, config), shown, listed).await;
         }
         WatchScope::Workloads | WatchScope::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
             let shown = |object: Option<DynamicObject>, id: Id, revision| {
                 events(&kind, scope, object, id, revision)
             };
-            relay(watcher(api, config), shown, listed, sender).await;
+            relay.follow(ListingWatch::new(api, config), shown, listed).await;
         }
     }
 }
@@ -70,7 +69,7 @@ pub(super) async fn objects(
 pub(super) async fn operands(
     client: Client,
     (definition, resource): (String, ApiResource),
-    sender: mpsc::Sender<OperatorEvent>,
+    relay: Relay<OperatorEvent>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
@@ -79,7 +78,7 @@ pub(super) async fn operands(
         vec![OperatorEvent::OperandWatched(definition.clone(), change)]
     };
     let listed = || OperatorEvent::OperandWatched(definition.clone(), WatchedChange::Listed);
-    relay(watcher(api, Config::default()), shown, listed, sender).await;
+    relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
 }
 
 /// What a change of an object means; `None` for one that is gone.
