@@ -5,7 +5,7 @@
 //!
 //! 1. [`decide`](super::decide) names a bundle. Its content is read and rendered
 //!    ([`OperatorEffect::ReadBundle`]).
-//! 2. The objects that it would take are looked at ([`OperatorEffect::Look`]): what belongs to somebody
+//! 2. The objects that it would take are inspected ([`OperatorEffect::InspectObjects`]): what belongs to somebody
 //!    else stops it before anything is changed (OPR-27).
 //! 3. The objects are recorded in OperatorRevisions ([`OperatorEffect::WriteRevision`]): what is
 //!    executed is what anybody can read, and a process that takes over needs no catalog.
@@ -97,7 +97,7 @@ pub enum OperatorEvent {
     ConfigurationListed(OperatorKind),
     /// What is known of the cluster.
     Facts(Box<ClusterFacts>),
-    /// A catalog was looked at.
+    /// A catalog was read, or has not changed.
     CatalogRead {
         /// Its name.
         name: String,
@@ -113,8 +113,8 @@ pub enum OperatorEvent {
         /// What a revision is made of, or why it cannot be.
         content: Result<Box<RevisionContent>, String>,
     },
-    /// Objects were looked at.
-    Looked {
+    /// Existing objects were inspected.
+    ObjectsInspected {
         /// The Operator.
         operator: String,
         /// The request that is answered.
@@ -192,7 +192,7 @@ pub enum WrittenPart {
     Status,
 }
 
-/// What objects that a revision would take look like.
+/// The existing objects that a revision would take, and the changes of definitions that break users.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
     /// Those that exist.
@@ -219,7 +219,7 @@ pub struct FoundObject {
 /// Something to do.
 #[derive(Debug, Clone)]
 pub enum OperatorEffect {
-    /// Look whether a catalog changed, and read it if it did.
+    /// Read a catalog if it changed.
     ReadCatalog {
         /// Its name.
         name: String,
@@ -239,8 +239,8 @@ pub enum OperatorEffect {
         /// Namespace and configuration.
         spec: Box<OperatorSpec>,
     },
-    /// Look at objects before they are taken.
-    Look {
+    /// Inspect the existing objects that a revision would take.
+    InspectObjects {
         /// The Operator.
         operator: String,
         /// To be named in the answer.
@@ -366,7 +366,7 @@ impl OperatorReconciler {
             && [Operator, Revision, Catalog].iter().all(|kind| self.listed.contains(kind))
             // What a catalog has is read at once; decisions wait for it, so that none says that
             // there is no such package.
-            && self.catalogs.values().all(TrackedCatalog::was_looked_at)
+            && self.catalogs.values().all(TrackedCatalog::was_read)
     }
 
     /// The Operators to decide, with the other members of their change sets; none before everything
@@ -462,8 +462,8 @@ impl OperatorReconciler {
             OperatorEvent::BundleRead { operator, ticket, content } => {
                 self.bundle_read(&operator, ticket, content, moment, &mut effects);
             }
-            OperatorEvent::Looked { operator, ticket, findings } => {
-                self.looked(&operator, ticket, findings, moment, &mut effects);
+            OperatorEvent::ObjectsInspected { operator, ticket, findings } => {
+                self.objects_inspected(&operator, ticket, findings, moment, &mut effects);
             }
             OperatorEvent::RevisionWritten { operator, ticket, result } => {
                 self.revision_written(&operator, ticket, result, moment);

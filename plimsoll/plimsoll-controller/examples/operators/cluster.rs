@@ -231,9 +231,13 @@ impl MeasuredCluster {
                 let content = Ok(Box::new(content));
                 self.events.push_back(OperatorEvent::BundleRead { operator, ticket, content });
             }
-            OperatorEffect::Look { operator, ticket, .. } => {
+            OperatorEffect::InspectObjects { operator, ticket, .. } => {
                 let findings = Ok(Findings::default());
-                self.events.push_back(OperatorEvent::Looked { operator, ticket, findings });
+                self.events.push_back(OperatorEvent::ObjectsInspected {
+                    operator,
+                    ticket,
+                    findings,
+                });
             }
             OperatorEffect::WriteRevision { operator, ticket, revisions } => {
                 for (name, object) in revisions {

@@ -41,35 +41,35 @@ impl ReadCatalog {
     }
 }
 
-/// What became of looking at a catalog.
-pub(super) struct Look {
+/// A catalog, read again if it changed.
+pub(super) struct RefreshedCatalog {
     /// The catalog; `None` if it is as it was.
     pub(super) read: Option<ReadCatalog>,
     /// What is reported; `None` if it is as it was.
     pub(super) content: Option<CatalogContent>,
 }
 
-/// Looks at a catalog, and reads it if it changed. `names` are those of the Operators. Blocks.
+/// Reads a catalog if it changed. `names` are those of the Operators. Blocks.
 ///
 /// # Errors
 ///
 /// When it cannot be read; the text says why.
-pub(super) fn look(
+pub(super) fn refresh(
     source: &CatalogSource,
     before: Option<&ReadCatalog>,
     names: &BTreeSet<String>,
     cache: Option<&Cache>,
-) -> Result<Look, String> {
+) -> Result<RefreshedCatalog, String> {
     let version = version_of(source).map_err(|error| chain(&error))?;
     if before.is_some_and(|it| it.version == version) {
-        return Ok(Look { read: None, content: None });
+        return Ok(RefreshedCatalog { read: None, content: None });
     }
     let opened = open_source(source, cache).map_err(|error| chain(&error))?;
     let index = Arc::new(opened.index);
     let read = ReadCatalog { version, digest: opened.digest, index };
     if before.is_some_and(|it| it.digest == read.digest) {
         // Another file with the same content.
-        return Ok(Look { read: Some(read), content: None });
+        return Ok(RefreshedCatalog { read: Some(read), content: None });
     }
     let package = |catalog: &ReadCatalog, name: &String| catalog.package(name);
     let is_unchanged =
@@ -84,7 +84,7 @@ pub(super) fn look(
         defects: summary(&defects),
         unchanged,
     };
-    Ok(Look { read: Some(read), content: Some(content) })
+    Ok(RefreshedCatalog { read: Some(read), content: Some(content) })
 }
 
 fn summary(defects: &[plimsoll_content::catalog::Defect]) -> Option<CatalogDefects> {

@@ -49,8 +49,8 @@ const DISCOVERY_TIME_MAX: Duration = Duration::from_secs(10);
 enum Answer {
     /// Something for the reconciler.
     Event(OperatorEvent),
-    /// A catalog that was looked at, by name.
-    Catalog(String, Result<catalogs::Look, String>),
+    /// A catalog that was read again, by name.
+    Catalog(String, Result<catalogs::RefreshedCatalog, String>),
     /// A group version that was discovered.
     Discovered(GroupVersion, Resources),
 }
@@ -199,12 +199,12 @@ impl ControlLoop {
     fn answered(&mut self, answer: Answer) {
         match answer {
             Answer::Event(event) => self.handle(event),
-            Answer::Catalog(name, look) => {
-                let content = look.map(|look| {
-                    if let Some(read) = look.read {
+            Answer::Catalog(name, refreshed) => {
+                let content = refreshed.map(|refreshed| {
+                    if let Some(read) = refreshed.read {
                         self.catalogs.insert(name.clone(), read);
                     }
-                    look.content
+                    refreshed.content
                 });
                 self.handle(OperatorEvent::CatalogRead { name, content });
             }
@@ -286,11 +286,11 @@ impl ControlLoop {
                 let names: BTreeSet<String> = self.reconciler.operator_names().cloned().collect();
                 let (cache, clock) = (self.cache.clone(), Arc::clone(&self.clock));
                 self.tasks.spawn(async move {
-                    let look = run_beside(&*clock, move || {
-                        catalogs::look(&source, before.as_ref(), &names, cache.as_ref())
+                    let refreshed = run_beside(&*clock, move || {
+                        catalogs::refresh(&source, before.as_ref(), &names, cache.as_ref())
                     });
-                    let look = look.await.unwrap_or_else(|error| Err(error.to_string()));
-                    Answer::Catalog(name, look)
+                    let refreshed = refreshed.await.unwrap_or_else(|error| Err(error.to_string()));
+                    Answer::Catalog(name, refreshed)
                 });
             }
             OperatorEffect::ReadBundle { operator, ticket, bundle, source, spec } => {
@@ -309,11 +309,16 @@ impl ControlLoop {
                     Answer::Event(OperatorEvent::BundleRead { operator, ticket, content })
                 });
             }
-            OperatorEffect::Look { operator, ticket, objects, definitions: (definitions, _) } => {
+            OperatorEffect::InspectObjects {
+                operator,
+                ticket,
+                objects,
+                definitions: (definitions, _),
+            } => {
                 let cluster = self.cluster();
                 self.tasks.spawn(async move {
-                    let findings = inspect::look(cluster, objects, definitions).await;
-                    Answer::Event(OperatorEvent::Looked { operator, ticket, findings })
+                    let findings = inspect::inspect_objects(cluster, objects, definitions).await;
+                    Answer::Event(OperatorEvent::ObjectsInspected { operator, ticket, findings })
                 });
             }
             OperatorEffect::WriteRevision { operator, ticket, revisions } => {

@@ -1,4 +1,4 @@
-//! Looks at objects before they are taken over, and at what a namespace holds.
+//! Inspection of objects before they are taken over, and of the content of namespaces.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -18,14 +18,14 @@ use crate::observe::trace;
 use crate::resources::{Resources, Served, defined_resource, definitions};
 use crate::write::chain;
 
-/// Requests in flight while objects are looked at.
+/// Requests in flight while objects are inspected.
 const CONCURRENCY: usize = 16;
 /// Custom resources in one answer: each may be large, and only one page is in memory at a time.
 const PAGE_SIZE: u32 = 100;
 /// Invalidated objects that are named; the others are counted.
 const INVALIDATED_NAMED_MAX: usize = 3;
 
-/// The cluster that is looked at.
+/// The cluster that is inspected.
 pub(super) struct Cluster {
     pub(super) client: Client,
     pub(super) clock: SharedClock,
@@ -33,13 +33,13 @@ pub(super) struct Cluster {
     pub(super) resources: Resources,
 }
 
-/// Looks at objects, each with the version of its manifest, and holds definitions against those that
+/// Inspects objects, each with the version of its manifest, and holds definitions against those that
 /// exist.
 ///
 /// # Errors
 ///
 /// When the server does not answer or rejects a request; the text says what it was about.
-pub(super) async fn look(
+pub(super) async fn inspect_objects(
     cluster: Cluster,
     objects: Vec<(ObjectKey, String)>,
     definitions: Vec<Value>,
@@ -51,9 +51,9 @@ pub(super) async fn look(
         let client = cluster.client.clone();
         Some(async move { found(client, &served, key).await })
     });
-    let looked = stream::iter(requests).buffer_unordered(CONCURRENCY);
+    let found = stream::iter(requests).buffer_unordered(CONCURRENCY);
     let mut objects: Vec<FoundObject> =
-        looked.try_filter_map(|found| async move { Ok(found) }).try_collect().await?;
+        found.try_filter_map(|found| async move { Ok(found) }).try_collect().await?;
     objects.sort_by(|one, two| one.key.cmp(&two.key));
     let mut unsafe_definitions = Vec::new();
     for definition in definitions {
@@ -72,7 +72,7 @@ async fn found(
         Scope::Namespaced => Api::namespaced_with(client, &key.namespace, &served.resource),
     };
     let live = api.get_metadata_opt(&key.name).await;
-    let live = live.map_err(|error| format!("failed to look at {key}: {}", chain(&error)))?;
+    let live = live.map_err(|error| format!("failed to read {key}: {}", chain(&error)))?;
     Ok(live.map(|live| {
         let controller = live.metadata.owner_references.iter().flatten();
         let mut controller = controller.filter(|owner| owner.controller == Some(true));

@@ -1,4 +1,4 @@
-//! Catalogs: when they are looked at, and what is reported of them.
+//! Catalogs: when they are read, and their statuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use super::report::STATUS_RETRY;
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
 use crate::conditions::{capitalized, condition};
 
-/// How often a catalog is looked at that does not say how often.
+/// How often a catalog without `spec.pollInterval` is checked for new content.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
-/// How soon a catalog that could not be read is looked at again.
+/// How soon a catalog that could not be read is read again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a catalog has.
@@ -51,7 +51,7 @@ pub(super) struct TrackedCatalog {
     /// Why it could not be read the last time; `None` if it could.
     failure: Option<String>,
     is_reading: bool,
-    was_looked_at: bool,
+    was_read: bool,
     next: Option<Uptime>,
     is_status_written: bool,
     is_report_due: bool,
@@ -61,8 +61,8 @@ pub(super) struct TrackedCatalog {
 
 impl TrackedCatalog {
     /// Whether it was tried to read it once.
-    pub(super) fn was_looked_at(&self) -> bool {
-        self.was_looked_at || self.spec.availability == CatalogAvailability::Unavailable
+    pub(super) fn was_read(&self) -> bool {
+        self.was_read || self.spec.availability == CatalogAvailability::Unavailable
     }
 
     pub(super) fn is_served(&self) -> bool {
@@ -185,7 +185,7 @@ impl OperatorReconciler {
             // What it had was read elsewhere.
             catalog.content = None;
             catalog.failure = None;
-            catalog.was_looked_at = false;
+            catalog.was_read = false;
         }
         if is_moved || is_polled_otherwise {
             catalog.next = Some(moment.uptime);
@@ -195,7 +195,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// A catalog was looked at.
+    /// Takes in the content of a catalog that was read, or why it could not be.
     pub(super) fn catalog_read(
         &mut self,
         name: &str,
@@ -204,7 +204,7 @@ impl OperatorReconciler {
     ) {
         let Some(catalog) = self.catalogs.get_mut(name) else { return };
         let was_served = catalog.is_served();
-        let was_looked_at = std::mem::replace(&mut catalog.was_looked_at, true);
+        let was_read = std::mem::replace(&mut catalog.was_read, true);
         catalog.is_reading = false;
         match content {
             Ok(content) => {
@@ -221,12 +221,12 @@ impl OperatorReconciler {
         }
         catalog.next = Some(moment.uptime + catalog.interval());
         catalog.is_report_due = true;
-        if catalog.is_served() != was_served || !was_looked_at {
+        if catalog.is_served() != was_served || !was_read {
             self.undecided.extend(self.operators.keys().cloned());
         }
     }
 
-    /// Looks at the catalogs whose time has come.
+    /// Has the catalogs read whose poll interval is over.
     pub(super) fn read_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         for (name, catalog) in &mut self.catalogs {
             let is_due = catalog.next.is_some_and(|at| at <= moment.uptime);

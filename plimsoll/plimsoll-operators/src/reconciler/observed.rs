@@ -37,7 +37,7 @@ impl ObservedObject {
         matches!(self.mark.trace, Trace::Ours(_))
     }
 
-    /// The object as a deletion looks at it.
+    /// Returns what a deletion needs to know of the object.
     pub(super) fn live(&self) -> LiveObject {
         let terminating = self.terminating.as_ref();
         LiveObject {

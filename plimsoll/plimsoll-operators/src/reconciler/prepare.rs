@@ -148,7 +148,7 @@ impl OperatorReconciler {
         let operator = self.operators.get_mut(name)?;
         let asked = match operator.preparation.as_ref()? {
             Preparation::Reading { ticket, .. }
-            | Preparation::Looking { ticket, .. }
+            | Preparation::Inspecting { ticket, .. }
             | Preparation::Writing { ticket, .. } => *ticket,
             Preparation::Failed { .. } => return None,
         };
@@ -159,7 +159,7 @@ impl OperatorReconciler {
         operator.preparation.take()
     }
 
-    /// A bundle was read: what it would take is looked at.
+    /// Has the objects inspected that a bundle that was read would take.
     pub(super) fn bundle_read(
         &mut self,
         name: &str,
@@ -194,17 +194,17 @@ impl OperatorReconciler {
         };
         let objects = draft.objects.iter().map(|it| &it.manifest);
         let unknown = objects.filter(|it| !known.contains(&it.key));
-        effects.push(OperatorEffect::Look {
+        effects.push(OperatorEffect::InspectObjects {
             operator: name.to_owned(),
             ticket,
             objects: unknown.map(|it| (it.key.clone(), it.version.clone())).collect(),
             definitions: (definitions, safety),
         });
-        operator.preparation = Some(Preparation::Looking { ticket, wanted, draft });
+        operator.preparation = Some(Preparation::Inspecting { ticket, wanted, draft });
     }
 
-    /// What a revision would take was looked at: unless it belongs to somebody else, it is written.
-    pub(super) fn looked(
+    /// Writes a revision whose objects were inspected, unless another owner has one of them.
+    pub(super) fn objects_inspected(
         &mut self,
         name: &str,
         ticket: u64,
@@ -212,7 +212,7 @@ impl OperatorReconciler {
         moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) {
-        let Some(Preparation::Looking { wanted, mut draft, .. }) = self.answered(name, ticket)
+        let Some(Preparation::Inspecting { wanted, mut draft, .. }) = self.answered(name, ticket)
         else {
             return;
         };

@@ -1,4 +1,4 @@
-//! What goes: everything of an Operator that is deleted, and what a new revision lacks.
+//! Deletion of objects: all objects of an Operator that is deleted, and those that a new revision lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,13 +15,12 @@ use super::observed::{ObservedKind, ObservedObject};
 use super::{Moment, OperatorEffect, OperatorReconciler};
 use crate::deletion::{self, DeletionInputs, LiveObject, NextDeletion};
 
-/// How soon a request to delete an object that was refused is repeated, and what does not go is looked
-/// at again.
+/// How soon a refused request to delete an object is repeated, and remaining objects are read again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What is known of the content of a namespace.
+/// The content of a namespace, as far as it was read.
 #[derive(Debug, Clone)]
-enum NamespaceLook {
+enum NamespaceContent {
     /// It is being read; why it could not be the last time, if it was tried.
     Reading(Option<String>),
     /// It was read.
@@ -46,7 +45,7 @@ pub(super) struct Removal {
     /// Why the last request was refused, by uid.
     refused: BTreeMap<String, String>,
     /// What namespaces hold, by name.
-    namespaces: BTreeMap<String, NamespaceLook>,
+    namespaces: BTreeMap<String, NamespaceContent>,
     /// The definitions whose objects are watched.
     watched: BTreeSet<String>,
     /// When it began; `None` for what a revision left.
@@ -71,11 +70,10 @@ impl Removal {
 
     /// A namespace whose content cannot be read, and why; `None` if there is none.
     pub(super) fn unreadable(&self) -> Option<(&str, &str)> {
-        self.namespaces.iter().find_map(|(name, look)| match look {
-            NamespaceLook::Unreadable { message, .. } | NamespaceLook::Reading(Some(message)) => {
-                Some((name.as_str(), message.as_str()))
-            }
-            NamespaceLook::Reading(None) | NamespaceLook::Read { .. } => None,
+        self.namespaces.iter().find_map(|(name, content)| match content {
+            NamespaceContent::Unreadable { message, .. }
+            | NamespaceContent::Reading(Some(message)) => Some((name.as_str(), message.as_str())),
+            NamespaceContent::Reading(None) | NamespaceContent::Read { .. } => None,
         })
     }
 
@@ -308,24 +306,24 @@ impl OperatorReconciler {
             }
             let removal = self.operators.get_mut(name)?.removal.as_mut()?;
             let failure = match removal.namespaces.get(namespace) {
-                Some(NamespaceLook::Read { is_empty: true }) => continue,
-                Some(NamespaceLook::Read { is_empty: false }) => {
+                Some(NamespaceContent::Read { is_empty: true }) => continue,
+                Some(NamespaceContent::Read { is_empty: false }) => {
                     occupied.insert(namespace.clone());
                     continue;
                 }
-                Some(NamespaceLook::Unreadable { message, retry_at })
+                Some(NamespaceContent::Unreadable { message, retry_at })
                     if *retry_at <= moment.uptime =>
                 {
                     Some(message.clone())
                 }
-                Some(NamespaceLook::Reading(_) | NamespaceLook::Unreadable { .. }) => {
+                Some(NamespaceContent::Reading(_) | NamespaceContent::Unreadable { .. }) => {
                     is_known = false;
                     continue;
                 }
                 None => None,
             };
             is_known = false;
-            removal.namespaces.insert(namespace.clone(), NamespaceLook::Reading(failure));
+            removal.namespaces.insert(namespace.clone(), NamespaceContent::Reading(failure));
             effects.push(OperatorEffect::ReadNamespace {
                 operator: name.to_owned(),
                 namespace: namespace.clone(),
@@ -344,13 +342,13 @@ impl OperatorReconciler {
     ) {
         let removal = self.operators.get_mut(name).and_then(|it| it.removal.as_mut());
         let Some(removal) = removal else { return };
-        let look = match objects {
-            Ok(objects) => NamespaceLook::Read { is_empty: objects.is_empty() },
+        let content = match objects {
+            Ok(objects) => NamespaceContent::Read { is_empty: objects.is_empty() },
             Err(message) => {
-                NamespaceLook::Unreadable { message, retry_at: moment.uptime + RETRY_INTERVAL }
+                NamespaceContent::Unreadable { message, retry_at: moment.uptime + RETRY_INTERVAL }
             }
         };
-        removal.namespaces.insert(namespace.to_owned(), look);
+        removal.namespaces.insert(namespace.to_owned(), content);
         self.unsettled.insert(name.to_owned());
     }
 
@@ -400,7 +398,7 @@ impl OperatorReconciler {
         self.unsettled.insert(name.to_owned());
     }
 
-    /// The Operators that are being deleted, or leave something behind, are looked at again.
+    /// Marks the Operators that are being deleted, or leave something behind, for their next step.
     pub(super) fn unsettle_deleting(&mut self) {
         let deleting = self
             .operators

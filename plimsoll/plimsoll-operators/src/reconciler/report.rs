@@ -186,9 +186,9 @@ impl TrackedOperator {
         match rollout.or(installed) {
             Some(revision) => BundleContent::Valid { bundle: revision.bundle.name.clone() },
             None => match &self.preparation {
-                Some(Preparation::Looking { wanted, .. } | Preparation::Writing { wanted, .. }) => {
-                    BundleContent::Valid { bundle: wanted.bundle.name.clone() }
-                }
+                Some(
+                    Preparation::Inspecting { wanted, .. } | Preparation::Writing { wanted, .. },
+                ) => BundleContent::Valid { bundle: wanted.bundle.name.clone() },
                 Some(Preparation::Failed { wanted, is_bundle: false, .. }) => {
                     BundleContent::Valid { bundle: wanted.bundle.name.clone() }
                 }

@@ -72,8 +72,8 @@ impl Wanted {
 pub(super) enum Preparation {
     /// The bundle is being read.
     Reading { ticket: u64, wanted: Wanted },
-    /// What it would take is being looked at.
-    Looking { ticket: u64, wanted: Wanted, draft: Box<RevisionDraft> },
+    /// The objects that it would take are being inspected.
+    Inspecting { ticket: u64, wanted: Wanted, draft: Box<RevisionDraft> },
     /// Its OperatorRevisions are being written.
     Writing { ticket: u64, wanted: Wanted, number: u32, revision: Box<KeptRevision> },
     /// Something is in the way.
@@ -84,7 +84,7 @@ impl Preparation {
     pub(super) fn wanted(&self) -> &Wanted {
         match self {
             Self::Reading { wanted, .. }
-            | Self::Looking { wanted, .. }
+            | Self::Inspecting { wanted, .. }
             | Self::Writing { wanted, .. }
             | Self::Failed { wanted, .. } => wanted,
         }
@@ -244,7 +244,7 @@ impl TrackedOperator {
             && completed.any(|it| it.bundle == bundle && it.state == UpdateState::Partial)
     }
 
-    /// When something is to be looked at again.
+    /// Returns when the next decision is due; `None` for only after an event.
     pub(super) fn wake_at(&self, moment: Moment) -> Option<Uptime> {
         let after = |at: Timestamp| {
             let delay = at.duration_since(moment.steady);

@@ -443,7 +443,7 @@ impl FakeCluster {
                     let event = OperatorEvent::BundleRead { operator, ticket, content };
                     self.pending.push(("reads", event));
                 }
-                OperatorEffect::Look { operator, ticket, objects, .. } => {
+                OperatorEffect::InspectObjects { operator, ticket, objects, .. } => {
                     let exists = objects.iter().filter_map(|(key, _)| {
                         let object = self.objects.get(key)?;
                         Some(FoundObject {
@@ -456,8 +456,8 @@ impl FakeCluster {
                     });
                     let objects = exists.collect();
                     let findings = Ok(Findings { objects, unsafe_definitions: Vec::new() });
-                    let event = OperatorEvent::Looked { operator, ticket, findings };
-                    self.pending.push(("looks", event));
+                    let event = OperatorEvent::ObjectsInspected { operator, ticket, findings };
+                    self.pending.push(("inspections", event));
                 }
                 OperatorEffect::WriteRevision { operator, ticket, revisions } => {
                     self.writes += 1;
