@@ -3,6 +3,7 @@
 //! `cargo xtask tidy` runs all checks and prints every finding; the test of this crate does the
 //! same, so that `cargo test --workspace` keeps the tree tidy.
 
+mod comments;
 mod cycles;
 mod definitions;
 mod dependencies;
@@ -72,6 +73,7 @@ pub(crate) fn write_clippy_configs() -> Result<()> {
 fn findings() -> Result<Vec<Finding>> {
     let tree = Tree::read()?;
     let mut findings = Vec::new();
+    findings.extend(comments::check(&tree));
     findings.extend(definitions::check(&tree)?);
     findings.extend(layers::check(&tree)?);
     findings.extend(cycles::check(&tree));

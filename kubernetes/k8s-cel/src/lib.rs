@@ -26,7 +26,8 @@
 //! | `library`, `functions`, `declarations` | functions: what they do, and their signatures |
 //! | `check` | syntax trees to checked trees |
 //! | `plan`, `evaluate`, `planner` | the form that is evaluated, evaluation, and how plans are made |
-//! | `cost`, `program`, `environment` | estimates; the public types |#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+//! | `cost`, `program`, `environment` | estimates; the public types |
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod ast;
 mod bindings;

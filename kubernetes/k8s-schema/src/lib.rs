@@ -28,7 +28,8 @@
 //! | `canonical`, `decode`, `default`, `prune`, `round_trip`, `validate`, `definition` | what is done to one object by its type |
 //! | `fields`, `typed` | sets of fields, and operations on objects by them |
 //! | `builtin_defaults`, `builtin_rules`, `metadata` | what kube-apiserver has in code |
-//! | `managed`, `patch`, `protobuf` | ownership, patches, the protocol buffer form |#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+//! | `managed`, `patch`, `protobuf` | ownership, patches, the protocol buffer form |
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod builtin;
 mod builtin_data;

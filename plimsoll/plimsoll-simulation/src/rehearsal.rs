@@ -172,7 +172,7 @@ pub struct RehearsalResult {
     pub changes: Vec<StepChange>,
     /// When the object of each step was first written; `None` for those that never were.
     pub written: Vec<Option<Duration>>,
-    /// Number of write writes of the controller, failed ones included.
+    /// Number of writes of the controller, failed ones included.
     pub writes: usize,
     /// Levels, waits and conditions with their times.
     pub timeline: Timeline,

@@ -1,4 +1,4 @@
-//! A rehearsal for people at a terminal: the verdict first, then what actual when.
+//! A rehearsal for people at a terminal: the verdict first, then what happens when.
 
 use std::io::{self, Write};
 
