@@ -240,6 +240,8 @@ reasons! {
     UpgradeBlocked,
     /// Another Operator owns what this one provides.
     Conflict,
+    /// The spec cannot be read.
+    InvalidSpec,
     /// The annotation that names a change set has another form.
     InvalidChangeSet,
     /// Members of a change set are missing.

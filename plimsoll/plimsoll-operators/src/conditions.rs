@@ -20,6 +20,9 @@ pub const INSTALLED: &str = "Installed";
 /// Type of the condition that something is deprecated; absent if nothing is.
 pub const DEPRECATED: &str = "Deprecated";
 
+/// Type of the condition that the spec cannot be read; absent if it can.
+pub const INVALID: &str = "Invalid";
+
 /// What is known of an Operator.
 #[derive(Debug, Clone, Copy)]
 pub struct OperatorObservation<'a> {

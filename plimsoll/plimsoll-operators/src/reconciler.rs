@@ -23,6 +23,7 @@ mod concerns;
 mod indexes;
 mod messages;
 mod observed;
+mod parse;
 mod prepare;
 mod removal;
 mod report;

@@ -33,6 +33,7 @@ const ALLOWED: &[&str] = &[
     "serde",
     "serde-saphyr",
     "serde_json",
+    "serde_path_to_error",
     "sha2",
     "strsim",
     "thiserror",

@@ -229,7 +229,7 @@ impl OperatorReconciler {
     /// Notes that a rollout is complete, or late.
     fn check_rollout(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get_mut(name) else { return };
-        let deadline = operator.deadline();
+        let deadline = operator.object.deadline;
         let Some(rollout) = operator.rollout.as_mut().filter(|it| !it.is_complete) else { return };
         if rollout.execution.progress().passes() > 0 {
             rollout.is_complete = true;

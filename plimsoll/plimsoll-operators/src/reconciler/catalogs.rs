@@ -6,14 +6,15 @@ use std::time::Duration;
 use plimsoll_api::olm::{
     CatalogAvailability, CatalogDefects, CatalogSource, CatalogSpec, CatalogStatus,
 };
-use plimsoll_api::{ConditionStatus, Reason, duration};
+use plimsoll_api::{ConditionStatus, Reason};
 use plimsoll_plan::reconciler::Uptime;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::parse::{self, InvalidSpec};
 use super::report::STATUS_RETRY;
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
-use crate::conditions::{capitalized, condition};
+use crate::conditions::{INVALID, capitalized, condition};
 
 /// How often a catalog without `spec.pollInterval` is checked for new content.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
@@ -42,7 +43,12 @@ pub(super) struct TrackedCatalog {
     uid: String,
     revision: String,
     generation: i64,
+    /// What is requested; if `invalid`, what was requested last.
     pub(super) spec: CatalogSpec,
+    /// How often it is read.
+    interval: Option<Duration>,
+    /// Why the spec cannot be read; `None` if it can.
+    invalid: Option<InvalidSpec>,
     reported: CatalogStatus,
     /// What was read last; `None` before the first success.
     content: Option<CatalogContent>,
@@ -79,7 +85,7 @@ impl TrackedCatalog {
     }
 
     fn interval(&self) -> Duration {
-        let interval = duration::parse(&self.spec.poll_interval).unwrap_or(POLL_INTERVAL);
+        let interval = self.interval.unwrap_or(POLL_INTERVAL);
         match self.failure {
             Some(_) => interval.min(RETRY_INTERVAL),
             None => interval,
@@ -88,6 +94,9 @@ impl TrackedCatalog {
 
     /// Why it is not served; `None` if it is.
     fn unavailable(&self) -> Option<String> {
+        if let Some(invalid) = self.invalid.as_ref().filter(|_| !self.is_served()) {
+            return Some(format!("its spec cannot be read: {invalid}"));
+        }
         if self.spec.availability == CatalogAvailability::Unavailable {
             return Some("its spec.availability is Unavailable".to_owned());
         }
@@ -133,7 +142,11 @@ impl TrackedCatalog {
         };
         CatalogStatus {
             observed_generation: self.generation,
-            conditions: vec![condition("Serving", serving), condition("Progressing", progressing)],
+            conditions: [("Serving", serving), ("Progressing", progressing)]
+                .into_iter()
+                .chain(self.invalid.as_ref().map(|it| (INVALID, it.reported())))
+                .map(|(type_, reported)| condition(type_, reported))
+                .collect(),
             digest: content.digest,
             last_read_time: self.read,
             packages: content.packages,
@@ -164,7 +177,7 @@ impl OperatorReconciler {
         };
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-        let spec = CatalogSpec::deserialize(&value["spec"]).unwrap_or_default();
+        let parsed = parse::catalog(value);
         let uid = text("uid");
         if self.catalogs.get(name).is_some_and(|known| known.uid != uid) {
             self.catalogs.remove(name);
@@ -176,11 +189,25 @@ impl OperatorReconciler {
         catalog.generation = metadata["generation"].as_i64().unwrap_or_default();
         catalog.reported = Deserialize::deserialize(&value["status"]).unwrap_or_default();
         catalog.is_report_due = true;
+        let (spec, interval) = match parsed {
+            Ok(parsed) => {
+                catalog.invalid = None;
+                parsed
+            }
+            Err(invalid) => {
+                catalog.invalid = Some(invalid);
+                let unknown = CatalogSpec {
+                    availability: CatalogAvailability::Unavailable,
+                    ..CatalogSpec::default()
+                };
+                (if is_new { unknown } else { catalog.spec.clone() }, catalog.interval)
+            }
+        };
         let is_moved = is_new || catalog.spec.source != spec.source;
         let is_ranked_otherwise =
             catalog.spec.weight != spec.weight || catalog.spec.availability != spec.availability;
-        let is_polled_otherwise = catalog.spec.poll_interval != spec.poll_interval;
-        catalog.spec = spec;
+        let is_polled_otherwise = catalog.interval != interval;
+        (catalog.spec, catalog.interval) = (spec, interval);
         if is_moved {
             // What it had was read elsewhere.
             catalog.content = None;

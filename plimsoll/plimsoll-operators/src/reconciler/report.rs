@@ -12,8 +12,8 @@ use plimsoll_resolve::requirement::Provider;
 use super::track::{Preparation, TrackedOperator};
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler, WrittenPart};
 use crate::conditions::{
-    BundleContent, CONSTRAINTS_SATISFIED, DEPRECATED, OperatorObservation, Rollout, conditions,
-    resolved_version,
+    BundleContent, CONSTRAINTS_SATISFIED, DEPRECATED, INVALID, OperatorObservation, Rollout,
+    condition, conditions, resolved_version,
 };
 use crate::deletion::DeletionPhase;
 use crate::{OperatorAction, RequestedOperator};
@@ -129,6 +129,12 @@ impl TrackedOperator {
         };
         let mut conditions = conditions(&observation, &self.reported.conditions, moment.time);
         self.say_what_deletion_waits_for(&mut conditions);
+        if let Some(invalid) = &self.object.invalid {
+            let (status, reason, message) = invalid.reported();
+            let about = (self.object.generation, moment.time);
+            let reported = (INVALID, status, reason, message);
+            conditions.push(condition(reported, &self.reported.conditions, about));
+        }
         let installed = self.installed_revision().map(|(_, revision)| revision);
         let dependencies = decision.requirements.iter().map(|it| DependencyStatus {
             requirement: it.text.clone(),
@@ -269,7 +275,7 @@ fn announcements(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<Event
         });
         let is_stuck = condition.reason == Reason::OperandsStuck.as_str();
         let is_bad = match condition.type_.as_str() {
-            "Degraded" | DEPRECATED => condition.status == ConditionStatus::True,
+            "Degraded" | DEPRECATED | INVALID => condition.status == ConditionStatus::True,
             _ => condition.status == ConditionStatus::False || is_stuck,
         };
         // These say what others say, or what everybody sees.

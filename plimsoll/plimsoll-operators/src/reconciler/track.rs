@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::{MetaCondition, UpdateState};
-use plimsoll_api::duration;
 use plimsoll_api::olm::{
     BundleReference, CHANGE_SET_ANNOTATION, DELETION_FINALIZER, INSTALLED_AS_DEPENDENCY,
     INSTALLED_AS_LABEL, OperatorHistory, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
@@ -17,6 +16,7 @@ use plimsoll_plan::reconciler::execution::PlanExecution;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::parse::{self, InvalidSpec};
 use super::removal::Removal;
 use super::revision::{KeptRevision, RevisionDraft};
 use super::{Moment, OperatorReconciler};
@@ -37,7 +37,13 @@ pub(super) struct OperatorObject {
     pub(super) finalizers: Vec<String>,
     /// When its deletion was requested; `None` if it was not.
     pub(super) deleted: Option<Timestamp>,
+    /// What is requested; if `invalid`, what was requested last, or that the Operator is left as it is if
+    /// that is not known.
     pub(super) spec: OperatorSpec,
+    /// How long a rollout may take; `None` for any time.
+    pub(super) deadline: Option<Duration>,
+    /// Why the spec cannot be read; `None` if it can.
+    pub(super) invalid: Option<InvalidSpec>,
 }
 
 impl OperatorObject {
@@ -254,7 +260,7 @@ impl TrackedOperator {
         let execution = rollout.and_then(|it| it.execution.wake_at());
         let deadline =
             rollout.filter(|it| !it.is_complete && it.overdue.is_none()).and_then(|it| {
-                let limit = SignedDuration::try_from(self.deadline()?).ok()?;
+                let limit = SignedDuration::try_from(self.object.deadline?).ok()?;
                 it.began.saturating_add(limit).ok()
             });
         let retry = match &self.preparation {
@@ -289,11 +295,6 @@ impl TrackedOperator {
             removal.woken(moment.uptime);
         }
     }
-
-    /// How long a rollout may take; `None` for any time.
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        duration::parse(&self.object.spec.progress_deadline).ok()
-    }
 }
 
 impl OperatorReconciler {
@@ -309,7 +310,7 @@ impl OperatorReconciler {
             self.unsettled.insert(name.to_owned());
             return;
         };
-        let spec = OperatorSpec::deserialize(&value["spec"]).unwrap_or_default();
+        let parsed = parse::operator(value);
         let status = OperatorStatus::deserialize(&value["status"]).unwrap_or_default();
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
@@ -321,12 +322,23 @@ impl OperatorReconciler {
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             finalizers: finalizers.iter().filter_map(|it| Some(it.as_str()?.to_owned())).collect(),
             deleted: time("deletionTimestamp"),
-            spec,
+            ..OperatorObject::default()
         };
         if self.operators.get(name).is_some_and(|known| known.object.uid != seen.uid) {
             // Another one took the place of one that was deleted.
             self.operators.remove(name);
         }
+        let seen = match (parsed, self.operators.get(name).map(|it| &it.object)) {
+            (Ok((spec, deadline)), _) => OperatorObject { spec, deadline, ..seen },
+            (Err(invalid), Some(OperatorObject { spec, deadline, .. })) => {
+                let (spec, deadline) = (spec.clone(), *deadline);
+                OperatorObject { spec, deadline, invalid: Some(invalid), ..seen }
+            }
+            (Err(invalid), None) => {
+                let spec = OperatorSpec { paused: true, ..OperatorSpec::default() };
+                OperatorObject { spec, invalid: Some(invalid), ..seen }
+            }
+        };
         let is_new = !self.operators.contains_key(name);
         let annotation = metadata["annotations"][CHANGE_SET_ANNOTATION].as_str();
         let mut before = self.requested.remove(name);

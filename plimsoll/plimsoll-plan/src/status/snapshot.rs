@@ -131,6 +131,7 @@ fn every_reason_is_on_the_list_or_has_its_place_elsewhere() {
         Reason::ConstraintsUnmet,
         Reason::UpgradeBlocked,
         Reason::Conflict,
+        Reason::InvalidSpec,
         Reason::InvalidChangeSet,
         Reason::ChangeSetIncomplete,
         Reason::ChangeSetBlocked,

@@ -1,0 +1,136 @@
+//! Parsing of the objects that configure the add-on layer, as watches show them.
+
+use std::fmt;
+use std::time::Duration;
+
+use plimsoll_api::olm::{CatalogSpec, OperatorSpec};
+use plimsoll_api::{ConditionStatus, Reason, duration};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Why a spec cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InvalidSpec {
+    /// Path of the field, such as `spec.deletion.crds`.
+    field: String,
+    /// What is wrong with it, as a clause.
+    cause: String,
+}
+
+impl fmt::Display for InvalidSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.cause)
+    }
+}
+
+impl InvalidSpec {
+    /// Status, reason and message of the condition [`INVALID`](crate::conditions::INVALID).
+    pub(super) fn reported(&self) -> (ConditionStatus, Reason, String) {
+        let message = format!("{self}; what was requested before stays in force");
+        (ConditionStatus::True, Reason::InvalidSpec, message)
+    }
+}
+
+/// Reads the spec of an Operator, and how long its rollouts may take, `None` for any time.
+///
+/// # Errors
+///
+/// The first field that cannot be read.
+pub(super) fn operator(object: &Value) -> Result<(OperatorSpec, Option<Duration>), InvalidSpec> {
+    let spec: OperatorSpec = spec(object)?;
+    let deadline = optional_duration("spec.progressDeadline", &spec.progress_deadline)?;
+    Ok((spec, deadline))
+}
+
+/// Reads the spec of a Catalog, and how often it is to be read, `None` if it does not say.
+///
+/// # Errors
+///
+/// The first field that cannot be read.
+pub(super) fn catalog(object: &Value) -> Result<(CatalogSpec, Option<Duration>), InvalidSpec> {
+    let spec: CatalogSpec = spec(object)?;
+    let interval = optional_duration("spec.pollInterval", &spec.poll_interval)?;
+    Ok((spec, interval))
+}
+
+fn spec<T: DeserializeOwned + Default>(object: &Value) -> Result<T, InvalidSpec> {
+    let Some(spec) = object.get("spec").filter(|it| !it.is_null()) else {
+        return Ok(T::default());
+    };
+    serde_path_to_error::deserialize(spec).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { "spec".to_owned() } else { format!("spec.{path}") };
+        InvalidSpec { field, cause: error.into_inner().to_string() }
+    })
+}
+
+fn optional_duration(field: &str, text: &str) -> Result<Option<Duration>, InvalidSpec> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let invalid = |cause| InvalidSpec { field: field.to_owned(), cause };
+    duration::parse(text).map(Some).map_err(invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use plimsoll_plan::reconciler::Uptime;
+    use serde_json::json;
+
+    use super::super::{Moment, OperatorReconciler};
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_field() {
+        let check = |object: &Value, expected: &str| {
+            let found = operator(object).map(|_| String::new());
+            assert_eq!(found.unwrap_or_else(|error| error.to_string()), expected, "{object}");
+        };
+        check(&json!({}), "");
+        check(&json!({ "spec": null }), "");
+        check(&json!({ "spec": { "version": "^1", "unknown": 1 } }), "");
+        check(
+            &json!({ "spec": { "version": 1 } }),
+            "spec.version: invalid type: integer `1`, expected a string",
+        );
+        check(
+            &json!({ "spec": { "deletion": { "crds": "Keep" } } }),
+            "spec.deletion.crds: unknown variant `Keep`, expected `Delete` or `Orphan`",
+        );
+        check(
+            &json!({ "spec": { "progressDeadline": "soon" } }),
+            "spec.progressDeadline: `soon` is not a duration; use units, such as 90s, 40m, 1h30m or \
+             2d",
+        );
+        check(
+            &json!({ "spec": 5 }),
+            "spec: invalid type: integer `5`, expected struct OperatorSpec",
+        );
+        let catalog = catalog(&json!({ "spec": { "pollInterval": "1x" } })).unwrap_err();
+        assert_eq!(catalog.field, "spec.pollInterval");
+        let (_, deadline) = operator(&json!({ "spec": { "progressDeadline": "90s" } })).unwrap();
+        assert_eq!(deadline, Some(Duration::from_secs(90)));
+    }
+
+    #[test]
+    fn the_last_spec_that_could_be_read_stays_in_force() {
+        let uptime = Uptime::from_start(Duration::ZERO);
+        let moment = Moment { time: Timestamp::UNIX_EPOCH, steady: Timestamp::UNIX_EPOCH, uptime };
+        let mut reconciler = OperatorReconciler::default();
+        let mut show = |name: &str, spec: Value| {
+            let object = json!({ "metadata": { "uid": name }, "spec": spec });
+            reconciler.operator_changed(name, Some(&object), moment);
+            let spec = &reconciler.requested[name].spec;
+            let invalid = reconciler.operators[name].object.invalid.as_ref();
+            (spec.version.clone(), spec.paused, invalid.map(|it| it.field.clone()))
+        };
+        assert_eq!(show("a", json!({ "version": "^1" })), ("^1".to_owned(), false, None));
+        let field = |name: &str| Some(format!("spec.{name}"));
+        let kept = ("^1".to_owned(), false, field("paused"));
+        assert_eq!(show("a", json!({ "version": "^2", "paused": "no" })), kept);
+        assert_eq!(show("a", json!({ "version": "^2" })), ("^2".to_owned(), false, None));
+        // One that could never be read is left as it is.
+        assert_eq!(show("b", json!({ "version": 2 })), (String::new(), true, field("version")));
+    }
+}
