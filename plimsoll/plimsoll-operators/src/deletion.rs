@@ -13,18 +13,16 @@
 //! takes over goes on where the one before it stopped. What another Operator has too is never deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::{
     CrdDeletion, DeletionPolicy, DeletionProgress, RemainingObjects, WorkloadDeletion,
 };
+use plimsoll_plan::removal::{STUCK_AFTER, finalizers_text};
 
 use super::rollout::Phase;
 
-/// How long an object may be terminating before it is called stuck.
-pub const STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
 /// Most stuck objects that a status names.
 const STUCK_NAMED: usize = 20;
 
@@ -198,12 +196,8 @@ fn phase<'a>(
 
 /// A stuck object with what it waits for.
 fn described(object: &LiveObject) -> String {
-    let finalizers = match object.finalizers.as_slice() {
-        [] => "no finalizers".to_owned(),
-        [only] => format!("finalizer {only}"),
-        several => format!("finalizers {}", several.join(", ")),
-    };
-    format!("{}: {finalizers}", object.key)
+    let finalizers = finalizers_text(&object.finalizers);
+    format!("{}: {}", object.key, finalizers.as_deref().unwrap_or("no finalizers"))
 }
 
 /// Objects by kind and namespace.

@@ -73,6 +73,15 @@ pub fn removed_kinds(
         .collect()
 }
 
+/// Returns finalizers as messages name them; `None` without any.
+pub fn finalizers_text(finalizers: &[String]) -> Option<String> {
+    match finalizers {
+        [] => None,
+        [one] => Some(format!("finalizer {one}")),
+        several => Some(format!("finalizers {}", several.join(", "))),
+    }
+}
+
 /// Something about a deletion that people should hear of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletionEvent {

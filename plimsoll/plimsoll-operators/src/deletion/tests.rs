@@ -178,7 +178,7 @@ fn what_does_not_go_is_named_with_its_finalizers() {
         started: time(0),
         now,
     };
-    let NextDeletion::Phase { phase, delete, progress } = next(&inputs(time(300))) else {
+    let NextDeletion::Phase { phase, delete, progress } = next(&inputs(time(60))) else {
         panic!("operands are left")
     };
     assert_eq!(phase, DeletionPhase::Operands);
@@ -190,7 +190,7 @@ fn what_does_not_go_is_named_with_its_finalizers() {
         progress.stuck,
         ["kettle.example.com \"tea/a\": finalizers example.com/boil, example.com/pour"]
     );
-    let NextDeletion::Phase { progress, .. } = next(&inputs(time(299))) else {
+    let NextDeletion::Phase { progress, .. } = next(&inputs(time(59))) else {
         panic!("operands are left")
     };
     assert_eq!(progress.stuck, Vec::<String>::new());

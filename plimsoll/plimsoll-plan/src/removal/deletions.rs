@@ -10,7 +10,7 @@ use plimsoll_content::inclusion::{self, Context, Decision};
 
 use crate::plan::{DELETE, ORPHAN_FILE};
 
-use super::{DeletionEvent, STUCK_AFTER, Terminating};
+use super::{DeletionEvent, STUCK_AFTER, Terminating, finalizers_text};
 
 /// The deletions of this and earlier releases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -263,10 +263,6 @@ fn overdue_since(entry: &TrackedDeletion, now: Timestamp) -> Option<Timestamp> {
 }
 
 fn held_by(finalizers: &[String], remaining: &[String]) -> String {
-    let held = match finalizers {
-        [] => String::new(),
-        [one] => format!(", held by finalizer {one}"),
-        several => format!(", held by finalizers {}", several.join(", ")),
-    };
+    let held = finalizers_text(finalizers).map(|it| format!(", held by {it}")).unwrap_or_default();
     remaining.iter().fold(held, |held, what| format!("{held}: {what}"))
 }
