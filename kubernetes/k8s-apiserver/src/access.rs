@@ -128,7 +128,8 @@ pub(crate) struct AuthorizedRequest {
 pub(crate) fn admit(
     access: &Access,
     cluster: &SharedCluster,
-    (parts, info): (&Parts, &RequestInfo),
+    parts: &Parts,
+    info: &RequestInfo,
     body: &Bytes,
 ) -> Result<AuthorizedRequest, Box<Response<Body>>> {
     let user = authenticate::authenticate(access, cluster, parts).map_err(|error| {
@@ -147,7 +148,7 @@ pub(crate) fn admit(
     let mut record = access.audit.as_ref().and_then(|audit| {
         AuditRecord::begin(audit, cluster.clock(), || access.next_id(), parts, &user, &attributes)
     });
-    let allowed = authorize((access, cluster), parts, user, &attributes, record.as_mut());
+    let allowed = authorize(access, cluster, parts, user, &attributes, record.as_mut());
     if let Some(record) = &mut record {
         record.requested(body);
     }
@@ -164,7 +165,8 @@ pub(crate) fn admit(
 }
 
 fn authorize(
-    (access, cluster): (&Access, &SharedCluster),
+    access: &Access,
+    cluster: &SharedCluster,
     parts: &Parts,
     user: UserInfo,
     attributes: &AuthorizationAttributes<'_>,
@@ -173,7 +175,8 @@ fn authorize(
     cluster.read(|cluster| {
         let impersonated = impersonate::impersonate(
             &access.last_modes,
-            (&access.authorizer, cluster),
+            &access.authorizer,
+            cluster,
             &user,
             attributes,
             &parts.headers,

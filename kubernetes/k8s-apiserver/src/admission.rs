@@ -104,8 +104,8 @@ impl Admission for AdmissionChain {
         is_named_by_url: bool,
         object: &mut Value,
     ) -> Result<()> {
-        let roles = (&*self.authorizer, cluster);
-        escalation::prepare(roles, context, resource, (live, is_named_by_url), object)
+        let authorizer = &*self.authorizer;
+        escalation::prepare(authorizer, cluster, context, resource, live, is_named_by_url, object)
     }
 
     fn validate(

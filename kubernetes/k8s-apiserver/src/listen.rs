@@ -145,7 +145,7 @@ pub async fn serve_tls_with(
     let certificates = server.shared().access.certificates();
     let settings = server.shared().cluster.read(|cluster| Ok(cluster.settings.clone()));
     let service = settings.unwrap_or_default().service_range.first();
-    let config = tls(certificates, outside, (listener.local_addr()?, service))?;
+    let config = tls(certificates, outside, listener.local_addr()?, service)?;
     let acceptor = TlsAcceptor::from(Arc::new(config));
     accept(listener, shutdown, |stream, peer, stopped| {
         let (acceptor, server) = (acceptor.clone(), server.clone());
@@ -179,7 +179,8 @@ pub async fn serve_tls_with(
 fn tls(
     own: &Certificates,
     outside: TlsCertificates<'_>,
-    (address, service): (SocketAddr, Ipv4Addr),
+    address: SocketAddr,
+    service: Ipv4Addr,
 ) -> Result<rustls::ServerConfig, ServeError> {
     let provider = Arc::new(default_provider());
     let (chain, key) = match outside.serving {

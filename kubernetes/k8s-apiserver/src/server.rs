@@ -163,7 +163,7 @@ where
             let observed = shared.metrics.begin(&parts, &info);
             let form = ResponseForm::negotiate(&shared.cluster, &mut parts, &info);
             let answer =
-                AssertUnwindSafe(answer(&shared, (&parts, &info), body)).catch_unwind().await;
+                AssertUnwindSafe(answer(&shared, &parts, &info, body)).catch_unwind().await;
             let response = answer.unwrap_or_else(|_| {
                 // A read that panics has changed nothing; a write may be half done.
                 let is_poisoned = shared.cluster.is_poisoned();
@@ -180,7 +180,8 @@ where
 
 async fn answer<B>(
     shared: &Arc<Shared>,
-    (parts, info): (&Parts, &RequestInfo),
+    parts: &Parts,
+    info: &RequestInfo,
     body: B,
 ) -> Response<Body>
 where
@@ -194,7 +195,7 @@ where
         shared.cluster.compact(u64::MAX);
     }
     match read_body(body).await {
-        Ok(body) => dispatch::handle(shared, (parts, info), &body).await,
+        Ok(body) => dispatch::handle(shared, parts, info, &body).await,
         Err(error) => respond::error(&error),
     }
 }

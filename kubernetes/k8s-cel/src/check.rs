@@ -63,6 +63,13 @@ pub(crate) fn check(
     if errors.is_empty() { Ok(checked) } else { Err(CompileErrors::new(source, errors)) }
 }
 
+/// A variable or a type that an identifier names.
+struct ResolvedName {
+    name: String,
+    of: Type,
+    is_type: bool,
+}
+
 struct Checker<'a> {
     declarations: &'a Declarations,
     source_info: SourceInfo,
@@ -164,18 +171,18 @@ impl Checker<'_> {
     }
 
     /// The variable or type with a name; local names come first unless a dot leads.
-    fn resolve(&self, name: &str) -> Option<(String, Type, bool)> {
+    fn resolve(&self, name: &str) -> Option<ResolvedName> {
         let plain = name.strip_prefix('.');
         let local = |wanted: &str| self.scopes.iter().rev().find(|(name, _)| name == wanted);
         if plain.is_none()
             && let Some((name, of)) = local(name)
         {
-            return Some((name.clone(), of.clone(), false));
+            return Some(ResolvedName { name: name.clone(), of: of.clone(), is_type: false });
         }
         let name = plain.unwrap_or(name);
         // A global name that a local one hides is marked by its dot.
         let shown = if local(name).is_some() { format!(".{name}") } else { name.to_owned() };
-        self.global(name).map(|(of, is_type)| (shown, of, is_type))
+        self.global(name).map(|(of, is_type)| ResolvedName { name: shown, of, is_type })
     }
 
     fn global(&self, name: &str) -> Option<(Type, bool)> {
@@ -197,7 +204,8 @@ impl Checker<'_> {
         }
     }
 
-    fn becomes(&mut self, expr: &mut Expr, (name, of, is_type): (String, Type, bool)) {
+    fn becomes(&mut self, expr: &mut Expr, found: ResolvedName) {
+        let ResolvedName { name, of, is_type } = found;
         let of = if is_type {
             self.type_names.insert(expr.id, of.clone());
             Type::Type(Some(Arc::new(of)))

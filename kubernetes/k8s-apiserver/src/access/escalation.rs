@@ -19,10 +19,12 @@ use crate::user::{MASTERS, UserInfo};
 /// # Errors
 /// When the object grants permissions that the user does not have.
 pub(crate) fn prepare(
-    (authorizer, cluster): (&Authorizer, &Cluster),
+    authorizer: &Authorizer,
+    cluster: &Cluster,
     context: &RequestContext,
     resource: &ApiResource,
-    (live, in_url): (Option<&Value>, bool),
+    live: Option<&Value>,
+    in_url: bool,
     object: &mut Value,
 ) -> Result<()> {
     if resource.is("certificates.k8s.io", "CertificateSigningRequest") {

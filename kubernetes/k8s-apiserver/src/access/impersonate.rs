@@ -113,7 +113,8 @@ fn go_syntax(user: &UserInfo) -> String {
 /// When impersonation is not permitted, or the headers have no user name.
 pub(crate) fn impersonate(
     last: &LastImpersonationModes,
-    (authorizer, cluster): (&Authorizer, &Cluster),
+    authorizer: &Authorizer,
+    cluster: &Cluster,
     requestor: &UserInfo,
     attributes: &AuthorizationAttributes<'_>,
     headers: &HeaderMap,

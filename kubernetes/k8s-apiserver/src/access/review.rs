@@ -26,7 +26,8 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 /// # Errors
 /// When the review is malformed or invalid.
 pub(crate) fn answer(
-    (access, cluster): (&Access, &SharedCluster),
+    access: &Access,
+    cluster: &SharedCluster,
     context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     namespace: Option<&str>,
@@ -37,12 +38,12 @@ pub(crate) fn answer(
         (AUTHORIZATION, "SelfSubjectAccessReview") => {
             let review = review(context)?;
             let user = Arc::clone(&context.user);
-            access_review((access, cluster), review, &user)?
+            access_review(access, cluster, review, &user)?
         }
         (AUTHORIZATION, "SubjectAccessReview") => {
             let review = review(context)?;
             let user = subject(&review["spec"]);
-            access_review((access, cluster), review, &user)?
+            access_review(access, cluster, review, &user)?
         }
         (AUTHORIZATION, "LocalSubjectAccessReview") => {
             if namespace.is_none() {
@@ -50,15 +51,15 @@ pub(crate) fn answer(
             }
             let review = review(context)?;
             let user = subject(&review["spec"]);
-            access_review((access, cluster), review, &user)?
+            access_review(access, cluster, review, &user)?
         }
         (AUTHORIZATION, "SelfSubjectRulesReview") => {
             let review = review(context)?;
-            rules((access, cluster), &review, &context.user)?
+            rules(access, cluster, &review, &context.user)?
         }
         (AUTHENTICATION, "TokenReview") => {
             let review = review(context)?;
-            token((access, cluster), review)?
+            token(access, cluster, review)?
         }
         (AUTHENTICATION, "SelfSubjectReview") => {
             review(context)?;
@@ -109,7 +110,8 @@ fn subject(spec: &Value) -> UserInfo {
 }
 
 fn access_review(
-    (access, cluster): (&Access, &SharedCluster),
+    access: &Access,
+    cluster: &SharedCluster,
     mut review: Value,
     user: &UserInfo,
 ) -> Result<Value> {
@@ -239,7 +241,8 @@ fn selector_problem(resource: &Value, name: &str) -> Option<FieldError> {
 
 /// Upstream: k8s.io/kubernetes/pkg/registry/authorization/selfsubjectrulesreview/rest.go: Create
 fn rules(
-    (access, cluster): (&Access, &SharedCluster),
+    access: &Access,
+    cluster: &SharedCluster,
     review: &Value,
     user: &UserInfo,
 ) -> Result<Value> {
@@ -277,7 +280,7 @@ fn rules(
 }
 
 /// Upstream: k8s.io/kubernetes/pkg/registry/authentication/tokenreview/storage.go: Create
-fn token((access, cluster): (&Access, &SharedCluster), mut review: Value) -> Result<Value> {
+fn token(access: &Access, cluster: &SharedCluster, mut review: Value) -> Result<Value> {
     let spec = review["spec"].clone();
     let token = spec["token"].as_str().unwrap_or_default();
     if token.is_empty() {

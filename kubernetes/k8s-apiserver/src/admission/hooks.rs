@@ -97,7 +97,7 @@ impl AdmissionWebhook {
         let conditions = Conditions::read(&environment(DECLARED, None), &self.source);
         let ledger = Arc::<AuthorizationCache>::default();
         let bindings =
-            policies::bindings(cluster, context, attributes, (object, &resource), &ledger)?;
+            policies::bindings(cluster, context, attributes, object, &resource, &ledger)?;
         let held = loop {
             let held = conditions.hold(&Scope::new(bindings.clone(), &[]));
             if !ledger.look_up(&chain.authorizer, cluster, &context.user) {

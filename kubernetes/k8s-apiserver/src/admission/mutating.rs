@@ -31,6 +31,22 @@ impl ReinvocationState {
     }
 }
 
+/// The mutating webhooks of a cluster, and the write that they may change.
+struct MutatingWebhooks<'a> {
+    chain: &'a AdmissionChain,
+    cluster: &'a Cluster,
+    attributes: &'a WriteAttributes<'a>,
+    hooks: Vec<AdmissionWebhook>,
+}
+
+/// A call of a webhook: in which round, and at which place among the webhooks.
+#[derive(Clone, Copy, Debug)]
+struct Invocation<'a> {
+    hook: &'a AdmissionWebhook,
+    round: usize,
+    index: usize,
+}
+
 /// Calls all mutating webhooks that match a write.
 ///
 /// # Errors
@@ -46,39 +62,43 @@ pub(super) fn admit(
 ) -> Result<()> {
     let hooks = hooks::all(cluster, &MUTATING_WEBHOOKS);
     let mut progress = ReinvocationState::default();
-    round(chain, cluster, context, attributes, object, (&hooks, 0), &mut progress)?;
+    let webhooks = MutatingWebhooks { chain, cluster, attributes, hooks };
+    webhooks.call(context, object, 0, &mut progress)?;
     if !progress.due.is_empty() {
-        round(chain, cluster, context, attributes, object, (&hooks, 1), &mut progress)?;
+        webhooks.call(context, object, 1, &mut progress)?;
     }
     Ok(())
 }
 
-fn round(
-    chain: &AdmissionChain,
-    cluster: &Cluster,
-    context: &mut RequestContext,
-    attributes: &WriteAttributes<'_>,
-    object: &mut Value,
-    (hooks, round): (&[AdmissionWebhook], usize),
-    progress: &mut ReinvocationState,
-) -> Result<()> {
-    for (index, hook) in hooks.iter().enumerate() {
-        let shown = (!object.is_null()).then_some(&*object);
-        let Some(resource) = hook.matched(chain, cluster, context, attributes, shown)? else {
-            continue;
-        };
-        if round > 0 && !progress.due.contains(&hook.id) {
-            continue;
+impl MutatingWebhooks<'_> {
+    /// Calls them in one round.
+    fn call(
+        &self,
+        context: &mut RequestContext,
+        object: &mut Value,
+        round: usize,
+        progress: &mut ReinvocationState,
+    ) -> Result<()> {
+        let Self { chain, cluster, attributes, hooks } = self;
+        for (index, hook) in hooks.iter().enumerate() {
+            let shown = (!object.is_null()).then_some(&*object);
+            let Some(resource) = hook.matched(chain, cluster, context, attributes, shown)? else {
+                continue;
+            };
+            if round > 0 && !progress.due.contains(&hook.id) {
+                continue;
+            }
+            let invocation = Invocation { hook, round, index };
+            let changed = call_webhook(context, attributes, object, &resource, invocation)?;
+            if changed {
+                progress.changed();
+            }
+            if hook.is_reinvoked() {
+                progress.invoked.insert(hook.id.clone());
+            }
         }
-        let changed = call_webhook(context, attributes, object, &resource, (hook, round, index))?;
-        if changed {
-            progress.changed();
-        }
-        if hook.is_reinvoked() {
-            progress.invoked.insert(hook.id.clone());
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Calls one webhook; returns whether it changed the object.
@@ -87,8 +107,9 @@ fn call_webhook(
     attributes: &WriteAttributes<'_>,
     object: &mut Value,
     resource: &Arc<ApiResource>,
-    (hook, round, index): (&AdmissionWebhook, usize, usize),
+    invocation: Invocation<'_>,
 ) -> Result<bool> {
+    let Invocation { hook, round, index } = invocation;
     let from = attributes.resource;
     let old = match attributes.old {
         Some(old) => Some(convert::between(context, from, resource, old.clone())?),
@@ -108,7 +129,7 @@ fn call_webhook(
                 "failed-open.mutation.webhook.admission.k8s.io/round_{round}_index_{index}"
             );
             context.annotate(key, hook.name.clone());
-            note_mutation(context, hook, (round, index), false);
+            note_mutation(context, invocation, false);
             return Ok(false);
         }
     };
@@ -135,7 +156,7 @@ fn call_webhook(
         }
         _ => false,
     };
-    note_mutation(context, hook, (round, index), changed);
+    note_mutation(context, invocation, changed);
     Ok(changed)
 }
 
@@ -231,12 +252,8 @@ fn patched(
 }
 
 /// Adds the audit annotation about whether a webhook changed the object.
-fn note_mutation(
-    context: &mut RequestContext,
-    hook: &AdmissionWebhook,
-    (round, index): (usize, usize),
-    mutated: bool,
-) {
+fn note_mutation(context: &mut RequestContext, invocation: Invocation<'_>, mutated: bool) {
+    let Invocation { hook, round, index } = invocation;
     let value = json!({
         "configuration": hook.configuration,
         "webhook": hook.name,

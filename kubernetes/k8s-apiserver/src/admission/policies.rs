@@ -52,11 +52,12 @@ struct PolicyOutcome {
     annotations: Vec<(String, Vec<String>)>,
 }
 
-/// A write and the resource by which it matches a policy.
-struct PolicyView<'a> {
+/// The evaluation of policies for a write.
+struct PolicyEvaluation<'a> {
+    chain: &'a AdmissionChain,
+    cluster: &'a Cluster,
     attributes: &'a WriteAttributes<'a>,
     object: Option<&'a Value>,
-    resource: Arc<ApiResource>,
 }
 
 /// Evaluates all policies with a binding that matches a write.
@@ -72,6 +73,7 @@ pub(super) fn validate(
     attributes: &WriteAttributes<'_>,
     object: Option<&Value>,
 ) -> Result<()> {
+    let evaluation = PolicyEvaluation { chain, cluster, attributes, object };
     let mut outcome = PolicyOutcome::default();
     let bindings: Vec<Value> =
         cluster.store.list(&BINDINGS, None).map(|stored| stored.decode()).collect();
@@ -81,7 +83,7 @@ pub(super) fn validate(
             .filter(|binding| binding["spec"]["policyName"] == *stored.key.name)
             .collect();
         if !of_policy.is_empty() {
-            apply(chain, cluster, context, (attributes, object), stored, &of_policy, &mut outcome)?;
+            evaluation.apply(context, stored, &of_policy, &mut outcome)?;
         }
     }
     for (key, values) in outcome.annotations {
@@ -99,74 +101,75 @@ pub(super) fn validate(
     }
 }
 
-/// Evaluates one policy under each of its bindings.
-fn apply(
-    chain: &AdmissionChain,
-    cluster: &Cluster,
-    context: &mut RequestContext,
-    (attributes, object): (&WriteAttributes<'_>, Option<&Value>),
-    stored: &Stored,
-    bindings: &[&Value],
-    outcome: &mut PolicyOutcome,
-) -> Result<()> {
-    let policy = chain.policies.compiled(stored);
-    let constraints = Criteria { source: &policy.spec["matchConstraints"], rules: "resourceRules" };
-    let resource = match constraints.matched(cluster, attributes, object) {
-        Ok(Some(resource)) => resource,
-        Ok(None) => return Ok(()),
-        Err(error) => {
-            outcome.misconfigured(&policy, None, &error.message);
-            return Ok(());
-        }
-    };
-    let param_kind = match params::kind(cluster, &policy.spec) {
-        Ok(kind) => kind,
-        Err(why) => {
-            outcome.misconfigured(&policy, None, &why);
-            return Ok(());
-        }
-    };
-    let view = PolicyView { attributes, object, resource };
-    for binding in bindings {
-        let resources =
-            Criteria { source: &binding["spec"]["matchResources"], rules: "resourceRules" };
-        let found = match resources.matched(cluster, attributes, object) {
-            Ok(None) => continue,
-            Ok(Some(_)) => {
-                params::find(cluster, param_kind.as_ref(), binding, &attributes.namespace)
+impl PolicyEvaluation<'_> {
+    /// Evaluates one policy under each of its bindings.
+    fn apply(
+        &self,
+        context: &mut RequestContext,
+        stored: &Stored,
+        bindings: &[&Value],
+        outcome: &mut PolicyOutcome,
+    ) -> Result<()> {
+        let Self { chain, cluster, attributes, object } = *self;
+        let policy = chain.policies.compiled(stored);
+        let constraints =
+            Criteria { source: &policy.spec["matchConstraints"], rules: "resourceRules" };
+        let resource = match constraints.matched(cluster, attributes, object) {
+            Ok(Some(resource)) => resource,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                outcome.misconfigured(&policy, None, &error.message);
+                return Ok(());
             }
-            Err(error) => Err(error.message),
         };
-        match found {
-            Ok(found) => {
-                for param in found {
-                    let verdict = decide(chain, cluster, context, &policy, &view, param.as_ref())?;
-                    outcome.add(context, &policy, binding, verdict);
-                }
+        let param_kind = match params::kind(cluster, &policy.spec) {
+            Ok(kind) => kind,
+            Err(why) => {
+                outcome.misconfigured(&policy, None, &why);
+                return Ok(());
             }
-            Err(why) => outcome.misconfigured(&policy, Some(binding), &why),
+        };
+        for binding in bindings {
+            let resources =
+                Criteria { source: &binding["spec"]["matchResources"], rules: "resourceRules" };
+            let found = match resources.matched(cluster, attributes, object) {
+                Ok(None) => continue,
+                Ok(Some(_)) => {
+                    params::find(cluster, param_kind.as_ref(), binding, &attributes.namespace)
+                }
+                Err(error) => Err(error.message),
+            };
+            match found {
+                Ok(found) => {
+                    for param in found {
+                        let verdict = self.decide(context, &policy, &resource, param.as_ref())?;
+                        outcome.add(context, &policy, binding, verdict);
+                    }
+                }
+                Err(why) => outcome.misconfigured(&policy, Some(binding), &why),
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Evaluates a policy with one parameter object.
-fn decide(
-    chain: &AdmissionChain,
-    cluster: &Cluster,
-    context: &mut RequestContext,
-    policy: &Policy,
-    view: &PolicyView<'_>,
-    param: Option<&Value>,
-) -> Result<PolicyVerdict> {
-    let ledger = Arc::<AuthorizationCache>::default();
-    let shown_to = (view.object, &*view.resource);
-    let bindings = bindings(cluster, context, view.attributes, shown_to, &ledger)?
-        .with("params", shown(param));
-    loop {
-        let verdict = decision::decide(policy, &Scope::new(bindings.clone(), &policy.variables));
-        if !ledger.look_up(&chain.authorizer, cluster, &context.user) {
-            return Ok(verdict);
+    /// Evaluates a policy with one parameter object; `resource` is the one by which it matched.
+    fn decide(
+        &self,
+        context: &mut RequestContext,
+        policy: &Policy,
+        resource: &ApiResource,
+        param: Option<&Value>,
+    ) -> Result<PolicyVerdict> {
+        let Self { chain, cluster, attributes, object } = *self;
+        let ledger = Arc::<AuthorizationCache>::default();
+        let bindings = bindings(cluster, context, attributes, object, resource, &ledger)?
+            .with("params", shown(param));
+        loop {
+            let scope = Scope::new(bindings.clone(), &policy.variables);
+            let verdict = decision::decide(policy, &scope);
+            if !ledger.look_up(&chain.authorizer, cluster, &context.user) {
+                return Ok(verdict);
+            }
         }
     }
 }
@@ -179,7 +182,8 @@ pub(super) fn bindings(
     cluster: &Cluster,
     context: &mut RequestContext,
     attributes: &WriteAttributes<'_>,
-    (object, resource): (Option<&Value>, &ApiResource),
+    object: Option<&Value>,
+    resource: &ApiResource,
     ledger: &Arc<AuthorizationCache>,
 ) -> Result<Bindings> {
     let mut in_version = |value: Option<&Value>| {

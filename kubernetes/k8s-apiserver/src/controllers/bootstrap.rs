@@ -37,13 +37,12 @@ fn bootstrap_objects(controllers: &mut Controllers, cluster: &mut Cluster, now: 
             "kind": "Namespace",
             "metadata": {"name": namespace},
         });
-        begin_with(controllers, cluster, now, ("", "v1", "namespaces"), None, object);
+        begin_with(controllers, cluster, now, None, object);
     }
     begin_with(
         controllers,
         cluster,
         now,
-        ("", "v1", "services"),
         Some("default"),
         json!({
             "apiVersion": "v1",
@@ -76,28 +75,23 @@ fn bootstrap_objects(controllers: &mut Controllers, cluster: &mut Cluster, now: 
             "value": value,
             "description": description,
         });
-        begin_with(
-            controllers,
-            cluster,
-            now,
-            ("scheduling.k8s.io", "v1", "priorityclasses"),
-            None,
-            object,
-        );
+        begin_with(controllers, cluster, now, None, object);
     }
     super::services::bootstrap(cluster, now);
     controllers.settle(cluster, now);
 }
 
+/// Creates an object of the type that it names.
 fn begin_with(
     controllers: &mut Controllers,
     cluster: &mut Cluster,
     now: &str,
-    (group, version, plural): (&str, &str, &str),
     namespace: Option<&str>,
     object: Value,
 ) {
-    let Some(resource) = cluster.registry.find(group, version, plural).cloned() else {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let Some(resource) = cluster.registry.find_kind(text("apiVersion"), text("kind")).cloned()
+    else {
         return;
     };
     let mut context = RequestContext {
@@ -107,6 +101,7 @@ fn begin_with(
     };
     let created = create(cluster, &mut context, &resource, namespace, object, CreateSource::Create);
     if let Err(error) = created {
+        let plural = &*resource.plural;
         tracing::warn!(%error, plural, "could not create a part of a new cluster");
     }
     controllers.settle(cluster, now);

@@ -40,6 +40,16 @@ const GROUP_PRIORITIES: [(&str, i64); 21] = [
 const CUSTOM_GROUP_PRIORITY: i64 = 1_000;
 const CUSTOM_VERSION_PRIORITY: i64 = 100;
 
+/// The APIService of a group-version.
+struct LocalApiService<'a> {
+    group: &'a str,
+    version: &'a str,
+    group_priority: i64,
+    version_priority: i64,
+    /// The value of the label [`AUTOMANAGED`].
+    managed: &'a str,
+}
+
 /// Upstream: k8s.io/kubernetes/pkg/controlplane/apiserver/aggregator.go: DefaultGenericAPIServicePriorities
 fn version_priority(group: &str, version: &str) -> i64 {
     match (group, version) {
@@ -62,9 +72,14 @@ pub(crate) fn bootstrap(cluster: &mut Cluster, now: &str) {
     versions.dedup();
     for (group, version) in versions {
         let priority = GROUP_PRIORITIES.iter().find(|(name, _)| *name == group);
-        let priority = priority.map_or(CUSTOM_GROUP_PRIORITY, |(_, priority)| *priority);
-        let priorities = (priority, version_priority(&group, &version));
-        add(cluster, now, (&group, &version), priorities, "onstart");
+        let service = LocalApiService {
+            group: &group,
+            version: &version,
+            group_priority: priority.map_or(CUSTOM_GROUP_PRIORITY, |(_, priority)| *priority),
+            version_priority: version_priority(&group, &version),
+            managed: "onstart",
+        };
+        add(cluster, now, &service);
     }
 }
 
@@ -83,8 +98,14 @@ pub(crate) fn observe(cluster: &mut Cluster, now: &str, change: &ObjectChange) {
             let key = ObjectKey::new("", &name_of(group, version));
             let is_listed = cluster.store.find(&storage(), &key).is_some();
             if is_served && !is_listed {
-                let priorities = (CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY);
-                add(cluster, now, (group, version), priorities, "true");
+                let service = LocalApiService {
+                    group,
+                    version,
+                    group_priority: CUSTOM_GROUP_PRIORITY,
+                    version_priority: CUSTOM_VERSION_PRIORITY,
+                    managed: "true",
+                };
+                add(cluster, now, &service);
             } else if is_listed && !is_served {
                 remove(cluster, now, &key);
             }
@@ -100,13 +121,8 @@ fn name_of(group: &str, version: &str) -> String {
     format!("{version}.{group}")
 }
 
-fn add(
-    cluster: &mut Cluster,
-    now: &str,
-    (group, version): (&str, &str),
-    (group_priority, version_priority): (i64, i64),
-    managed: &str,
-) {
+fn add(cluster: &mut Cluster, now: &str, service: &LocalApiService<'_>) {
+    let LocalApiService { group, version, group_priority, version_priority, managed } = *service;
     let Some(resource) =
         cluster.registry.find("apiregistration.k8s.io", "v1", "apiservices").cloned()
     else {

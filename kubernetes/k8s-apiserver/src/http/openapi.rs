@@ -68,7 +68,8 @@ impl OpenApiDocument {
 pub(crate) fn answer(
     cluster: &SharedCluster,
     documents: &DocumentCache,
-    (parts, info): (&Parts, &RequestInfo),
+    parts: &Parts,
+    info: &RequestInfo,
 ) -> Result<Response<Body>> {
     let path = info.path.trim_end_matches('/');
     if path == "/openapi/v3" {
@@ -89,14 +90,14 @@ pub(crate) fn answer(
         })
     };
     if path == "/openapi/v2" {
-        return version_2((cluster, documents), parts, accepted(VERSION_2_PROTOBUF));
+        return version_2(cluster, documents, parts, accepted(VERSION_2_PROTOBUF));
     }
     if accepted(VERSION_3_PROTOBUF) {
         return Err(ApiError::new(StatusReason::NotAcceptable, "only JSON is served here"));
     }
     let name = path.strip_prefix(ROOT).ok_or_else(ApiError::no_such_path)?;
     match cluster.read(|cluster| Ok(version_3(documents, cluster, name)))? {
-        Some(found) => Ok(with_hash((parts, info), &found)),
+        Some(found) => Ok(with_hash(parts, info, &found)),
         None => Ok(nothing()),
     }
 }
@@ -120,7 +121,8 @@ fn schema_ids(cluster: &Cluster, is_described: impl Fn(&ApiResource) -> bool) ->
 
 /// The document of all kinds, in JSON or in its binary form.
 fn version_2(
-    (cluster, documents): (&SharedCluster, &DocumentCache),
+    cluster: &SharedCluster,
+    documents: &DocumentCache,
     parts: &Parts,
     is_binary: bool,
 ) -> Result<Response<Body>> {
@@ -180,7 +182,7 @@ fn url(name: &str, digest: &str) -> Value {
 }
 
 /// The response with a document; one that is requested by its digest can be cached forever.
-fn with_hash((parts, info): (&Parts, &RequestInfo), found: &OpenApiDocument) -> Response<Body> {
+fn with_hash(parts: &Parts, info: &RequestInfo, found: &OpenApiDocument) -> Response<Body> {
     let digest = found.digest();
     let asked = info.query.get("hash");
     if asked.is_some_and(|asked| asked != digest) {

@@ -41,16 +41,22 @@ const CHUNK_LEN: usize = 64 << 10;
 /// The annotation of the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
+/// The form in which a watch shows objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WatchForm {
+    pub(crate) view: View,
+    pub(crate) include: IncludeObject,
+    /// The time at which tables compute ages.
+    pub(crate) now: Timestamp,
+}
+
 /// An open watch.
 pub(crate) struct Watch {
     resource: Arc<ApiResource>,
     selection: Selection,
-    view: View,
-    include: IncludeObject,
+    form: WatchForm,
     /// Whether the columns of tables were sent, which only the first table contains.
     columns_sent: bool,
-    /// The time at which tables compute ages.
-    now: Timestamp,
     bookmarks: bool,
     /// The revision up to which everything was sent.
     revision: u64,
@@ -79,7 +85,7 @@ impl Watch {
         resource: &Arc<ApiResource>,
         selection: Selection,
         parameters: &Parameters,
-        (view, include, now): (View, IncludeObject, Timestamp),
+        form: WatchForm,
     ) -> Result<Self> {
         check_parameters(parameters)?;
         let requested = read_revision(&parameters.resource_version)?;
@@ -88,10 +94,8 @@ impl Watch {
             changed: cluster.store.subscribe(&resource.storage),
             resource: Arc::clone(resource),
             selection,
-            view,
-            include,
+            form,
             columns_sent: false,
-            now,
             bookmarks: parameters.allow_watch_bookmarks,
             revision: requested,
             unconverted: None,
@@ -259,7 +263,7 @@ impl Watch {
     /// Reads the new events of the log.
     async fn collect(&mut self, cluster: &SharedCluster) {
         self.changed.mark_unchanged();
-        self.now = cluster.now();
+        self.form.now = cluster.now();
         let batch = cluster
             .read(|cluster| Ok(cluster.store.events_after(&self.resource.storage, self.revision)));
         let batch = match batch {
@@ -304,7 +308,7 @@ impl Watch {
             (true, false) => EventType::DeleteOutcome,
             (false, false) => return,
         };
-        let line = if change == event.change && self.view == View::Full {
+        let line = if change == event.change && self.form.view == View::Full {
             self.shared_line(event)
         } else if change == EventType::DeleteOutcome && event.change == EventType::Modified {
             self.line_of_lost(event)
@@ -335,11 +339,11 @@ impl Watch {
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(change.name().as_bytes());
         out.extend_from_slice(b"\",\"object\":");
-        if let View::Table(version) = self.view {
+        if let View::Table(version) = self.form.view {
             let table = self.table(&convert::read(&self.resource, stored), version);
             out.extend_from_slice(&to_bytes(&table));
         } else {
-            encode::object(&mut out, &self.resource, stored, self.view);
+            encode::object(&mut out, &self.resource, stored, self.form.view);
         }
         out.extend_from_slice(b"}\n");
         out.into()
@@ -347,7 +351,7 @@ impl Watch {
 
     /// The table of one object, with columns if it is the first.
     fn table(&mut self, object: &serde_json::Value, version: MetaVersion) -> serde_json::Value {
-        let form = TableForm { version, include: self.include, now: self.now };
+        let form = TableForm { version, include: self.form.include, now: self.form.now };
         let mut table = table::of_object(&self.resource, object, form);
         if std::mem::replace(&mut self.columns_sent, true) {
             table["columnDefinitions"] = serde_json::Value::Null;
@@ -360,7 +364,7 @@ impl Watch {
         if ends_initial_events {
             metadata["annotations"] = serde_json::json!({INITIAL_EVENTS_END: "true"});
         }
-        let (kind, api_version) = match self.view {
+        let (kind, api_version) = match self.form.view {
             View::Full => (self.resource.kind.as_str(), self.resource.api_version()),
             View::Metadata(version) => ("PartialObjectMetadata", version.api_version().to_owned()),
             View::Table(version) => {

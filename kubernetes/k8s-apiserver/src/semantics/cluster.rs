@@ -95,7 +95,8 @@ impl Cluster {
         &mut self,
         resource: &ApiResource,
         key: &ObjectKey,
-        (value, schema_id): (Value, u64),
+        value: Value,
+        schema_id: u64,
     ) -> Arc<Stored> {
         if is_finished(resource, &value)
             && let Some(last) = self.remove(&resource.storage, key)

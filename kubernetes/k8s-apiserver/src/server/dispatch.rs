@@ -39,20 +39,21 @@ const ROUNDS_MAX: usize = 64;
 /// [`crate::semantics::webhook::replay`].
 pub(crate) async fn handle(
     shared: &Arc<Shared>,
-    (parts, info): (&Parts, &RequestInfo),
+    parts: &Parts,
+    info: &RequestInfo,
     body: &Bytes,
 ) -> Response<Body> {
     if let Err(error) = check_timeout(info) {
         return respond::error(&error);
     }
-    let admitted = access::admit(&shared.access, &shared.cluster, (parts, info), body);
+    let admitted = access::admit(&shared.access, &shared.cluster, parts, info, body);
     let mut admitted = match admitted {
         Ok(admitted) => admitted,
         Err(refusal) => return *refusal,
     };
     let mut replay = WebhookReplay::default();
     for _ in 0..ROUNDS_MAX {
-        let answered = answer(shared, (parts, info), body, (&admitted.user, &mut replay));
+        let answered = answer(shared, parts, info, body, &admitted.user, &mut replay);
         if !replay.is_pending() {
             admitted.annotate(&replay.annotations);
             return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));
@@ -91,9 +92,11 @@ fn check_timeout(info: &RequestInfo) -> Result<()> {
 /// Runs a request once; it may leave pending webhook calls.
 fn answer(
     shared: &Arc<Shared>,
-    (parts, info): (&Parts, &RequestInfo),
+    parts: &Parts,
+    info: &RequestInfo,
     body: &Bytes,
-    (user, replay): (&Arc<UserInfo>, &mut WebhookReplay),
+    user: &Arc<UserInfo>,
+    replay: &mut WebhookReplay,
 ) -> Result<Response<Body>> {
     let route = &info.route;
     if let Route::Resource(target) = route {
@@ -114,7 +117,7 @@ fn answer(
             parameters,
             strict_errors: StrictErrors::default(),
         };
-        let answered = objects::answer(shared, parts, (target, malformed), &mut context, body);
+        let answered = objects::answer(shared, parts, target, malformed, &mut context, body);
         *replay = context.replay;
         replay.annotations = context.annotations;
         let mut response = answered.unwrap_or_else(|error| respond::error(&error));
@@ -139,7 +142,7 @@ fn answer(
         Accept::only_json(&parts.headers)?;
     }
     match route {
-        Route::OpenApi => openapi::answer(&shared.cluster, &shared.documents, (parts, info)),
+        Route::OpenApi => openapi::answer(&shared.cluster, &shared.documents, parts, info),
         Route::Health => Ok(health::answer(info)),
         Route::Issuer(document) => Ok(access::issuer::answer(*document, &shared.access)),
         _ => describe(shared, route, &parts.headers),

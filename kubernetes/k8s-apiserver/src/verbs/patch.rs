@@ -167,8 +167,8 @@ fn apply(
         context.parameters.force.unwrap_or_default(),
     )
     .map_err(|error| {
-        let of = (api_version.as_str(), target.resource.kind.as_str());
-        refused_apply(of, document, live.as_ref().unwrap_or(&Value::Null), &error)
+        let live = live.as_ref().unwrap_or(&Value::Null);
+        refused_apply(&api_version, &target.resource.kind, document, live, &error)
     })?;
     let mut merged = merged;
     report_duplicates(context)?;
@@ -261,9 +261,10 @@ fn check_preconditions(target: WriteTarget<'_>, live: &Value, applied: &Value) -
     Ok(())
 }
 
-/// The error of a failed apply; `of` is the version and kind of the live object.
+/// The error of a failed apply to an object of this version and kind.
 pub(crate) fn refused_apply(
-    (api_version, kind): (&str, &str),
+    api_version: &str,
+    kind: &str,
     document: &Value,
     live: &Value,
     error: &ApplyError,

@@ -125,7 +125,7 @@ pub(crate) fn write(
     let schema = builtin::scale_schema();
     let scale = managed::track_update(schema, Some(&present), scale, &actor(context));
     let revision = metadata::text(&wanted, "resourceVersion").to_owned();
-    store(cluster, context, resource, key, &live, (scale, &revision))
+    store(cluster, context, target_of(resource, key), &live, scale, &revision)
 }
 
 /// Applies a scale server-side.
@@ -159,8 +159,12 @@ pub(crate) fn apply(
         &actor(context),
         force,
     )
-    .map_err(|error| refused_apply((API_VERSION, "Scale"), document, &present, &error))?;
-    store(cluster, context, resource, key, &live, (scale, ""))
+    .map_err(|error| refused_apply(API_VERSION, "Scale", document, &present, &error))?;
+    store(cluster, context, target_of(resource, key), &live, scale, "")
+}
+
+fn target_of<'a>(resource: &'a Arc<ApiResource>, key: &'a ObjectKey) -> WriteTarget<'a> {
+    WriteTarget { resource, key, part: ObjectPart::Subresource("scale") }
 }
 
 fn actor(context: &RequestContext) -> ManagerInfo<'_> {
@@ -201,11 +205,12 @@ fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Val
 fn store(
     cluster: &mut Cluster,
     context: &mut RequestContext,
-    resource: &Arc<ApiResource>,
-    key: &ObjectKey,
+    target: WriteTarget<'_>,
     live: &Value,
-    (mut scale, revision): (Value, &str),
+    mut scale: Value,
+    revision: &str,
 ) -> Result<Value> {
+    let WriteTarget { resource, key, .. } = target;
     let before = scale_of(resource, live);
     let attributes =
         WriteAttributes::new(context, Operation::Update, resource, &key.namespace, &key.name)
@@ -238,7 +243,6 @@ fn store(
     if !owners.is_empty() {
         metadata.insert("managedFields".to_owned(), owners.into());
     }
-    let target = WriteTarget { resource, key, part: ObjectPart::Subresource("scale") };
     let updated = update(cluster, context, target, live, object, Ownership::Recorded)?;
     Ok(scale_of(resource, &updated))
 }

@@ -199,7 +199,7 @@ pub(crate) fn update(
     let kept = cluster.registry.storage_form(resource).map(|_| object.clone());
     let (at_rest, schema_id) = convert::to_stored_form(cluster, context, resource, object)?;
     if finished {
-        let last = cluster.put_or_finish(resource, key, (at_rest, schema_id));
+        let last = cluster.put_or_finish(resource, key, at_rest, schema_id);
         // The removal with the last finalizer is not a write of its own.
         let mut last = convert::written(cluster, resource, &last, kept);
         last["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"].clone();

@@ -91,16 +91,16 @@ fn parse(text: &str) -> Result<Quantity, String> {
     if whole.is_empty() && fraction.is_empty() {
         return Err(WRONG_FORMAT.to_owned());
     }
-    let unit = unit(suffix).ok_or_else(|| {
+    let (base, exponent) = unit(suffix).ok_or_else(|| {
         let shaped =
             suffix.bytes().all(|byte| byte.is_ascii_digit() || b"eEinumkKMGTP+-".contains(&byte));
         if shaped { "unable to parse quantity's suffix" } else { WRONG_FORMAT }.to_owned()
     })?;
     let digits: i128 = format!("{whole}{fraction}").parse().unwrap_or(i128::MAX);
-    let scaled = scale(digits, fraction.len() as i32, unit);
+    let scaled = scale(digits, fraction.len() as i32, base, exponent);
     let nano = scaled.unwrap_or(i128::MAX);
     let places = fraction.len() as i32;
-    let whole = scaled.is_some() && if unit.0 == 10 { unit.1 >= places } else { places == 0 };
+    let whole = scaled.is_some() && if base == 10 { exponent >= places } else { places == 0 };
     Ok(Quantity { nano: if negative { -nano } else { nano }, whole })
 }
 
@@ -129,7 +129,7 @@ fn unit(suffix: &str) -> Option<(i128, i32)> {
 
 /// `digits` / 10^`places` * base^exponent in thousand-millionths, rounded up; nothing
 /// if that is too large.
-fn scale(digits: i128, places: i32, (base, exponent): (i128, i32)) -> Option<i128> {
+fn scale(digits: i128, places: i32, base: i128, exponent: i32) -> Option<i128> {
     let mut value = digits;
     let mut decimal = 9_i32.checked_sub(places)?;
     if base == 2 {

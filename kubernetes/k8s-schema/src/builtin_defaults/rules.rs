@@ -177,11 +177,11 @@ mod tests {
         let mut checked = BTreeSet::new();
         for (group, kinds) in &RULES.kinds {
             for (kind, section) in kinds {
-                check_section((group, None, kind), *section, &mut checked);
+                check_section(group, None, kind, *section, &mut checked);
             }
         }
         for ([group, version, kind], section) in &RULES.versions {
-            check_section((group, Some(version), kind), *section, &mut checked);
+            check_section(group, Some(version), kind, *section, &mut checked);
         }
         let all: BTreeSet<usize> = (0..RULES.sections.len()).collect();
         assert_eq!(checked, all, "every section is a kind's or used by one");
@@ -189,7 +189,9 @@ mod tests {
 
     /// Checks a section against the schemas of a kind in its versions.
     fn check_section(
-        (group, version, kind): (&str, Option<&str>, &str),
+        group: &str,
+        version: Option<&str>,
+        kind: &str,
         section: usize,
         checked: &mut BTreeSet<usize>,
     ) {

@@ -214,7 +214,7 @@ mod tests {
             let definitions =
                 builtin::openapi_definitions(group, &resource.version).unwrap_or_default();
             let schema = root(&definitions, resource).expect("the kind has a schema");
-            checked += check_section(&definitions, schema, (&sections, name), name);
+            checked += check_section(&definitions, schema, &sections, name, name);
         }
         assert!(checked > 150, "only {checked} paths were looked up");
     }
@@ -222,7 +222,8 @@ mod tests {
     fn check_section(
         definitions: &Value,
         schema: &Value,
-        (sections, name): (&BTreeMap<&'static str, Lines>, &str),
+        sections: &BTreeMap<&'static str, Lines>,
+        name: &str,
         at: &str,
     ) -> usize {
         let mut checked = 0;
@@ -233,7 +234,7 @@ mod tests {
             assert!(!found.is_null(), "{at} is not in the schema");
             checked += 1;
             match *check {
-                "use" => checked += check_section(definitions, found, (sections, operands), &at),
+                "use" => checked += check_section(definitions, found, sections, operands, &at),
                 "one-of" => {
                     let listed: BTreeSet<&str> = operands.split(' ').collect();
                     let known = resolve(definitions, found)["enum"].as_array();

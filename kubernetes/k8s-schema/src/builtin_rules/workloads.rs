@@ -311,13 +311,25 @@ pub(super) fn schedule(value: &Value, path: &str, errors: &mut Vec<FieldError>) 
     }
 }
 
-/// The fields of a schedule and their bounds.
-const SCHEDULE: [(i64, i64, &[&str]); 5] = [
-    (0, 59, &[]),
-    (0, 23, &[]),
-    (1, 31, &[]),
-    (1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
-    (0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+/// A field of a schedule: its bounds, and the names of its values from the least on.
+struct ScheduleField {
+    least: i64,
+    most: i64,
+    names: &'static [&'static str],
+}
+
+const SCHEDULE: [ScheduleField; 5] = [
+    ScheduleField { least: 0, most: 59, names: &[] },
+    ScheduleField { least: 0, most: 23, names: &[] },
+    ScheduleField { least: 1, most: 31, names: &[] },
+    ScheduleField {
+        least: 1,
+        most: 12,
+        names: &[
+            "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+        ],
+    },
+    ScheduleField { least: 0, most: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 
 /// Upstream: github.com/robfig/cron/v3/parser.go: Parse
@@ -333,14 +345,15 @@ fn read_schedule(text: &str) -> Result<(), String> {
         let listed = fields.join(" ");
         return Err(format!("expected exactly 5 fields, found {}: [{listed}]", fields.len()));
     }
-    for (field, bounds) in fields.iter().zip(SCHEDULE) {
-        field.split(',').try_for_each(|part| read_range(part, bounds))?;
+    for (text, field) in fields.iter().zip(&SCHEDULE) {
+        text.split(',').try_for_each(|part| read_range(part, field))?;
     }
     Ok(())
 }
 
 /// Upstream: github.com/robfig/cron/v3/parser.go: getRange
-fn read_range(text: &str, (least, most, names): (i64, i64, &[&str])) -> Result<(), String> {
+fn read_range(text: &str, field: &ScheduleField) -> Result<(), String> {
+    let ScheduleField { least, most, names } = *field;
     let number = |part: &str| -> Result<i64, String> {
         let named = names.iter().position(|name| part.eq_ignore_ascii_case(name));
         if let Some(index) = named {

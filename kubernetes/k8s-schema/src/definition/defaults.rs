@@ -38,7 +38,7 @@ fn check_node(
     let embedded = flag(fields, "x-kubernetes-embedded-resource");
     let place = if embedded { DefaultContext::Field } else { place };
     if let Some(default) = fields.get("default").filter(|default| !default.is_null()) {
-        check_default(fields, default, &child(path, "default"), (place, keeps_unknown), errors);
+        check_default(fields, default, &child(path, "default"), place, keeps_unknown, errors);
     }
     if let Some(items) = fields.get("items") {
         check_node(items, &child(path, "items"), place, false, keeps_unknown, errors);
@@ -55,7 +55,8 @@ fn check_default(
     schema: &Map<String, Value>,
     default: &Value,
     path: &str,
-    (place, keeps_unknown): (DefaultContext, bool),
+    place: DefaultContext,
+    keeps_unknown: bool,
     errors: &mut Vec<FieldError>,
 ) {
     // The default as the one field of an object.

@@ -60,15 +60,15 @@ fn put(
         for (key, value) in value.as_object().ok_or_else(|| wrong_value(name, value))? {
             let mut entry = Writer::default();
             entry.text(1, key);
-            single(tables, &mut entry, 2, (&field.2, name), value)?;
+            single(tables, &mut entry, 2, &field.2, name, value)?;
             out.bytes(field.0, &entry.finish());
         }
     } else if field.is_repeated() {
         for item in value.as_array().ok_or_else(|| wrong_value(name, value))? {
-            single(tables, out, field.0, (&field.2, name), item)?;
+            single(tables, out, field.0, &field.2, name, item)?;
         }
     } else {
-        single(tables, out, field.0, (&field.2, name), value)?;
+        single(tables, out, field.0, &field.2, name, value)?;
     }
     Ok(())
 }
@@ -77,7 +77,8 @@ fn single(
     tables: &Tables,
     out: &mut Writer,
     number: u32,
-    (field_type, path): (&Type, &str),
+    field_type: &Type,
+    path: &str,
     value: &Value,
 ) -> Result<(), ProtobufError> {
     let wrong = || wrong_value(path, value);

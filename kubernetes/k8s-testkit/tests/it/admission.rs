@@ -20,8 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// An answer: status, warnings, body.
-type Answer = (u16, Vec<String>, Value);
+/// An answer of a cluster.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    warnings: Vec<String>,
+    body: Value,
+}
 
 async fn ask(client: &Client, line: &str, body: &Value) -> Answer {
     let (method, path) = line.split_once(' ').expect("a method and a path");
@@ -46,7 +51,7 @@ async fn ask(client: &Client, line: &str, body: &Value) -> Answer {
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         .collect();
     let bytes = response.into_body().collect().await.expect("a body").to_bytes();
-    (status, warnings, serde_json::from_slice(&bytes).unwrap_or_default())
+    Answer { status, warnings, body: serde_json::from_slice(&bytes).unwrap_or_default() }
 }
 
 /// Configures the webhook of a case, and waits until it is in effect: a second webhook of the same
@@ -81,14 +86,14 @@ async fn configure(client: &Client, hooks: &Hooks, case: &cases::Case, index: us
         "webhooks": [webhook, probe],
     });
     let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}webhookconfigurations");
-    let (status, _, answer) = ask(client, &format!("POST {path}"), &configuration).await;
-    assert_eq!(status, 201, "{}: {answer}", case.path);
+    let answer = ask(client, &format!("POST {path}"), &configuration).await;
+    assert_eq!(answer.status, 201, "{}: {}", case.path, answer.body);
     let wanted = format!(
         "admission webhook \"probe{index}.hooks.test\" denied the request without explanation"
     );
     let has_effect = || async {
-        let (_, _, answer) = ask_probe(client).await;
-        (answer["message"] == wanted.as_str()).then_some(())
+        let answer = ask_probe(client).await;
+        (answer.body["message"] == wanted.as_str()).then_some(())
     };
     poll("the effect of the configuration", has_effect).await.expect("it takes effect");
 }
@@ -107,15 +112,15 @@ async fn deconfigure(client: &Client, case: &cases::Case) {
         format!("/apis/admissionregistration.k8s.io/v1/{resource}webhookconfigurations/case");
     deleted(client, &path).await;
     let is_over = || async {
-        let (status, _, _) = ask_probe(client).await;
-        (status == 201).then_some(())
+        let answer = ask_probe(client).await;
+        (answer.status == 201).then_some(())
     };
     poll("the end of the configuration", is_over).await.expect("it ends");
 }
 
 async fn deleted(client: &Client, path: &str) {
-    let (status, _, answer) = ask(client, &format!("DELETE {path}"), &Value::Null).await;
-    assert_eq!(status, 200, "{answer}");
+    let answer = ask(client, &format!("DELETE {path}"), &Value::Null).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
 }
 
 fn parse(text: &str) -> Value {
@@ -130,7 +135,8 @@ fn merge(into: &mut Value, fields: &Value) {
 }
 
 /// What of an answer is compared.
-fn shown((status, warnings, mut body): Answer, hooks: &Hooks) -> Value {
+fn shown(answer: Answer, hooks: &Hooks) -> Value {
+    let Answer { status, warnings, mut body } = answer;
     if body["kind"] != "Status" {
         body = json!({"labels": body["metadata"]["labels"], "data": body["data"]});
     }
@@ -145,8 +151,8 @@ async fn make_pod(client: &Client) {
         "spec": {"containers": [{"name": "main", "image": "main"}]},
     });
     let is_made = || async {
-        let (status, _, _) = ask(client, "POST /api/v1/namespaces/default/pods", &pod).await;
-        (status == 201).then_some(())
+        let answer = ask(client, "POST /api/v1/namespaces/default/pods", &pod).await;
+        (answer.status == 201).then_some(())
     };
     poll("the pod", is_made).await.expect("it is created");
 }
@@ -155,13 +161,13 @@ async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
     let cluster = kind.start().await.expect("the cluster starts");
     let client = cluster.client();
     let hooks = Hooks::listen().await;
-    let (status, _, _) = ask(
+    let answer = ask(
         &client,
         &format!("POST {MAPS}"),
         &json!({"metadata": {"name": "old"}, "data": {"k": "v"}}),
     )
     .await;
-    assert_eq!(status, 201);
+    assert_eq!(answer.status, 201);
     make_pod(&client).await;
     let mut answers = Vec::new();
     for (index, case) in cases::CASES.iter().enumerate() {

@@ -6,6 +6,19 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
+/// A unit of time, as it is shown.
+#[derive(Clone, Copy)]
+struct Unit {
+    seconds: i64,
+    letter: char,
+}
+
+const SECONDS: Unit = Unit { seconds: 1, letter: 's' };
+const MINUTES: Unit = Unit { seconds: MINUTE, letter: 'm' };
+const HOURS: Unit = Unit { seconds: HOUR, letter: 'h' };
+const DAYS: Unit = Unit { seconds: DAY, letter: 'd' };
+const YEARS: Unit = Unit { seconds: YEAR, letter: 'y' };
+
 /// The time since an RFC 3339 timestamp.
 pub(super) fn since(time: Option<&str>, now: Timestamp) -> String {
     match time.map(str::parse::<Timestamp>) {
@@ -24,22 +37,24 @@ pub(super) fn format_seconds(seconds: i64) -> String {
     let seconds = seconds.max(0);
     match seconds {
         _ if seconds < 2 * MINUTE => format!("{seconds}s"),
-        _ if seconds < 10 * MINUTE => two(seconds, (MINUTE, "m"), (1, "s")),
+        _ if seconds < 10 * MINUTE => in_units(seconds, MINUTES, SECONDS),
         _ if seconds < 3 * HOUR => format!("{}m", seconds / MINUTE),
-        _ if seconds < 8 * HOUR => two(seconds, (HOUR, "h"), (MINUTE, "m")),
+        _ if seconds < 8 * HOUR => in_units(seconds, HOURS, MINUTES),
         _ if seconds < 2 * DAY => format!("{}h", seconds / HOUR),
-        _ if seconds < 8 * DAY => two(seconds, (DAY, "d"), (HOUR, "h")),
+        _ if seconds < 8 * DAY => in_units(seconds, DAYS, HOURS),
         _ if seconds < 2 * YEAR => format!("{}d", seconds / DAY),
-        _ if seconds < 8 * YEAR => two(seconds, (YEAR, "y"), (DAY, "d")),
+        _ if seconds < 8 * YEAR => in_units(seconds, YEARS, DAYS),
         _ => format!("{}y", seconds / YEAR),
     }
 }
 
-fn two(seconds: i64, (large, large_name): (i64, &str), (small, small_name): (i64, &str)) -> String {
-    let rest = seconds % large / small;
+/// A duration in a large unit, and what is left of it in a small one.
+fn in_units(seconds: i64, large: Unit, small: Unit) -> String {
+    let whole = seconds / large.seconds;
+    let rest = seconds % large.seconds / small.seconds;
     if rest == 0 {
-        format!("{}{large_name}", seconds / large)
+        format!("{whole}{}", large.letter)
     } else {
-        format!("{}{large_name}{rest}{small_name}", seconds / large)
+        format!("{whole}{}{rest}{}", large.letter, small.letter)
     }
 }

@@ -48,7 +48,8 @@ pub(super) fn quality_of_service(fields: &Map<String, Value>) -> &'static str {
 /// Upstream: k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go: Admit
 pub(super) fn check_account(
     cluster: &Cluster,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
     fields: &Map<String, Value>,
 ) -> Result<()> {
     let spec = fields.get("spec").unwrap_or(&Value::Null);

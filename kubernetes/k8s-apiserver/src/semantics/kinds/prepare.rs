@@ -100,7 +100,7 @@ pub(crate) fn admit_create(
         let namespace = metadata::text(object, "namespace").to_owned();
         if let Some(fields) = object.as_object_mut() {
             if cluster.settings.has(AdmissionPlugin::ServiceAccount) {
-                pod::check_account(cluster, (&namespace, &name), fields)?;
+                pod::check_account(cluster, &namespace, &name, fields)?;
             }
             pod::prepare(cluster, fields);
         }

@@ -40,8 +40,8 @@ pub(super) fn warnings(path: &str, pod: &Value) -> Vec<String> {
             }
         }
     }
-    duplicates(&prefix, spec, ("hostAliases", "ip"), &mut found);
-    duplicates(&prefix, spec, ("imagePullSecrets", "name"), &mut found);
+    duplicates(&prefix, spec, "hostAliases", "ip", &mut found);
+    duplicates(&prefix, spec, "imagePullSecrets", "name", &mut found);
     for (index, secret) in items(&spec["imagePullSecrets"]) {
         if secret["name"].as_str().unwrap_or_default().is_empty() {
             found.push(format!(
@@ -90,7 +90,7 @@ fn spread(prefix: &str, spec: &Value, found: &mut Vec<String>) {
     }
 }
 
-fn duplicates(prefix: &str, spec: &Value, (list, field): (&str, &str), found: &mut Vec<String>) {
+fn duplicates(prefix: &str, spec: &Value, list: &str, field: &str, found: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for (index, item) in items(&spec[list]) {
         let text = item[field].as_str().unwrap_or_default();

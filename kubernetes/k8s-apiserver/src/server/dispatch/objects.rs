@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::access;
 use crate::http::body::Body;
 use crate::http::table::{self, IncludeObject, TableForm};
-use crate::http::watch::Watch;
+use crate::http::watch::{Watch, WatchForm};
 use crate::http::{encode, health, respond};
 use crate::json::to_bytes;
 use crate::request::accept::{Accept, Format, MetaVersion, View, accepts_gzip};
@@ -52,7 +52,8 @@ struct ObjectRequest<'a> {
 pub(super) fn answer(
     shared: &Arc<Shared>,
     parts: &Parts,
-    (target, malformed): (&ResourcePath, Option<ApiError>),
+    target: &ResourcePath,
+    malformed: Option<ApiError>,
     context: &mut RequestContext,
     body: &Bytes,
 ) -> Result<Response<Body>> {
@@ -343,14 +344,9 @@ impl ObjectRequest<'_> {
 
     fn watch(&self, context: &RequestContext, selection: Selection) -> Result<Response<Body>> {
         let now = self.shared.cluster.now();
+        let form = WatchForm { view: self.accept.view, include: self.include, now };
         let watch = self.shared.cluster.write(&context.now, |cluster| {
-            Watch::begin(
-                cluster,
-                &self.resource,
-                selection,
-                &context.parameters,
-                (self.accept.view, self.include, now),
-            )
+            Watch::begin(cluster, &self.resource, selection, &context.parameters, form)
         })?;
         let mut response = Response::new(Body::stream(watch.into_stream(
             Arc::clone(&self.shared.cluster),
@@ -368,7 +364,8 @@ impl ObjectRequest<'_> {
         context.strict_errors = self.strict_errors(context);
         let namespace = self.namespace();
         if let Some(answer) = access::review::answer(
-            (&self.shared.access, &self.shared.cluster),
+            &self.shared.access,
+            &self.shared.cluster,
             context,
             &self.resource,
             namespace,

@@ -50,7 +50,7 @@ pub(super) fn read(
             Ok(items.into())
         }
         JsonForm::SchemaOrArray | JsonForm::SchemaOrBool | JsonForm::SchemaOrStrings => {
-            read_schema_or(tables, form, &mut reader, (path, depth))
+            read_schema_or(tables, form, &mut reader, path, depth)
         }
     }
 }
@@ -92,7 +92,8 @@ fn read_schema_or(
     tables: &Tables,
     form: JsonForm,
     reader: &mut Reader<'_>,
-    (path, depth): (&str, usize),
+    path: &str,
+    depth: usize,
 ) -> Result<Value, ProtobufError> {
     let schema = tables.message(SCHEMA_MESSAGE).ok_or_else(|| malformed(path))?;
     let (mut one, mut many, mut flag) = (None, Vec::new(), false);

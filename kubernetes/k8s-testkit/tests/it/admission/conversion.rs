@@ -77,8 +77,8 @@ async fn create_when_served(client: &Client, group: &str) {
         "spec": {"size": 1},
     });
     let is_made = || async {
-        let (status, _, _) = ask(client, &format!("POST /apis/{group}/v1/gauges"), &object).await;
-        (status == 201).then_some(())
+        let answer = ask(client, &format!("POST /apis/{group}/v1/gauges"), &object).await;
+        (answer.status == 201).then_some(())
     };
     poll("the kind", is_made).await.expect("it is served");
 }
@@ -90,24 +90,24 @@ async fn run(kind: ClusterKind) -> Vec<(u16, String)> {
     let mut answers = Vec::new();
     for (index, (path, _, _)) in CASES.iter().enumerate() {
         let group = format!("g{index}.hooks.test");
-        let (status, _, answer) =
+        let answer =
             ask(&client, &format!("POST {DEFINITIONS}"), &definition(&hooks, path, &group)).await;
-        assert_eq!(status, 201, "{answer}");
+        assert_eq!(answer.status, 201, "{}", answer.body);
         create_when_served(&client, &group).await;
-        let (status, _, answer) =
-            ask(&client, &format!("GET /apis/{group}/v2/gauges/a"), &Value::Null).await;
-        let shown = match answer["message"].as_str() {
+        let answer = ask(&client, &format!("GET /apis/{group}/v2/gauges/a"), &Value::Null).await;
+        let body = &answer.body;
+        let shown = match body["message"].as_str() {
             // What comes before is of the storage, which the embedded server does not have.
             Some(message) => {
                 let cause = message.find("conversion webhook").unwrap_or_default();
                 message[cause..].replace(&group, "GROUP")
             }
             None => {
-                let metadata = &answer["metadata"];
-                format!("{} {} {}", answer["spec"], metadata["annotations"], metadata["finalizers"])
+                let metadata = &body["metadata"];
+                format!("{} {} {}", body["spec"], metadata["annotations"], metadata["finalizers"])
             }
         };
-        answers.push((status, shown));
+        answers.push((answer.status, shown));
     }
     answers
 }

@@ -270,7 +270,7 @@ fn binding(name: &str, spec: &Value) -> Value {
 async fn create(client: &Client, policy: &Value, binding: &Value) -> Result<(), Answer> {
     for (path, object) in [(BINDINGS, binding), (POLICIES, policy)] {
         let answer = ask(client, &format!("POST {path}"), object).await;
-        if answer.0 != 201 {
+        if answer.status != 201 {
             return Err(answer);
         }
     }
@@ -296,8 +296,8 @@ async fn wait_for_probe(client: &Client, index: usize, param_kind: Option<&Value
         .expect("the probe is as it should be");
     let map = json!({"metadata": {"name": "probe", "labels": {"probe": "yes"}}});
     let has_effect = || async {
-        let (_, _, answer) = ask(client, &format!("POST {MAPS}?dryRun=All"), &map).await;
-        answer["message"].as_str()?.ends_with(&message).then_some(())
+        let answer = ask(client, &format!("POST {MAPS}?dryRun=All"), &map).await;
+        answer.body["message"].as_str()?.ends_with(&message).then_some(())
     };
     poll("the effect of the policy", has_effect).await.expect("it takes effect");
 }
@@ -309,8 +309,8 @@ async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
         json!({"metadata": {"name": "old"}, "data": {"k": "v"}}),
         json!({"metadata": {"name": "limits", "labels": {"kind": "limits"}}, "data": {"limit": "3"}}),
     ] {
-        let (status, _, answer) = ask(&client, &format!("POST {MAPS}"), &map).await;
-        assert_eq!(status, 201, "{answer}");
+        let answer = ask(&client, &format!("POST {MAPS}"), &map).await;
+        assert_eq!(answer.status, 201, "{}", answer.body);
     }
     let mut answers = Vec::new();
     for (index, case) in CASES.iter().enumerate() {
@@ -318,7 +318,7 @@ async fn run(kind: ClusterKind) -> Vec<(String, Value)> {
         let created =
             create(&client, &policy("case", &spec), &binding("case", &parse(case.binding))).await;
         let mut configured = vec![format!("{BINDINGS}/case")];
-        let (status, warnings, mut body) = match created {
+        let Answer { status, warnings, mut body } = match created {
             Err(refusal) => refusal,
             Ok(()) => {
                 configured.push(format!("{POLICIES}/case"));

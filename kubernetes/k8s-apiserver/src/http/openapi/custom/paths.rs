@@ -21,20 +21,27 @@ const OBJECT_TYPES: [&str; 2] = ["application/json", "application/yaml"];
 const PATCH_TYPES: [&str; 3] =
     ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
 
-/// An operation: its method, its action, and the verb of its description and id.
-type Operation = (&'static str, &'static str, &'static str);
+/// An operation of a path.
+#[derive(Clone, Copy)]
+struct Operation {
+    method: &'static str,
+    action: &'static str,
+    /// The verb of its description and id.
+    verb: &'static str,
+}
 
-const LIST: Operation = ("get", "list", "list");
-const COLLECTION: [Operation; 3] =
-    [LIST, ("post", "post", "create"), ("delete", "deletecollection", "deletecollection")];
-const OBJECT: [Operation; 4] = [
-    ("get", "get", "read"),
-    ("put", "put", "replace"),
-    ("delete", "delete", "delete"),
-    ("patch", "patch", "patch"),
-];
-const SUBRESOURCE: [Operation; 3] =
-    [("get", "get", "read"), ("put", "put", "replace"), ("patch", "patch", "patch")];
+const LIST: Operation = Operation { method: "get", action: "list", verb: "list" };
+const CREATE: Operation = Operation { method: "post", action: "post", verb: "create" };
+const DELETE_COLLECTION: Operation =
+    Operation { method: "delete", action: "deletecollection", verb: "deletecollection" };
+const READ: Operation = Operation { method: "get", action: "get", verb: "read" };
+const REPLACE: Operation = Operation { method: "put", action: "put", verb: "replace" };
+const DELETE: Operation = Operation { method: "delete", action: "delete", verb: "delete" };
+const PATCH: Operation = Operation { method: "patch", action: "patch", verb: "patch" };
+
+const COLLECTION: [Operation; 3] = [LIST, CREATE, DELETE_COLLECTION];
+const OBJECT: [Operation; 4] = [READ, REPLACE, DELETE, PATCH];
+const SUBRESOURCE: [Operation; 3] = [READ, REPLACE, PATCH];
 
 /// Adds the paths of a resource.
 pub(super) fn add(paths: &mut Map<String, Value>, resource: &ApiResource) {
@@ -48,7 +55,7 @@ pub(super) fn add(paths: &mut Map<String, Value>, resource: &ApiResource) {
     let mut add = |path: String, operations: &[Operation], part: &str| {
         let operations = operations
             .iter()
-            .map(|operation| (operation.0.to_owned(), describe(resource, *operation, part)));
+            .map(|operation| (operation.method.to_owned(), describe(resource, *operation, part)));
         let mut fields: Map<String, Value> = operations.collect();
         fields.insert("parameters".to_owned(), path_parameters(resource, &path).into());
         paths.insert(path, fields.into());
@@ -72,7 +79,8 @@ pub(super) fn add(paths: &mut Map<String, Value>, resource: &ApiResource) {
 }
 
 /// An operation on an object, on the objects of a namespace or cluster, or on a subresource.
-fn describe(resource: &ApiResource, (_, action, verb): Operation, part: &str) -> Value {
+fn describe(resource: &ApiResource, operation: Operation, part: &str) -> Value {
+    let Operation { action, verb, .. } = operation;
     let kind = &resource.kind;
     let scope = if resource.scope == Scope::Namespaced { "Namespaced" } else { "" };
     let (answer, codes): (String, &[(&str, &str)]) = match action {
