@@ -317,14 +317,14 @@ impl Judge {
 
     /// Upstream: sigs.k8s.io/crdify/pkg/validators/version/served/served.go: Validate
     fn served_versions(&mut self, old: &ReplacedDefinition, new: &ReplacedDefinition) {
-        for pair in new.served_pairs() {
-            let name = format!("{} -> {}", pair.0.name, pair.1.name);
-            let Some(comparison) = self.compare_pair(pair) else { continue };
+        for (older, newer) in new.served_pairs() {
+            let name = format!("{} -> {}", older.name, newer.name);
+            let Some(comparison) = self.compare_pair(older, newer) else { continue };
             let before = old
                 .served_pairs()
                 .into_iter()
-                .find(|it| it.0.name == pair.0.name && it.1.name == pair.1.name)
-                .and_then(|pair| self.compare_pair(pair));
+                .find(|it| it.0.name == older.name && it.1.name == newer.name)
+                .and_then(|(older, newer)| self.compare_pair(older, newer));
             let known = before.map(|it| it.findings).unwrap_or_default();
             for finding in comparison.findings {
                 let excuse = match ratchet::judge(&finding, &known) {
@@ -346,7 +346,8 @@ impl Judge {
 
     fn compare_pair(
         &mut self,
-        (older, newer): (&DefinitionVersion, &DefinitionVersion),
+        older: &DefinitionVersion,
+        newer: &DefinitionVersion,
     ) -> Option<Comparison> {
         let (Some(older), Some(newer)) = (&older.schema, &newer.schema) else {
             self.upstream_crashes = true;

@@ -74,9 +74,10 @@ impl ActionController {
         let (guarded, guarded_classes) = watch::channel(BTreeSet::new());
         match settings.webhook {
             Some(settings) => {
-                let (asked, time) = ((client.clone(), writer.clone()), Arc::clone(&clock));
+                let context = (client.clone(), writer.clone(), Arc::clone(&clock));
                 let decide = move |request: AdmissionRequest| {
-                    review::review(asked.clone(), Arc::clone(&time), current.clone(), request)
+                    let (client, writer, clock) = context.clone();
+                    review::review(client, writer, clock, current.clone(), request)
                 };
                 let webhooks = ActionWebhooks { settings, guarded: guarded_classes, decide };
                 webhooks.start(&client, Arc::clone(&clock), stop).await?;

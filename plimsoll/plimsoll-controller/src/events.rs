@@ -66,8 +66,8 @@ fn type_of(severity: Severity) -> &'static str {
     }
 }
 
-/// A cluster-scoped object of ours, by its kind, name and uid, as the object of an occurrence.
-fn cluster_scoped((kind, name, uid): (ApiKind, &str, &str)) -> ObjectReference {
+/// A cluster-scoped object of ours as the object of an occurrence.
+fn cluster_scoped(kind: ApiKind, name: &str, uid: &str) -> ObjectReference {
     ObjectReference {
         api_version: Some(kind.api_version()),
         kind: Some(kind.kind.to_owned()),
@@ -117,19 +117,21 @@ impl Recorder {
 
     /// Emits an event about the ClusterVersion, whose uid is `owner`; never waits.
     pub(crate) fn emit(&self, owner: &str, draft: EventDraft) {
-        self.emit_about((CLUSTER_VERSION, CLUSTER_VERSION_NAME, owner), draft);
+        self.emit_about(CLUSTER_VERSION, CLUSTER_VERSION_NAME, owner, draft);
     }
 
-    /// Emits an event about a cluster-scoped object, by its kind, name and uid; never waits.
-    pub(crate) fn emit_about(&self, about: (ApiKind, &str, &str), draft: EventDraft) {
-        self.emit_about_in("", about, draft);
+    /// Emits an event about a cluster-scoped object; never waits.
+    pub(crate) fn emit_about(&self, kind: ApiKind, name: &str, uid: &str, draft: EventDraft) {
+        self.emit_about_in("", kind, name, uid, draft);
     }
 
     /// The same about an object of a namespace.
     pub(crate) fn emit_about_in(
         &self,
         namespace: &str,
-        about: (ApiKind, &str, &str),
+        kind: ApiKind,
+        name: &str,
+        uid: &str,
         draft: EventDraft,
     ) {
         let EventDraft { severity, reason, action, note, related } = draft;
@@ -140,7 +142,7 @@ impl Recorder {
             note,
             regarding: ObjectReference {
                 namespace: Some(namespace.to_owned()).filter(|it| !it.is_empty()),
-                ..cluster_scoped(about)
+                ..cluster_scoped(kind, name, uid)
             },
             related: related.as_ref().map(object),
         };

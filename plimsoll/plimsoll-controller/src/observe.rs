@@ -25,6 +25,7 @@ use plimsoll_plan::reconciler::execution::Observation;
 use plimsoll_plan::reconciler::revisions::{KnownObjects, StorageRollback};
 use plimsoll_plan::reconciler::watches::{WatchScope, WatchedObjects};
 use plimsoll_plan::removal::{self, Terminating};
+use plimsoll_plan::update::acknowledge::ConfigMapName;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -116,7 +117,8 @@ fn is_served(definition: &DynamicObject) -> bool {
 /// follows the object so closely is told that it is gone when its kind is.
 pub(crate) async fn watch_named<T>(
     client: Client,
-    (kind, name): (ApiKind, &'static str),
+    kind: ApiKind,
+    name: &'static str,
     observed: impl Fn(Option<Box<DynamicObject>>) -> T,
     interrupted: Option<fn() -> T>,
     sender: mpsc::Sender<T>,
@@ -144,9 +146,10 @@ pub(crate) async fn watch_release_progress(
 /// Watches one ConfigMap until the receiver is gone.
 pub(crate) async fn watch_config_map(
     client: Client,
-    (namespace, name): (&'static str, &'static str),
+    config_map: ConfigMapName,
     sender: mpsc::Sender<ConfigObservation>,
 ) {
+    let ConfigMapName { namespace, name } = config_map;
     let observed = |object: Option<ConfigMap>| {
         let data = object.map(|object| object.data.unwrap_or_default());
         ConfigObservation::ConfigMap { name, data }

@@ -80,7 +80,7 @@ pub(crate) async fn release(
 /// Whether an object could be released.
 async fn release_one(writer: &Writer, object: &OwnedObject) -> bool {
     let OwnedObject { key, served, owner: (position, uid) } = object;
-    match writer.remove_owner(served, key, (*position, uid)).await {
+    match writer.remove_owner(served, key, *position, uid).await {
         Ok(()) => true,
         Err(error) => {
             let error = chain(&error);

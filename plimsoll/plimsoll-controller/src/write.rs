@@ -195,7 +195,7 @@ impl Writer {
         served: &Served,
         uid: &str,
     ) -> Result<(), kube::Error> {
-        delete_uid(self.api(served, &key.namespace), (&key.name, uid)).await.map(|_| ())
+        delete_uid(self.api(served, &key.namespace), &key.name, uid).await.map(|_| ())
     }
 
     /// Adds or removes the finalizer of an Operator; refused if its finalizers are not as they were any
@@ -429,7 +429,8 @@ impl Writer {
     /// Whether a user may use a verb on all objects of a kind. Nothing is stored: this asks.
     pub(crate) async fn is_allowed(
         &self,
-        (user, groups): (&str, &[String]),
+        user: &str,
+        groups: &[String],
         request: ResourceAttributes,
     ) -> Result<bool, kube::Error> {
         let review = SubjectAccessReview {
@@ -465,9 +466,10 @@ impl Writer {
         &self,
         namespace: &str,
         resource: &ApiResource,
-        id: (&str, &str),
+        name: &str,
+        uid: &str,
     ) -> Result<bool, kube::Error> {
-        delete_uid(self.api_in(namespace, resource), id).await
+        delete_uid(self.api_in(namespace, resource), name, uid).await
     }
 
     fn api_in(&self, namespace: &str, resource: &ApiResource) -> Api<DynamicObject> {
@@ -482,7 +484,8 @@ impl Writer {
         &self,
         served: &Served,
         key: &ObjectKey,
-        (position, uid): (usize, &str),
+        position: usize,
+        uid: &str,
     ) -> Result<(), kube::Error> {
         let position = position.to_string();
         let path = PointerBuf::from_tokens(["metadata", "ownerReferences", position.as_str()]);
@@ -615,10 +618,7 @@ async fn apply<T: Serialize + Debug + ?Sized>(
 
 /// Deletes the object of a uid in the background; false if it is gone, or another one has its name. The
 /// conflict of a uid is one answer with that of another write, which is an error.
-async fn delete_uid(
-    api: Api<DynamicObject>,
-    (name, uid): (&str, &str),
-) -> Result<bool, kube::Error> {
+async fn delete_uid(api: Api<DynamicObject>, name: &str, uid: &str) -> Result<bool, kube::Error> {
     let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
     let parameters =
         DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };

@@ -87,7 +87,17 @@ pub enum Rollout {
 }
 
 /// A condition before it is merged with what is there.
-pub(crate) type Reported = (&'static str, ConditionStatus, Reason, String);
+#[derive(Debug)]
+pub(crate) struct ConditionDraft {
+    /// Its type.
+    pub(crate) type_: &'static str,
+    /// Its status.
+    pub(crate) status: ConditionStatus,
+    /// Why it has this status.
+    pub(crate) reason: Reason,
+    /// The same for people.
+    pub(crate) message: String,
+}
 
 /// The conditions of an Operator. Those that stay as they are keep their transition times.
 pub fn conditions(
@@ -105,19 +115,26 @@ pub fn conditions(
         upgradeable(observation),
     ];
     if let Some(message) = &observation.decision.deprecation {
-        reported.push((DEPRECATED, ConditionStatus::True, Reason::Deprecated, message.clone()));
+        reported.push(ConditionDraft {
+            type_: DEPRECATED,
+            status: ConditionStatus::True,
+            reason: Reason::Deprecated,
+            message: message.clone(),
+        });
     }
-    let about = (observation.generation, now);
-    reported.into_iter().map(|it| condition(it, before, about)).collect()
+    let generation = observation.generation;
+    reported.into_iter().map(|it| condition(it, before, generation, now)).collect()
 }
 
 /// A condition as it is written, at a generation and a time. One that stays as it is keeps its
 /// transition time.
 pub(crate) fn condition(
-    (type_, status, reason, message): Reported,
+    reported: ConditionDraft,
     before: &[MetaCondition],
-    (generation, now): (i64, Timestamp),
+    generation: i64,
+    now: Timestamp,
 ) -> MetaCondition {
+    let ConditionDraft { type_, status, reason, message } = reported;
     let same = before.iter().find(|it| it.type_ == type_ && it.status == status);
     MetaCondition {
         type_: type_.to_owned(),
@@ -138,7 +155,7 @@ pub fn resolved_version(requested: &str, installed: Option<&BundleReference>) ->
     }
 }
 
-fn constraints_satisfied(observation: &OperatorObservation<'_>) -> Reported {
+fn constraints_satisfied(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let OperatorObservation { name, decision, installed, .. } = observation;
     let (status, reason, message) = if let Some(unfit) = &decision.unfit {
         (ConditionStatus::False, Reason::ClusterIncompatible, unfit.clone())
@@ -155,10 +172,10 @@ fn constraints_satisfied(observation: &OperatorObservation<'_>) -> Reported {
             }
         }
     };
-    (CONSTRAINTS_SATISFIED, status, reason, message)
+    ConditionDraft { type_: CONSTRAINTS_SATISFIED, status, reason, message }
 }
 
-fn has_valid_bundle(observation: &OperatorObservation<'_>) -> Reported {
+fn has_valid_bundle(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let (status, reason, message) = match (observation.bundle, &observation.decision.action) {
         (BundleContent::Valid { bundle }, _) => {
             let message = format!("bundle {bundle} successfully unpacked");
@@ -175,10 +192,10 @@ fn has_valid_bundle(observation: &OperatorObservation<'_>) -> Reported {
             (ConditionStatus::Unknown, Reason::RollingOut, "the bundle is being read".to_owned())
         }
     };
-    (HAS_VALID_BUNDLE, status, reason, message)
+    ConditionDraft { type_: HAS_VALID_BUNDLE, status, reason, message }
 }
 
-fn installed(observation: &OperatorObservation<'_>) -> Reported {
+fn installed(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let (status, reason, message) = match (observation.installed, observation.rollout) {
         (Some(installed), _) => (
             ConditionStatus::True,
@@ -200,10 +217,10 @@ fn installed(observation: &OperatorObservation<'_>) -> Reported {
             }
         },
     };
-    (INSTALLED, status, reason, message)
+    ConditionDraft { type_: INSTALLED, status, reason, message }
 }
 
-fn progressing(observation: &OperatorObservation<'_>) -> Reported {
+fn progressing(observation: &OperatorObservation<'_>) -> ConditionDraft {
     use ConditionStatus::{False, True};
     let rolling = |text: String| (True, Reason::RollingOut, text);
     let (status, reason, message) = match (&observation.decision.action, observation.rollout) {
@@ -238,10 +255,10 @@ fn progressing(observation: &OperatorObservation<'_>) -> Reported {
             (False, Reason::AsExpected, text)
         }
     };
-    ("Progressing", status, reason, message)
+    ConditionDraft { type_: "Progressing", status, reason, message }
 }
 
-fn available(observation: &OperatorObservation<'_>) -> Reported {
+fn available(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let (status, reason, message) = match (observation.installed, observation.unavailable) {
         (None, _) => {
             (ConditionStatus::False, Reason::NotInstalled, "No bundle is installed".to_owned())
@@ -255,10 +272,10 @@ fn available(observation: &OperatorObservation<'_>) -> Reported {
             capitalized(&unavailable.join("; ")),
         ),
     };
-    ("Available", status, reason, message)
+    ConditionDraft { type_: "Available", status, reason, message }
 }
 
-fn degraded(observation: &OperatorObservation<'_>) -> Reported {
+fn degraded(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let (status, reason, message) = match (observation.rollout, observation.unavailable) {
         (Rollout::Failed { bundle, message }, _) => (
             ConditionStatus::True,
@@ -275,10 +292,10 @@ fn degraded(observation: &OperatorObservation<'_>) -> Reported {
             (ConditionStatus::False, Reason::AsExpected, "Nothing is degraded".to_owned())
         }
     };
-    ("Degraded", status, reason, message)
+    ConditionDraft { type_: "Degraded", status, reason, message }
 }
 
-fn upgradeable(observation: &OperatorObservation<'_>) -> Reported {
+fn upgradeable(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let decision = observation.decision;
     let blocked = match &decision.action {
         OperatorAction::Blocked(block) => Some(block),
@@ -295,7 +312,7 @@ fn upgradeable(observation: &OperatorObservation<'_>) -> Reported {
                 (ConditionStatus::True, Reason::AsExpected, "Nothing holds up an update".to_owned())
             }
         };
-    ("Upgradeable", status, reason, message)
+    ConditionDraft { type_: "Upgradeable", status, reason, message }
 }
 
 /// A message as administrators read it (CO-13): the name of an Operator at its beginning stays as it is

@@ -47,14 +47,14 @@ pub(super) fn decide_indexed(
             None | Some(Err(_)) => {
                 let catalogs = offered(&BTreeSet::from([name.clone()]));
                 let chosen = choose(inputs, &catalogs, name, operator);
-                let decision = alone((inputs, &catalogs), &installed, name, operator, chosen);
+                let decision = alone(&catalogs, &installed, name, operator, chosen);
                 decisions.insert(name.clone(), decision);
             }
         }
     }
     for (set, members) in sets {
         let catalogs = offered(&members);
-        decide_set((inputs, &catalogs), &installed, &set, &members, &mut decisions);
+        decide_set(&catalogs, &installed, &set, &members, &mut decisions);
     }
     refuse_second_owners(inputs, &mut decisions);
     decisions
@@ -104,7 +104,7 @@ fn choose<'a>(
 
 /// The decision for an Operator that moves alone.
 fn alone<'a>(
-    (inputs, catalogs): (OperatorInputs<'a>, &'a [CatalogPart]),
+    catalogs: &'a [CatalogPart],
     installed: &InstalledBundles<'a>,
     name: &'a str,
     operator: &'a RequestedOperator,
@@ -116,7 +116,7 @@ fn alone<'a>(
         Choice::Among(chosen) => single_move(installed, name, operator, &chosen, &mut judged),
     };
     let decided = Decided { action, held_back, bundle, judged };
-    report((inputs, catalogs), installed, name, operator, decided)
+    report(catalogs, installed, name, operator, decided)
 }
 
 /// The most preferred bundle that nothing is in the way of, and why one that is preferred to it waits.
@@ -131,7 +131,7 @@ fn single_move<'a>(
     for offer in &chosen.offers {
         judged.add(offer.bundle);
         let after = installed.with(name, offer.bundle);
-        match judge((installed, &after), name, operator, offer, &BTreeSet::from([name])) {
+        match judge(installed, &after, name, operator, offer, &BTreeSet::from([name])) {
             Ok(selected) => {
                 let action = match operator.installed {
                     None => OperatorAction::Install(selected),
@@ -155,7 +155,8 @@ fn single_move<'a>(
 
 /// Whether an Operator may move to a bundle: `now` is installed, `after` would be.
 fn judge<'a>(
-    (now, after): (&InstalledBundles<'a>, &InstalledBundles<'a>),
+    now: &InstalledBundles<'a>,
+    after: &InstalledBundles<'a>,
     name: &str,
     operator: &RequestedOperator,
     offer: &Offer<'a>,
@@ -221,7 +222,8 @@ struct Route<'a> {
 fn route<'a>(
     inputs: OperatorInputs<'_>,
     catalogs: &'a [CatalogPart],
-    (name, operator): (&str, &RequestedOperator),
+    name: &str,
+    operator: &RequestedOperator,
     next: &Offer<'a>,
 ) -> Result<Route<'a>, OperatorBlock> {
     let mut operator = operator.clone();
@@ -254,7 +256,6 @@ type Moves<'a> = BTreeMap<&'a str, Offer<'a>>;
 ///
 /// Those that are refused, with the reasons.
 fn judge_together<'a>(
-    inputs: OperatorInputs<'a>,
     installed: &InstalledBundles<'a>,
     moves: &Moves<'a>,
 ) -> Result<BTreeMap<&'a str, SelectedBundle>, BTreeMap<&'a str, OperatorBlock>> {
@@ -262,8 +263,8 @@ fn judge_together<'a>(
     let moving: BTreeSet<&str> = moves.keys().copied().collect();
     let (mut selected, mut refused) = (BTreeMap::new(), BTreeMap::new());
     for (name, offer) in moves {
-        let operator = &inputs.operators[*name];
-        match judge((installed, &after), name, operator, offer, &moving) {
+        let operator = &installed.inputs().operators[*name];
+        match judge(installed, &after, name, operator, offer, &moving) {
             Ok(bundle) => {
                 selected.insert(*name, bundle);
             }
@@ -278,12 +279,13 @@ fn judge_together<'a>(
 /// Decides a change set: all of its members move to what they prefer, or none does. A member that gets
 /// there in several steps makes the first ones before the others move, or with them.
 fn decide_set<'a>(
-    (inputs, catalogs): (OperatorInputs<'a>, &'a [CatalogPart]),
+    catalogs: &'a [CatalogPart],
     installed: &InstalledBundles<'a>,
     set: &ChangeSet,
     names: &'a BTreeSet<String>,
     decisions: &mut BTreeMap<String, OperatorDecision>,
 ) {
+    let inputs = installed.inputs();
     let mut actions: BTreeMap<&str, OperatorAction> = BTreeMap::new();
     let mut routes: BTreeMap<&str, Route<'a>> = BTreeMap::new();
     for name in names {
@@ -293,7 +295,7 @@ fn decide_set<'a>(
             Choice::Among(chosen) => chosen.offers.first(),
             Choice::Fixed(_) => None,
         };
-        let route = next.map(|next| route(inputs, catalogs, (name, operator), next));
+        let route = next.map(|next| route(inputs, catalogs, name, operator, next));
         match (chosen, route) {
             (Choice::Fixed(action), _) => {
                 actions.insert(name, action);
@@ -329,7 +331,7 @@ fn decide_set<'a>(
                 _ => None,
             });
             let refused: BTreeMap<_, _> = refused.collect();
-            next_moves(inputs, installed, set, &routes, refused)
+            next_moves(installed, set, &routes, refused)
         }
     };
     actions.extend(next);
@@ -343,7 +345,7 @@ fn decide_set<'a>(
         let is_move = matches!(action, OperatorAction::Install(_) | OperatorAction::Upgrade(_));
         let bundle = route.filter(|_| is_move).map(|route| route.next.bundle);
         let decided = Decided { action, held_back: None, bundle, judged };
-        let decision = report((inputs, catalogs), installed, name, operator, decided);
+        let decision = report(catalogs, installed, name, operator, decided);
         decisions.insert(name.to_owned(), decision);
     }
 }
@@ -351,7 +353,6 @@ fn decide_set<'a>(
 /// What is done with the members of a complete change set that are to move; `refused` are others of
 /// them.
 fn next_moves<'a>(
-    inputs: OperatorInputs<'a>,
     installed: &InstalledBundles<'a>,
     set: &ChangeSet,
     routes: &BTreeMap<&'a str, Route<'a>>,
@@ -360,7 +361,7 @@ fn next_moves<'a>(
     let moves = |of: &dyn Fn(&Route<'a>) -> Option<Offer<'a>>| -> Moves<'a> {
         routes.iter().filter_map(|(name, route)| Some((*name, of(route)?))).collect()
     };
-    let arrival = judge_together(inputs, installed, &moves(&|it| Some(it.destination.clone())));
+    let arrival = judge_together(installed, &moves(&|it| Some(it.destination.clone())));
     let mut refused = refused;
     if let Err(blocks) = &arrival {
         refused.extend(blocks.clone());
@@ -374,8 +375,8 @@ fn next_moves<'a>(
             format!("{} comes before {to}", named(name, offer))
         });
         let waiting = ways.collect::<Vec<_>>().join("; ");
-        let first = judge_together(inputs, installed, &steps);
-        let together = || judge_together(inputs, installed, &moves(&|it| Some(it.next.clone())));
+        let first = judge_together(installed, &steps);
+        let together = || judge_together(installed, &moves(&|it| Some(it.next.clone())));
         // Where a step does not fit what is installed, it may fit what the others move to.
         (first.or_else(|blocks| together().map_err(|_| blocks)), waiting)
     };
@@ -403,7 +404,7 @@ fn next_moves<'a>(
                         leading[name].iter().map(|it| named(it, &routes[it].next)).collect();
                     waits(&format!("{} comes first", first.join(", ")))
                 }
-                Some(bundle) if inputs.operators[*name].installed.is_some() => {
+                Some(bundle) if installed.inputs().operators[*name].installed.is_some() => {
                     OperatorAction::Upgrade(bundle.clone())
                 }
                 Some(bundle) => OperatorAction::Install(bundle.clone()),
@@ -495,7 +496,7 @@ struct Decided<'a> {
 
 /// A decision with what is to be reported beside it.
 fn report<'a>(
-    (inputs, catalogs): (OperatorInputs<'a>, &'a [CatalogPart]),
+    catalogs: &'a [CatalogPart],
     installed: &InstalledBundles<'a>,
     name: &'a str,
     operator: &'a RequestedOperator,
@@ -505,7 +506,7 @@ fn report<'a>(
     let current = operator.installed.as_ref().map(|it| &it.bundle);
     let subject = bundle.or(current);
     let requirements = subject.map(|it| installed.check(name, it)).unwrap_or_default();
-    let unfit = subject.and_then(|it| unfit_for(name, it, inputs.facts));
+    let unfit = subject.and_then(|it| unfit_for(name, it, installed.inputs().facts));
     let deprecation = subject.and_then(|it| deprecation(catalogs, name, it));
     let dependants = installed.dependants(name);
     let is_orphaned =

@@ -64,6 +64,11 @@ impl<'a> InstalledBundles<'a> {
         Self { inputs, packages, index }
     }
 
+    /// Returns what they were made from.
+    pub(super) fn inputs(&self) -> OperatorInputs<'a> {
+        self.inputs
+    }
+
     /// The same after an Operator was installed or upgraded.
     pub(super) fn with(&self, name: &'a str, bundle: &'a Bundle) -> Self {
         Self { packages: self.packages.with(name, bundle), ..self.clone() }

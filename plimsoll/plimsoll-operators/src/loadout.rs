@@ -94,7 +94,7 @@ impl Loadout {
                         continue;
                     }
                 };
-                match operator(&value, (at, document), &lines, &known) {
+                match operator(&value, at, document, &lines, &known) {
                     Ok(Some((operator, defects))) => {
                         for FieldDefect { field, code, message } in defects {
                             let defect = found(lines.position(&field), code, message);
@@ -199,7 +199,8 @@ type OperatorWithDefects = (DeclaredOperator, Vec<FieldDefect>);
 /// Reads an Operator and what is wrong with single fields of it; `None` for another kind of object.
 fn operator(
     value: &Value,
-    (file, document): (usize, usize),
+    file: usize,
+    document: usize,
     lines: &Lines,
     known: &[String],
 ) -> Result<Option<OperatorWithDefects>, (&'static str, String)> {

@@ -64,13 +64,7 @@ pub(super) fn candidates<'a>(
         }
     }
     if usable.is_empty() && !is_in_range {
-        return Err(nothing_offered(
-            (inputs, catalogs),
-            &request,
-            &found,
-            spec,
-            passed_over.first(),
-        ));
+        return Err(nothing_offered(inputs, catalogs, &request, &found, spec, passed_over.first()));
     }
     Ok(Candidates { offers: usable, passed_over })
 }
@@ -132,7 +126,8 @@ fn range(text: &str) -> Result<Option<Range>, OperatorBlock> {
 
 /// Why nothing that is offered will do.
 fn nothing_offered(
-    (inputs, catalogs): (OperatorInputs<'_>, &[CatalogPart]),
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
     request: &OfferRequest<'_>,
     found: &Offers<'_>,
     spec: &plimsoll_api::olm::OperatorSpec,

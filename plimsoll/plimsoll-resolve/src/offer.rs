@@ -137,7 +137,8 @@ pub fn offers<'p>(
                 found.broken.push(format!("channel `{name}` of catalog {catalog}: {cause}"));
             }
             in_channel(
-                (catalog, package, channel, &order.entries),
+                CatalogChannel { catalog, package, channel },
+                &order.entries,
                 facts,
                 request,
                 &mut found,
@@ -191,7 +192,8 @@ pub fn destinations<'p>(
                 let Some(bundle) = bundle else { continue };
                 found.versions.push(&bundle.version);
                 if bundle.name != installed.bundle {
-                    let offer = offer((catalog, package, channel, bundle), facts, false);
+                    let place = CatalogChannel { catalog, package, channel };
+                    let offer = offer(place, bundle, facts, false);
                     left.push((position, entry, offer));
                 }
             }
@@ -240,13 +242,26 @@ pub fn destinations<'p>(
 /// channel where its graph does not.
 type Rank<'p> = (bool, bool, bool, i64, Reverse<Option<&'p Version>>, &'p str, usize);
 
+/// A channel of a package of a catalog.
+#[derive(Clone, Copy)]
+struct CatalogChannel<'p> {
+    /// The catalog.
+    catalog: &'p CatalogPart,
+    /// The package, of that catalog.
+    package: &'p Package,
+    /// The channel, of that package.
+    channel: &'p Channel,
+}
+
 fn in_channel<'p>(
-    (catalog, package, channel, entries): (&'p CatalogPart, &'p Package, &'p Channel, &[usize]),
+    place: CatalogChannel<'p>,
+    entries: &[usize],
     facts: &ClusterFacts,
     request: &OfferRequest<'_>,
     found: &mut Offers<'p>,
     ranked: &mut Vec<(Rank<'p>, Offer<'p>)>,
 ) {
+    let CatalogChannel { catalog, package, channel } = place;
     let bundle = |name: &str| package.bundles.iter().find(|bundle| bundle.name == name);
     let is_in_range = |version: &Version| request.range.is_none_or(|range| range.matches(version));
     // Only from outside the range a step outside of it leads anywhere.
@@ -275,7 +290,7 @@ fn in_channel<'p>(
         if !is_reached || (is_step && !onwards.contains(entry.name.as_str())) {
             continue;
         }
-        let offer = offer((catalog, package, channel, bundle), facts, is_step);
+        let offer = offer(place, bundle, facts, is_step);
         let by_version = request.installed.is_some() && request.edges != UpgradeEdges::Graph;
         let rank = (
             is_step,
@@ -292,10 +307,12 @@ fn in_channel<'p>(
 
 /// A bundle of a channel as an offer.
 fn offer<'p>(
-    (catalog, package, channel, bundle): (&'p CatalogPart, &'p Package, &'p Channel, &'p Bundle),
+    place: CatalogChannel<'p>,
+    bundle: &'p Bundle,
     facts: &ClusterFacts,
     is_step: bool,
 ) -> Offer<'p> {
+    let CatalogChannel { catalog, package, channel } = place;
     let ineligible = malformed(bundle)
         .map(Ineligible::Defect)
         .or_else(|| bundle.deprecated.then_some(Ineligible::Deprecated))

@@ -164,7 +164,7 @@ impl<'a> InstalledPackages<'a> {
         facts: &ClusterFacts,
         expressions: &dyn Expressions,
     ) -> Vec<CheckedRequirement> {
-        let check = |requirement| check(self, (package, bundle), requirement, facts, expressions);
+        let check = |requirement| check(self, package, bundle, requirement, facts, expressions);
         bundle.requires.iter().map(check).collect()
     }
 
@@ -246,7 +246,8 @@ pub fn unfit_for(package: &str, bundle: &Bundle, facts: &ClusterFacts) -> Option
 
 fn check(
     installed: &InstalledPackages<'_>,
-    (package, bundle): (&str, &Bundle),
+    package: &str,
+    bundle: &Bundle,
     requirement: &Requirement,
     facts: &ClusterFacts,
     expressions: &dyn Expressions,
@@ -268,14 +269,17 @@ fn check(
         let apis = facts.apis.as_deref().unwrap_or_default();
         served(constraint, apis).then_some(Provider::Cluster)
     };
-    let required = match constraint {
-        Constraint::Package { name, .. } => Some(name),
+    let (required, text) = match constraint {
+        Constraint::Package { name, range } => (Some(name), format!("{name} {}", shortened(range))),
         Constraint::Api(_)
         | Constraint::Label(_)
         | Constraint::All(_)
         | Constraint::Any(_)
         | Constraint::Not(_)
-        | Constraint::Cel { .. } => None,
+        | Constraint::Cel { .. } => {
+            let alone = Requirement { message: None, constraint: constraint.clone() };
+            (None, described(&alone))
+        }
     };
     let instead = required.filter(|name| name.as_str() != package);
     let instead = instead.and_then(|name| installed.bundle(name));
@@ -302,17 +306,6 @@ fn check(
             missing.push_str(&format!(" ({})", shortened(message)));
         }
     }
-    let text = match constraint {
-        Constraint::Package { name, range } => format!("{name} {}", shortened(range)),
-        Constraint::Api(_)
-        | Constraint::Label(_)
-        | Constraint::All(_)
-        | Constraint::Any(_)
-        | Constraint::Not(_)
-        | Constraint::Cel { .. } => {
-            described(&Requirement { message: None, constraint: constraint.clone() })
-        }
-    };
     let version = other.map(|it| it.version.clone());
     CheckedRequirement { text, provider, package: required.cloned(), version, missing }
 }

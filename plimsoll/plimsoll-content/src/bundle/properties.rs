@@ -109,21 +109,22 @@ pub(super) fn apis(definition: &BundleManifest<'_>) -> Vec<(String, String, Stri
     versions.into_iter().map(api).collect()
 }
 
-fn gvk(kind: &str, (group, version, name): (String, String, String)) -> Value {
-    json!({ "type": kind, "value": { "group": group, "kind": name, "version": version } })
+fn gvk(property: &str, group: &str, version: &str, kind: &str) -> Value {
+    json!({ "type": property, "value": { "group": group, "kind": kind, "version": version } })
 }
 
 fn provided(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>]) -> Vec<Value> {
     let definitions = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
     let owned = csv.list("/spec/apiservicedefinitions/owned").iter().filter_map(service_api);
-    definitions.flat_map(apis).chain(owned).map(|api| gvk("olm.gvk", api)).collect()
+    let apis = definitions.flat_map(apis).chain(owned);
+    apis.map(|(group, version, kind)| gvk("olm.gvk", &group, &version, &kind)).collect()
 }
 
 fn required(csv: &BundleManifest<'_>) -> Vec<Value> {
     let definitions = csv.list("/spec/customresourcedefinitions/required").iter();
     let services = csv.list("/spec/apiservicedefinitions/required").iter();
     let apis = definitions.filter_map(definition_api).chain(services.filter_map(service_api));
-    apis.map(|api| gvk("olm.gvk.required", api)).collect()
+    apis.map(|(group, version, kind)| gvk("olm.gvk.required", &group, &version, &kind)).collect()
 }
 
 /// The API that a ClusterServiceVersion means by `{name: plural.group, version, kind}`.

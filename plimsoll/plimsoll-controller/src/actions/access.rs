@@ -49,14 +49,14 @@ impl Access {
 
 async fn by_hand(writer: &Writer, requester: &ActionRequester) -> Result<ByHand, kube::Error> {
     let ActionRequester { username, groups } = requester;
-    let [create, patch, delete, list, release] =
-        ByHand::CHECKS.map(|check| writer.is_allowed((username, groups), attributes(check)));
+    let [create, patch, delete, list, release] = ByHand::CHECKS
+        .map(|(kind, verb)| writer.is_allowed(username, groups, attributes(kind, verb)));
     let (create, patch, delete, list, release) =
         tokio::try_join!(create, patch, delete, list, release)?;
     Ok(ByHand::of([create, patch, delete, list, release]))
 }
 
-fn attributes((kind, verb): (ApiKind, &str)) -> ResourceAttributes {
+fn attributes(kind: ApiKind, verb: &str) -> ResourceAttributes {
     ResourceAttributes {
         group: Some(kind.group.to_owned()),
         resource: Some(kind.plural.to_owned()),

@@ -161,9 +161,14 @@ impl ControlLoop {
         for kind in [ACTION_CLASS, ACTION_POLICY, ACTION].into_iter().chain(makers::KINDS) {
             watches.spawn(watch_objects(client.clone(), kind, relay.clone()));
         }
-        let cluster_version = (CLUSTER_VERSION, CLUSTER_VERSION_NAME);
-        let observed = Observation::ClusterVersion;
-        watches.spawn(watch_named(client.clone(), cluster_version, observed, None, sender));
+        watches.spawn(watch_named(
+            client.clone(),
+            CLUSTER_VERSION,
+            CLUSTER_VERSION_NAME,
+            Observation::ClusterVersion,
+            None,
+            sender,
+        ));
         let writer = Writer::new(client.clone());
         let now = clock.now();
         Self {
@@ -466,7 +471,7 @@ impl ControlLoop {
             return Ok(watched.content());
         };
         let Some(ActionRequester { username, groups }) = maker.requester() else { return Ok(None) };
-        let is_allowed = self.writer.is_allowed((username, groups), access).await?;
+        let is_allowed = self.writer.is_allowed(username, groups, access).await?;
         let SelectedObjects { api_version, kind, .. } = &selection.objects;
         let denied = || format!("{username} may not watch {kind} of {api_version}");
         Ok(Some(if is_allowed { content } else { Err(denied()) }))
@@ -935,8 +940,8 @@ impl ControlLoop {
             note: format!("{}: {}", state.as_str(), condition.message),
             related: None,
         };
-        let about = (ACTION, action.name.as_str(), action.uid.as_str());
-        self.recorder.emit_about_in(&action.namespace, about, draft);
+        let ActionObject { namespace, name, uid, .. } = action;
+        self.recorder.emit_about_in(namespace, ACTION, name, uid, draft);
         if state == ActionState::Failed {
             let failed = (action.spec.action_class.clone(), condition.reason.clone());
             self.view.send_modify(|view| *view.actions_failed.entry(failed).or_default() += 1);
@@ -971,11 +976,11 @@ impl ControlLoop {
                 name: name.clone(),
             }),
         };
-        let about = match change.is_release() {
+        let (kind, name, uid) = match change.is_release() {
             true => (CLUSTER_VERSION, CLUSTER_VERSION_NAME, change.uid.as_str()),
             false => (OPERATOR, change.operator.as_str(), uid.unwrap_or_default()),
         };
-        self.recorder.emit_about(about, draft);
+        self.recorder.emit_about(kind, name, uid, draft);
     }
 
     /// Does what an object that makes Actions asks for.
@@ -1048,7 +1053,7 @@ impl ControlLoop {
         }
         for name in &decision.delete {
             let uid = uids.get(name.as_str()).copied().unwrap_or_default();
-            self.writer.delete_uid(namespace, &resource, (name, uid)).await?;
+            self.writer.delete_uid(namespace, &resource, name, uid).await?;
         }
         let Some(status) = &decision.status else { return Ok(None) };
         let resource = api_resource(maker.kind);

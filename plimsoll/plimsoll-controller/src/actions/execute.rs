@@ -122,7 +122,7 @@ impl ChangeWriter {
         let name = &change.operator;
         let found = self.read(name).await?;
         if found.is_some_and(|(_, it)| it.uid == change.uid && !it.is_deleting) {
-            self.writer.delete_uid("", &self.resource, (name, &change.uid)).await?;
+            self.writer.delete_uid("", &self.resource, name, &change.uid).await?;
         }
         Ok(Written::Done)
     }

@@ -119,7 +119,7 @@ impl Maker {
             Content::Retry(spec, status) => self.retry(spec, status, made, now),
             Content::Cron(spec, status) => {
                 let decision =
-                    triggers::cron((&self.name, self.created), spec, status, &listed(made), now);
+                    triggers::cron(&self.name, self.created, spec, status, &listed(made), now);
                 MakerDecision {
                     make: decision.make,
                     cancel: decision.cancel,
@@ -136,8 +136,8 @@ impl Maker {
                     EventSourceKind::Object => content.selected.clone(),
                 };
                 let Some(content) = content else { return MakerDecision::default() };
-                let of = (self.name.as_str(), self.uid.as_str());
-                let decision = triggers::event(of, spec, status, content, &listed(made), now);
+                let (name, uid, made) = (&self.name, &self.uid, listed(made));
+                let decision = triggers::event(name, uid, spec, status, content, &made, now);
                 MakerDecision {
                     make: decision.make,
                     delete: decision.delete,
@@ -166,8 +166,8 @@ impl Maker {
             ended: it.status.completion_time,
         };
         let attempts: Vec<Attempt> = made.iter().map(attempt).collect();
-        let of = (self.name.as_str(), self.uid.as_str());
-        let decision = retry::decide(of, spec, status.failed, &attempts, now);
+        let (name, uid) = (&self.name, &self.uid);
+        let decision = retry::decide(name, uid, spec, status.failed, &attempts, now);
         let failed = attempts.iter().filter(|it| it.state.is_final()).count();
         let last = made.iter().max_by_key(|it| it.order());
         let why = last

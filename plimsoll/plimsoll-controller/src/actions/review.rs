@@ -23,7 +23,8 @@ pub(super) struct AdmissionRules {
 
 /// Decides on a request for an Action of a guarded class.
 pub(super) async fn review(
-    (client, writer): (Client, Writer),
+    client: Client,
+    writer: Writer,
     clock: SharedClock,
     rules: watch::Receiver<AdmissionRules>,
     request: AdmissionRequest,

@@ -100,7 +100,8 @@ impl FeatureWatch {
         self.task = JoinSet::new();
         self.task.spawn(observe::watch_named(
             self.client.clone(),
-            (FEATURE_GATE, FEATURE_GATE_NAME),
+            FEATURE_GATE,
+            FEATURE_GATE_NAME,
             ConfigObservation::FeatureGate,
             None,
             self.sender.clone(),

@@ -122,7 +122,8 @@ impl Controller {
         }
         watches.spawn(observe::watch_named(
             self.client.clone(),
-            (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
+            CLUSTER_VERSION,
+            CLUSTER_VERSION_NAME,
             ConfigObservation::ClusterVersion,
             Some(|| ConfigObservation::ClusterVersionInterrupted),
             sender.clone(),

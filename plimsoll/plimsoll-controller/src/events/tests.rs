@@ -14,7 +14,7 @@ fn reported(note: &str) -> Occurrence {
         reason: Reason::PayloadLoaded,
         action: "Update",
         note: note.to_owned(),
-        regarding: cluster_scoped((CLUSTER_VERSION, CLUSTER_VERSION_NAME, "uid")),
+        regarding: cluster_scoped(CLUSTER_VERSION, CLUSTER_VERSION_NAME, "uid"),
         related: None,
     }
 }

@@ -97,12 +97,12 @@ impl ControlLoop {
         let (sender, events) = mpsc::channel(EVENTS_QUEUED);
         let relay = Relay { sender: sender.clone(), restored: stop.clone() };
         let mut watches = JoinSet::new();
-        for kind in [
+        for (kind, resource) in [
             (OperatorKind::Operator, OPERATOR),
             (OperatorKind::Revision, OPERATOR_REVISION),
             (OperatorKind::Catalog, CATALOG),
         ] {
-            watches.spawn(watches::configuration(client.clone(), kind, relay.clone()));
+            watches.spawn(watches::configuration(client.clone(), kind, resource, relay.clone()));
         }
         watches.spawn(facts::watch(client.clone(), sender));
         let clock = Arc::clone(&controller.clock);
@@ -403,7 +403,7 @@ impl ControlLoop {
                 });
             }
             OperatorEffect::Emit { operator, uid, draft } => {
-                self.recorder.emit_about((OPERATOR, &operator, &uid), draft);
+                self.recorder.emit_about(OPERATOR, &operator, &uid, draft);
             }
         }
     }
@@ -424,7 +424,7 @@ impl ControlLoop {
                 None => definition_resource(&client, &name).await,
             };
             match resource {
-                Some(resource) => watches::operands(client, (name, resource), relay).await,
+                Some(resource) => watches::operands(client, name, resource, relay).await,
                 None => {
                     let change = plimsoll_operators::reconciler::WatchedChange::Listed;
                     let _ = relay.sender.send(OperatorEvent::OperandWatched(name, change)).await;

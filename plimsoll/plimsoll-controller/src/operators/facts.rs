@@ -64,7 +64,8 @@ pub(super) async fn watch(client: Client, sender: mpsc::Sender<OperatorEvent>) {
                     (true, None) => {
                         cluster_version = Some(watches.spawn(observe::watch_named(
                             client.clone(),
-                            (CLUSTER_VERSION, CLUSTER_VERSION_NAME),
+                            CLUSTER_VERSION,
+                            CLUSTER_VERSION_NAME,
                             FactChange::ClusterVersion,
                             None,
                             changed.clone(),

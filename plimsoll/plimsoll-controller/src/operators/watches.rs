@@ -19,7 +19,8 @@ use crate::resources::api_resource;
 /// Watches objects that configure the add-on layer, until the receiver is gone.
 pub(super) async fn configuration(
     client: Client,
-    (kind, resource): (OperatorKind, ApiKind),
+    kind: OperatorKind,
+    resource: ApiKind,
     relay: Relay<OperatorEvent>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(resource));
@@ -68,7 +69,8 @@ pub(super) async fn objects(
 /// Watches all objects of the kind of a definition, until the receiver is gone.
 pub(super) async fn operands(
     client: Client,
-    (definition, resource): (String, ApiResource),
+    definition: String,
+    resource: ApiResource,
     relay: Relay<OperatorEvent>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);

@@ -122,7 +122,8 @@ impl Setup {
     }
 
     /// Asks until the answer to a request that stores nothing is another one.
-    async fn until(&self, (what, who, line, body, status, says): Case) {
+    async fn until(&self, case: Case) {
+        let (what, who, line, body, status, says) = case;
         let line = format!("{line}{}dryRun=All", if line.contains('?') { '&' } else { '?' });
         let is_so = || async {
             let (found, _, answer) = self.ask(who, &line, body).await;

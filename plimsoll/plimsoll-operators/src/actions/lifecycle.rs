@@ -21,7 +21,7 @@ use super::plan::ActionPlan;
 use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_release};
 use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
 use super::preconditions::violations;
-use crate::conditions::condition;
+use crate::conditions::{ConditionDraft, condition};
 
 /// Name of the controller of the classes that this program serves.
 pub const CONTROLLER: &str = "olm.io/plimsoll";
@@ -100,11 +100,8 @@ impl ActionObject {
             }
         };
         let message = limited(&message, MESSAGE_LENGTH_MAX);
-        let succeeded = condition(
-            (ACTION_SUCCEEDED, succeeded, reason, message),
-            &self.status.conditions,
-            (self.generation, now),
-        );
+        let draft = ConditionDraft { type_: ACTION_SUCCEEDED, status: succeeded, reason, message };
+        let succeeded = condition(draft, &self.status.conditions, self.generation, now);
         status.conditions.retain(|it| it.type_ != ACTION_SUCCEEDED);
         status.conditions.insert(0, succeeded);
         status.requester.clone_from(&self.spec.requester);

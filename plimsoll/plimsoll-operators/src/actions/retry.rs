@@ -41,7 +41,8 @@ pub enum RetryDecision {
 /// Decides what is done. `uid` is that of the RetryAction, `recorded` the number of failures in its status:
 /// attempts that were deleted count.
 pub fn decide(
-    (name, uid): (&str, &str),
+    name: &str,
+    uid: &str,
     spec: &RetryActionSpec,
     recorded: u32,
     attempts: &[Attempt],

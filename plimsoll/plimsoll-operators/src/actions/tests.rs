@@ -88,19 +88,21 @@ fn windows_are_open_for_their_duration() {
 fn attempts_follow_each_other_with_growing_delays() {
     let spec = RetryActionSpec { backoff_limit: Some(3), ..RetryActionSpec::default() };
     let start = at("2026-01-01T00:00:00Z");
-    let retry = ("install", "9e5b9d2c");
+    let decided = |spec: &RetryActionSpec, recorded: u32, attempts: &[Attempt], now: Timestamp| {
+        decide("install", "9e5b9d2c", spec, recorded, attempts, now)
+    };
     let mut attempts = Vec::new();
     let mut names = Vec::new();
     let mut delays = Vec::new();
     let mut now = start;
     loop {
-        match decide(retry, &spec, 0, &attempts, now) {
+        match decided(&spec, 0, &attempts, now) {
             RetryDecision::Attempt(name) => {
                 assert_eq!(name.len(), "install-".len() + 5);
                 names.push(name);
                 let running = Attempt { state: ActionState::Running, ended: None };
                 attempts.push(running);
-                assert_eq!(decide(retry, &spec, 0, &attempts, now), RetryDecision::Running);
+                assert_eq!(decided(&spec, 0, &attempts, now), RetryDecision::Running);
                 attempts.pop();
                 attempts.push(Attempt { state: ActionState::Failed, ended: Some(now) });
             }
@@ -120,14 +122,14 @@ fn attempts_follow_each_other_with_growing_delays() {
     assert!(delays.windows(2).all(|it| it[1] >= 2 * it[0]), "{delays:?}");
     assert!((10..12).contains(&delays[0]), "{delays:?}");
     // Attempts that somebody deleted count.
-    assert_eq!(decide(retry, &spec, 4, &[], now), RetryDecision::Failed);
+    assert_eq!(decided(&spec, 4, &[], now), RetryDecision::Failed);
     let succeeded = [Attempt { state: ActionState::Succeeded, ended: Some(now) }];
-    assert_eq!(decide(retry, &spec, 3, &succeeded, now), RetryDecision::Succeeded);
+    assert_eq!(decided(&spec, 3, &succeeded, now), RetryDecision::Succeeded);
     // Without any that may fail there is one attempt.
     let once = RetryActionSpec { backoff_limit: Some(0), ..RetryActionSpec::default() };
-    assert!(matches!(decide(retry, &once, 0, &[], now), RetryDecision::Attempt(_)));
+    assert!(matches!(decided(&once, 0, &[], now), RetryDecision::Attempt(_)));
     let failed = [Attempt { state: ActionState::Failed, ended: Some(now) }];
-    assert_eq!(decide(retry, &once, 0, &failed, now), RetryDecision::Failed);
+    assert_eq!(decided(&once, 0, &failed, now), RetryDecision::Failed);
 }
 
 fn made(name: &str, state: ActionState, minute: u32) -> MadeAction {
@@ -141,7 +143,7 @@ fn a_schedule_makes_each_action_once() {
     let created = at("2026-01-01T00:00:00Z");
     let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
     let decide = |spec: &CronActionSpec, status: &_, made: &[MadeAction], now: &str| {
-        cron(("nightly", created), spec, status, made, at(now))
+        cron("nightly", created, spec, status, made, at(now))
     };
     let early = decide(&hourly, &Default::default(), &[], "2026-01-01T00:30:00Z");
     assert_eq!((early.make, early.wake_at), (None, Some(at("2026-01-01T01:00:00Z"))));
@@ -190,7 +192,7 @@ fn histories_are_limited_oldest_first() {
         made("running", ActionState::Running, 0),
     ];
     let created = at("2026-01-01T00:00:00Z");
-    let decision = cron(("c", created), &spec, &Default::default(), &history, created);
+    let decision = cron("c", created, &spec, &Default::default(), &history, created);
     assert_eq!(decision.delete, ["old", "cancelled", "mid"]);
 }
 
@@ -200,7 +202,7 @@ fn a_change_makes_one_action_however_often_it_is_shown() {
     let content = |digest: &str| BTreeMap::from([("community".to_owned(), digest.to_owned())]);
     let now = at("2026-01-01T00:00:00Z");
     let decide = |status: &EventActionStatus, digest: &str| {
-        event(("refresh", "9e5b"), &spec, status, Ok(&content(digest)), &[], now)
+        event("refresh", "9e5b", &spec, status, Ok(&content(digest)), &[], now)
     };
     let first = decide(&EventActionStatus::default(), "sha256:a");
     assert_eq!(first.status.pending, "", "what was there before is no change");
@@ -221,12 +223,12 @@ fn a_change_makes_one_action_however_often_it_is_shown() {
     assert_ne!(forth.pending, back.pending);
     assert_ne!(forth.pending, pending, "the same content, but another change");
     let other = EventActionSpec { suspend: true, ..spec.clone() };
-    let suspended = event(("refresh", "9e5b"), &other, &first.status, Ok(&content("c")), &[], now);
+    let suspended = event("refresh", "9e5b", &other, &first.status, Ok(&content("c")), &[], now);
     assert_eq!(suspended.status.pending, "");
     assert_eq!(suspended.status.observed[0].content, "c");
     let mut others = spec;
     others.on.names = vec!["community".to_owned()];
-    let anew = event(("refresh", "9e5b"), &others, &first.status, Ok(&content("d")), &[], now);
+    let anew = event("refresh", "9e5b", &others, &first.status, Ok(&content("d")), &[], now);
     assert_eq!(anew.status.pending, "", "what else is looked at is no change");
 }
 
@@ -236,7 +238,7 @@ fn objects_that_cannot_be_looked_at_are_as_they_were() {
     let decide = |spec: &EventActionSpec,
                   status: &EventActionStatus,
                   content: Result<_, String>| {
-        event(("refresh", "9e5b"), spec, status, content.as_ref().map_err(String::clone), &[], now)
+        event("refresh", "9e5b", spec, status, content.as_ref().map_err(String::clone), &[], now)
     };
     let many = |count| -> Result<BTreeMap<String, String>, String> {
         Ok((0..count).map(|it| (format!("object-{it}"), "1".to_owned())).collect())

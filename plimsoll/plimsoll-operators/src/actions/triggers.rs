@@ -48,7 +48,8 @@ pub struct CronDecision {
 
 /// Decides on a CronAction.
 pub fn cron(
-    (name, created): (&str, Timestamp),
+    name: &str,
+    created: Timestamp,
     spec: &CronActionSpec,
     status: &CronActionStatus,
     made: &[MadeAction],
@@ -122,7 +123,8 @@ pub struct EventDecision {
 /// record replaces a certain revision of the status, so one change has one Action, whoever decides from
 /// an old status.
 pub fn event(
-    (name, uid): (&str, &str),
+    name: &str,
+    uid: &str,
     spec: &EventActionSpec,
     status: &EventActionStatus,
     content: Result<&BTreeMap<String, String>, String>,

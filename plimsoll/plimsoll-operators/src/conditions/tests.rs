@@ -59,7 +59,8 @@ fn chosen(version: &str) -> SelectedBundle {
 fn shown(
     installed: Option<&InstalledOperator>,
     decision: &OperatorDecision,
-    (bundle, rollout): (&BundleContent, &Rollout),
+    bundle: &BundleContent,
+    rollout: &Rollout,
     unavailable: &[String],
 ) -> String {
     let observation = OperatorObservation {
@@ -92,7 +93,7 @@ fn valid(version: &str) -> BundleContent {
 fn installed_and_unsatisfied_are_two_facts() {
     let decision = OperatorDecision { requirements: unmet(), ..decided(OperatorAction::Keep) };
     check(
-        &shown(Some(&at("1.2.3")), &decision, (&valid("1.2.3"), &Rollout::Idle), &[]),
+        &shown(Some(&at("1.2.3")), &decision, &valid("1.2.3"), &Rollout::Idle, &[]),
         "ConstraintsSatisfied=False UnmetDependency: foo depends on bar >=1.2.3 but bar is not installed
          HasValidBundle=True UnpackSuccessful: bundle foo.v1.2.3 successfully unpacked
          Installed=True InstallationSucceeded: Instantiated bundle foo.v1.2.3 successfully
@@ -114,7 +115,7 @@ fn a_rollout_progresses_and_degrades_nothing() {
     let decision = decided(OperatorAction::Upgrade(chosen("1.2.9")));
     let unavailable = ["deployment \"foo/foo\" has 0 of 1 replicas".to_owned()];
     check(
-        &shown(Some(&at("1.2.3")), &decision, (&valid("1.2.9"), &rollout), &unavailable),
+        &shown(Some(&at("1.2.3")), &decision, &valid("1.2.9"), &rollout, &unavailable),
         "ConstraintsSatisfied=True AsExpected: everything that it requires is there
          HasValidBundle=True UnpackSuccessful: bundle foo.v1.2.9 successfully unpacked
          Installed=True InstallationSucceeded: Instantiated bundle foo.v1.2.3 successfully
@@ -127,7 +128,7 @@ fn a_rollout_progresses_and_degrades_nothing() {
         bundle: reference("1.2.9"),
         message: "phase Workloads took longer than 10m".to_owned(),
     };
-    let text = shown(Some(&at("1.2.3")), &decision, (&valid("1.2.9"), &failed), &[]);
+    let text = shown(Some(&at("1.2.3")), &decision, &valid("1.2.9"), &failed, &[]);
     assert!(
         text.contains("Degraded=True InstallationFailed: Rollout of v1.2.9 failed: phase"),
         "{text}"
@@ -141,7 +142,7 @@ fn what_is_in_the_way_is_named_and_nothing_progresses() {
     let block = OperatorBlock::new(Reason::UpgradeBlocked, "foo v2.0.1 waits: foo depends on baz");
     let decision = decided(OperatorAction::Blocked(block));
     check(
-        &shown(Some(&at("1.2.3")), &decision, (&valid("1.2.3"), &Rollout::Idle), &[]),
+        &shown(Some(&at("1.2.3")), &decision, &valid("1.2.3"), &Rollout::Idle, &[]),
         "ConstraintsSatisfied=True AsExpected: everything that it requires is there
          HasValidBundle=True UnpackSuccessful: bundle foo.v1.2.3 successfully unpacked
          Installed=True InstallationSucceeded: Instantiated bundle foo.v1.2.3 successfully
@@ -153,7 +154,7 @@ fn what_is_in_the_way_is_named_and_nothing_progresses() {
     let block = OperatorBlock::new(Reason::PackageNotFound, "no catalog has a package foo");
     let decision = decided(OperatorAction::Blocked(block));
     check(
-        &shown(None, &decision, (&BundleContent::Unread, &Rollout::Idle), &[]),
+        &shown(None, &decision, &BundleContent::Unread, &Rollout::Idle, &[]),
         "ConstraintsSatisfied=Unknown PackageNotFound: no bundle is chosen
          HasValidBundle=Unknown PackageNotFound: no bundle is chosen
          Installed=False PackageNotFound: no catalog has a package foo
@@ -168,8 +169,7 @@ fn what_is_in_the_way_is_named_and_nothing_progresses() {
 fn other_situations_have_their_reasons() {
     let progressing = |action: OperatorAction| {
         let installed = at("1.2.3");
-        let text =
-            shown(Some(&installed), &decided(action), (&valid("1.2.3"), &Rollout::Idle), &[]);
+        let text = shown(Some(&installed), &decided(action), &valid("1.2.3"), &Rollout::Idle, &[]);
         text.lines().nth(3).unwrap().to_owned()
     };
     let cases = [
@@ -194,7 +194,7 @@ fn other_situations_have_their_reasons() {
     let invalid =
         BundleContent::Invalid { bundle: "foo.v1.2.3".to_owned(), message: "no CSV".to_owned() };
     let unavailable = ["deployment \"foo/foo\" has no replicas".to_owned()];
-    let text = shown(Some(&at("1.2.3")), &decision, (&invalid, &Rollout::Idle), &unavailable);
+    let text = shown(Some(&at("1.2.3")), &decision, &invalid, &Rollout::Idle, &unavailable);
     for expected in [
         "ConstraintsSatisfied=False ClusterIncompatible: foo 1.2.3 requires Kubernetes 1.31",
         "HasValidBundle=False UnpackFailed: bundle foo.v1.2.3: no CSV",

@@ -67,7 +67,9 @@ const OBJECTS: &str = "
 /// phase, and what stays.
 fn play(
     policy: &DeletionPolicy,
-    (operands, shared, occupied): (&str, &[&str], &[&str]),
+    operands: &str,
+    shared: &[&str],
+    occupied: &[&str],
 ) -> Vec<String> {
     let (mut objects, mut operands) = (objects(OBJECTS), objects(operands));
     let shared = objects.iter().filter(|it| shared.contains(&it.key.name.as_str()));
@@ -130,21 +132,21 @@ fn everything_goes_in_an_order_in_which_it_can_be_cleaned_up() {
         "kept: ",
     ];
     let policy = DeletionPolicy::default();
-    assert_eq!(play(&policy, (operands, &[], &[])), all);
-    assert_eq!(play(&policy, ("", &[], &[])), all[1..]);
+    assert_eq!(play(&policy, operands, &[], &[]), all);
+    assert_eq!(play(&policy, "", &[], &[]), all[1..]);
     let refuse =
         DeletionPolicy { workloads: WorkloadDeletion::Refuse, ..DeletionPolicy::default() };
     assert_eq!(
-        play(&refuse, (operands, &[], &[])),
+        play(&refuse, operands, &[], &[]),
         ["refused: 1 Cup.example.com, 2 Kettle.example.com"]
     );
-    assert_eq!(play(&refuse, ("", &[], &[])), all[1..]);
+    assert_eq!(play(&refuse, "", &[], &[]), all[1..]);
 }
 
 #[test]
 fn what_is_shared_or_kept_by_policy_stays() {
     let orphan = DeletionPolicy { crds: CrdDeletion::Orphan, ..DeletionPolicy::default() };
-    let played = play(&orphan, ("Kettle tea/a", &["recipes"], &["kitchen"]));
+    let played = play(&orphan, "Kettle tea/a", &["recipes"], &["kitchen"]);
     let expected = [
         "Admission: kettle v1.kettle",
         "Workloads: kettle",
@@ -157,8 +159,8 @@ fn what_is_shared_or_kept_by_policy_stays() {
     // Operands that stay keep their definitions; where there are none, definitions go.
     let orphan =
         DeletionPolicy { workloads: WorkloadDeletion::Orphan, ..DeletionPolicy::default() };
-    assert_eq!(play(&orphan, ("Kettle tea/a", &[], &[]))[0], "Admission: kettle v1.kettle");
-    assert_eq!(play(&orphan, ("", &[], &[]))[0], "Definitions: kettles");
+    assert_eq!(play(&orphan, "Kettle tea/a", &[], &[])[0], "Admission: kettle v1.kettle");
+    assert_eq!(play(&orphan, "", &[], &[])[0], "Definitions: kettles");
 }
 
 #[test]

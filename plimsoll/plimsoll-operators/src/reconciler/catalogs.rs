@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::parse::{self, InvalidSpec};
 use super::report::STATUS_RETRY;
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
-use crate::conditions::{INVALID, capitalized, condition};
+use crate::conditions::{ConditionDraft, INVALID, capitalized, condition};
 
 /// How often a catalog without `spec.pollInterval` is checked for new content.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
@@ -136,9 +136,9 @@ impl TrackedCatalog {
             }
             None => being_read(),
         };
-        let (before, about) = (&self.reported.conditions, (self.generation, moment.time));
         let condition = |type_, (status, reason, message): (_, _, _)| {
-            condition((type_, status, reason, message), before, about)
+            let reported = ConditionDraft { type_, status, reason, message };
+            condition(reported, &self.reported.conditions, self.generation, moment.time)
         };
         CatalogStatus {
             observed_generation: self.generation,

@@ -238,8 +238,7 @@ impl OperatorReconciler {
             });
         }
         risks.extend(replaced);
-        let (mut revision, revisions) =
-            draft.numbered((name, operator.object.uid.as_str()), number);
+        let (mut revision, revisions) = draft.numbered(name, &operator.object.uid, number);
         revision.risks = risks;
         effects.push(OperatorEffect::WriteRevision {
             operator: name.to_owned(),

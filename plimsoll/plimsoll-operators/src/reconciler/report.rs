@@ -12,8 +12,8 @@ use plimsoll_resolve::requirement::Provider;
 use super::track::{Preparation, TrackedOperator};
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler, WrittenPart};
 use crate::conditions::{
-    BundleContent, CONSTRAINTS_SATISFIED, DEPRECATED, INVALID, OperatorObservation, Rollout,
-    condition, conditions, resolved_version,
+    BundleContent, CONSTRAINTS_SATISFIED, ConditionDraft, DEPRECATED, INVALID, OperatorObservation,
+    Rollout, condition, conditions, resolved_version,
 };
 use crate::deletion::DeletionPhase;
 use crate::{OperatorAction, RequestedOperator};
@@ -131,9 +131,9 @@ impl TrackedOperator {
         self.say_what_deletion_waits_for(&mut conditions);
         if let Some(invalid) = &self.object.invalid {
             let (status, reason, message) = invalid.reported();
-            let about = (self.object.generation, moment.time);
-            let reported = (INVALID, status, reason, message);
-            conditions.push(condition(reported, &self.reported.conditions, about));
+            let invalid = ConditionDraft { type_: INVALID, status, reason, message };
+            let (before, generation) = (&self.reported.conditions, self.object.generation);
+            conditions.push(condition(invalid, before, generation, moment.time));
         }
         let installed = self.installed_revision().map(|(_, revision)| revision);
         let dependencies = decision.requirements.iter().map(|it| DependencyStatus {

@@ -200,7 +200,8 @@ impl RevisionDraft {
     /// `owner` is the uid of the Operator.
     pub(super) fn numbered(
         self,
-        (operator, owner): (&str, &str),
+        operator: &str,
+        owner: &str,
         number: u32,
     ) -> (KeptRevision, Vec<(String, Value)>) {
         let parts = split(self.objects);

@@ -345,7 +345,7 @@ fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
         objects: (0..10).map(large).collect(),
     };
     let draft = RevisionDraft::read(content.clone()).expect("it has objects");
-    let (made, parts) = draft.numbered(("foo", "uid"), 7);
+    let (made, parts) = draft.numbered("foo", "uid", 7);
     let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["foo-7-1", "foo-7-2", "foo-7-3", "foo-7-4", "foo-7-5"]);
     let mut read: Option<KeptRevision> = None;

@@ -42,7 +42,7 @@ impl<'a> Destinations<'a> {
         let operators = inputs.operators.iter().filter(|(_, it)| may_move(it));
         let by_name = operators.filter_map(|(name, operator)| {
             let range = ranges.get(name).map(String::as_str);
-            let mut destination = Destination::of((inputs, catalogs), name, operator, range)?;
+            let mut destination = Destination::of(inputs, catalogs, name, operator, range)?;
             destination.offers.retain(|it| !is_refused(name, &it.bundle.name));
             Some((name.as_str(), destination))
         });
@@ -92,7 +92,8 @@ impl<'a> Destinations<'a> {
 
 impl<'a> Destination<'a> {
     fn of(
-        (inputs, catalogs): (OperatorInputs<'a>, &'a [CatalogPart]),
+        inputs: OperatorInputs<'a>,
+        catalogs: &'a [CatalogPart],
         name: &'a str,
         operator: &'a RequestedOperator,
         range: Option<&str>,

@@ -203,7 +203,7 @@ impl UpdateRequests {
         desired: &DesiredState,
         uptime: Uptime,
     ) -> bool {
-        if name == acknowledge::GATES.1 {
+        if name == acknowledge::GATES.name {
             self.acknowledgements.gates = data;
         } else {
             self.acknowledgements.acks = data;

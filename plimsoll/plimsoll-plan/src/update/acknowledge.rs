@@ -4,16 +4,33 @@
 //! exists there is nothing to ask: a platform that does not use them is not held up.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use plimsoll_api::Reason;
 use semver::Version;
 
-/// Namespace and name of the ConfigMap with the questions.
-pub const GATES: (&str, &str) = ("openshift-config-managed", "admin-gates");
-/// Namespace and name of the ConfigMap with the answers.
-pub const ACKS: (&str, &str) = ("openshift-config", "admin-acks");
+/// The ConfigMap with the questions.
+pub const GATES: ConfigMapName =
+    ConfigMapName { namespace: "openshift-config-managed", name: "admin-gates" };
+/// The ConfigMap with the answers.
+pub const ACKS: ConfigMapName = ConfigMapName { namespace: "openshift-config", name: "admin-acks" };
 /// The one answer that counts.
 const ACKNOWLEDGED: &str = "true";
+
+/// Which ConfigMap of a cluster is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConfigMapName {
+    /// Its namespace.
+    pub namespace: &'static str,
+    /// Its name.
+    pub name: &'static str,
+}
+
+impl fmt::Display for ConfigMapName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
 
 /// The two ConfigMaps as the cluster has them; `None` for one that does not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,8 +70,8 @@ pub fn missing(given: &Acknowledgements, current: &str) -> Option<(Reason, Strin
     }
 }
 
-fn no_such_config_map((namespace, name): (&str, &str)) -> String {
-    format!("There is no ConfigMap \"{namespace}/{name}\", so gates cannot be evaluated.")
+fn no_such_config_map(name: ConfigMapName) -> String {
+    format!("There is no ConfigMap \"{name}\", so gates cannot be evaluated.")
 }
 
 fn gate(
@@ -63,10 +80,9 @@ fn gate(
     acks: &BTreeMap<String, String>,
     current: &str,
 ) -> Option<(Reason, String)> {
-    let (gates, name) = GATES;
     let Some(version) = gated_version(key) else {
         let message = format!(
-            "ConfigMap \"{gates}/{name}\" has a gate {key:?}, which is not of the form \
+            "ConfigMap \"{GATES}\" has a gate {key:?}, which is not of the form \
              ack-<major>.<minor>-<description>."
         );
         return Some((Reason::AdminAckConfigMapGateNameError, message));
@@ -75,7 +91,7 @@ fn gate(
         return None;
     }
     if text.is_empty() {
-        let message = format!("ConfigMap \"{gates}/{name}\" has a gate {key:?} without a text.");
+        let message = format!("ConfigMap \"{GATES}\" has a gate {key:?} without a text.");
         return Some((Reason::AdminAckConfigMapGateValueError, message));
     }
     let acknowledged = acks.get(key).map(String::as_str) == Some(ACKNOWLEDGED);

@@ -63,7 +63,7 @@ pub(crate) fn satisfying<'p>(
         }
         let name = Some(package.name.as_str());
         for channel in index.channels(requester.namespace, package_id) {
-            entries(index, requester, (package_id, channel), &mut found, &mut |_, bundle| {
+            entries(index, requester, package_id, channel, &mut found, &mut |_, bundle| {
                 matcher.holds(bundle, name, &|rule| index.rule_holds(rule, bundle))
             });
         }
@@ -98,13 +98,13 @@ pub(crate) fn requested<'p>(
     let range = request.version.as_deref().map(masterminds::Range::parse);
     let requester = Requester { namespace: &request.namespace, catalog: None };
     let mut found = Vec::new();
-    for place in channels_with(index, &request.namespace, &request.package, catalog, channel) {
+    let places = channels_with(index, &request.namespace, &request.package, catalog, channel);
+    for (package_id, channel) in places {
         if let (Some(name), None) = (&request.bundle, installed) {
             // What is named may be skipped by another.
-            named_entry(index, requester, place, name, &mut found);
+            named_entry(index, requester, package_id, channel, name, &mut found);
             continue;
         }
-        let (package_id, channel) = place;
         let leads = |entry: &ChannelEntry| {
             installed.is_none_or(|item| updates(entry, &item.bundle.name, &item.bundle.version))
         };
@@ -115,7 +115,7 @@ pub(crate) fn requested<'p>(
             let of = &catalog_package.package.channels[channel];
             Some(leading_to(of, &version, &|version| range.matches(version)))
         });
-        entries(index, requester, place, &mut found, &mut |entry, bundle| {
+        entries(index, requester, package_id, channel, &mut found, &mut |entry, bundle| {
             let in_range = match &range {
                 None => true,
                 Some(Ok(range)) => {
@@ -136,8 +136,9 @@ pub(crate) fn following<'p>(index: &Index<'p>, item: &'p InstalledBundle) -> Vec
     let requester = Requester { namespace: &item.namespace, catalog: None };
     let mut found = Vec::new();
     let (catalog, channel) = (follows.catalog.as_ref(), Some(&follows.channel));
-    for place in channels_with(index, &item.namespace, package, catalog, channel) {
-        entries(index, requester, place, &mut found, &mut |entry, _| {
+    let places = channels_with(index, &item.namespace, package, catalog, channel);
+    for (package_id, channel) in places {
+        entries(index, requester, package_id, channel, &mut found, &mut |entry, _| {
             updates(entry, &item.bundle.name, &item.bundle.version)
         });
     }
@@ -177,7 +178,8 @@ fn channels_with(
 fn entries<'p>(
     index: &Index<'p>,
     requester: Requester<'p>,
-    (package_id, channel): (usize, usize),
+    package_id: usize,
+    channel: usize,
     found: &mut Vec<Candidate<'p>>,
     test: &mut dyn FnMut(&'p ChannelEntry, &'p crate::Bundle) -> bool,
 ) {
@@ -188,7 +190,7 @@ fn entries<'p>(
         let Some(bundle) = catalog_package.bundle(&entry.name) else { continue };
         if test(entry, bundle) {
             let preference =
-                preference(index, requester, (package_id, channel), position, &entry.name);
+                preference(index, requester, package_id, channel, position, &entry.name);
             found.push(Candidate { preference, package_id, channel, entry: *at });
         }
     }
@@ -197,7 +199,8 @@ fn entries<'p>(
 fn named_entry<'p>(
     index: &Index<'p>,
     requester: Requester<'p>,
-    (package_id, channel): (usize, usize),
+    package_id: usize,
+    channel: usize,
     name: &str,
     found: &mut Vec<Candidate<'p>>,
 ) {
@@ -205,8 +208,7 @@ fn named_entry<'p>(
     let of: &'p Channel = &catalog_package.package.channels[channel];
     let Some(at) = of.entries.iter().position(|entry| entry.name == name) else { return };
     if catalog_package.bundle(name).is_some() {
-        let preference =
-            preference(index, requester, (package_id, channel), 0, &of.entries[at].name);
+        let preference = preference(index, requester, package_id, channel, 0, &of.entries[at].name);
         found.push(Candidate { preference, package_id, channel, entry: at });
     }
 }
@@ -214,7 +216,8 @@ fn named_entry<'p>(
 fn preference<'p>(
     index: &Index<'p>,
     requester: Requester<'p>,
-    (package_id, channel): (usize, usize),
+    package_id: usize,
+    channel: usize,
     position: usize,
     bundle: &'p str,
 ) -> Preference<'p> {

@@ -312,8 +312,8 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
                 Owner::Solvable(owner, _) => model.solvables[owner].catalog_entry(),
                 Owner::Stays(_) | Owner::Request(_) | Owner::Follows(_) => None,
             };
-            let own = (chosen, model.solvables[id].bundle);
-            let why = rule(model, owner.as_ref(), own, (&offered, solvable.bundle));
+            let own = model.solvables[id].bundle;
+            let why = rule(model, owner.as_ref(), chosen, own, &offered, solvable.bundle);
             let from = channel_of(model, &offered);
             let rather = LowerRanked {
                 package: offered.package.name.clone(),
@@ -375,8 +375,10 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
 fn rule(
     model: &Model<'_>,
     owner: Option<&CatalogEntry<'_>>,
-    (chosen, bundle): (&CatalogEntry<'_>, &Bundle),
-    (other, other_bundle): (&CatalogEntry<'_>, &Bundle),
+    chosen: &CatalogEntry<'_>,
+    bundle: &Bundle,
+    other: &CatalogEntry<'_>,
+    other_bundle: &Bundle,
 ) -> String {
     let deprecated = |entry: &CatalogEntry<'_>, bundle: &Bundle| {
         let (what, message) = entry.deprecation(bundle)?;

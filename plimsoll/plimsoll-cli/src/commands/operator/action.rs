@@ -383,7 +383,7 @@ async fn request(
         None => json!({ "generateName": format!("{}-", arguments.class) }),
     };
     let namespace = arguments.namespace.of(client);
-    create(client, (kind, &namespace), &metadata, spec, &arguments.wait, out).await
+    create(client, kind, &namespace, &metadata, spec, &arguments.wait, out).await
 }
 
 /// Who the API server takes this to be.
@@ -401,7 +401,8 @@ async fn myself(client: &Client) -> Result<ActionRequester, anyhow::Error> {
 /// Creates an object in the name of whoever runs the command, and waits until it ends.
 async fn create(
     client: &Client,
-    (kind, namespace): (ApiKind, &str),
+    kind: ApiKind,
+    namespace: &str,
     metadata: &Value,
     mut spec: Value,
     waits: &WaitArguments,
@@ -423,18 +424,20 @@ async fn create(
     if waits.no_wait || kind == CRON_ACTION {
         return Ok(exit::SUCCESS.into());
     }
-    wait(client, (kind, namespace, &name), waits.timeout, out).await
+    wait(client, kind, namespace, &name, waits.timeout, out).await
 }
 
 /// Prints what becomes of an object until it ends.
 async fn wait(
     client: &Client,
-    (kind, namespace, name): (ApiKind, &str, &str),
+    kind: ApiKind,
+    namespace: &str,
+    name: &str,
     timeout: Option<Duration>,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let api = actions(client, namespace, kind);
-    let followed = follow(api, (kind, namespace, name), out);
+    let followed = follow(api, kind, namespace, name, out);
     let Some(most) = timeout else { return followed.await };
     match tokio::time::timeout(most, followed).await {
         Ok(ended) => ended,
@@ -450,7 +453,9 @@ async fn wait(
 
 async fn follow(
     api: Api<DynamicObject>,
-    (kind, namespace, name): (ApiKind, &str, &str),
+    kind: ApiKind,
+    namespace: &str,
+    name: &str,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let mut seen = pin!(watch_object(api, name));
@@ -722,7 +727,7 @@ async fn retry(
         }
     }
     let metadata = json!({ "generateName": format!("{name}-") });
-    create(client, (ACTION, &namespace), &metadata, spec, &arguments.wait, out).await
+    create(client, ACTION, &namespace, &metadata, spec, &arguments.wait, out).await
 }
 
 async fn cancel(
@@ -774,7 +779,7 @@ async fn logs(
         writeln!(out, "{time} {}", on_one_line(&line))?;
     }
     if arguments.follow && !action.status.state.is_final() {
-        return wait(client, (ACTION, &namespace, name), None, out).await;
+        return wait(client, ACTION, &namespace, name, None, out).await;
     }
     Ok(exit::SUCCESS.into())
 }

@@ -25,7 +25,8 @@ pub(super) trait Planned {
 /// difference has been printed then.
 pub(super) async fn agreed<P: Planned>(
     shown: &P,
-    (question, default): (&str, DefaultAnswer),
+    question: &str,
+    default: DefaultAnswer,
     person: &mut Respondent,
     out: &mut dyn Write,
     again: impl AsyncFnOnce(&mut dyn Write) -> Result<P, anyhow::Error>,

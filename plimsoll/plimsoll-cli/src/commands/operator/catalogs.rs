@@ -49,11 +49,13 @@ pub(crate) struct OpenedCatalog {
 
 impl OpenedCatalog {
     fn new(
-        (name, weight): (String, i64),
+        name: String,
+        weight: i64,
         in_cluster: Option<&Catalog>,
         path: &Path,
-        (digest, index): (String, CatalogIndex<Bytes>),
+        content: OpenCatalog,
     ) -> Self {
+        let OpenCatalog { index, digest } = content;
         let status = in_cluster.and_then(|it| it.status.as_ref());
         let served = status.filter(|it| it.digest == digest).and_then(|it| it.last_read_time);
         let since = served.or_else(|| {
@@ -102,9 +104,9 @@ impl CatalogChoice {
                 );
             }
             let source = directory(&path);
-            let OpenCatalog { index, digest } = open_source(&source, cache.as_ref())
+            let content = open_source(&source, cache.as_ref())
                 .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
-            if index.package_names().next().is_none() {
+            if content.index.package_names().next().is_none() {
                 bail!(
                     "catalog `{}` has no package; `plimsoll catalog lint` says why",
                     path.display()
@@ -112,7 +114,7 @@ impl CatalogChoice {
             }
             let known = in_cluster.get(&name);
             let weight = known.map_or(position, |it| it.spec.weight);
-            let opened = OpenedCatalog::new((name, weight), known, &path, (digest, index));
+            let opened = OpenedCatalog::new(name, weight, known, &path, content);
             catalogs.opened.push(opened);
         }
         if self.catalog.is_empty() {
@@ -131,10 +133,10 @@ impl OpenedCatalogs {
     fn add(&mut self, catalog: &Catalog, cache: Option<&Cache>) {
         let name = catalog.metadata.name.clone().unwrap_or_default();
         match open_source(&catalog.spec.source, cache) {
-            Ok(OpenCatalog { index, digest }) => {
-                let place = (name, catalog.spec.weight);
+            Ok(content) => {
+                let weight = catalog.spec.weight;
                 let path = Path::new(&catalog.spec.source.path);
-                let opened = OpenedCatalog::new(place, Some(catalog), path, (digest, index));
+                let opened = OpenedCatalog::new(name, weight, Some(catalog), path, content);
                 self.opened.push(opened);
             }
             Err(_) => self.elsewhere.push((name, PathBuf::from(&catalog.spec.source.path))),

@@ -191,8 +191,8 @@ pub(super) async fn delete(
     }
     let names: BTreeSet<String> = names.iter().cloned().collect();
     if *force_finalizers {
-        let of = (&deletion.state, &names);
-        return finalizers::remove(client, of, options.dry_run.is_set(), person, out).await;
+        let (state, is_dry_run) = (&deletion.state, options.dry_run.is_set());
+        return finalizers::remove(client, state, &names, is_dry_run, person, out).await;
     }
     if options.dry_run.is_set() {
         let plan = deletion.plan(&names, *cascade).await?;

@@ -25,7 +25,8 @@ use crate::prompt::{DefaultAnswer, Respondent};
 /// When an Operator is not being deleted, a request fails, or an object has changed meanwhile.
 pub(super) async fn remove(
     client: &Client,
-    (state, names): (&AddOnState, &BTreeSet<String>),
+    state: &AddOnState,
+    names: &BTreeSet<String>,
     is_dry_run: bool,
     person: &mut Respondent,
     out: &mut dyn Write,

@@ -101,8 +101,8 @@ pub(super) async fn run(
     }
     out.write_all(planned.text().as_bytes())?;
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
-    let question = ("Would you like to continue?", DefaultAnswer::Yes);
-    let Some(current) = agreed(&planned, question, person, out, again).await? else {
+    let (question, default) = ("Would you like to continue?", DefaultAnswer::Yes);
+    let Some(current) = agreed(&planned, question, default, person, out, again).await? else {
         writeln!(out, "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };

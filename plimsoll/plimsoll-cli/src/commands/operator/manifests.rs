@@ -55,9 +55,9 @@ pub(super) fn write_manifests(
     let mut new = Vec::new();
     for it in operators {
         match loadout.operator(&it.name).map(|it| (it.file, it.document)) {
-            Some(place) => {
-                change(loadout, place, it)?;
-                changed.insert(place.0);
+            Some((file, document)) => {
+                change(loadout, file, document, it)?;
+                changed.insert(file);
             }
             None => {
                 let path = directory.join(format!("{}.yaml", it.name));
@@ -85,7 +85,8 @@ pub(super) fn write_manifests(
 /// Changes an Operator in the text of its file.
 fn change(
     loadout: &mut Loadout,
-    (file, document): (usize, usize),
+    file: usize,
+    document: usize,
     operator: &OperatorManifest,
 ) -> Result<(), anyhow::Error> {
     let OperatorManifest { name, version, change_set, .. } = operator;

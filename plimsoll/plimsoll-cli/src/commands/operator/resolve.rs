@@ -256,8 +256,7 @@ pub async fn run(
         return Ok(exit::SUCCESS.into());
     }
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
-    let question = ("", DefaultAnswer::Yes);
-    let Some(current) = agreed(&planned, question, person, out, again).await? else {
+    let Some(current) = agreed(&planned, "", DefaultAnswer::Yes, person, out, again).await? else {
         return Ok(exit::DECLINED.into());
     };
     match (directory, client) {

@@ -202,8 +202,8 @@ pub(super) async fn run(
         return Ok(exit::SUCCESS.into());
     }
     let again = async |out: &mut dyn Write| plan(client, arguments, &ranges, out).await;
-    let question = ("Would you like to continue?", DefaultAnswer::No);
-    let Some(current) = agreed(&planned, question, person, out, again).await? else {
+    let (question, default) = ("Would you like to continue?", DefaultAnswer::No);
+    let Some(current) = agreed(&planned, question, default, person, out, again).await? else {
         writeln!(out, "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };

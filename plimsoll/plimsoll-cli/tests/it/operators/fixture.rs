@@ -85,7 +85,7 @@ fn write_bundle(
     };
     let mut files = vec![
         ("metadata/annotations.yaml", annotations),
-        ("manifests/csv.yaml", csv(package, version, (skip_range, requires.get("capability")))),
+        ("manifests/csv.yaml", csv(package, version, skip_range, requires.get("capability"))),
         ("manifests/crd.yaml", definition(package, size)),
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
@@ -144,7 +144,7 @@ fn definition(package: &str, size: Option<u32>) -> Value {
     })
 }
 
-fn csv(package: &str, version: &str, (skip_range, capability): (&str, Option<&String>)) -> Value {
+fn csv(package: &str, version: &str, skip_range: &str, capability: Option<&String>) -> Value {
     let operator = format!("{package}-operator");
     let selected = json!({ "app": operator });
     let container = json!({

@@ -110,7 +110,7 @@ impl Script {
                 return None;
             }
             "gate" | "ack" => {
-                let name = if verb == "gate" { GATES.1 } else { ACKS.1 };
+                let name = if verb == "gate" { GATES.name } else { ACKS.name };
                 let value = if verb == "gate" { "read the notes" } else { "true" };
                 let data = BTreeMap::from([("ack-4.3-kube".to_owned(), value.to_owned())]);
                 let (desired, uptime) = (&self.desired, self.uptime());
