@@ -2,15 +2,17 @@
 //! the very request that would apply it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
+use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{
-    ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey,
-    RELEASE_PROGRESS,
+    CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey, RELEASE_PROGRESS, classes, crd,
+    policies,
 };
 use plimsoll_plan::forecast::{DryRunOutcome, ObservedObject};
 use plimsoll_plan::plan::{Plan, Step};
@@ -93,14 +95,15 @@ async fn sight(
     Ok(ObservedObject { before: before.map(value), answer })
 }
 
-/// The objects of a cluster that are ours, by metadata alone, each with an API version that it is
-/// served in. Kinds that cannot be listed have none.
+/// The objects of a cluster that were applied for a release, by metadata alone, each with an API version
+/// that it is served in. Kinds that cannot be listed have none.
 pub(crate) async fn ours(
     client: &Client,
     resources: &Resources,
 ) -> Result<BTreeMap<ObjectKey, String>, Error> {
     let ours = |key: ObjectKey, served: &Served, metadata: &ObjectMeta| {
-        let is_ours = matches!(trace(metadata), Trace::Ours(_)) && !is_own(&key);
+        let is_ours =
+            matches!(trace(metadata), Trace::Ours(_)) && !is_own(&key) && !is_of_operator(metadata);
         is_ours.then(|| (key, served.resource.version.clone()))
     };
     Ok(all_objects(client, resources, ours).await?.into_iter().collect())
@@ -160,22 +163,44 @@ async fn objects_of<T>(
     }
 }
 
-/// Whether an object is one that we make for ourselves, under the same field manager, rather than
-/// for a release.
-fn is_own(key: &ObjectKey) -> bool {
+/// Whether an object is one that the program applies for itself, under the same field manager, rather than
+/// for a release or an Operator.
+pub(crate) fn is_own(key: &ObjectKey) -> bool {
+    static INSTALLED: LazyLock<BTreeSet<ObjectKey>> = LazyLock::new(|| {
+        let objects = [
+            crd::manifests(),
+            crd::operator_manifests(),
+            crd::action_manifests(),
+            policies::operator_policies(),
+            policies::action_policies(),
+            classes::built_in(),
+        ];
+        objects.iter().flatten().map(cluster_scoped_key).collect()
+    });
     let is = |group: &str, kind: &str, name: &str| {
         key.group == group && key.kind == kind && key.name == name
     };
-    let kinds = [CLUSTER_VERSION, CLUSTER_OPERATOR, RELEASE_PROGRESS];
-    let is_definition = |kind: ApiKind| {
-        let name = format!("{}.{}", kind.plural, kind.group);
-        is("apiextensions.k8s.io", "CustomResourceDefinition", &name)
-    };
     let singletons = [CLUSTER_VERSION, RELEASE_PROGRESS];
-    kinds.into_iter().any(is_definition)
+    INSTALLED.contains(key)
         || singletons.iter().any(|kind| is(kind.group, kind.kind, CLUSTER_VERSION_NAME))
         || is_of_webhook::<CapabilityReviewer>(&is)
         || is_of_webhook::<Registered>(&is)
+}
+
+fn cluster_scoped_key(object: &Value) -> ObjectKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let version = text(&object["apiVersion"]);
+    ObjectKey {
+        group: version.split_once('/').map_or("", |(group, _)| group).to_owned(),
+        kind: text(&object["kind"]),
+        namespace: String::new(),
+        name: text(&object["metadata"]["name"]),
+    }
+}
+
+/// Whether an object was applied for an Operator: what becomes of it is for its revisions to say.
+fn is_of_operator(metadata: &ObjectMeta) -> bool {
+    metadata.labels.as_ref().is_some_and(|it| it.contains_key(OPERATOR_LABEL))
 }
 
 /// Whether an object is one that a webhook of ours is made of.
@@ -204,4 +229,30 @@ fn found(answer: Result<DynamicObject, kube::Error>) -> Result<Option<DynamicObj
 
 fn value(object: DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_program_applies_for_itself_is_known() {
+        let check = |group: &str, kind: &str, name: &str, expected: bool| {
+            let (group, kind) = (group.to_owned(), kind.to_owned());
+            let key = ObjectKey { group, kind, namespace: String::new(), name: name.to_owned() };
+            assert_eq!(is_own(&key), expected, "{key}");
+        };
+        let (definitions, definition) = ("apiextensions.k8s.io", "CustomResourceDefinition");
+        check(definitions, definition, "clusterversions.config.openshift.io", true);
+        check(definitions, definition, "operators.olm.io", true);
+        check(definitions, definition, "actions.olm.io", true);
+        check(definitions, definition, "beacons.lantern.example.com", false);
+        let admission = "admissionregistration.k8s.io";
+        check(admission, "ValidatingAdmissionPolicy", "operator-protection.plimsoll.io", true);
+        check(admission, "ValidatingAdmissionPolicyBinding", "action-requester.plimsoll.io", true);
+        check("config.openshift.io", "ClusterVersion", "version", true);
+        check("olm.io", "ActionClass", "operator-install", true);
+        check("olm.io", "Operator", "lantern", false);
+        check("", "Namespace", "lantern", false);
+    }
 }

@@ -298,5 +298,9 @@ impl ControlLoop {
 
 /// What an earlier process recorded.
 fn recorded_progress(progress: &DynamicObject) -> ReleaseProgressStatus {
-    Deserialize::deserialize(&progress.data["status"]).unwrap_or_default()
+    let mut recorded: ReleaseProgressStatus =
+        Deserialize::deserialize(&progress.data["status"]).unwrap_or_default();
+    // Earlier versions recorded what the add-on layer installs for itself.
+    recorded.orphans.retain(|orphan| !dry_run::is_own(&orphan.object));
+    recorded
 }
