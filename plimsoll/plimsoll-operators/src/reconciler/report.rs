@@ -198,6 +198,10 @@ impl TrackedOperator {
                 Some(Preparation::Failed { wanted, is_bundle: false, .. }) => {
                     BundleContent::Valid { bundle: wanted.bundle.name.clone() }
                 }
+                // It is read again because of something else that was in the way.
+                Some(Preparation::Reading { wanted, .. }) if matches!(&self.last_block, Some((_, is_bundle)) if !is_bundle) => {
+                    BundleContent::Valid { bundle: wanted.bundle.name.clone() }
+                }
                 _ => BundleContent::Unread,
             },
         }
