@@ -315,17 +315,23 @@ impl OperatorReconciler {
         name: &str,
         keys: &BTreeSet<&'a ObjectKey>,
     ) -> BTreeMap<&'a ObjectKey, &'a str> {
-        let mut holders = BTreeMap::new();
-        for key in keys {
-            let others = self.holding(key).filter(|(other, _)| *other != name);
-            let mut holding = others.filter(|(_, it)| {
-                it.held().flat_map(|(_, it)| it.manifests()).any(|it| it.key == **key)
-            });
-            if let Some((other, _)) = holding.next() {
-                holders.insert(*key, other);
-            }
-        }
-        holders
+        let holder = |key| Some((key, self.holder(name, key, |_| true)?));
+        keys.iter().copied().filter_map(holder).collect()
+    }
+
+    /// Another Operator with a revision, installed, under way or about to be, that has an object; `None`
+    /// without one that is meant.
+    pub(super) fn holder(
+        &self,
+        name: &str,
+        key: &ObjectKey,
+        is_meant: impl Fn(&TrackedOperator) -> bool,
+    ) -> Option<&str> {
+        let mut others = self.holding(key).filter(|(other, it)| *other != name && is_meant(it));
+        let has = |it: &TrackedOperator| {
+            it.held().flat_map(|(_, it)| it.manifests()).any(|it| it.key == *key)
+        };
+        others.find(|(_, it)| has(it)).map(|(other, _)| other)
     }
 
     /// The OperatorRevisions of a revision were written.

@@ -130,9 +130,11 @@ impl OperatorReconciler {
         }
         let mut objects = self.live_objects(name, |_| true);
         objects.extend(self.abandoned_namespaces(name));
+        let shared = self.shared(name, &objects);
+        // Of definitions that stay the operands stay too.
         let definitions: Vec<String> = objects
             .iter()
-            .filter(|it| is_definition(&it.key))
+            .filter(|it| is_definition(&it.key) && !shared.contains(&it.key))
             .map(|it| it.key.name.clone())
             .collect();
         let Some(operands) = self.operands(name, &definitions, effects) else { return };
@@ -155,7 +157,7 @@ impl OperatorReconciler {
             policy: &policy,
             objects: &objects,
             operands: &operands,
-            shared: &BTreeSet::new(),
+            shared: &shared,
             occupied: &occupied,
             started,
             now: moment.time,
@@ -247,6 +249,14 @@ impl OperatorReconciler {
     ) -> Vec<LiveObject> {
         let objects = self.observed.of_operator(name).into_iter();
         objects.filter(|it| is_meant(it)).map(ObservedObject::live).collect()
+    }
+
+    /// The objects among some that another Operator which stays has too.
+    fn shared(&self, name: &str, objects: &[LiveObject]) -> BTreeSet<ObjectKey> {
+        let is_shared = |key: &&ObjectKey| {
+            self.holder(name, key, |other| other.object.deleted.is_none()).is_some()
+        };
+        objects.iter().map(|it| &it.key).filter(is_shared).cloned().collect()
     }
 
     /// The objects of the kinds of definitions; `None` until all have been shown.
@@ -424,6 +434,7 @@ impl OperatorReconciler {
             return;
         }
         let left = self.live_objects(name, |it| !has.contains(&it.key) && !is_definition(&it.key));
+        let shared = self.shared(name, &left);
         let policy = DeletionPolicy {
             crds: CrdDeletion::Orphan,
             workloads: WorkloadDeletion::Orphan,
@@ -436,7 +447,7 @@ impl OperatorReconciler {
             policy: &policy,
             objects: &left,
             operands: &[],
-            shared: &BTreeSet::new(),
+            shared: &shared,
             occupied: &occupied,
             started: moment.time,
             now: moment.time,

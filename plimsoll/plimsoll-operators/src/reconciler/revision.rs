@@ -264,7 +264,7 @@ impl RevisionDraft {
     }
 }
 
-fn manifests<'a>(
+pub(super) fn manifests<'a>(
     file: &str,
     objects: impl IntoIterator<Item = &'a Value>,
 ) -> Result<Vec<Manifest>, String> {

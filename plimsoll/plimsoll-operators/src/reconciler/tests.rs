@@ -299,6 +299,24 @@ fn a_namespace_that_several_share_goes_with_the_last_of_them() {
 }
 
 #[test]
+fn what_another_operator_has_too_stays_with_its_operands() {
+    for seed in 0..SEEDS {
+        for is_shared in [true, false] {
+            let installed = "apply foo: version 1.2.3\nexpect foo 1.2.3
+                apply bar: version 1.2.5\nexpect bar 1.2.5\noperand foo";
+            let mut cluster = play(installed, seed).expect("it settles");
+            if is_shared {
+                cluster.share_definition("foo", "bar");
+            }
+            cluster.delete("foo");
+            cluster.settle().expect("it settles");
+            assert_eq!(cluster.installed("foo"), "-", "{:#?}", cluster.log);
+            assert_eq!(cluster.has_operand("foo"), is_shared, "{:#?}", cluster.log);
+        }
+    }
+}
+
+#[test]
 fn a_namespace_that_cannot_be_read_is_named_and_read_again() {
     let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
     cluster.unreadable = Some("configmaps cannot be listed: grant list".to_owned());

@@ -6,9 +6,11 @@ use jiff::SignedDuration;
 use plimsoll_api::olm::{DELETION_FINALIZER, OPERATOR_LABEL, OperatorStatus};
 use plimsoll_api::{GroupKind, Verdict};
 use plimsoll_content::Manifest;
+use plimsoll_content::hash::manifest_hash;
 use plimsoll_plan::progress::{Mark, Trace};
 use plimsoll_plan::removal::Terminating;
 
+use super::super::revision::manifests;
 use super::*;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, part};
 
@@ -281,6 +283,29 @@ impl FakeCluster {
             serde_json::from_value(self.operators[name]["status"].clone()).unwrap_or_default();
         let found = status.conditions.into_iter().find(|it| it.type_ == type_);
         found.map(|it| it.message).unwrap_or_default()
+    }
+
+    /// Writes the definition of an Operator into the revision of another one, as one that was made
+    /// elsewhere may have it.
+    pub(super) fn share_definition(&mut self, of: &str, with: &str) {
+        let shared = objects(of, "", of).remove(2);
+        for revision in self.revisions.values_mut() {
+            let spec = &mut revision["spec"];
+            if spec["operator"] != with {
+                continue;
+            }
+            let objects = spec["objects"].as_array_mut().expect("it is a list");
+            objects.push(json!({ "object": shared }));
+            let manifests = manifests(with, objects.iter().map(|it| &it["object"]));
+            let manifests = manifests.expect("they are objects");
+            spec["digest"] = manifest_hash(manifests.iter().map(|it| &it.raw)).into();
+        }
+        self.restart();
+    }
+
+    /// Whether an object of the kind of the definition is there.
+    pub(super) fn has_operand(&self, of: &str) -> bool {
+        self.operands.keys().any(|(it, _)| *it == definition(of))
     }
 
     /// The namespaces that there are.
