@@ -296,7 +296,7 @@ impl Runner {
                 },
                 view,
             };
-            tokio::spawn(controller.run(CancellationToken::new()))
+            controller.run(CancellationToken::new())
         });
     }
 

@@ -5,6 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::invariants::{counted, violations};
+use crate::operators::promises;
+use crate::operators::{AddOns, AddOnsResult, CatalogContent, Request, RequestedSpec};
+use crate::record::Write;
 use crate::release::{VERSIONS, releases};
 use crate::runner::{self, ScenarioResult};
 use crate::scenario::{Action, Scenario};
@@ -29,6 +32,7 @@ fn scenario(actions: Vec<(u64, Action)>) -> Scenario {
         delay: Duration::from_secs(1),
         operators: Default::default(),
         faulty_until: 60,
+        add_ons: None,
     }
 }
 
@@ -145,5 +149,107 @@ fn each_invariant_can_fail() {
     });
     check("in the end", |result| {
         result.found[0].1 = Some(VERSIONS[0].to_owned());
+    });
+}
+
+/// Three Operators with an object of one of them; two are upgraded, and one is deleted.
+fn with_operators() -> ScenarioResult {
+    let spec = RequestedSpec::default();
+    let requests = vec![
+        (0, Request::Catalog(CatalogContent::Early)),
+        (1, Request::Apply(LANTERN, spec)),
+        (1, Request::Apply(LEDGER, spec)),
+        (1, Request::Apply(TIDE, spec)),
+        (20, Request::Operand(LANTERN)),
+        (25, Request::Catalog(CatalogContent::Whole)),
+        (30, Request::Delete(TIDE)),
+    ];
+    let add_ons = Some(AddOns { requests, faults: Vec::new() });
+    runner::run(&Scenario { add_ons, ..scenario(Vec::new()) })
+}
+
+/// Places in the list of packages.
+const LANTERN: usize = 0;
+const LEDGER: usize = 1;
+const TIDE: usize = 2;
+
+const BEACON: &str = "/apis/lantern.example.com/v1/namespaces/default/beacons/one";
+
+/// Adds a write like the first one of a path, a while after all requests.
+fn write_again(result: &mut ScenarioResult, method: &str, path: &str) {
+    let first = result.writes.iter().find(|it| it.path.ends_with(path)).expect("it is written");
+    let mut again = first.clone();
+    again.method = method.to_owned();
+    again.at += Duration::from_secs(1000);
+    result.writes.push(again);
+}
+
+#[test]
+fn each_promise_about_operators_can_fail() {
+    let result = with_operators();
+    assert_eq!(promises::violations(&result), Vec::<String>::new());
+    let check = |expected: &str, corrupt: fn(&mut ScenarioResult, &mut AddOnsResult)| {
+        let mut result = with_operators();
+        let mut add_ons = result.add_ons.take().expect("there are Operators");
+        corrupt(&mut result, &mut add_ons);
+        result.add_ons = Some(add_ons);
+        let found = promises::violations(&result);
+        assert!(found.iter().any(|text| text.contains(expected)), "{expected}: {found:?}");
+    };
+    check("is again as it was", |result, _| {
+        for is_other in [true, false, true] {
+            write_again(result, "PATCH", "deployments/lantern-operator");
+            if is_other {
+                result.writes.last_mut().expect("it is there").sent["spec"] = json!({});
+            }
+        }
+    });
+    check("which no policy asks for", |result, _| {
+        write_again(result, "DELETE", "deployments/lantern-operator");
+        result.writes.last_mut().expect("it is there").path = BEACON.to_owned();
+    });
+    check("although every revision of ledger has it", |result, _| {
+        write_again(result, "DELETE", "customresourcedefinitions/databases.ledger.example.com");
+    });
+    check("although its policy keeps it", |_, add_ons| {
+        for (_, request) in &mut add_ons.requested {
+            if let Request::Apply(TIDE, spec) = request {
+                spec.keeps_definitions = true;
+            }
+        }
+    });
+    check("which requires ledger", |result, add_ons| {
+        add_ons.requested.retain(|(_, it)| !matches!(it, Request::Catalog(_)));
+        let requires = |it: &&mut Write| it.installed.contains_key("lantern");
+        let upgrades = result.writes.iter_mut().filter(requires);
+        upgrades.for_each(|it| {
+            it.at += Duration::from_secs(1000);
+            it.installed.insert("ledger".to_owned(), "0.1.0".to_owned());
+        });
+    });
+    check("it does not settle", |_, add_ons| add_ons.settled = None);
+    check("at rest", |result, _| {
+        let mut last = result.writes.last().expect("there are writes").clone();
+        last.at += Duration::from_secs(1000);
+        result.writes.push(last);
+    });
+    check("Operator lantern is missing", |_, add_ons| {
+        add_ons.operators.remove("lantern");
+    });
+    check("Operator tide does not go", |_, add_ons| {
+        add_ons.operators.insert("tide".to_owned(), json!({}));
+    });
+    check("has no reason", |_, add_ons| {
+        let lantern = add_ons.operators.get_mut("lantern").expect("it is there");
+        lantern["status"]["conditions"][0]["reason"] = json!("");
+    });
+    check("it is not there", |_, add_ons| {
+        add_ons.found.retain(|path, _| !path.ends_with("deployments/lantern-operator"));
+    });
+    check("is left of ledger", |_, add_ons| {
+        add_ons.operators.remove("ledger");
+    });
+    check("is lost", |_, add_ons| {
+        add_ons.found.remove(BEACON);
     });
 }

@@ -10,6 +10,7 @@ mod broken;
 mod gateway;
 mod invariants;
 mod linear;
+mod operators;
 mod processes;
 mod record;
 mod release;
@@ -27,6 +28,11 @@ use runner::ScenarioResult;
 use scenario::Scenario;
 use seeds::{Seeds, Test};
 
+/// The command that plays seeds; a filter follows.
+const TESTS: &str = "cargo test -p plimsoll-simulation --test sim";
+/// Of how many seeds one is run with Operators, which takes longer.
+const OPERATORS_SHARE: u64 = 10;
+
 /// What came of a scenario; of one that panics, a sentence that says so.
 type Outcome = Result<ScenarioResult, String>;
 
@@ -40,7 +46,11 @@ fn run(scenario: &Scenario) -> Outcome {
 /// What never may happen; that it panics is one such thing.
 fn broken(outcome: &Outcome) -> Vec<String> {
     match outcome {
-        Ok(result) => violations(result, releases()),
+        Ok(result) => {
+            let mut found = violations(result, releases());
+            found.extend(operators::promises::violations(result));
+            found
+        }
         Err(panics) => vec![panics.clone()],
     }
 }
@@ -59,9 +69,9 @@ fn panics(panic: &(dyn Any + Send)) -> String {
 }
 
 /// What does not hold with a seed, in sentences: what never may, and what is counted.
-fn failures(seed: u64) -> [Option<String>; 2] {
-    let scenario = Scenario::of(seed);
-    let outcome = run(&scenario);
+fn failures(scenario: &Scenario, again: &str) -> [Option<String>; 2] {
+    let seed = scenario.seed;
+    let outcome = run(scenario);
     let checks: [(&str, Check); 2] = [("fails", broken), ("is counted", counts)];
     checks.map(|(verb, check)| {
         let found = check(&outcome);
@@ -69,10 +79,9 @@ fn failures(seed: u64) -> [Option<String>; 2] {
             return None;
         }
         let found = found.join("\n  ");
-        let again = "cargo test -p plimsoll-simulation --test sim promises";
         let smallest = shrink::smallest(scenario.clone(), |it| !check(&run(it)).is_empty());
         Some(format!(
-            "seed {seed} {verb}; again: PLIMSOLL_SEED={seed} {again}\n  {found}\n\
+            "seed {seed} {verb}; again: PLIMSOLL_SEED={seed} {TESTS} {again}\n  {found}\n\
              the smallest scenario that fails:\n{smallest:#?}"
         ))
     })
@@ -103,7 +112,8 @@ fn the_controller_keeps_its_promises_whatever_the_seed() {
     let seeds = Seeds::of(Test::Promises, 1);
     let mut broken = Vec::new();
     let mut counted = Vec::new();
-    for (seed, [fails, counts]) in of_each(&seeds.played, failures) {
+    let play = |seed| failures(&Scenario::of(seed), "promises");
+    for (seed, [fails, counts]) in of_each(&seeds.played, play) {
         broken.extend(fails.map(|failure| (seed, failure)));
         counted.extend(counts.map(|failure| (seed, failure)));
     }
@@ -122,13 +132,26 @@ fn the_controller_keeps_its_promises_whatever_the_seed() {
 }
 
 #[test]
+fn operators_keep_their_promises_whatever_the_seed() {
+    let seeds = Seeds::of(Test::Operators, OPERATORS_SHARE);
+    let play = |seed| failures(&Scenario::with_operators(seed), "operators_keep");
+    let found = of_each(&seeds.played, play);
+    let found = found.into_iter().filter_map(|(seed, [fails, _])| Some((seed, fails?))).collect();
+    let judged = seeds.judge(found);
+    for failure in &judged.known {
+        println!("{failure}");
+    }
+    assert_none(&judged.broken, seeds.played.len());
+}
+
+#[test]
 fn actions_keep_their_promises_whatever_the_seed() {
     let seeds = Seeds::of(Test::Actions, actions::SHARE);
     let play = |seed| {
         catch_unwind(|| actions::failures(seed)).unwrap_or_else(|panic| {
-            let again = "cargo test -p plimsoll-simulation --test sim actions_keep";
             let panics = panics(&*panic);
-            Some(format!("seed {seed} fails; again: PLIMSOLL_SEED={seed} {again}\n  {panics}"))
+            let again = format!("PLIMSOLL_SEED={seed} {TESTS} actions_keep");
+            Some(format!("seed {seed} fails; again: {again}\n  {panics}"))
         })
     };
     let found = of_each(&seeds.played, play);

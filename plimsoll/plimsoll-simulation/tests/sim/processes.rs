@@ -48,6 +48,10 @@ impl Clock for ProcessClock {
         let offset = SignedDuration::from_secs(self.offset.load(Ordering::Relaxed));
         Clock::now(&self.right).saturating_add(offset).expect("it is not a calendar's unit")
     }
+
+    fn is_virtual(&self) -> bool {
+        self.right.is_virtual()
+    }
 }
 
 /// The HTTP statuses of errors that a server, or something before it, answers with. Left out are
@@ -151,11 +155,10 @@ impl Processes {
     }
 
     /// Removes processes that ended or died and starts others, as a Deployment would.
-    pub(crate) fn keep_running(
-        &mut self,
-        scenario: &Scenario,
-        start: impl Fn(ProcessStart) -> JoinHandle<Result<(), Error>>,
-    ) {
+    pub(crate) fn keep_running<F>(&mut self, scenario: &Scenario, start: impl Fn(ProcessStart) -> F)
+    where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
         let recorder = &self.recorder;
         self.running.retain(|process| {
             let dead = recorder.is_dead(process.number);
@@ -173,13 +176,20 @@ impl Processes {
             let server = faults.layer(self.recorder.of(number));
             let clock = ProcessClock { right: self.clock, offset: AtomicI64::new(0) };
             let clock = Arc::new(clock);
-            let task = start(ProcessStart {
+            let work = start(ProcessStart {
                 client: Client::new(server, "default"),
                 clock: Arc::clone(&clock) as Arc<dyn Clock>,
                 leadership: match scenario.leased {
                     true => Leadership::Lease(format!("process-{number}")),
                     false => Leadership::Alone,
                 },
+            });
+            let recorder = recorder.clone();
+            let task = tokio::spawn(async move {
+                let ended = work.await;
+                // What it has left running ends with it.
+                recorder.end(number);
+                ended
             });
             self.running.push(Process { number, task, faults, clock });
         }

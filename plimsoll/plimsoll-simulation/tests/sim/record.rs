@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
+use plimsoll_api::olm::OPERATOR_LABEL;
 use serde_json::Value;
 use tokio::time::Instant;
 use tower::{BoxError, Service};
@@ -19,6 +20,9 @@ pub(crate) const CLUSTER_VERSION: &str = "/apis/config.openshift.io/v1/clusterve
 pub(crate) const OPERATORS: &str = "/apis/config.openshift.io/v1/clusteroperators";
 /// The API of the add-on layer.
 pub(crate) const ADD_ONS: &str = "/apis/olm.io/v1";
+/// The Operators of the add-on layer.
+pub(crate) const INSTALLED: &str = "/apis/olm.io/v1/operators";
+pub(crate) const REVISIONS: &str = "/apis/olm.io/v1/operatorrevisions";
 pub(crate) const PROGRESS: &str = "/apis/plimsoll.io/v1alpha1/releaseprogresses/version";
 
 /// A request that changes something.
@@ -44,10 +48,19 @@ pub(crate) struct Write {
     pub(crate) requested: BTreeSet<String>,
     /// The run level that updates were held before; 0 for the next one, whichever that is.
     pub(crate) held: Option<u32>,
-    /// What was sent, if it was about the add-on layer, but for statuses.
+    /// The versions that were installed of Operators right before a revision was created, by name.
+    pub(crate) installed: BTreeMap<String, String>,
+    /// What was sent, if it was about the add-on layer or an object of an Operator, but for statuses.
     pub(crate) sent: Value,
     /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that.
     pub(crate) reported: Value,
+}
+
+impl Write {
+    /// Whether it changes more than a lease.
+    pub(crate) fn changes_content(&self) -> bool {
+        self.status < 300 && !self.path.starts_with("/apis/coordination.k8s.io/")
+    }
 }
 
 /// A process that is to die at a write.
@@ -101,6 +114,18 @@ impl Recorder {
         self.lock().writes.clone()
     }
 
+    /// The time since the beginning.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// How long nothing but leases was written.
+    pub(crate) fn quiet_for(&self) -> Duration {
+        let log = self.lock();
+        let last = log.writes.iter().rev().find(|write| write.changes_content());
+        self.elapsed().saturating_sub(last.map(|write| write.at).unwrap_or_default())
+    }
+
     /// Somebody asks for a capability or a release.
     pub(crate) fn ask(&self, name: &str) {
         self.lock().requested.insert(name.to_owned());
@@ -118,6 +143,11 @@ impl Recorder {
 
     pub(crate) fn cancel_kill(&self) {
         self.lock().kill = None;
+    }
+
+    /// A process ends.
+    pub(crate) fn end(&self, process: usize) {
+        self.lock().dead.insert(process);
     }
 
     pub(crate) fn is_dead(&self, process: usize) -> bool {
@@ -142,10 +172,15 @@ impl Recorder {
 
     /// The version that each operator reports.
     async fn operators(&self) -> BTreeMap<String, String> {
-        let list = self.read(OPERATORS).await;
+        self.versions(OPERATORS, "/status/versions/0/version").await
+    }
+
+    /// What objects have in a field, by their names.
+    async fn versions(&self, path: &str, field: &str) -> BTreeMap<String, String> {
+        let list = self.read(path).await;
         let operators = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         let reported = operators.iter().map(|operator| {
-            let version = operator["status"]["versions"][0]["version"].as_str();
+            let version = operator.pointer(field).and_then(Value::as_str);
             let name = operator["metadata"]["name"].as_str().unwrap_or_default();
             (name.to_owned(), version.unwrap_or_default().to_owned())
         });
@@ -218,6 +253,14 @@ impl Recorder {
             "" if !is_progress => BTreeMap::new(),
             _ => self.operators().await,
         };
+        let installed = match (&*path, &*method) {
+            (REVISIONS, "POST") => {
+                let mut installed = self.versions(INSTALLED, "/status/bundle/version").await;
+                installed.retain(|_, version| !version.is_empty());
+                installed
+            }
+            _ => BTreeMap::new(),
+        };
         let request = http::Request::from_parts(parts, Body::from(bytes.to_vec()));
         let response = self.gateway.of(self.process).call(request).await?;
         let reported = match path.trim_end_matches("/status") {
@@ -225,7 +268,8 @@ impl Recorder {
             _ => Value::Null,
         };
         let release = release.to_owned();
-        let is_of_add_ons = path.starts_with(ADD_ONS) && !path.ends_with("/status");
+        let is_of_add_ons = path.starts_with(ADD_ONS) && !path.ends_with("/status")
+            || sent["metadata"]["labels"][OPERATOR_LABEL].is_string();
         let sent = if is_of_add_ons { sent } else { Value::Null };
         let (at, status) = (self.began.elapsed(), response.status().as_u16());
         let (process, is_late) = (self.process, self.is_dead(self.process));
@@ -245,6 +289,7 @@ impl Recorder {
             operators,
             requested,
             held,
+            installed,
             sent,
             reported,
         });

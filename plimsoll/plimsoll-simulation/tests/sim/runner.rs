@@ -6,7 +6,8 @@ use std::time::Duration;
 use kube::Client;
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::{DEFAULT_FEATURE_SET, DEFAULT_PROFILE};
-use plimsoll_controller::{Controller, Settings, View};
+use plimsoll_controller::operators::{OperatorController, OperatorSettings};
+use plimsoll_controller::{Controller, OperatorsView, Settings, View};
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::removal::{PRUNE, PRUNE_ALL};
 use plimsoll_plan::status::Limits;
@@ -16,7 +17,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::processes::Processes;
+use crate::operators::{AddOnsResult, AddOnsRunner};
+use crate::processes::{ProcessStart, Processes};
 use crate::record::{CLUSTER_VERSION, Write};
 use crate::release::{
     self, BROKEN, LEVELS, OPTIONAL, Release, VERSIONS, WRITTEN_BY, image, releases,
@@ -37,6 +39,8 @@ pub(crate) struct ScenarioResult {
     pub(crate) is_asked_for: bool,
     /// The status of the ClusterVersion at the end.
     pub(crate) status: Value,
+    /// What became of Operators; `None` without a controller of them.
+    pub(crate) add_ons: Option<AddOnsResult>,
     /// The release that wrote what is at the path of each manifest at the end; `None` if nothing
     /// is there.
     pub(crate) found: Vec<(String, Option<String>)>,
@@ -71,6 +75,7 @@ struct Runner {
     releases: &'static [Release],
     release: watch::Sender<Arc<Payload>>,
     store: Option<Arc<PayloadSet>>,
+    add_ons: Option<AddOnsRunner>,
 }
 
 impl Runner {
@@ -80,13 +85,15 @@ impl Runner {
         let (release, _) = watch::channel(Arc::clone(&releases[0].payload));
         processes.recorder.ask(VERSIONS[0]);
         let store = scenario.stored.then(|| Arc::new(release::store(releases)));
-        Self { processes, backup: None, is_lost: false, releases, release, store }
+        let add_ons = scenario.add_ons.as_ref().map(AddOnsRunner::new);
+        Self { processes, backup: None, is_lost: false, releases, release, store, add_ons }
     }
 
     async fn run(mut self, scenario: &Scenario) -> ScenarioResult {
         let mut stop = self.operators(scenario);
         let mut actions = scenario.actions.iter().peekable();
         let (mut wanted, mut exists) = (Wanted::Release(0), false);
+        let mut settled = None;
         for second in 0..scenario.faulty_until + PATIENCE {
             if second == scenario.faulty_until {
                 self.processes.end_faults();
@@ -94,6 +101,7 @@ impl Runner {
                 stop = self.operators(scenario);
                 self.act(&Action::Resume, exists).await;
                 self.act(&Action::Override(false), exists).await;
+                self.add_ons.iter_mut().for_each(|it| it.end_faults(second));
             }
             while let Some((_, action)) = actions.next_if(|(at, _)| *at <= second) {
                 match action {
@@ -112,6 +120,7 @@ impl Runner {
                 stop.cancel();
                 stop = self.operators(scenario);
                 exists = self.create_cluster_version().await;
+                self.add_ons.iter_mut().for_each(|it| it.restored(second));
                 if second >= scenario.faulty_until {
                     // What was taken back is there again.
                     self.act(&Action::Resume, exists).await;
@@ -119,17 +128,30 @@ impl Runner {
                 }
             }
             exists = exists || self.create_cluster_version().await;
+            if let Some(add_ons) = &mut self.add_ons {
+                add_ons.act(&self.processes, second).await;
+            }
             if second > scenario.faulty_until + 10
                 && second % 5 == 0
                 && self.is_completed(wanted).await
+                && self.has_settled().await
             {
+                settled = Some(self.processes.recorder.elapsed());
                 break;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         // Whatever is still to come has to be right too.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        self.result(wanted).await
+        self.result(wanted, settled).await
+    }
+
+    /// Whether Operators are as requested and quiet, if there is a controller of them.
+    async fn has_settled(&mut self) -> bool {
+        match &mut self.add_ons {
+            Some(add_ons) => add_ons.is_settled(&self.processes).await,
+            None => true,
+        }
     }
 
     async fn act(&mut self, action: &Action, exists: bool) {
@@ -233,10 +255,9 @@ impl Runner {
         let options = SimulationOptions {
             payloads: self.releases.iter().map(|it| Arc::clone(&it.payload)).collect(),
             delay: scenario.delay,
-            faults: if self.processes.faulty {
-                scenario.operators.clone()
-            } else {
-                Default::default()
+            faults: match self.processes.faulty {
+                true => scenario.faults(),
+                false => Default::default(),
             },
             clock: Arc::new(self.processes.clock),
             ..SimulationOptions::default()
@@ -265,7 +286,9 @@ impl Runner {
 
     fn keep_running(&mut self, scenario: &Scenario) {
         let (release, store) = (&self.release, &self.store);
+        let has_add_ons = scenario.add_ons.is_some();
         self.processes.keep_running(scenario, |start| {
+            let operators = has_add_ons.then(|| operator_controller(&start));
             let (view, _) = watch::channel(View::default());
             let controller = Controller {
                 client: start.client,
@@ -284,7 +307,21 @@ impl Runner {
                 view,
                 store: store.clone().map(|store| store as Arc<dyn PayloadStore>),
             };
-            tokio::spawn(controller.run(CancellationToken::new()))
+            let releases = controller.run(CancellationToken::new());
+            async move {
+                let operators = async {
+                    match operators {
+                        Some(controller) => controller.run(CancellationToken::new()).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                // One that fails ends the process.
+                tokio::select! {
+                    biased;
+                    ended = releases => ended,
+                    ended = operators => ended,
+                }
+            }
         });
     }
 
@@ -297,7 +334,7 @@ impl Runner {
         status["history"][0]["version"] == version && status["history"][0]["state"] == "Completed"
     }
 
-    async fn result(self, wanted: Wanted) -> ScenarioResult {
+    async fn result(mut self, wanted: Wanted, settled: Option<Duration>) -> ScenarioResult {
         let mut found = Vec::new();
         for item in &self.releases[0].items {
             let object = self.processes.recorder.read(&item.path).await;
@@ -315,14 +352,30 @@ impl Runner {
                 (desired.unwrap_or_default(), Some(invalid))
             }
         };
+        let add_ons = match self.add_ons.take() {
+            Some(add_ons) => Some(add_ons.result(&self.processes, settled).await),
+            None => None,
+        };
         ScenarioResult {
             writes: self.processes.recorder.writes(),
             wanted,
             invalid,
             is_asked_for,
             status,
+            add_ons,
             found,
         }
+    }
+}
+
+fn operator_controller(start: &ProcessStart) -> OperatorController {
+    let (view, _) = watch::channel(OperatorsView::default());
+    let leadership = start.leadership.clone();
+    OperatorController {
+        client: start.client.clone(),
+        clock: Arc::clone(&start.clock),
+        settings: OperatorSettings { leadership, cache: None, actions: None },
+        view,
     }
 }
 

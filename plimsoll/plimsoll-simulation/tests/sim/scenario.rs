@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plimsoll_simulation::simulated_operators::{Fault, Faults, ScriptedFault};
 
+use crate::operators::AddOns;
 use crate::record::LastWrite;
 use crate::release::{DRIFTING, LEVELS, VERSIONS};
 
@@ -82,6 +83,8 @@ pub(crate) struct Scenario {
     pub(crate) operators: Faults,
     /// When everything goes well again.
     pub(crate) faulty_until: u64,
+    /// What is requested of Operators; `None` without a controller of them.
+    pub(crate) add_ons: Option<AddOns>,
 }
 
 impl Scenario {
@@ -151,6 +154,7 @@ impl Scenario {
             operators: operators(&mut random),
             faulty_until: 70 + random.u64(10..50),
             actions,
+            add_ons: None,
         };
         if random.bool() {
             scenario.refusals = share(&mut random, 0.1);
@@ -159,6 +163,19 @@ impl Scenario {
         }
         scenario.actions.sort_by_key(|(at, _)| *at);
         scenario
+    }
+}
+
+impl Scenario {
+    /// What goes wrong with operators, of the release and of bundles.
+    pub(crate) fn faults(&self) -> Faults {
+        let packages = self.add_ons.as_ref().map(|it| it.faults.clone());
+        Faults { packages: packages.unwrap_or_default(), ..self.operators.clone() }
+    }
+
+    /// The same with Operators.
+    pub(crate) fn with_operators(seed: u64) -> Self {
+        Self { add_ons: Some(AddOns::of(seed)), ..Self::of(seed) }
     }
 }
 

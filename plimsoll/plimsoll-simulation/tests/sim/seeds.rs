@@ -24,6 +24,7 @@ const RECORD: &str = "OPEN_SEEDS";
 pub(crate) enum Test {
     Promises,
     Actions,
+    Operators,
 }
 
 impl fmt::Display for Test {
@@ -31,6 +32,7 @@ impl fmt::Display for Test {
         f.write_str(match self {
             Self::Promises => "promises",
             Self::Actions => "actions",
+            Self::Operators => "operators",
         })
     }
 }
@@ -201,7 +203,8 @@ fn listed(line: &str) -> Result<Listed, &'static str> {
     let test = match test {
         "promises" => Test::Promises,
         "actions" => Test::Actions,
-        _ => return Err("the test is `promises` or `actions`"),
+        "operators" => Test::Operators,
+        _ => return Err("the test is `promises`, `actions` or `operators`"),
     };
     let seed = seed.parse().map_err(|_| "the seed is a number")?;
     let is_open = match state {
@@ -234,7 +237,7 @@ fn a_bad_line_of_the_list_is_named_with_its_file_and_number() {
         ("promises 1 open", "wants `TEST SEED STATE: what it found`"),
         ("promises open: found", "wants `TEST SEED STATE: what it found`"),
         ("promises 1 not open: found", "wants `TEST SEED STATE: what it found`"),
-        ("laws 1 open: found", "the test is `promises` or `actions`"),
+        ("laws 1 open: found", "the test is `promises`, `actions` or `operators`"),
         ("promises -1 open: found", "the seed is a number"),
         ("promises 1 closed: found", "the state is `open` or `mended`"),
         ("promises 1 open:  ", "says nothing of what it found"),

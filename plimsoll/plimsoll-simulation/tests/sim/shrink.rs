@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::operators::AddOns;
 use crate::scenario::Scenario;
 
 /// Takes away of a scenario that fails whatever it fails without. Each attempt is a run.
@@ -25,6 +26,23 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
         let mut less = scenario.clone();
         less.operators.operators.remove(index);
         smaller.push(less);
+    }
+    if let Some(add_ons) = &scenario.add_ons {
+        let less = |change: &dyn Fn(&mut AddOns)| {
+            let mut less = add_ons.clone();
+            change(&mut less);
+            Scenario { add_ons: Some(less), ..scenario.clone() }
+        };
+        for index in 0..add_ons.requests.len() {
+            smaller.push(less(&|it| {
+                it.requests.remove(index);
+            }));
+        }
+        for index in 0..add_ons.faults.len() {
+            smaller.push(less(&|it| {
+                it.faults.remove(index);
+            }));
+        }
     }
     let shares: [fn(&mut Scenario) -> &mut f64; 5] = [
         |it| &mut it.errors,

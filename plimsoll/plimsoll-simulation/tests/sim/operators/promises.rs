@@ -1,0 +1,317 @@
+//! What must hold of Operators in every course of events: judged by what was written and what is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_resolve::range::blang::Range;
+use plimsoll_resolve::version::parse_tolerant;
+use serde_json::Value;
+
+use super::{AddOnsResult, PACKAGES, Request, RequestedSpec};
+use crate::record::{ADD_ONS, REVISIONS, Write};
+use crate::runner::ScenarioResult;
+
+/// How long what is requested may take to be known: requests time out by then, and watches begin again.
+const NOTICED: Duration = Duration::from_secs(90);
+
+/// Everything that does not hold, in sentences.
+pub(crate) fn violations(result: &ScenarioResult) -> Vec<String> {
+    let Some(add_ons) = &result.add_ons else { return Vec::new() };
+    let mut found = Vec::new();
+    // What was written before the server went back to an earlier state says nothing of what follows.
+    for writes in result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks) {
+        found.extend(fights(writes, add_ons));
+        found.extend(deletions(writes, add_ons));
+        found.extend(upgrades(writes, add_ons));
+    }
+    found.extend(rest(&result.writes, add_ons));
+    found.extend(operators(add_ons));
+    found.extend(leftovers(add_ons));
+    found
+}
+
+/// Whether a write is of an object of an Operator.
+pub(crate) fn is_of_operator(write: &Write) -> bool {
+    !operator_of(&write.sent).is_empty() && !write.path.starts_with(ADD_ONS)
+}
+
+fn operator_of(object: &Value) -> &str {
+    object["metadata"]["labels"][OPERATOR_LABEL].as_str().unwrap_or_default()
+}
+
+/// Group, kind, namespace and name.
+type Key = (String, String, String, String);
+
+fn key(object: &Value) -> Key {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let version = text(&object["apiVersion"]);
+    let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    let metadata = &object["metadata"];
+    (group, text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
+}
+
+fn inventory_key(entry: &Value) -> Key {
+    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+    (text("group"), text("kind"), text("namespace"), text("name"))
+}
+
+/// What the server carried out for processes that lived.
+fn done(writes: &[Write]) -> impl Iterator<Item = &Write> {
+    writes.iter().filter(|write| write.status < 300 && !write.is_late)
+}
+
+impl AddOnsResult {
+    /// The requests about a package until a moment, with their times.
+    fn until(&self, package: &str, at: Duration) -> impl DoubleEndedIterator<Item = &Request> {
+        let of = move |request: &Request| match request {
+            Request::Apply(index, _) | Request::Delete(index) => PACKAGES[*index].0 == package,
+            _ => false,
+        };
+        let requested = self.requested.iter().take_while(move |(time, _)| *time <= at);
+        let requested: Vec<&Request> = requested.map(|(_, it)| it).filter(|it| of(it)).collect();
+        requested.into_iter()
+    }
+
+    /// The spec that was requested last.
+    fn spec(&self, package: &str, at: Duration) -> Option<RequestedSpec> {
+        self.until(package, at).rev().find_map(|request| match request {
+            Request::Apply(_, spec) => Some(*spec),
+            _ => None,
+        })
+    }
+
+    /// Whether the Operator was to be deleted.
+    fn is_deleted(&self, package: &str, at: Duration) -> bool {
+        matches!(self.until(package, at).next_back(), Some(Request::Delete(_)))
+    }
+
+    /// Whether something that may change a package was requested within a while.
+    fn is_changed(&self, package: &str, from: Duration, to: Duration) -> bool {
+        let about = |request: &Request| match request {
+            Request::Catalog(_) => true,
+            Request::Apply(index, _)
+            | Request::Delete(index)
+            | Request::Drift { package: index, .. } => PACKAGES[*index].0 == package,
+            Request::Operand(_) => false,
+        };
+        self.requested.iter().any(|(at, it)| *at >= from && *at <= to && about(it))
+    }
+}
+
+/// No object becomes what it was before, but where a request or a rollback leads back.
+fn fights(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut written: BTreeMap<&str, Vec<&Write>> = BTreeMap::new();
+    for write in done(writes).filter(|it| is_of_operator(it) && it.method != "DELETE") {
+        let before = written.entry(&write.path).or_default();
+        if before.last().is_some_and(|last| last.sent == write.sent) {
+            continue;
+        }
+        let package = operator_of(&write.sent);
+        let same = before.iter().rev().find(|it| it.sent == write.sent);
+        if let Some(same) = same
+            && !add_ons.is_changed(package, same.at.saturating_sub(NOTICED), write.at)
+            && !add_ons.spec(package, write.at).is_some_and(|it| it.is_rolled_back)
+        {
+            let (then, now) = (same.at, write.at);
+            found.push(format!("{} at {now:?} is again as it was at {then:?}", write.path));
+        }
+        before.push(write);
+    }
+    found
+}
+
+/// The kinds of objects that a package defines and their definitions are deleted with the Operator alone,
+/// if its policy says so; anything else with it, or when a revision does not have it any more.
+fn deletions(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut owned: BTreeMap<&str, (String, Key)> = BTreeMap::new();
+    let mut revisions: BTreeMap<(String, u64), BTreeSet<Key>> = BTreeMap::new();
+    // When operands were deleted, by package.
+    let mut emptied: BTreeMap<&str, Duration> = BTreeMap::new();
+    for write in done(writes) {
+        if write.path == REVISIONS && write.method == "POST" {
+            let spec = &write.sent["spec"];
+            let operator = spec["operator"].as_str().unwrap_or_default().to_owned();
+            let objects = spec["objects"].as_array().into_iter().flatten();
+            let revision = spec["revision"].as_u64().unwrap_or_default();
+            revisions
+                .entry((operator, revision))
+                .or_default()
+                .extend(objects.map(|it| key(&it["object"])));
+        } else if is_of_operator(write) {
+            let package = operator_of(&write.sent).to_owned();
+            owned.insert(&write.path, (package, key(&write.sent)));
+        }
+        if write.method != "DELETE" {
+            continue;
+        }
+        let path = &write.path;
+        let operand = PACKAGES.iter().find(|(_, group, resource)| {
+            path.starts_with(&format!("/apis/{group}/")) && path.contains(resource)
+        });
+        if let Some((package, ..)) = operand {
+            emptied.insert(package, write.at);
+            let spec = add_ons.spec(package, write.at);
+            let may_go = add_ons.is_deleted(package, write.at)
+                && spec.is_some_and(RequestedSpec::deletes_operands);
+            if !may_go {
+                found.push(format!("{path} is deleted, which no policy asks for"));
+            }
+            continue;
+        }
+        let Some((package, key)) = owned.get(&**path) else { continue };
+        if add_ons.is_deleted(package, write.at) {
+            let spec = add_ons.spec(package, write.at);
+            let since = emptied.get(&**package).copied().unwrap_or_default();
+            let has_operand = add_ons
+                .created
+                .iter()
+                .any(|(at, it)| PACKAGES[*it].0 == package && *at >= since && *at <= write.at);
+            let keeps = spec.is_some_and(|it| {
+                it.keeps_definitions || (it.workloads == "Orphan" && has_operand)
+            });
+            if key.1 == "CustomResourceDefinition" && keeps {
+                found.push(format!("{path} is deleted although its policy keeps it"));
+            }
+            continue;
+        }
+        let of = revisions.iter().filter(|((operator, _), _)| operator == package);
+        if of.clone().all(|(_, objects)| objects.contains(key)) && of.count() > 0 {
+            found.push(format!("{path} is deleted although every revision of {package} has it"));
+        }
+    }
+    found
+}
+
+/// An upgrade does not begin with a requirement unmet.
+fn upgrades(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    for write in done(writes).filter(|it| it.path == REVISIONS && it.method == "POST") {
+        let spec = &write.sent["spec"];
+        let operator = spec["operator"].as_str().unwrap_or_default();
+        let version = spec["bundle"]["version"].as_str().unwrap_or_default();
+        let is_upgrade = write.installed.get(operator).is_some_and(|it| it != version);
+        let goes_back = add_ons.spec(operator, write.at).is_some_and(|it| it.revision.is_some());
+        if !is_upgrade || goes_back {
+            continue;
+        }
+        for property in spec["properties"].as_array().into_iter().flatten() {
+            if property["type"] != "olm.package.required" {
+                continue;
+            }
+            let required = property["value"]["packageName"].as_str().unwrap_or_default();
+            let range = property["value"]["versionRange"].as_str().unwrap_or_default();
+            let installed = write.installed.get(required).map(String::as_str).unwrap_or_default();
+            let is_met = Range::parse(range).is_ok_and(|range| {
+                parse_tolerant(installed).is_ok_and(|version| range.matches(&version))
+            });
+            if !is_met && !add_ons.is_changed(required, write.at.saturating_sub(NOTICED), write.at)
+            {
+                found.push(format!(
+                    "{operator} begins with {version}, which requires {required} {range}; there is \
+                     {installed:?}"
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// It comes to rest, and nothing is written then.
+fn rest(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
+    let Some(settled) = add_ons.settled else {
+        let states = add_ons.operators.iter().map(|(name, it)| format!("{name}: {}", it["status"]));
+        let states: Vec<String> = states.collect();
+        let last: Vec<String> = writes
+            .iter()
+            .rev()
+            .filter(|it| it.changes_content())
+            .take(9)
+            .map(|it| format!("{:?} {} {} {}", it.at, it.method, it.path, it.status))
+            .collect();
+        return vec![format!(
+            "it does not settle: {}\n  {}",
+            states.join("\n  "),
+            last.join("\n  ")
+        )];
+    };
+    let is_late = |write: &&Write| write.at > settled && write.changes_content();
+    let late = writes.iter().filter(is_late);
+    late.map(|write| format!("{} {} at {:?}, at rest", write.method, write.path, write.at))
+        .collect()
+}
+
+/// Each Operator that is wanted is there, and what it says is installed is.
+fn operators(add_ons: &AddOnsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    let there: BTreeSet<Key> = add_ons.found.values().map(key).collect();
+    for (package, ..) in PACKAGES {
+        let is_deleted = add_ons.is_deleted(package, Duration::MAX);
+        let spec = add_ons.spec(package, Duration::MAX);
+        let operator = add_ons.operators.get(package);
+        match (operator, spec) {
+            (None, Some(_)) if !is_deleted => found.push(format!("Operator {package} is missing")),
+            (Some(_), Some(_)) if is_deleted => {
+                found.push(format!(
+                    "Operator {package} does not go: {}",
+                    operator.unwrap_or(&Value::Null)["status"]
+                ));
+            }
+            _ => {}
+        }
+        let Some(operator) = operator.filter(|_| !is_deleted) else { continue };
+        let status = &operator["status"];
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        for condition in conditions.clone() {
+            if condition["reason"].as_str().is_none_or(str::is_empty) {
+                found.push(format!("{package}: {condition} has no reason"));
+            }
+        }
+        let is_true =
+            |name: &str| conditions.clone().any(|it| it["type"] == name && it["status"] == "True");
+        if !is_true("Installed") || is_true("Progressing") {
+            continue;
+        }
+        for entry in status["inventory"].as_array().into_iter().flatten() {
+            if !there.contains(&inventory_key(entry)) {
+                found.push(format!("{package} says that {entry} is installed; it is not there"));
+            }
+        }
+    }
+    found
+}
+
+/// Nothing is left of an Operator that is gone but what its policy keeps, and no object of a kind that a
+/// package defines went with nothing.
+fn leftovers(add_ons: &AddOnsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, object) in &add_ons.found {
+        let package = operator_of(object);
+        if package.is_empty() || add_ons.operators.contains_key(package) {
+            continue;
+        }
+        let spec = add_ons.spec(package, Duration::MAX);
+        let keeps = spec.is_some_and(|it| it.keeps_definitions || it.workloads == "Orphan");
+        if !(keeps && object["kind"] == "CustomResourceDefinition") {
+            found.push(format!("{path} is left of {package}"));
+        }
+    }
+    for (index, (package, group, resource)) in PACKAGES.iter().enumerate() {
+        let was_created = add_ons.created.iter().any(|(_, it)| *it == index);
+        let may_be_gone = add_ons.requested.iter().any(|(at, it)| {
+            *it == Request::Delete(index)
+                && add_ons.spec(package, *at).is_some_and(RequestedSpec::deletes_operands)
+        });
+        let path = format!("/apis/{group}/v1/namespaces/default/{resource}/one");
+        let is_defined = add_ons
+            .found
+            .values()
+            .any(|it| it["kind"] == "CustomResourceDefinition" && it["spec"]["group"] == *group);
+        if was_created && !may_be_gone && is_defined && !add_ons.found.contains_key(&path) {
+            found.push(format!("{path} is lost"));
+        }
+    }
+    found
+}
