@@ -9,6 +9,7 @@ mod definitions;
 mod dependencies;
 mod layers;
 mod licences;
+mod parameters;
 mod purity;
 mod references;
 pub(crate) mod sources;
@@ -78,6 +79,7 @@ fn findings() -> Result<Vec<Finding>> {
     findings.extend(layers::check(&tree)?);
     findings.extend(cycles::check(&tree));
     findings.extend(dependencies::check(&tree));
+    findings.extend(parameters::check(&tree));
     findings.extend(purity::check(&tree));
     findings.extend(references::check(&tree));
     findings.extend(sources::check(&tree));
