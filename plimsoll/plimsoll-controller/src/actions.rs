@@ -1,6 +1,8 @@
-//! The controller of Actions: it admits them, and executes what [`plimsoll_operators::actions`] decides.
+//! The controller of Actions, which admits them and executes what [`plimsoll_operators::actions`]
+//! decides.
 //!
-//! It runs beside the controller of Operators, as the same leader, and has from it what plans are made from.
+//! It runs beside the controller of Operators, under the same Lease, and gets from it the inventory
+//! that plans are made from.
 
 mod access;
 pub mod admission;
@@ -34,15 +36,15 @@ use crate::view::OperatorsView;
 use crate::webhook::WebhookSettings;
 use crate::write::Writer;
 
-/// How a controller of Actions is set up.
+/// The settings of the controller of Actions.
 #[derive(Debug, Clone, Default)]
 pub struct ActionSettings {
-    /// Where the webhooks are served; `None` for none: requests without a requester are refused, and
-    /// policies decide when an Action is executed alone.
+    /// The settings of the admission webhooks; `None` to run without them: requests without a
+    /// requester are rejected, and policies are only evaluated when an Action is executed.
     pub webhook: Option<WebhookSettings>,
 }
 
-/// Executes Actions.
+/// The controller that executes Actions.
 pub(crate) struct ActionController {
     pub(crate) client: Client,
     pub(crate) clock: SharedClock,
@@ -53,14 +55,15 @@ pub(crate) struct ActionController {
 }
 
 impl ActionController {
-    /// Runs until it is stopped.
+    /// Runs the controller until it is stopped.
     ///
     /// # Errors
     ///
-    /// When the API server rejects what has to be installed at the start.
+    /// When the API server rejects an object that is installed at the start.
     pub(crate) async fn run(self, stop: &CancellationToken) -> Result<(), Error> {
         let Self { client, clock, recorder, settings, inventory, view } = self;
-        // Nobody should be able to request anything before it is known who does.
+        // The policies come first: without them, a client could request an Action in the name of
+        // another user.
         admission::install_policies(&client, stop).await?;
         let writer = Writer::new(client.clone());
         let definitions = crd::action_manifests();
@@ -104,7 +107,8 @@ impl ActionController {
     }
 }
 
-/// What the controller of Actions installs: admission policies, definitions, and classes.
+/// Returns the objects that the controller of Actions installs: admission policies, definitions and
+/// classes.
 fn installed(definitions: &[Value]) -> Vec<Installed> {
     let mut installed = Installed::policies(&policies::action_policies());
     installed.push(Installed::new(resources::definitions(), definitions));
@@ -112,7 +116,7 @@ fn installed(definitions: &[Value]) -> Vec<Installed> {
     installed
 }
 
-/// Applies the classes that this program serves.
+/// Applies the built-in classes.
 async fn apply_classes(writer: &Writer) -> Result<(), Error> {
     let resource = api_resource(ACTION_CLASS);
     for class in &classes::built_in() {

@@ -1,7 +1,7 @@
-//! The controller of Operators: it reads catalogs, carries out what
-//! [`plimsoll_operators::reconciler`] says, and decides nothing.
+//! The controller of Operators. It reads catalogs and carries out what
+//! [`plimsoll_operators::reconciler`] decides; it decides nothing itself.
 //!
-//! It runs beside the controller of releases, or alone: each has a lease of its own, and they share
+//! It runs beside the controller of releases, or alone: each has its own Lease, and they share
 //! nothing but the cluster.
 
 mod catalogs;
@@ -36,35 +36,36 @@ use crate::resources::{self, api_resource};
 use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
 
-/// How a controller of Operators is set up.
+/// The settings of the controller of Operators.
 #[derive(Debug, Clone)]
 pub struct OperatorSettings {
-    /// Who may write.
+    /// The leader election: under a Lease, or none if there is no other controller.
     pub leadership: Leadership,
-    /// Where the indexes of catalogs are kept; `None` keeps them in memory.
+    /// The cache for the indexes of catalogs; `None` to keep them in memory.
     pub cache: Option<Cache>,
-    /// How Actions are executed; `None` if they are not.
+    /// The settings of the controller of Actions; `None` if Actions are not executed.
     pub actions: Option<ActionSettings>,
 }
 
-/// Installs, upgrades and deletes what Operators request.
+/// The controller that installs, updates and deletes Operators.
 pub struct OperatorController {
     /// The client of the cluster.
     pub client: Client,
-    /// The time of day.
+    /// The clock that gives the time of day.
     pub clock: SharedClock,
-    /// How it is set up.
+    /// The settings of the controller.
     pub settings: OperatorSettings,
-    /// Where what metrics report is published.
+    /// The state that metrics report.
     pub view: watch::Sender<OperatorsView>,
 }
 
 impl OperatorController {
-    /// Runs until it is stopped.
+    /// Runs the controller until it is stopped.
     ///
     /// # Errors
     ///
-    /// When the API server rejects what has to be read or created at the start, or the lease is lost.
+    /// When the API server rejects a request that is required at the start, or when the Lease is
+    /// lost.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let Self { client, clock, settings, view } = self;
         let leadership = settings.leadership.clone();
@@ -75,7 +76,7 @@ impl OperatorController {
         lease::leading(client, Arc::clone(&clock), name, &leadership, &stop, work).await
     }
 
-    /// Runs as the leader.
+    /// Runs the controller as the leader.
     async fn lead(self, stop: CancellationToken) -> Result<(), Error> {
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
@@ -84,7 +85,7 @@ impl OperatorController {
         let (client, clock) = (self.client.clone(), Arc::clone(&self.clock));
         let (recorder, event_writer) = Recorder::start(client, clock, instance, stop.clone());
         let ended = loop {
-            // Cancelled when the storage of the API server went back to an earlier state, too.
+            // Also cancelled if the storage of the API server was restored to an earlier state.
             let round = stop.child_token();
             let ended = self.work(&recorder, &round).await;
             self.view.send_replace(OperatorsView::default());
@@ -101,7 +102,7 @@ impl OperatorController {
         ended
     }
 
-    /// Works until it is stopped, on what the cluster has now.
+    /// Runs the controller until it is stopped, starting from the present state of the cluster.
     async fn work(&self, recorder: &Recorder, stop: &CancellationToken) -> Result<(), Error> {
         let writer = Writer::new(self.client.clone());
         let definitions = crd::operator_manifests();
@@ -131,7 +132,8 @@ impl OperatorController {
             ActionController { client, clock, recorder, settings, inventory, view }.run(stop).await
         };
         let operators = async move {
-            // It goes when it ends: who asks it for an inventory would wait for ever.
+            // The loop is dropped when it ends. Otherwise a request for an inventory would wait
+            // forever.
             control_loop.run(stop).await;
             Ok(())
         };
@@ -143,15 +145,16 @@ impl OperatorController {
     }
 }
 
-/// What the controller of Operators installs: definitions, and admission policies.
+/// Returns the objects that the controller of Operators installs: definitions and admission
+/// policies.
 fn installed(definitions: &[Value]) -> Vec<Installed> {
     let mut installed = Installed::policies(&policies::operator_policies());
     installed.push(Installed::new(resources::definitions(), definitions));
     installed
 }
 
-/// Applies the admission policies. They are a convenience: without them the controller refuses what is
-/// protected itself, later.
+/// Applies the admission policies. They are optional: without them, the controller itself refuses
+/// changes of protected objects, but later.
 async fn install_policies(writer: &Writer) {
     for object in &policies::operator_policies() {
         let Some((kind, name)) = policies::kind_and_name(object) else { continue };

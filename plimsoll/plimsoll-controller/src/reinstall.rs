@@ -1,5 +1,5 @@
-//! Installs again what somebody changes or deletes of the objects that the controller installs at its
-//! start: definitions, admission policies, classes.
+//! The repair of objects that the controller installs at its start (definitions, admission
+//! policies, classes) after another client has changed or deleted them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,30 +21,32 @@ use crate::relay::{Id, Relay};
 use crate::resources::api_resource;
 use crate::write::chain;
 
-/// How often everything is applied although no change was seen, where a watch is not allowed.
+/// The interval at which all objects are applied without an observed change, while a kind cannot be
+/// watched.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
-/// How long to wait after applying: somebody who changes an object each time takes few requests.
+/// The pause after applying. It limits the number of requests if another client changes an object
+/// every time.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Changes that may wait to be handled.
+/// The number of changes that can be queued.
 const CHANGES_QUEUED: usize = 64;
 
 /// The installed objects of a kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Installed {
-    /// Their kind.
+    /// The resource of the kind.
     pub(crate) resource: ApiResource,
-    /// Their names.
+    /// The names of the objects.
     pub(crate) names: BTreeSet<String>,
 }
 
 impl Installed {
-    /// The objects, which are of the kind.
+    /// Returns a kind and the names of some objects, which must be of that kind.
     pub(crate) fn new(resource: ApiResource, objects: &[Value]) -> Self {
         let name = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);
         Self { resource, names: objects.iter().filter_map(name).collect() }
     }
 
-    /// Admission policies and their bindings.
+    /// Returns the kinds and the names of admission policies and their bindings.
     pub(crate) fn policies(objects: &[Value]) -> Vec<Self> {
         let of_kind = |kind: ApiKind| {
             let named = objects.iter().filter_map(policies::kind_and_name);
@@ -56,7 +58,7 @@ impl Installed {
     }
 }
 
-/// Calls `install` whenever one of the objects was changed or deleted, until stopped.
+/// Calls `install` whenever one of the objects was changed or deleted, until `stop` is cancelled.
 pub(crate) async fn keep<F: Future<Output = Result<(), Error>>>(
     client: &Client,
     installed: Vec<Installed>,
@@ -64,7 +66,7 @@ pub(crate) async fn keep<F: Future<Output = Result<(), Error>>>(
     stop: &CancellationToken,
 ) {
     let (sender, mut changes) = mpsc::channel(CHANGES_QUEUED);
-    // Whatever is there is applied again: it does not matter which state the storage has.
+    // Everything is applied again in any case, so a restored storage needs no attention.
     let relay = Relay { sender, restored: CancellationToken::new() };
     let mut watches = JoinSet::new();
     let mut unwatched: BTreeSet<String> =
@@ -74,7 +76,7 @@ pub(crate) async fn keep<F: Future<Output = Result<(), Error>>>(
     }
     loop {
         tokio::select! {
-            // In order, so that a simulation is repeatable.
+            // Branches are polled in order, so that simulations are repeatable.
             biased;
             () = stop.cancelled() => return,
             Some(change) = changes.recv() => watched(&mut unwatched, change),
@@ -97,11 +99,12 @@ pub(crate) async fn keep<F: Future<Output = Result<(), Error>>>(
     }
 }
 
-/// What a watch shows.
+/// A message from a watch.
 enum Change {
     /// One of the objects was changed or deleted.
     Object,
-    /// All objects of a resource have been listed. Some may have been deleted before.
+    /// All objects of a resource have been listed. Some may have been deleted before the watch
+    /// started.
     Listed(String),
 }
 
@@ -111,7 +114,7 @@ fn watched(unwatched: &mut BTreeSet<String>, change: Change) {
     }
 }
 
-/// Sends each change of the objects, until the receiver is gone.
+/// Sends each change of the objects until the receiver is dropped.
 async fn watch(client: Client, installed: Installed, relay: Relay<Change>) {
     let Installed { resource, names } = installed;
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);

@@ -1,4 +1,4 @@
-//! Relays what a watch of a kind shows: what is there, what is gone, and when all was shown.
+//! The relay of watch events: the objects that exist, those that are gone, and the end of a list.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::observe::{ListingWatch, WatchedObject, revision};
 
-/// Namespace, empty for cluster-scoped objects, and name.
+/// The namespace of an object, empty if it is cluster-scoped, and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
     pub(crate) namespace: String,
@@ -27,11 +27,11 @@ impl Id {
     }
 }
 
-/// Where watches send what they show.
+/// The channel that watches send their observations to.
 #[derive(Debug)]
 pub(crate) struct Relay<T> {
     pub(crate) sender: mpsc::Sender<T>,
-    /// Cancelled when the storage of the API server turns out to have gone back to an earlier state.
+    /// Cancelled if the storage of the API server was restored to an earlier state.
     pub(crate) restored: CancellationToken,
 }
 
@@ -42,8 +42,9 @@ impl<T> Clone for Relay<T> {
 }
 
 impl<T> Relay<T> {
-    /// Sends what a watch shows until the receiver is gone: what is there, what is gone, and when all was
-    /// shown. What a new list does not show any more is gone.
+    /// Sends what a watch observes until the receiver is dropped. `shown` is called with each
+    /// object that exists, and with `None` for an object that was deleted or is missing from a new
+    /// list; `listed` is called at the end of a list.
     pub(crate) async fn follow<K>(
         &self,
         watched: ListingWatch<K>,
@@ -56,8 +57,9 @@ impl<T> Relay<T> {
         self.follow_unless_refused(watched, shown, listed, refused).await;
     }
 
-    /// The same until the API server refuses to let objects be watched; returns why it does, or nothing
-    /// when the receiver is gone.
+    /// Does the same as [`Self::follow`], and ends if the API server refuses the watch. Returns the
+    /// reason for the refusal, which is empty if the receiver was dropped or the storage was
+    /// restored.
     pub(crate) async fn follow_unless_refused<K>(
         &self,
         mut watched: ListingWatch<K>,

@@ -1,4 +1,4 @@
-//! What users may have done, as the API server knows it.
+//! The permissions of requesters and the ActionPolicies of a cluster, read from the API server.
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::api::ListParams;
@@ -15,22 +15,24 @@ use crate::observe::WatchedObject as _;
 use crate::resources::api_resource;
 use crate::write::Writer;
 
-/// What a decision about an Action goes by.
+/// The permissions and policies that a decision about an Action is based on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Access {
-    /// What the requester may do without an Action.
+    /// The permissions with which the requester needs no Action.
     pub(super) by_hand: ByHand,
-    /// All policies, by name.
+    /// All policies of the cluster.
     pub(super) policies: Vec<NamedPolicy>,
 }
 
 impl Access {
-    /// Asks the API server. A watch may show a policy later than an Action that was created after it, and
-    /// what is denied stays so: policies are listed for each decision.
+    /// Reads the permissions of a requester and all policies.
+    ///
+    /// The policies are listed for each decision: a denial is final, and a watch may deliver a
+    /// policy later than an Action that was created after it.
     ///
     /// # Errors
     ///
-    /// When the API server does not answer.
+    /// When a request to the API server fails.
     pub(super) async fn ask(
         client: &Client,
         writer: &Writer,
@@ -72,7 +74,7 @@ async fn policies(client: &Client) -> Result<Vec<NamedPolicy>, kube::Error> {
     Ok(read.map(|(name, spec)| NamedPolicy { name, spec }).collect())
 }
 
-/// The name and the spec of an object; `None` if it has another form.
+/// Returns the name and the spec of an object; `None` if the object cannot be read.
 pub(super) fn named<T: DeserializeOwned>(object: &Value) -> Option<(String, T)> {
     let name = object["metadata"]["name"].as_str()?.to_owned();
     match T::deserialize(&object["spec"]) {

@@ -1,10 +1,13 @@
-//! The admission of Actions: who requests them is set and cannot be forged, and a guarded class is only
-//! requested by whom its policies let.
+//! The admission of Actions: the requester of an Action is recorded and cannot be forged, and only
+//! users whom a policy allows can request Actions of a guarded class.
 //!
-//! What nobody may do is in admission policies, which API servers evaluate themselves
-//! ([`policies::action_policies`]). A mutating webhook only spares users naming themselves: when it cannot
-//! be reached, a request without a requester is refused by those. A validating webhook asks for a decision
-//! about requests of guarded classes, and refuses them when it cannot be reached.
+//! A class is guarded if an ActionPolicy names it.
+//!
+//! What is forbidden to every user is rejected by admission policies, which API servers evaluate
+//! themselves ([`policies::action_policies`]). A mutating webhook sets the requester where a
+//! request has none; while it cannot be reached, those policies reject such requests. A validating
+//! webhook decides on requests for guarded classes; while it cannot be reached, API servers reject
+//! these requests.
 
 mod guard;
 mod requester;
@@ -28,53 +31,56 @@ use crate::write::Writer;
 
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
 const CONFIGURATION: &str = "plimsoll-actions";
-/// Kinds that have a template of Actions.
+/// The kinds with a template for Actions.
 const MAKERS: [ApiKind; 3] = [RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
 
-/// A request for an Action of a guarded class, now or, as the template of another kind, later.
+/// A request for an Action of a guarded class, either directly or as the template of another kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AdmissionRequest {
-    /// Kind of the object: `Action`, or the one that has it as a template.
+    /// Kind of the object: `Action`, or a kind with a template for Actions.
     pub kind: String,
     /// Namespace of the object.
     pub namespace: String,
     /// Name of the object; empty if it is generated.
     pub name: String,
-    /// In whose name it is requested, which is to be judged.
+    /// The user in whose name the Action is requested. Policies are evaluated for this user.
     pub requester: ActionRequester,
-    /// Who sends it: the requester, or somebody who may request in the name of others.
+    /// The user who sends the request: the requester, or a user who may request in the name of
+    /// others.
     pub user: ActionRequester,
-    /// The Action.
+    /// The spec of the Action.
     pub action: ActionSpec,
-    /// Whether nothing is stored.
+    /// Whether the request is a dry run, so that nothing is stored.
     pub dry_run: bool,
 }
 
-/// What is decided about a request.
+/// The decision about a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it is let pass.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// Why it is not; empty if it is.
+    /// The reason for a denial; empty if the request is allowed.
     pub message: String,
-    /// What its sender is warned of.
+    /// Warnings for the user who sends the request.
     pub warnings: Vec<String>,
-    /// Keys and values for the audit log, which adds the name of the webhook to the keys.
+    /// Annotations of the audit event. API servers prefix their keys with the name of the webhook.
     pub audit: Vec<(String, String)>,
 }
 
-/// Applies the admission policies of Actions. They belong there before the definitions of Actions: nobody
-/// should be able to request one without them.
+/// Applies the admission policies of Actions.
+///
+/// They have to exist before the definitions of Actions, so that no Action can be requested without
+/// them.
 ///
 /// # Errors
 ///
-/// When the API server rejects one, or with `stop`.
+/// When the API server rejects a policy, or when `stop` is cancelled.
 pub async fn install_policies(client: &Client, stop: &CancellationToken) -> Result<(), Error> {
     let writer = Writer::new(client.clone());
     retry_until_ok(stop, || apply_policies(&writer)).await
 }
 
-/// Applies the admission policies of Actions once.
+/// Applies the admission policies of Actions, without retries.
 pub(crate) async fn apply_policies(writer: &Writer) -> Result<(), Error> {
     for object in &policies::action_policies() {
         let Some((kind, name)) = policies::kind_and_name(object) else { continue };
@@ -84,11 +90,12 @@ pub(crate) async fn apply_policies(writer: &Writer) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what an earlier process with [`ActionWebhooks`] left: nobody answers any more.
+/// Removes the webhook configurations that an earlier process with [`ActionWebhooks`] has left,
+/// since no process serves these webhooks any more.
 ///
 /// # Errors
 ///
-/// When the API server rejects it, or with `stop`.
+/// When the API server rejects the removal, or when `stop` is cancelled.
 pub async fn remove(client: &Client, stop: &CancellationToken) -> Result<(), Error> {
     let writer = &Writer::new(client.clone());
     retry_until_ok(stop, || webhook::remove::<Registered>(client, writer)).await
@@ -97,11 +104,11 @@ pub async fn remove(client: &Client, stop: &CancellationToken) -> Result<(), Err
 /// The webhooks of Actions.
 #[derive(Debug, Clone)]
 pub struct ActionWebhooks<F> {
-    /// Where to listen, and how API servers get there.
+    /// The address to listen on, and how API servers reach it.
     pub settings: WebhookSettings,
-    /// The guarded classes, by their names and aliases. Requests of others are not decided about.
+    /// The guarded classes, by name and alias. Requests for other classes are not reviewed.
     pub guarded: watch::Receiver<BTreeSet<String>>,
-    /// Decides about a request of a guarded class.
+    /// The function that decides on a request for a guarded class.
     pub decide: F,
 }
 
@@ -110,11 +117,12 @@ where
     F: Fn(AdmissionRequest) -> D + Clone + Send + Sync + 'static,
     D: Future<Output = Decision> + Send + 'static,
 {
-    /// Serves the webhooks and registers them with the API servers; ends with `stop`.
+    /// Serves the webhooks until `stop` is cancelled, and registers them with the API servers.
     ///
     /// # Errors
     ///
-    /// When the address cannot be listened on, or the certificate or a configuration cannot be made.
+    /// When the address cannot be listened on, or when the certificate or a configuration cannot be
+    /// created.
     pub async fn start(
         self,
         client: &Client,
@@ -127,14 +135,15 @@ where
     }
 }
 
-/// Answers reviews of Actions.
+/// The reviewer of requests for Actions.
 #[derive(Clone)]
 pub(crate) struct ActionReviewer<F> {
     guarded: watch::Receiver<BTreeSet<String>>,
     decide: F,
 }
 
-/// A reviewer that stands for any: all are registered alike.
+/// The type that stands for every [`ActionReviewer`] where only the registration matters: all of
+/// them register the same webhooks.
 pub(crate) type Registered = ActionReviewer<fn(AdmissionRequest) -> std::future::Ready<Decision>>;
 
 impl<F, D> Reviewer for ActionReviewer<F>
@@ -167,13 +176,13 @@ where
 
     async fn changed(&mut self) {
         if self.guarded.changed().await.is_err() {
-            // Nobody is left who could change them.
+            // The sender is gone, so the guarded classes do not change any more.
             std::future::pending().await
         }
     }
 }
 
-/// A rule of a webhook about some kinds.
+/// Returns the rule of a webhook for some kinds.
 fn rule(operations: &[&str], kinds: &[ApiKind]) -> Value {
     let resources: Vec<&str> = kinds.iter().map(|kind| kind.plural).collect();
     json!({
@@ -185,7 +194,7 @@ fn rule(operations: &[&str], kinds: &[ApiKind]) -> Value {
     })
 }
 
-/// Who sends a request.
+/// Returns the user who sends a request.
 fn user(request: &Value) -> ActionRequester {
     ActionRequester::deserialize(&request["userInfo"]).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
-//! The loop: turns what watches show into the caches, and takes one Action after the other a step further
-//! in the order in which they were created. What it does is decided by [`plimsoll_operators::actions`].
+//! The control loop of Actions. It updates its caches with what watches deliver, and takes one
+//! Action after the other a step further, in the order of their creation.
+//! [`plimsoll_operators::actions`] decides what the step is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,39 +57,40 @@ use crate::view::OperatorsView;
 use crate::workloads::workloads;
 use crate::write::{Writer, chain};
 
-/// Observations that may wait to be handled.
+/// The number of observations that can be queued.
 const EVENTS_QUEUED: usize = 1024;
-/// How soon something that the API server did not answer is tried again.
+/// The delay before a request that failed is sent again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// How soon it is noticed that the clock was set.
+/// The interval after which a change of the system clock is noticed at the latest.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
-/// By how much a clock that is set back makes everything due that waits for a time of day; less is what
-/// corrections come to that never end.
+/// The smallest step back of the system clock that makes all timers due. Smaller steps are ignored:
+/// time synchronization corrects the clock all the time.
 const SET_BACK_MIN: SignedDuration = SignedDuration::from_secs(1);
-/// How often an Action is planned again as another policy grants the plan.
+/// The maximum number of plans that a decision about an Action makes. It plans again if another
+/// policy than before grants the plan.
 const PLANS_MAX: usize = 4;
-/// How often a status is written again as the object changed.
+/// The maximum number of attempts to write a status while other clients change the object.
 const CONFLICTS_MAX: usize = 5;
 
-/// How digests begin.
+/// The prefix of digests.
 const DIGEST_PREFIX: &str = "sha256:";
 
-/// What there is of selected objects, by name, or why it is not known.
+/// The content of the selected objects by name, or the reason why it is not known.
 type SelectedContent<'a> = Result<&'a BTreeMap<String, String>, String>;
 
-/// What a watch shows.
+/// A message from a watch.
 enum Observation {
-    /// An object of a kind is as it is, or gone.
+    /// The current state of an object; `None` if it was deleted.
     Object(ApiKind, Id, Option<Box<Value>>),
-    /// All objects of a kind have been shown.
+    /// All objects of a kind have been listed.
     Listed(ApiKind),
-    /// The ClusterVersion is as it is, or gone.
+    /// The current ClusterVersion; `None` if there is none.
     ClusterVersion(Option<Box<DynamicObject>>),
-    /// Objects that an EventAction selects.
+    /// A change of the objects that an EventAction selects.
     Selected(Box<Selection>, SelectionChange),
 }
 
-/// What is looked at again: an Action, in the order of their creation, or an object that makes Actions.
+/// An item of work: an Action, in the order of creation, or an object that makes Actions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Action(Timestamp, Id),
@@ -104,42 +106,43 @@ pub(super) struct ControlLoop {
     recorder: Recorder,
     inventory: InventoryClient,
     observations: mpsc::Receiver<Observation>,
-    /// Ended with the loop.
+    /// The watches of kinds, which end with the loop.
     _watches: JoinSet<()>,
     actions: BTreeMap<Id, ActionObject>,
-    /// The Actions that each object made, by its uid.
+    /// The Actions that an object made, by the uid of that object.
     made: BTreeMap<String, BTreeSet<Id>>,
     makers: BTreeMap<(&'static str, Id), Maker>,
     selections: BTreeMap<Selection, SelectionWatch>,
-    /// Where watches of selections send what they show.
+    /// The channel for the watches of selections.
     relay: Relay<Observation>,
     classes: Arc<Vec<NamedClass>>,
     policies: Vec<NamedPolicy>,
     operators: BTreeMap<String, ObservedOperator>,
     catalogs: BTreeMap<String, String>,
-    /// The version of the release that was completed last; `None` while that is not known.
+    /// The version of the release that was completed last; empty if none was, `None` before the
+    /// ClusterVersion has been observed.
     release: Option<String>,
-    /// The kinds whose objects have all been shown.
+    /// The kinds whose objects have all been listed.
     listed: BTreeSet<&'static str>,
-    /// Actions whose status could not be written: the cluster has an earlier one.
+    /// The Actions whose status could not be written: the API server still has an earlier one.
     unsaved: BTreeSet<Id>,
     due: BTreeSet<Due>,
-    /// What waits for a time of day.
+    /// Items that become due at a time of the system clock.
     timers: BTreeSet<(Timestamp, Due)>,
     stopwatch: Stopwatch,
-    /// By how much the clock was ahead of the stopwatch when it was looked at last.
+    /// By how much the clock was ahead of the stopwatch when it was last checked.
     clock_ahead: SignedDuration,
-    /// What is tried again, whatever happens to the clock.
+    /// Items that are tried again. Changes of the system clock do not affect them.
     retries: BTreeMap<Due, Instant>,
-    /// What admission goes by.
+    /// The rules that admission decisions are based on.
     rules: watch::Sender<AdmissionRules>,
-    /// The guarded classes, for admission.
+    /// The names of the guarded classes, for the webhooks.
     guarded: watch::Sender<BTreeSet<String>>,
-    /// What metrics report.
+    /// The state that metrics report.
     view: watch::Sender<OperatorsView>,
 }
 
-/// What a loop is started with.
+/// The parameters of [`ControlLoop::start`].
 pub(super) struct LoopSettings {
     pub(super) client: Client,
     pub(super) clock: SharedClock,
@@ -151,8 +154,8 @@ pub(super) struct LoopSettings {
 }
 
 impl ControlLoop {
-    /// Begins to watch. `stop` is cancelled when the storage of the API server went back to an earlier
-    /// state.
+    /// Starts the watches. They cancel `stop` if the storage of the API server was restored to an
+    /// earlier state.
     pub(super) fn start(settings: LoopSettings, stop: &CancellationToken) -> Self {
         let LoopSettings { client, clock, recorder, inventory, rules, guarded, view } = settings;
         let (sender, observations) = mpsc::channel(EVENTS_QUEUED);
@@ -203,12 +206,12 @@ impl ControlLoop {
         }
     }
 
-    /// Runs until it is stopped.
+    /// Runs the loop until it is stopped.
     pub(super) async fn run(mut self, stop: &CancellationToken) {
         loop {
             let wake_at = self.wake_at();
             tokio::select! {
-                // In order, so that a simulation is repeatable.
+                // Branches are polled in order, so that simulations are repeatable.
                 biased;
                 () = stop.cancelled() => return,
                 Some(change) = self.inventory.changes.recv() => self.add_ons_changed(change),
@@ -229,7 +232,7 @@ impl ControlLoop {
         }
     }
 
-    /// Handles what has been observed already.
+    /// Handles the observations that are queued.
     fn drain(&mut self) {
         while let Ok(change) = self.inventory.changes.try_recv() {
             self.add_ons_changed(change);
@@ -239,18 +242,18 @@ impl ControlLoop {
         }
     }
 
-    /// When something is due at the latest; `None` if nothing waits.
+    /// Returns the time to wake up at the latest; `None` if nothing waits for a time.
     fn wake_at(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| {
             let wait = at.duration_since(self.clock.now()).try_into().unwrap_or(Duration::ZERO);
-            // The clock may be set meanwhile.
+            // The system clock may be changed in the meantime.
             Instant::now() + CLOCK_INTERVAL.min(wait)
         });
         self.retries.values().copied().chain(timer).min()
     }
 
-    /// Makes due what has waited for its time. If the clock was set back, that is everything: its times
-    /// may be those of the clock before.
+    /// Makes the items due whose time has come. If the system clock was set back, that is all of
+    /// them, since their times may have been computed from the earlier clock.
     fn wake(&mut self) {
         let now = self.clock.now();
         let ahead = now.duration_since(self.stopwatch.steady_time());
@@ -269,7 +272,7 @@ impl ControlLoop {
         self.due.extend(self.retries.extract_if(.., |_, at| *at <= now).map(|(due, _)| due));
     }
 
-    /// Whether everything has been shown once.
+    /// Returns whether all kinds have been listed.
     fn is_informed(&self) -> bool {
         let kinds = [ACTION, ACTION_CLASS, ACTION_POLICY, OPERATOR];
         kinds.iter().chain(&makers::KINDS).all(|kind| self.listed.contains(kind.kind))
@@ -395,7 +398,7 @@ impl ControlLoop {
             }
             Ok(None) => {
                 self.unsaved.remove(id);
-                // Whoever waited for it goes on.
+                // Actions that waited for this one can continue.
                 self.actions_due(|it| it.status.state == ActionState::Pending);
             }
             Err(error) => tracing::warn!(
@@ -436,7 +439,7 @@ impl ControlLoop {
         }
     }
 
-    /// Watches what is selected, and no more what nobody selects any more.
+    /// Starts a watch for a new selection, and ends the watch of one that no object has any more.
     fn select(&mut self, before: Option<Selection>, after: Option<Selection>) {
         if before == after {
             return;
@@ -457,7 +460,9 @@ impl ControlLoop {
         }
     }
 
-    /// What there is of the objects that an EventAction selects, as far as its requester may see it.
+    /// Returns the content of the objects that an EventAction selects, or a message if its
+    /// requester may not watch them; `None` if it selects no objects or they have not been listed
+    /// yet.
     ///
     /// # Errors
     ///
@@ -477,7 +482,8 @@ impl ControlLoop {
         Ok(Some(if is_allowed { content } else { Err(denied()) }))
     }
 
-    /// Classes or policies changed.
+    /// Makes pending Actions due after a change of classes or policies, and publishes the guarded
+    /// classes.
     fn rules_changed(&mut self) {
         self.actions_due(|it| it.status.state == ActionState::Pending);
         let classes = self.classes.iter();
@@ -509,7 +515,7 @@ impl ControlLoop {
         self.timers.insert((at, Due::Action(action.created, id_of(action))));
     }
 
-    /// Takes an Action further once what failed may work.
+    /// Schedules a retry of an Action.
     fn act_again(&mut self, action: &ActionObject) {
         self.retry(Due::Action(action.created, id_of(action)), RETRY_INTERVAL);
     }
@@ -519,7 +525,7 @@ impl ControlLoop {
         self.retries.entry(due).and_modify(|it| *it = at.min(*it)).or_insert(at);
     }
 
-    /// Takes an Action a step further.
+    /// Takes the next step of an Action.
     async fn act(&mut self, id: &Id) {
         let Some(action) = self.actions.get(id).cloned() else { return };
         let classes = Arc::clone(&self.classes);
@@ -531,7 +537,7 @@ impl ControlLoop {
         }
     }
 
-    /// Judges and plans an Action.
+    /// Evaluates the policies for an Action, and plans it.
     async fn decide(&mut self, action: &ActionObject, class: &NamedClass) {
         let requester = action.spec.requester.as_ref();
         let Access { by_hand, policies } =
@@ -559,7 +565,7 @@ impl ControlLoop {
                 }
                 return self.act_again(action);
             };
-            // What was observed before the answer is as old as it.
+            // Observations that are older than the inventory may still be queued.
             self.drain();
             let plan = match self.plan(&attributes, inventory).await {
                 Ok(plan) => plan,
@@ -579,7 +585,7 @@ impl ControlLoop {
                     self.report(action, *report).await;
                     let reported = self.actions.get(&id_of(action));
                     let is_reported = reported.is_some_and(|it| it.status.result_digest == digest);
-                    // The status may not have all of it.
+                    // The status has only a part of a long result.
                     if is_reported && !digest.is_empty() {
                         let ActionObject { namespace, name, .. } = action;
                         tracing::info!(namespace, name, digest, result, "an Action is answered");
@@ -597,7 +603,7 @@ impl ControlLoop {
         self.report(action, Report::failed(ActionStatus::default(), failure)).await;
     }
 
-    /// Plans by attributes.
+    /// Plans an Action with its effective attributes.
     ///
     /// # Errors
     ///
@@ -634,7 +640,8 @@ impl ControlLoop {
         planned.await.map_err(|error| error.to_string())
     }
 
-    /// Takes note of what was written without an answer; false if the API server did not answer now either.
+    /// Marks changes as written that the API server has although it did not respond to the write;
+    /// returns false if it does not answer now either.
     async fn find_written(&self, action: &mut ActionObject) -> bool {
         for at in 0..action.status.plan.len() {
             let change = &action.status.plan[at];
@@ -653,7 +660,7 @@ impl ControlLoop {
         true
     }
 
-    /// Executes the plan of an Action as far as it can be now.
+    /// Executes the plan of an Action as far as is possible now.
     async fn execute(&mut self, mut action: ActionObject, class: &NamedClass) {
         let before = action.status.clone();
         if !self.observe(&mut action).await {
@@ -664,7 +671,7 @@ impl ControlLoop {
         {
             if let Err(failure) = self.write(&mut action, class).await {
                 if is_untouched(&action.status) && failure.reason == Reason::PlanChanged {
-                    // Nothing is done yet: it is planned anew.
+                    // Nothing was written yet, so the Action is planned again.
                     let message = failure.message;
                     let status = ActionStatus::default();
                     let report = Report::pending(status, Reason::PlanChanged, message);
@@ -690,7 +697,7 @@ impl ControlLoop {
             }
             return;
         };
-        // A request that is taken back looks like one that was not seen yet: that it was refused is
+        // A request that was withdrawn looks like one that was not observed yet, so the refusal is
         // recorded first.
         if action.status.plan.iter().any(is_refused)
             && action.status.plan != before.plan
@@ -717,7 +724,8 @@ impl ControlLoop {
         self.finish(action, report).await;
     }
 
-    /// Takes note of how far the plan of an Action is; false if the API server did not answer.
+    /// Updates the progress of the plan of an Action; returns false if the API server does not
+    /// answer.
     async fn observe(&self, action: &mut ActionObject) -> bool {
         let plan = &mut action.status.plan;
         let release = match plan.iter().any(PlannedChange::is_release) {
@@ -740,7 +748,7 @@ impl ControlLoop {
     ///
     /// # Errors
     ///
-    /// When what is left is not to be written.
+    /// When the remaining changes must not be written.
     async fn write(
         &mut self,
         action: &mut ActionObject,
@@ -756,7 +764,8 @@ impl ControlLoop {
         let now = self.clock.now();
         ActionDecision { action, class, policies: &policies, active: 0, by_hand, now }
             .admit_further()?;
-        // Any change of a catalog with the content of its bundles is another digest: what has begun goes on.
+        // Any change of a catalog that holds the content of its bundles changes the digest. That
+        // does not stop a plan that has begun.
         let is_begun = !is_untouched(&action.status);
         let is_compared = |it: &&PlannedChange| {
             it.state == ChangeState::Planned
@@ -769,7 +778,7 @@ impl ControlLoop {
                 return Ok(());
             };
             for change in action.status.plan.iter().filter(is_compared) {
-                // A catalog that cannot be read now has nothing else either.
+                // A catalog that cannot be read now is no evidence of another bundle.
                 if inventory.image(change).is_some_and(|it| it != change.image) {
                     let PlannedChange { bundle, catalog, .. } = change;
                     return Err(ActionFailure::new(
@@ -784,7 +793,7 @@ impl ControlLoop {
                 Written::Done => {
                     action.status.plan[at].state = ChangeState::Written;
                     self.announce(action, at);
-                    // The next one is not begun before it is recorded that this one was.
+                    // The next write begins only after this one is recorded.
                     if !self.save(action, Reason::ActionRunning).await {
                         return Ok(());
                     }
@@ -805,8 +814,8 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Takes Operators out of the change set that an Action put them in, and the request for a release back
-    /// that was refused; false if it is to be tried again.
+    /// Removes Operators from the change set that an Action has put them in, and withdraws the
+    /// request for a release if it was refused; returns false if that has to be tried again.
     async fn take_back(&self, action: &ActionObject) -> bool {
         for change in &action.status.plan {
             let done = if is_refused(change) {
@@ -824,7 +833,8 @@ impl ControlLoop {
         true
     }
 
-    /// Writes what an Action reports, unless it reports that already or has changed.
+    /// Writes the status of an Action, unless it is unchanged or the Action was changed in the
+    /// meantime.
     async fn report(&mut self, action: &ActionObject, report: Report) {
         let status = action.reported(report, self.clock.now());
         if status == action.status {
@@ -833,7 +843,7 @@ impl ControlLoop {
         match self.write_status(action, &status).await {
             Ok(written) => self.written(action, written),
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
-                // The watch shows what changed; what it has shown already is looked at again.
+                // The watch delivers the change. If it has already, the retry makes the Action due.
                 self.act_again(action);
             }
             Err(error) => {
@@ -846,7 +856,8 @@ impl ControlLoop {
         }
     }
 
-    /// Records how far a plan is, whatever else changed; false if that could not be written.
+    /// Records the progress of a plan, even if the Action was changed in the meantime; returns
+    /// false if the status could not be written.
     async fn save(&mut self, action: &mut ActionObject, reason: Reason) -> bool {
         let report = Report {
             status: action.status.clone(),
@@ -862,8 +873,8 @@ impl ControlLoop {
         !self.unsaved.contains(&id)
     }
 
-    /// Records what became of a plan, whatever else changed. What cannot be written is kept and written
-    /// later.
+    /// Records the result of a plan, even if the Action was changed in the meantime. If the status
+    /// cannot be written, the progress is kept and written later.
     async fn finish(&mut self, mut action: ActionObject, report: Report) {
         let id = id_of(&action);
         let status = action.reported(report, self.clock.now());
@@ -891,7 +902,7 @@ impl ControlLoop {
             }
         }
         if let Some(kept) = self.actions.get_mut(&id).filter(|it| it.uid == action.uid) {
-            // Only how far the plan is: that it ended is decided again.
+            // Only the progress is kept: whether the plan has ended is decided again.
             kept.status.plan.clone_from(&status.plan);
             self.unsaved.insert(id);
             self.act_again(&action);
@@ -908,7 +919,8 @@ impl ControlLoop {
         self.writer.write_status_in(namespace, &resource, name, &status, revision).await
     }
 
-    /// A status was written: whoever it concerns goes on.
+    /// Handles a status that was written: emits an event if the state or the reason changed, and
+    /// makes pending Actions due if the Action has ended.
     fn written(&mut self, before: &ActionObject, object: DynamicObject) {
         let value = object.into_value();
         self.action_observed(&id_of(before), Some(&value));
@@ -983,7 +995,7 @@ impl ControlLoop {
         self.recorder.emit_about(kind, name, uid, draft);
     }
 
-    /// Does what an object that makes Actions asks for.
+    /// Makes, cancels and deletes the Actions of an object that makes Actions.
     async fn make(&mut self, kind: &'static str, id: &Id) {
         let key = (kind, id.clone());
         let Some(maker) = self.makers.get(&key) else { return };
@@ -1018,7 +1030,7 @@ impl ControlLoop {
         let wake_at = decision.wake_at;
         match done {
             Ok(Some(written)) => {
-                // What is decided next is not decided by the status before.
+                // The next decision has to be based on the status that was just written.
                 self.maker_observed(maker.kind, id.clone(), Some(&written.into_value()));
             }
             Ok(None) => {}
@@ -1035,7 +1047,8 @@ impl ControlLoop {
         }
     }
 
-    /// Does what was decided for an object that makes Actions; gives the object if its status was written.
+    /// Carries out a decision about an object that makes Actions; returns the object if its status
+    /// was written.
     async fn carry_out(
         &self,
         maker: &Maker,
@@ -1045,7 +1058,7 @@ impl ControlLoop {
         let resource = api_resource(ACTION);
         let namespace = &maker.namespace;
         if let Some(name) = &decision.make {
-            // One of that name was made before.
+            // If an Action of that name exists, it was made before.
             self.writer.create_new(namespace, &resource, &maker.action(name)).await?;
         }
         for name in &decision.cancel {
@@ -1061,7 +1074,7 @@ impl ControlLoop {
         self.writer.write_status_in(namespace, &resource, name, status, revision).await.map(Some)
     }
 
-    /// Publishes what metrics report.
+    /// Publishes the rules for admission, and the state that metrics report.
     fn publish(&self) {
         let mut states: BTreeMap<&'static str, usize> = BTreeMap::new();
         let mut active: BTreeMap<String, usize> = BTreeMap::new();
@@ -1081,7 +1094,7 @@ impl ControlLoop {
     }
 }
 
-/// Watches the objects of a kind, until the receiver is gone.
+/// Watches the objects of a kind until the receiver is dropped.
 async fn watch_objects(client: Client, kind: ApiKind, relay: Relay<Observation>) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
     let shown = |object: Option<DynamicObject>, id: Id, _: u64| {
@@ -1091,12 +1104,12 @@ async fn watch_objects(client: Client, kind: ApiKind, relay: Relay<Observation>)
     relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
 }
 
-/// Whether a release was requested, and not followed.
+/// Returns whether a change requested a release and the request was refused.
 fn is_refused(change: &PlannedChange) -> bool {
     change.operation == ChangeOperation::UpdateRelease && change.state == ChangeState::Failed
 }
 
-/// Whether a revision is newer than another one: resourceVersions are numbers.
+/// Returns whether a resourceVersion is newer than another one. They are compared as numbers.
 fn is_newer(revision: &str, other: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
     number(revision) > number(other)

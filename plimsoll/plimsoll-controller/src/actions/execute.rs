@@ -1,4 +1,5 @@
-//! Writes the changes of a plan. Each write can be repeated: one that was made already is found made.
+//! The writes of the changes of a plan. Each write can be repeated: a change that the API server
+//! already has counts as written.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -16,23 +17,23 @@ use crate::observe::WatchedObject;
 use crate::resources::api_resource;
 use crate::write::{Writer, chain};
 
-/// How often a write is tried again because the object changed meanwhile.
+/// The maximum number of attempts to write an object while other clients change it.
 const CONFLICTS_MAX: usize = 5;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Written {
-    /// The API server has it.
+    /// The API server has the change.
     Done,
-    /// The cluster is not as it was planned for.
+    /// The object is not in the state that the plan was made for; the text says how it differs.
     Stale(String),
-    /// The API server rejects it.
+    /// The API server rejects the change; the text says why.
     Rejected(String),
-    /// It is to be tried again.
+    /// The write failed and has to be tried again; the text says why.
     Failed(String),
 }
 
-/// Writes the changes of plans.
+/// The writer of the changes of plans.
 #[derive(Clone)]
 pub(super) struct ChangeWriter {
     client: Client,
@@ -64,7 +65,8 @@ impl ChangeWriter {
         })
     }
 
-    /// Whether the API server has a change, which may have been written without an answer.
+    /// Returns whether the API server has a change. It may have been written although no response
+    /// was received.
     pub(super) async fn is_written(
         &self,
         action: &ActionObject,
@@ -101,7 +103,8 @@ impl ChangeWriter {
     ) -> Result<Written, kube::Error> {
         let name = &change.operator;
         let mut manifest = change.manifest.clone().unwrap_or_default();
-        // What policies were asked about is what is created, whoever wrote the status.
+        // The name that policies were evaluated for is the one that is created, whatever the
+        // manifest in the status says.
         manifest["metadata"]["name"] = name.as_str().into();
         manifest["metadata"]["annotations"][CREATED_BY_ANNOTATION] = action.uid.as_str().into();
         if !change.change_set.is_empty() {
@@ -189,7 +192,8 @@ impl ChangeWriter {
         Ok(Written::Failed("the ClusterVersion keeps changing".to_owned()))
     }
 
-    /// Takes a request for a release back that is not followed, or the platform would follow it later.
+    /// Withdraws a request for a release that the platform has not followed, so that it is not
+    /// followed later.
     pub(super) async fn withdraw(&self, change: &PlannedChange) -> Result<(), kube::Error> {
         let Some((object, there)) = self.read_cluster_version().await? else { return Ok(()) };
         if there.uid != change.uid || !there.is_unfollowed(&change.requested) {
@@ -201,7 +205,7 @@ impl ChangeWriter {
         self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await
     }
 
-    /// What the ClusterVersion requests and reports; `None` if there is none.
+    /// Returns what the ClusterVersion requests and reports; `None` if there is none.
     pub(super) async fn read_release(&self) -> Result<Option<ObservedRelease>, kube::Error> {
         Ok(self.read_cluster_version().await?.map(|(_, release)| release))
     }
@@ -216,7 +220,7 @@ impl ChangeWriter {
         }))
     }
 
-    /// Takes the annotation of a change set away from those that have it.
+    /// Removes the annotation of a change set from an Operator that has it.
     pub(super) async fn leave(&self, change: &PlannedChange) -> Result<(), kube::Error> {
         let name = &change.operator;
         let is_in_set = |(_, it): &(Value, ObservedOperator)| {
@@ -253,7 +257,7 @@ fn add(tokens: &[&str], value: Value) -> PatchOperation {
     PatchOperation::Add(AddOperation { path: path(tokens), value })
 }
 
-/// Rejects what follows unless an object is as it was read.
+/// Returns the operation that makes a patch fail if the object was changed since it was read.
 fn unchanged(object: &Value) -> PatchOperation {
     PatchOperation::Replace(ReplaceOperation {
         path: path(&["metadata", "resourceVersion"]),
@@ -261,7 +265,8 @@ fn unchanged(object: &Value) -> PatchOperation {
     })
 }
 
-/// The operations that request a capability in a ClusterVersion, if it is still as it was read.
+/// Returns the patch that requests a capability in a ClusterVersion. It fails if the object was
+/// changed since it was read.
 fn enable(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
     let name = change.capability.as_str();
     let (field, list) = ("capabilities", "additionalEnabledCapabilities");
@@ -276,7 +281,8 @@ fn enable(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
     vec![unchanged(object), operation]
 }
 
-/// The operations that update an Operator, if it is still as it was read.
+/// Returns the patch that updates an Operator. It fails if the object was changed since it was
+/// read.
 fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
     let mut operations = vec![unchanged(object)];
     if !change.requested.is_empty() {

@@ -1,5 +1,6 @@
-//! What the controller of Operators tells the one of Actions: what Operators and catalogs report, as it
-//! happens, and on request all that plans are made from.
+//! The channel from the controller of Operators to the controller of Actions. It carries changes of
+//! Operators and Catalogs as they are observed, and on request the inventory that plans are made
+//! from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,31 +16,33 @@ use plimsoll_source::catalog::Bytes;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-/// Something that changed in the add-on layer.
+/// A change of an Operator or a Catalog.
 #[derive(Debug)]
 pub(crate) enum AddOnChange {
-    /// An Operator is as it is; `None` when it is gone.
+    /// The current state of an Operator; `None` if it was deleted.
     Operator(String, Option<Box<ObservedOperator>>),
-    /// The digest of a catalog, empty if it was not read yet; `None` when it is gone.
+    /// The digest of a catalog, empty if it has not been read yet; `None` if the Catalog was
+    /// deleted.
     Catalog(String, Option<String>),
-    /// All objects of a kind have been shown.
+    /// All objects of a kind have been listed.
     Listed(OperatorKind),
 }
 
-/// All that plans are made from.
+/// The inventory that plans are made from.
 pub(crate) struct CatalogInventory {
-    /// The Operators, but for what the API server has of them.
+    /// The Operators and the facts of the cluster. The controller of Actions fills in the Operators
+    /// as it has observed them.
     pub(crate) inventory: AddOnInventory,
-    /// The catalogs that are served: their names and weights.
+    /// The names and weights of the catalogs that are served.
     pub(crate) served: Vec<(String, i64)>,
-    /// What they have, by name.
+    /// The indexes of the catalogs, by name.
     pub(crate) indexes: BTreeMap<String, Arc<CatalogIndex<Bytes>>>,
-    /// The digests of what they have, by name.
+    /// The digests of the catalogs, by name.
     pub(crate) digests: BTreeMap<String, String>,
 }
 
 impl CatalogInventory {
-    /// What the catalogs have that packages lead to. Blocks.
+    /// Returns the parts of the catalogs that can be reached from some packages. Blocks the thread.
     pub(crate) fn parts(&self, packages: Vec<String>) -> Vec<CatalogPart> {
         let indexed = |(name, weight): &(String, i64)| {
             Some((name.clone(), *weight, IndexedCatalog::new(self.indexes.get(name)?)))
@@ -58,8 +61,9 @@ impl CatalogInventory {
         collect_problem(&sources, query, &Cel).catalogs
     }
 
-    /// The image of the bundle that a change installs, or the digest of its catalog if that has the
-    /// content itself; empty if the catalog has no such bundle, `None` if the catalog has not been read.
+    /// Returns the image of the bundle that a change installs, or the digest of its catalog if the
+    /// catalog has the content of the bundle itself; empty if the catalog has no such bundle,
+    /// `None` if the catalog has not been read.
     pub(crate) fn image(&self, change: &PlannedChange) -> Option<String> {
         let index = self.indexes.get(&change.catalog)?;
         let block = index.package(&change.operator).ok()?;
@@ -74,22 +78,22 @@ impl CatalogInventory {
     }
 }
 
-/// A request for all that plans are made from; the answer is `None` before that is known.
+/// A request for the inventory; the response is `None` if the inventory is not known yet.
 pub(crate) type InventoryRequest = oneshot::Sender<Option<CatalogInventory>>;
 
-/// The end of the controller of Operators.
+/// The end of the channel that the controller of Operators has.
 pub(crate) struct InventoryProvider {
     changes: mpsc::UnboundedSender<AddOnChange>,
     requests: mpsc::Receiver<InventoryRequest>,
 }
 
-/// The end of the controller of Actions.
+/// The end of the channel that the controller of Actions has.
 pub(crate) struct InventoryClient {
     pub(crate) changes: mpsc::UnboundedReceiver<AddOnChange>,
     requests: mpsc::Sender<InventoryRequest>,
 }
 
-/// Both ends.
+/// Creates both ends of a channel.
 pub(crate) fn channel() -> (InventoryProvider, InventoryClient) {
     let (changes, changed) = mpsc::unbounded_channel();
     let (requests, requested) = mpsc::channel(1);
@@ -100,7 +104,7 @@ pub(crate) fn channel() -> (InventoryProvider, InventoryClient) {
 }
 
 impl InventoryProvider {
-    /// The next request; waits for ever once nobody is left to ask.
+    /// Returns the next request. Waits forever if the other end was dropped.
     pub(crate) async fn next(&mut self) -> InventoryRequest {
         match self.requests.recv().await {
             Some(request) => request,
@@ -108,7 +112,7 @@ impl InventoryProvider {
         }
     }
 
-    /// An object that configures the add-on layer is as it is, or gone.
+    /// Reports the current state of an Operator or a Catalog; `object` is `None` if it was deleted.
     pub(crate) fn changed(&self, kind: OperatorKind, name: &str, object: Option<&Value>) {
         let change = match kind {
             OperatorKind::Operator => AddOnChange::Operator(
@@ -124,19 +128,19 @@ impl InventoryProvider {
         self.send(change);
     }
 
-    /// All objects of a kind have been shown.
+    /// Reports that all objects of a kind have been listed.
     pub(crate) fn listed(&self, kind: OperatorKind) {
         self.send(AddOnChange::Listed(kind));
     }
 
     fn send(&self, change: AddOnChange) {
-        // It ends together with this one.
+        // The receiver ends together with the sender, so a failure does not matter.
         let _ = self.changes.send(change);
     }
 }
 
 impl InventoryClient {
-    /// All that plans are made from; `None` before that is known.
+    /// Requests the inventory; `None` if it is not known yet.
     pub(crate) async fn ask(&self) -> Option<CatalogInventory> {
         let (sender, answer) = oneshot::channel();
         self.requests.send(sender).await.ok()?;

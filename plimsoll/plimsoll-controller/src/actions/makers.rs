@@ -1,4 +1,4 @@
-//! What makes Actions: RetryActions, CronActions and EventActions, as the API server has them.
+//! The objects that make Actions: RetryActions, CronActions and EventActions.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use super::selection::Selection;
 /// The kinds that make Actions.
 pub(super) const KINDS: [ApiKind; 3] = [RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
 
-/// What is requested, and what was reported.
+/// The spec and the status, by kind.
 #[derive(Debug, Clone)]
 enum Content {
     Retry(RetryActionSpec, RetryActionStatus),
@@ -40,23 +40,24 @@ pub(super) struct Maker {
     pub(super) name: String,
     pub(super) uid: String,
     pub(super) revision: String,
-    /// The objects that it looks at, if they are of any kind.
+    /// The objects that an EventAction selects; `None` if it selects none.
     pub(super) selection: Option<Selection>,
     created: Timestamp,
     generation: i64,
     content: Content,
 }
 
-/// What changes are looked for: what there is of each kind, by name; `None` while that is not known.
+/// The state in which EventActions look for changes: the content of each object, by name. A field
+/// is `None` if the state is not known.
 pub(super) struct EventContent<'a> {
     pub(super) catalogs: Option<&'a BTreeMap<String, String>>,
     pub(super) operators: Option<BTreeMap<String, String>>,
     pub(super) release: Option<BTreeMap<String, String>>,
-    /// Those that this object selects, or why they are not known.
+    /// The content of the selected objects, or the reason why it is not known.
     pub(super) selected: Option<Result<&'a BTreeMap<String, String>, String>>,
 }
 
-/// What is done for an object that makes Actions.
+/// The decision about an object that makes Actions.
 #[derive(Debug, Default)]
 pub(super) struct MakerDecision {
     /// Name of the Action to make; `None` for none.
@@ -65,14 +66,14 @@ pub(super) struct MakerDecision {
     pub(super) cancel: Vec<String>,
     /// Names of Actions to delete.
     pub(super) delete: Vec<String>,
-    /// What is reported once that is done; `None` for what was reported before.
+    /// The status to write after the changes; `None` if it is unchanged.
     pub(super) status: Option<Value>,
-    /// When to decide again; `None` when something changes.
+    /// The time of the next decision; `None` if it depends on changes alone.
     pub(super) wake_at: Option<Timestamp>,
 }
 
 impl Maker {
-    /// Reads an object of a kind.
+    /// Reads an object of one of the kinds that make Actions.
     pub(super) fn read(kind: ApiKind, object: &Value) -> Result<Self, String> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -103,12 +104,12 @@ impl Maker {
         })
     }
 
-    /// Whether it looks for changes of a kind.
+    /// Returns whether it is an EventAction for changes of a kind.
     pub(super) fn looks_for(&self, kind: EventSourceKind) -> bool {
         matches!(&self.content, Content::Event(spec, _) if spec.on.kind == kind)
     }
 
-    /// Decides what is done, by the Actions that it made.
+    /// Decides what to do, based on the Actions that were made so far.
     pub(super) fn decide(
         &self,
         made: &[&ActionObject],
@@ -237,7 +238,7 @@ impl Maker {
         }
     }
 
-    /// The Action that it makes.
+    /// Returns the Action to make, with the given name.
     pub(super) fn action(&self, name: &str) -> Value {
         let (template, requester) = self.template();
         let mut spec = json!(template);
@@ -262,7 +263,7 @@ impl Maker {
         })
     }
 
-    /// Who requests its Actions.
+    /// Returns the user in whose name its Actions are requested; `None` if the spec names no user.
     pub(super) fn requester(&self) -> Option<&ActionRequester> {
         self.template().1
     }
@@ -297,7 +298,7 @@ fn listed(made: &[&ActionObject]) -> Vec<MadeAction> {
     listed.collect()
 }
 
-/// A status as it is written; `None` if it is as it was.
+/// Returns a status to write; `None` if it is unchanged.
 fn changed<T: PartialEq + serde::Serialize>(before: &T, after: &T) -> Option<Value> {
     (before != after).then(|| json!(after))
 }

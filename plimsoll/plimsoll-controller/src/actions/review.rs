@@ -1,4 +1,4 @@
-//! Decides at admission: by the policies alone, since there is no plan yet.
+//! The decision at admission. It is based on the policies alone, since there is no plan yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::admission::{AdmissionRequest, Decision};
 use crate::clock::SharedClock;
 use crate::write::{Writer, chain};
 
-/// What admission goes by.
+/// The rules that admission decisions are based on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AdmissionRules {
     pub(super) classes: Arc<Vec<NamedClass>>,

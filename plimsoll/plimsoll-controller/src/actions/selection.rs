@@ -17,30 +17,30 @@ use crate::relay::{Id, Relay};
 use crate::resources::{Resources, Served};
 use crate::write::chain;
 
-/// How soon objects that could not be watched are asked for again.
+/// The delay before objects that could not be watched are tried again.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Which objects are selected, and in which namespace.
+/// The objects that an EventAction selects, and the namespace of the EventAction.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Selection {
     pub(super) namespace: String,
     pub(super) objects: SelectedObjects,
 }
 
-/// What a watch of selected objects shows.
+/// A message from a watch of selected objects.
 #[derive(Debug)]
 pub(super) enum SelectionChange {
-    /// The watch begins, of this resource.
+    /// The watch of this resource has started.
     Begun(Box<Served>),
-    /// Why there is none.
+    /// The objects cannot be watched; the text says why.
     Unavailable(String),
-    /// The content of an object; `None` if it is gone.
+    /// The content of the object with this name; `None` if it was deleted.
     Object(String, Option<String>),
-    /// All objects have been shown.
+    /// All objects have been listed.
     Listed,
 }
 
-/// What is known of selected objects. The watch ends when this is dropped.
+/// A watch of selected objects, with what it has observed. The watch ends when this is dropped.
 pub(super) struct SelectionWatch {
     _task: JoinSet<()>,
     served: Option<Box<Served>>,
@@ -50,7 +50,7 @@ pub(super) struct SelectionWatch {
 }
 
 impl SelectionWatch {
-    /// Begins to watch.
+    /// Starts the watch.
     pub(super) fn begin<T: Send + 'static>(
         client: Client,
         selection: Selection,
@@ -68,7 +68,7 @@ impl SelectionWatch {
         }
     }
 
-    /// Takes note of a change; whether something can be decided by it.
+    /// Records a change; returns whether it allows a decision.
     pub(super) fn observe(&mut self, change: SelectionChange) -> bool {
         match change {
             SelectionChange::Begun(served) => {
@@ -91,7 +91,8 @@ impl SelectionWatch {
         self.is_listed
     }
 
-    /// What there is, by name, or why it is not known; `None` until all has been shown.
+    /// Returns the content of the objects by name, or the reason why it is not known; `None` if
+    /// they have not been listed yet.
     pub(super) fn content(&self) -> Option<Result<&BTreeMap<String, String>, String>> {
         match self.is_listed {
             true => Some(Ok(&self.content)),
@@ -99,7 +100,8 @@ impl SelectionWatch {
         }
     }
 
-    /// What who selects the objects has to be allowed; `None` before the watch began.
+    /// Returns the permission that a user needs to select the objects; `None` if the watch has not
+    /// started yet.
     pub(super) fn access(&self, namespace: &str) -> Option<ResourceAttributes> {
         let Served { resource, scope } = self.served.as_deref()?;
         Some(ResourceAttributes {
@@ -113,7 +115,7 @@ impl SelectionWatch {
     }
 }
 
-/// Watches until the receiver is gone; what cannot be watched is tried again and again.
+/// Watches selected objects until the receiver is dropped. Tries again if they cannot be watched.
 async fn watch<T>(
     client: Client,
     selection: Selection,
@@ -139,11 +141,11 @@ async fn watch<T>(
     }
 }
 
-/// The resource of selected objects.
+/// Returns the resource of selected objects.
 ///
 /// # Errors
 ///
-/// When there is none, or the API server does not answer.
+/// When the cluster does not serve it, or the API server does not answer.
 async fn served(client: &Client, objects: &SelectedObjects) -> Result<Served, String> {
     let SelectedObjects { api_version, kind, .. } = objects;
     let GroupVersion { group, version } =
@@ -155,7 +157,7 @@ async fn served(client: &Client, objects: &SelectedObjects) -> Result<Served, St
     served.ok_or_else(|| format!("the cluster does not serve {} of {api_version}", kind.kind))
 }
 
-/// Watches until the API server refuses it, and returns why.
+/// Watches selected objects until the API server refuses the watch, and returns the reason.
 async fn watch_served<T>(
     client: &Client,
     selection: &Selection,
@@ -180,8 +182,9 @@ async fn watch_served<T>(
     relay.follow_unless_refused(watched, shown, listed, refused).await
 }
 
-/// What changes when an object does: its generation, which its status leaves as it is, or its revision if
-/// objects of the kind have none; and its uid, since another object may have the name later.
+/// Returns a text that changes whenever the object does: its generation, which a change of the
+/// status does not affect, or its resourceVersion if its kind has no generation. It includes the
+/// uid, since another object may have the same name later.
 fn content(object: &PartialObjectMeta<DynamicObject>) -> String {
     let metadata = &object.metadata;
     let uid = metadata.uid.as_deref().unwrap_or_default();
@@ -191,7 +194,7 @@ fn content(object: &PartialObjectMeta<DynamicObject>) -> String {
     }
 }
 
-/// Why the API server does not let objects be watched; `None` if it does, or may later on.
+/// Returns why the API server refuses a watch; `None` if the watch may succeed later.
 fn refused(error: &Error) -> Option<String> {
     let (Error::InitialListFailed(error) | Error::WatchStartFailed(error)) = error else {
         return None;

@@ -1,4 +1,4 @@
-//! The catalogs that are read: their indexes, and what decisions need of them.
+//! The indexes of the catalogs that were read, and the parts of them that decisions need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,48 +12,49 @@ use plimsoll_source::catalog::{Bytes, Cache, open_source, version_of};
 
 use crate::write::chain;
 
-/// Defects that a status names.
+/// The number of defects that a status names.
 const DEFECTS_NAMED: usize = 10;
 
-/// A catalog as it was read last.
+/// A catalog as it was last read.
 #[derive(Debug, Clone)]
 pub(super) struct ReadCatalog {
-    /// What tells whether its source may have changed.
+    /// The version of the source. As long as it is the same, the source has not changed.
     version: String,
     digest: String,
     index: Arc<CatalogIndex<Bytes>>,
 }
 
 impl ReadCatalog {
-    /// What it has.
+    /// Returns the index of the catalog.
     pub(super) fn index(&self) -> Arc<CatalogIndex<Bytes>> {
         Arc::clone(&self.index)
     }
 
-    /// The digest of what it has.
+    /// Returns the digest of the content.
     pub(super) fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// A package of it; `None` if it has none of that name.
+    /// Returns a package; `None` if the catalog has none of that name.
     fn package(&self, name: &str) -> Option<Package> {
         IndexedCatalog::new(&self.index).package(name)
     }
 }
 
-/// A catalog, read again if it changed.
+/// The result of refreshing a catalog.
 pub(super) struct RefreshedCatalog {
-    /// The catalog; `None` if it is as it was.
+    /// The catalog that was read; `None` if its source is unchanged.
     pub(super) read: Option<ReadCatalog>,
-    /// What is reported; `None` if it is as it was.
+    /// The content to report; `None` if it is unchanged.
     pub(super) content: Option<CatalogContent>,
 }
 
-/// Reads a catalog if it changed. `names` are those of the Operators. Blocks.
+/// Reads a catalog if its source has changed. `names` are the names of the Operators. Blocks the
+/// thread.
 ///
 /// # Errors
 ///
-/// When it cannot be read; the text says why.
+/// When the catalog cannot be read; the text says why.
 pub(super) fn refresh(
     source: &CatalogSource,
     before: Option<&ReadCatalog>,
@@ -68,7 +69,7 @@ pub(super) fn refresh(
     let index = Arc::new(opened.index);
     let read = ReadCatalog { version, digest: opened.digest, index };
     if before.is_some_and(|it| it.digest == read.digest) {
-        // Another file with the same content.
+        // The source has changed, but not its content.
         return Ok(RefreshedCatalog { read: Some(read), content: None });
     }
     let package = |catalog: &ReadCatalog, name: &String| catalog.package(name);
@@ -102,7 +103,7 @@ fn summary(defects: &[plimsoll_content::catalog::Defect]) -> Option<CatalogDefec
     })
 }
 
-/// What catalogs offer for some packages.
+/// Returns the parts of catalogs that have the named packages.
 pub(super) fn parts<'a>(
     served: impl Iterator<Item = (&'a str, i64)>,
     read: &BTreeMap<String, ReadCatalog>,
@@ -117,7 +118,8 @@ pub(super) fn parts<'a>(
     served.filter_map(part).collect()
 }
 
-/// The properties of a bundle as its catalog has them; `None` if it has no such bundle.
+/// Returns the properties that a catalog has for a bundle; `None` if the catalog has no such
+/// bundle.
 pub(super) fn properties(
     read: Option<&ReadCatalog>,
     package: &str,

@@ -1,10 +1,9 @@
-//! The built-in provider of certificates: it fills the Secrets that bundles want for their webhooks
-//! and API services, renews them, and gives the objects that call these the certificates to trust
-//! (BUN-18).
+//! The built-in provider of certificates: it fills the Secrets that bundles need for their webhooks
+//! and API services, renews them, and sets the CA bundle in the objects that call these (BUN-18).
 //!
-//! Each Secret has an authority of its own, which signs nothing else. A certificate that is renewed
-//! has the same authority, so that nobody who calls it has to be changed. When the authority itself
-//! is replaced, the one before is trusted as well until everybody has the new one.
+//! Each Secret has its own certificate authority, which signs nothing else. A certificate is
+//! renewed under the same authority, so that its callers do not have to change. When the authority
+//! itself is replaced, the previous one stays trusted until all callers have the new one.
 
 mod issue;
 mod kept;
@@ -30,10 +29,10 @@ use self::kept::{KeptCertificate, Renewal};
 use crate::clock::SharedClock;
 use crate::write::{self, Writer, chain};
 
-/// How often certificates and those who trust them are looked at: certificates are renewed weeks
-/// before their end.
+/// The interval at which certificates and CA bundles are checked. Certificates are renewed weeks
+/// before they expire.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(12 * 60 * 60);
-/// How soon what failed is tried again.
+/// The delay before a check that failed is repeated.
 const RENEWAL_RETRY: Duration = Duration::from_secs(5 * 60);
 /// The kinds of objects that call services: group, version, kind, plural.
 const CALLERS: [[&str; 4]; 4] = [
@@ -53,7 +52,7 @@ const CALLERS: [[&str; 4]; 4] = [
     ["apiregistration.k8s.io", "v1", "APIService", "apiservices"],
 ];
 
-/// Why a certificate cannot be provided.
+/// The reason why a certificate cannot be provided.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CertificateError {
     /// The Secret or an object that trusts it cannot be read.
@@ -67,7 +66,7 @@ pub(super) enum CertificateError {
     /// The Secret or an object that trusts it cannot be written.
     #[error("cannot write {object}")]
     Write {
-        /// The object.
+        /// The object that cannot be written.
         object: String,
         /// The error of the client.
         source: kube::Error,
@@ -77,13 +76,13 @@ pub(super) enum CertificateError {
     Make {
         /// The service, as `NAMESPACE/NAME`.
         service: String,
-        /// The error of the library.
+        /// The error of the certificate library.
         message: String,
     },
 }
 
 impl CertificateError {
-    /// The refusal of the API server or the loss of the connection; absent if neither is the cause.
+    /// Returns the error of the client; `None` if the cause is another one.
     fn client_error(&self) -> Option<&kube::Error> {
         match self {
             Self::Read { source, .. } | Self::Write { source, .. } => Some(source),
@@ -92,7 +91,7 @@ impl CertificateError {
     }
 }
 
-/// What it means for a step that its certificate cannot be provided.
+/// Returns the outcome of a step whose certificate cannot be provided.
 pub(super) fn outcome(step: &Step, error: &CertificateError) -> StepOutcome {
     match error.client_error() {
         Some(source) => write::outcome(step, source),
@@ -105,19 +104,20 @@ pub(super) fn outcome(step: &Step, error: &CertificateError) -> StepOutcome {
     }
 }
 
-/// A Secret that a bundle wants a certificate in.
+/// A Secret for which a bundle requires a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServingSecret {
     namespace: String,
     name: String,
-    /// The service whose names the certificate has.
+    /// Name of the Service that the certificate is for.
     service: String,
     /// Name of the Operator.
     operator: String,
 }
 
 impl ServingSecret {
-    /// What an object says that is a step of an Operator's plan; `None` if it wants no certificate.
+    /// Returns the Secret that is applied by a step of an Operator's plan; `None` if the step
+    /// applies no Secret that requires a certificate.
     fn of(step: &Step) -> Option<Self> {
         let key = &step.manifest.key;
         let service = step.manifest.annotations.get(SERVING_ANNOTATION)?.clone();
@@ -130,7 +130,7 @@ impl ServingSecret {
         Some(Self { namespace, name, service, operator })
     }
 
-    /// What a Secret of the cluster says.
+    /// Returns what a Secret of the cluster requires; `None` if it requires no certificate.
     fn of_secret(secret: &Secret) -> Option<Self> {
         Some(Self {
             namespace: secret.namespace()?,
@@ -140,19 +140,19 @@ impl ServingSecret {
         })
     }
 
-    /// How annotations name it.
+    /// Returns the name of the Secret as annotations have it: `NAMESPACE/NAME`.
     fn reference(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// The names that the service is called by.
+    /// Returns the DNS names of the Service.
     fn names(&self) -> Vec<String> {
         let host = format!("{}.{}", self.service, self.namespace);
         vec![host.clone(), format!("{host}.svc"), format!("{host}.svc.cluster.local")]
     }
 }
 
-/// Provides certificates.
+/// The provider of certificates.
 #[derive(Clone)]
 pub(super) struct Certificates {
     client: Client,
@@ -166,19 +166,21 @@ impl Certificates {
     }
 
     /// Provides what the object of a step needs before it is applied: the certificate of a Secret,
-    /// or that of the Secret whose authority the object trusts. Answers the certificates to be
-    /// trusted, as base64; none for an object that trusts nobody. Only Secrets of the same plan are
-    /// looked at.
+    /// or that of the Secret whose authority the object trusts. Returns the CA bundle for the
+    /// object, as base64; `None` if the object trusts no authority. Only Secrets of the same plan
+    /// are considered.
     ///
     /// # Errors
-    /// When the Secret cannot be read or written, or a certificate not be made.
+    ///
+    /// When the Secret cannot be read or written, or a certificate cannot be made.
     pub(super) async fn provide(
         &self,
         steps: &[Step],
         step: &Step,
     ) -> Result<Option<String>, CertificateError> {
         if let Some(secret) = ServingSecret::of(step) {
-            // A Secret that was lost has another authority now, which not everybody may have.
+            // If the Secret had been lost, it has another authority now, which callers may not
+            // trust yet.
             let ca_bundle = self.ensure(&secret).await?;
             self.trust(&secret, &ca_bundle).await?;
             return Ok(None);
@@ -191,7 +193,7 @@ impl Certificates {
         }
     }
 
-    /// Renews certificates for ever.
+    /// Renews certificates; never returns.
     pub(super) async fn keep(self) {
         loop {
             let renewed = self.renew_all().await;
@@ -199,11 +201,12 @@ impl Certificates {
         }
     }
 
-    /// Makes sure that every certificate is valid, and that everybody trusts it who calls its
-    /// service.
+    /// Renews all certificates that are due, and updates the CA bundles of the objects that call
+    /// their Services.
     ///
     /// # Errors
-    /// The first thing that failed; the rest is done nevertheless.
+    ///
+    /// The first error. The other certificates are renewed nevertheless.
     async fn renew_all(&self) -> Result<(), CertificateError> {
         let labelled = ListParams::default().labels(OPERATOR_LABEL);
         let secrets: Api<Secret> = Api::all(self.client.clone());
@@ -228,7 +231,7 @@ impl Certificates {
         result
     }
 
-    /// Makes sure that a Secret has a valid certificate. Answers what to trust, as base64.
+    /// Ensures that a Secret has a valid certificate. Returns the CA bundle, as base64.
     async fn ensure(&self, secret: &ServingSecret) -> Result<String, CertificateError> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
         let found = api.get_opt(&secret.name).await;
@@ -239,8 +242,8 @@ impl Certificates {
         self.renew(secret, found.as_ref()).await
     }
 
-    /// Renews the certificate of a Secret if that is due. One that was found is not made again when
-    /// it is deleted meanwhile.
+    /// Renews the certificate of a Secret if that is due, and returns the CA bundle, as base64. A
+    /// Secret that was found is not created again if it is deleted in the meantime.
     async fn renew(
         &self,
         secret: &ServingSecret,
@@ -267,14 +270,14 @@ impl Certificates {
         )?;
         let ca_bundle = STANDARD.encode(&made.authorities);
         tracing::info!(secret = secret.reference(), service = secret.service, "made a certificate");
-        // Whoever calls the service already must trust the new authority at once.
+        // Objects that already call the Service have to trust the new authority at once.
         if made.authorities != kept.authorities {
             self.trust(secret, &ca_bundle).await?;
         }
         Ok(ca_bundle)
     }
 
-    /// Lets those trust a certificate that call its service, and exist.
+    /// Sets the CA bundle in the existing objects that call the Service of a certificate.
     async fn trust(&self, secret: &ServingSecret, ca_bundle: &str) -> Result<(), CertificateError> {
         let own = ListParams::default().labels(&format!("{OPERATOR_LABEL}={}", secret.operator));
         for [group, version, kind, plural] in CALLERS {
@@ -282,7 +285,7 @@ impl Certificates {
             let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
             let found = match api.list(&own).await {
-                // Not every cluster has API services.
+                // Not every cluster serves APIServices.
                 Err(kube::Error::Api(status)) if status.code == 404 => continue,
                 found => found.map_err(|source| CertificateError::Read {
                     object: format!("objects of kind {kind}"),
@@ -294,7 +297,7 @@ impl Certificates {
                 if trusted.is_none_or(|it| *it != secret.reference()) {
                     continue;
                 }
-                // Items of lists may lack it.
+                // The items of a list may have no kind.
                 object.data["kind"] = Value::from(kind);
                 let is_changed = set_ca_bundles(&mut object.data, ca_bundle);
                 if let Some(fields) = object.data.as_object_mut() {

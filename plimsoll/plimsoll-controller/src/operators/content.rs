@@ -1,4 +1,4 @@
-//! From a bundle that was chosen to what a revision is made of.
+//! The content of a revision, made from the bundle that was chosen.
 
 use plimsoll_api::olm::{BundleProperty, BundleReference, CatalogSource, OperatorSpec};
 use plimsoll_bundle::{CertificateProvider, InstallRequest, load, revision_objects};
@@ -9,14 +9,14 @@ use plimsoll_source::catalog::bundle_content;
 
 use crate::write::chain;
 
-/// Defects that a message names.
+/// The number of defects that a message names.
 const DEFECTS_NAMED: usize = 5;
 
-/// Reads a bundle and renders it. Blocks.
+/// Reads a bundle and renders its objects. Blocks the thread.
 ///
 /// # Errors
 ///
-/// When it cannot be read or installed; the text says why.
+/// When the bundle cannot be read or installed; the text says why.
 pub(super) fn read(
     operator: &str,
     bundle: &BundleReference,
@@ -43,7 +43,7 @@ pub(super) fn read(
     })
 }
 
-/// The first defects, as sentences.
+/// Returns the first defects as sentences.
 fn named(defects: &[Defect]) -> String {
     let first: Vec<String> = defects.iter().take(DEFECTS_NAMED).map(Defect::to_string).collect();
     match defects.len().saturating_sub(DEFECTS_NAMED) {

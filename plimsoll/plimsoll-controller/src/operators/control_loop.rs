@@ -1,5 +1,5 @@
-//! The loop: turns watches, timers and answers into events, hands them to the
-//! [`OperatorReconciler`], and carries out what it says.
+//! The control loop of Operators. It turns watches, timers and responses into events, hands these
+//! to the [`OperatorReconciler`], and carries out the effects that it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,22 +36,22 @@ use crate::resources::{Resources, Served, api_resource, defined_resource, defini
 use crate::view::OperatorsView;
 use crate::write::{Writer, chain};
 
-/// How long requests in flight may take to end when the controller is stopped.
+/// The time that requests in flight may take to end when the controller is stopped.
 pub(super) const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
-/// Observations that may wait to be handled.
+/// The number of observations that can be queued.
 const EVENTS_QUEUED: usize = 1024;
-/// Bundles that are read at a time.
+/// The number of bundles that are read at the same time.
 const BUNDLES_READ_MAX: usize = 4;
-/// How long the response to a discovery request may take.
+/// The time that a discovery request may take.
 const DISCOVERY_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What a task brings back.
+/// The result of a task.
 enum Answer {
-    /// Something for the reconciler.
+    /// An event for the reconciler.
     Event(OperatorEvent),
-    /// A catalog that was read again, by name.
+    /// The result of refreshing the catalog of this name.
     Catalog(String, Result<catalogs::RefreshedCatalog, String>),
-    /// A group version that was discovered.
+    /// The kinds of a group version, as discovered.
     Discovered(GroupVersion, Resources),
 }
 
@@ -72,17 +72,18 @@ pub(super) struct ControlLoop {
     certificates: Certificates,
     relay: Relay<OperatorEvent>,
     events: mpsc::Receiver<OperatorEvent>,
-    /// What metrics report.
+    /// The state that metrics report.
     view: watch::Sender<OperatorsView>,
-    /// Who executes Actions; `None` if nobody does.
+    /// The channel to the controller of Actions; `None` if Actions are not executed.
     actions: Option<InventoryProvider>,
-    /// Bundles that may be read at a time.
+    /// The permits for reading bundles, one for each that may be read at the same time.
     reads: Arc<Semaphore>,
 }
 
 impl ControlLoop {
-    /// Begins: discovers what is served, and watches what configures the add-on layer. `stop` is
-    /// cancelled when the storage of the API server went back to an earlier state.
+    /// Discovers the kinds that are served, and starts the watches of Operators, OperatorRevisions,
+    /// Catalogs and the facts of the cluster. The watches cancel `stop` if the storage of the API
+    /// server was restored to an earlier state.
     pub(super) async fn start(
         controller: &OperatorController,
         recorder: Recorder,
@@ -131,14 +132,14 @@ impl ControlLoop {
         })
     }
 
-    /// Runs until it is stopped.
+    /// Runs the loop until it is stopped.
     pub(super) async fn run(&mut self, stop: &CancellationToken) {
         loop {
             let discover_at = self.reconciler.discover_at().map(|at| self.stopwatch.instant(at));
             let wake_at = self.reconciler.wake_at();
             let wake_at = wake_at.map(|at| self.stopwatch.instant(at));
             tokio::select! {
-                // In order, so that a simulation is repeatable.
+                // Branches are polled in order, so that simulations are repeatable.
                 biased;
                 () = stop.cancelled() => break,
                 Some(Ok(answer)) = self.tasks.join_next(), if !self.tasks.is_empty() => {
@@ -153,7 +154,7 @@ impl ControlLoop {
                     self.carry_out(effects);
                 }
             }
-            // A burst of events is decided on once.
+            // A burst of events needs only one decision.
             while let Ok(event) = self.events.try_recv() {
                 self.handle(event);
             }
@@ -162,11 +163,11 @@ impl ControlLoop {
         self.drain().await;
     }
 
-    /// Waits for the requests in flight: what they wrote is recorded.
+    /// Waits for the requests in flight, so that none is cut off halfway.
     async fn drain(&mut self) {
         self.watches.abort_all();
         let drained = async { while self.tasks.join_next().await.is_some() {} };
-        // What does not end in time is found by the next process.
+        // The next process observes the result of a request that does not end in time.
         let _ = timeout(DRAIN_TIME_MAX, drained).await;
     }
 
@@ -216,7 +217,7 @@ impl ControlLoop {
         }
     }
 
-    /// Decides until nothing is undecided: what follows from a decision may reach other Operators.
+    /// Decides until no Operator is undecided, since a decision may affect other Operators.
     fn decide(&mut self) {
         loop {
             let names = self.reconciler.undecided();
@@ -239,7 +240,7 @@ impl ControlLoop {
         self.carry_out(effects);
     }
 
-    /// Answers with all that plans of Actions are made from.
+    /// Answers a request for the inventory that plans of Actions are made from.
     fn answer_inventory(&self, request: InventoryRequest) {
         let inventory = self.reconciler.inventory().map(|inventory| CatalogInventory {
             inventory,
@@ -255,7 +256,7 @@ impl ControlLoop {
                 .map(|(name, it)| (name.clone(), it.digest().to_owned()))
                 .collect(),
         });
-        // Whoever asked may have ended.
+        // The controller that sent the request may have ended.
         let _ = request.send(inventory);
     }
 
@@ -265,7 +266,7 @@ impl ControlLoop {
             let client = self.client.clone();
             self.tasks.spawn(async move {
                 let found = Resources::discover_version(&client, &version.0, &version.1);
-                // A request that fails is repeated like one that finds nothing.
+                // A request that fails is repeated, as is one that finds nothing.
                 let found = timeout(DISCOVERY_TIME_MAX, found).await.ok().and_then(Result::ok);
                 Answer::Discovered(version, found.unwrap_or_default())
             });
@@ -300,7 +301,7 @@ impl ControlLoop {
                 let (name, reads) = (operator.clone(), Arc::clone(&self.reads));
                 let clock = Arc::clone(&self.clock);
                 self.tasks.spawn(async move {
-                    // The objects of many bundles at a time would take much memory.
+                    // The objects of many bundles at the same time would take much memory.
                     let _permit = reads.acquire().await;
                     let content = run_beside(&*clock, move || {
                         content::read(&name, &bundle, &source, &spec, properties).map(Box::new)
@@ -408,7 +409,8 @@ impl ControlLoop {
         }
     }
 
-    /// Watches the objects of the kind of a definition. One that is not served has none.
+    /// Watches the objects of the kind that a definition defines. A kind that is not served has no
+    /// objects.
     fn watch_operands(&mut self, definition: String) {
         let is_it = |served: &Served| {
             let ApiResource { plural, group, .. } = &served.resource;
@@ -458,7 +460,7 @@ impl ControlLoop {
         }
     }
 
-    /// How a kind is served, in any version.
+    /// Returns a served version of a kind; `None` if no version is served.
     fn served(&self, key: &ObjectKey) -> Option<Served> {
         let is_it = |kind: &GroupVersionKind| kind.group == key.group && kind.kind == key.kind;
         let mut found = self.resources.iter().filter(|(kind, _)| is_it(kind));
@@ -466,7 +468,7 @@ impl ControlLoop {
     }
 }
 
-/// The next request for what plans of Actions are made from.
+/// Returns the next request for the inventory. Waits forever if Actions are not executed.
 async fn next_request(actions: &mut Option<InventoryProvider>) -> InventoryRequest {
     match actions {
         Some(actions) => actions.next().await,
@@ -474,7 +476,7 @@ async fn next_request(actions: &mut Option<InventoryProvider>) -> InventoryReque
     }
 }
 
-/// What became of a write of an object that configures the add-on layer.
+/// Returns the event for the result of writing an Operator or a Catalog.
 fn answer_write(
     kind: OperatorKind,
     name: String,
@@ -488,8 +490,8 @@ fn answer_write(
     Answer::Event(OperatorEvent::Written { kind, name, what, is_written })
 }
 
-/// The resource that a definition defines, in the version that is stored; `None` if there is no such
-/// definition.
+/// Returns the resource of a definition, in the first version that is served; `None` if there is no
+/// such definition or it serves no version.
 async fn definition_resource(client: &Client, name: &str) -> Option<ApiResource> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
     let definition = api.get_opt(name).await.ok().flatten()?;

@@ -1,4 +1,4 @@
-//! What is known of the cluster that bundles make demands of.
+//! The facts of the cluster that bundles can depend on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,26 +19,26 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::observe::{self, ListingWatch};
 
-/// The definition of ClusterVersions.
+/// The name of the definition of ClusterVersions.
 const CLUSTER_VERSION_DEFINITION: &str = "clusterversions.config.openshift.io";
-/// How soon facts that could not be read are read again.
+/// The delay before facts that could not be read are read again.
 const RETRY: Duration = Duration::from_secs(5);
-/// Changes that may wait to be handled.
+/// The number of changes that can be queued.
 const CHANGES_QUEUED: usize = 16;
-/// Nodes in one answer: each lists its images.
+/// The number of nodes per page. A page is large, since each node lists its images.
 const PAGE_SIZE: u32 = 100;
 
-/// What a watch showed.
+/// A change of the facts.
 enum FactChange {
     /// The architectures of the nodes.
     Architectures(BTreeSet<String>),
     /// Whether ClusterVersions are served.
     ClusterVersionServed(bool),
-    /// The ClusterVersion; `None` when there is none.
+    /// The current ClusterVersion; `None` if there is none.
     ClusterVersion(Option<Box<DynamicObject>>),
 }
 
-/// Sends the facts of the cluster, and again whenever they change, until the receiver is gone.
+/// Sends the facts of the cluster, and again whenever they change, until the receiver is dropped.
 pub(super) async fn watch(client: Client, sender: mpsc::Sender<OperatorEvent>) {
     let mut facts = retried(|| read(&client)).await;
     if sender.send(OperatorEvent::Facts(Box::new(facts.clone()))).await.is_err() {
@@ -79,7 +79,8 @@ pub(super) async fn watch(client: Client, sender: mpsc::Sender<OperatorEvent>) {
                     }
                     (true, Some(_)) => {}
                 }
-                // A server that is replaced by a newer one ends its watches, and this one lists again.
+                // When a newer API server replaces the present one, its watches end and this one is
+                // listed again: a good time to read the version again.
                 let version = retried(|| client.apiserver_version()).await;
                 facts.kubernetes = parse_tolerant(&version.git_version).ok();
             }
@@ -91,7 +92,7 @@ pub(super) async fn watch(client: Client, sender: mpsc::Sender<OperatorEvent>) {
     }
 }
 
-/// Watches the architectures of the nodes, until the receiver is gone.
+/// Watches the architectures of the nodes until the receiver is dropped.
 async fn watch_nodes(client: Client, sender: mpsc::Sender<FactChange>) {
     let config = watcher::Config::default().page_size(PAGE_SIZE);
     let mut events = ListingWatch::new(Api::<Node>::all(client), config);
@@ -129,12 +130,12 @@ async fn watch_nodes(client: Client, sender: mpsc::Sender<FactChange>) {
     }
 }
 
-/// Reads the version of Kubernetes, the architectures of the nodes, and what the ClusterVersion says
-/// of the release and of capabilities.
+/// Reads the version of Kubernetes, the architectures of the nodes, and the release and the
+/// capabilities that the ClusterVersion reports.
 ///
 /// # Errors
 ///
-/// When the server does not answer. What may not be read, or is not there, is left out.
+/// When the server does not answer. Facts that do not exist or may not be read are left out.
 pub async fn read(client: &Client) -> Result<ClusterFacts, kube::Error> {
     let nodes: Api<Node> = Api::all(client.clone());
     let nodes = allowed(nodes.list(&ListParams::default()).await)?;
@@ -151,12 +152,12 @@ pub async fn read(client: &Client) -> Result<ClusterFacts, kube::Error> {
     Ok(facts)
 }
 
-/// The architecture of a node, as Go names it; `None` before the node reports it.
+/// Returns the architecture of a node, as Go names it; `None` if the node has not reported it yet.
 fn architecture(node: Node) -> Option<String> {
     Some(node.status?.node_info?.architecture)
 }
 
-/// What a ClusterVersion says of the release.
+/// Sets the facts that a ClusterVersion reports.
 fn of_release(facts: &mut ClusterFacts, status: Option<&ClusterVersionStatus>) {
     facts.openshift = status.and_then(|it| parse_tolerant(&it.desired.version).ok());
     facts.capabilities = status.map(|it| it.capabilities.enabled_capabilities.clone());
@@ -166,7 +167,7 @@ fn status(cluster_version: &DynamicObject) -> Option<ClusterVersionStatus> {
     ClusterVersionStatus::deserialize(cluster_version.data.get("status")?).ok()
 }
 
-/// What was read; `None` for what is not there or may not be read.
+/// Returns the object that was read; `None` if it does not exist or may not be read.
 fn allowed<T>(read: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match read {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(None),
@@ -174,7 +175,7 @@ fn allowed<T>(read: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     }
 }
 
-/// What is read in the end.
+/// Repeats a read until it succeeds.
 async fn retried<T, F: Future<Output = Result<T, kube::Error>>>(read: impl Fn() -> F) -> T {
     loop {
         match read().await {

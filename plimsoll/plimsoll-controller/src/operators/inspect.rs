@@ -18,27 +18,28 @@ use crate::observe::trace;
 use crate::resources::{Resources, Served, defined_resource, definitions};
 use crate::write::chain;
 
-/// Requests in flight while objects are inspected.
+/// The number of requests in flight while objects are inspected.
 const CONCURRENCY: usize = 16;
-/// Custom resources in one answer: each may be large, and only one page is in memory at a time.
+/// The number of custom resources per page. Each may be large, and only one page is in memory at a
+/// time.
 const PAGE_SIZE: u32 = 100;
-/// Invalidated objects that are named; the others are counted.
+/// The number of invalidated objects that are named; the others are counted.
 const INVALIDATED_NAMED_MAX: usize = 3;
 
 /// The cluster that is inspected.
 pub(super) struct Cluster {
     pub(super) client: Client,
     pub(super) clock: SharedClock,
-    /// What it serves.
+    /// The kinds that the cluster serves.
     pub(super) resources: Resources,
 }
 
-/// Inspects objects, each with the version of its manifest, and holds definitions against those that
-/// exist.
+/// Inspects existing objects, each in the version of its manifest, and compares new definitions
+/// with the existing ones.
 ///
 /// # Errors
 ///
-/// When the server does not answer or rejects a request; the text says what it was about.
+/// When the server does not answer or rejects a request; the text names what was requested.
 pub(super) async fn inspect_objects(
     cluster: Cluster,
     objects: Vec<(ObjectKey, String)>,
@@ -46,7 +47,7 @@ pub(super) async fn inspect_objects(
 ) -> Result<Findings, String> {
     let requests = objects.into_iter().filter_map(|(key, version)| {
         let kind = GroupVersionKind { group: key.group.clone(), version, kind: key.kind.clone() };
-        // Of a kind that is not served there are no objects.
+        // A kind that is not served has no objects.
         let served = cluster.resources.get(&kind)?.clone();
         let client = cluster.client.clone();
         Some(async move { found(client, &served, key).await })
@@ -86,14 +87,14 @@ async fn found(
     }))
 }
 
-/// The Operator that the label of an object names; empty without one.
+/// Returns the Operator that the label of an object names; empty if the object has no such label.
 pub(super) fn operator(metadata: &ObjectMeta) -> String {
     let labels = metadata.labels.as_ref();
     labels.and_then(|it| it.get(OPERATOR_LABEL)).cloned().unwrap_or_default()
 }
 
-/// What a definition changes of the one that exists that its users cannot follow, and which objects it
-/// would make invalid.
+/// Returns the changes of an existing definition that its clients cannot follow, and the objects
+/// that would become invalid.
 async fn problems(cluster: &Cluster, definition: &Value) -> Result<Vec<String>, String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &definitions());
@@ -113,15 +114,15 @@ async fn problems(cluster: &Cluster, definition: &Value) -> Result<Vec<String>, 
         true => Vec::new(),
         false => verdict.problems.into_iter().map(problem).collect(),
     };
-    // Objects that were valid stay so by schemas that did not change.
+    // Valid objects stay valid if the schemas are unchanged.
     if live["spec"]["versions"] != definition["spec"]["versions"] {
         problems.extend(invalidated(cluster, name, &live, definition).await?);
     }
     Ok(problems)
 }
 
-/// The custom resources that are valid by the definition that exists and would not be by the new one, as
-/// a sentence; `None` if there are none.
+/// Returns a sentence with the custom resources that are valid by the existing definition and
+/// invalid by the new one; `None` if there are none.
 async fn invalidated(
     cluster: &Cluster,
     name: &str,
@@ -135,7 +136,7 @@ async fn invalidated(
     loop {
         let page = match api.list(&parameters).await {
             Ok(page) => page,
-            // The kind is not served any more: there are no objects.
+            // The kind is not served any more, so it has no objects.
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
             Err(error) => {
                 return Err(format!("failed to list the objects of {name}: {}", chain(&error)));
@@ -143,7 +144,7 @@ async fn invalidated(
         };
         let next = page.metadata.continue_.clone().filter(|token| !token.is_empty());
         let (live, definition) = (live.clone(), definition.clone());
-        // Many objects take a while: others are answered meanwhile.
+        // Validating many objects takes a while. Other tasks continue in the meantime.
         let found = run_beside(&*cluster.clock, move || {
             let objects = page.items.into_iter().map(serde_json::to_value);
             let objects: Vec<Value> =
@@ -168,7 +169,7 @@ async fn invalidated(
     Ok((count > 0).then(|| format!("{name}: objects would be invalid: {named}{more}")))
 }
 
-/// An object and what is wrong with it first.
+/// Describes an object and the first of its errors.
 fn described(object: &crd_safety::InvalidatedObject) -> String {
     let crd_safety::InvalidatedObject { kind, namespace, name, errors, .. } = object;
     let namespace = namespace.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
@@ -176,8 +177,8 @@ fn described(object: &crd_safety::InvalidatedObject) -> String {
     format!("{kind} {namespace}{name} ({error})")
 }
 
-/// The resource of a definition in a version that it serves: one that the new one has too, if there is
-/// one. `None` if it serves none.
+/// Returns the resource of a definition in a served version, preferably one that the new definition
+/// has as well; `None` if no version is served.
 fn readable(live: &Value, new: &Value) -> Option<ApiResource> {
     let stays = new["spec"]["versions"].as_array();
     defined_resource(live, |it| {
@@ -186,12 +187,13 @@ fn readable(live: &Value, new: &Value) -> Option<ApiResource> {
     })
 }
 
-/// What a namespace holds that is not of the cluster's own making.
+/// Returns the objects of a namespace, without those that the cluster itself creates in each
+/// namespace.
 ///
 /// # Errors
 ///
-/// When the server does not answer or rejects a request. What may not be listed matters only if
-/// nothing is found: the text names the permission that is missing.
+/// When the server does not answer or rejects a request, or when no object was found and some kinds
+/// may not be listed; the text names the permission that is missing.
 pub(super) async fn namespace_content(
     cluster: Cluster,
     namespace: &str,
@@ -210,7 +212,7 @@ pub(super) async fn namespace_content(
             Api::namespaced_with(cluster.client.clone(), namespace, &served.resource);
         async move {
             let listed = match api.list_metadata(&ListParams::default()).await {
-                // What cannot be listed holds nothing.
+                // A resource that cannot be listed has no objects.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => {
                     return Ok((Vec::new(), None));
                 }
@@ -235,7 +237,7 @@ pub(super) async fn namespace_content(
     contained(objects.concat(), forbidden.into_iter().flatten().collect())
 }
 
-/// How a permission to list is granted.
+/// Returns a resource in the form that `kubectl create role --resource` takes.
 fn permission(resource: &ApiResource) -> String {
     match resource.group.as_str() {
         "" => resource.plural.clone(),
@@ -243,8 +245,8 @@ fn permission(resource: &ApiResource) -> String {
     }
 }
 
-/// What a namespace holds, if some kinds may not be listed: one object is enough to know that it is
-/// not empty.
+/// Returns the objects of a namespace. Kinds that may not be listed are ignored if an object was
+/// found: one is enough to know that the namespace is not empty.
 fn contained(objects: Vec<ObjectKey>, forbidden: Vec<String>) -> Result<Vec<ObjectKey>, String> {
     let (mut objects, mut forbidden) = (objects, forbidden);
     objects.sort();
@@ -258,7 +260,8 @@ fn contained(objects: Vec<ObjectKey>, forbidden: Vec<String>) -> Result<Vec<Obje
     ))
 }
 
-/// Kinds whose objects come and go with others, or are only views.
+/// Returns whether the objects of a kind are views, or are created and deleted along with other
+/// objects.
 fn is_transient(resource: &ApiResource) -> bool {
     matches!(
         (resource.group.as_str(), resource.kind.as_str()),
@@ -270,7 +273,7 @@ fn is_transient(resource: &ApiResource) -> bool {
     )
 }
 
-/// What every namespace has.
+/// Returns whether an object exists in every namespace.
 fn is_of_cluster(key: &ObjectKey) -> bool {
     matches!(
         (key.group.as_str(), key.kind.as_str(), key.name.as_str()),

@@ -1,5 +1,5 @@
-//! Watches of the add-on layer: of what configures it, of the objects of all Operators, and of the
-//! objects of the kinds that they define.
+//! Watches of the objects that configure Operators, of the objects of all Operators, and of the
+//! objects of the kinds that these define.
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
@@ -16,7 +16,7 @@ use crate::observe::{ListingWatch, WatchedObject, mark, terminating};
 use crate::relay::{Id, Relay};
 use crate::resources::api_resource;
 
-/// Watches objects that configure the add-on layer, until the receiver is gone.
+/// Watches Operators, OperatorRevisions or Catalogs until the receiver is dropped.
 pub(super) async fn configuration(
     client: Client,
     kind: OperatorKind,
@@ -32,8 +32,8 @@ pub(super) async fn configuration(
     relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
 }
 
-/// Watches the objects of a kind that carry the label of an Operator; of definitions and namespaces
-/// all, until the receiver is gone.
+/// Watches the objects of a kind that have the label of an Operator, or all definitions or
+/// namespaces, until the receiver is dropped.
 pub(super) async fn objects(
     client: Client,
     resource: ApiResource,
@@ -66,7 +66,7 @@ pub(super) async fn objects(
     }
 }
 
-/// Watches all objects of the kind of a definition, until the receiver is gone.
+/// Watches all objects of the kind that a definition defines, until the receiver is dropped.
 pub(super) async fn operands(
     client: Client,
     definition: String,
@@ -83,7 +83,7 @@ pub(super) async fn operands(
     relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
 }
 
-/// What a change of an object means; `None` for one that is gone.
+/// Returns the events for a change of an object; `object` is `None` if it was deleted.
 fn events<T: WatchedObject>(
     kind: &GroupKind,
     scope: WatchScope,

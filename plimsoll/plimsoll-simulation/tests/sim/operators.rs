@@ -1,5 +1,6 @@
-//! Operators beside a release: a seed decides what is requested of them, what their catalog offers, and
-//! which of their objects others change; what goes wrong with processes and the server is the scenario's.
+//! Operators in a simulation beside a release. A seed determines what is requested of them, what
+//! their catalog offers, and which of their objects other clients change; the faults of processes
+//! and of the server are those of the scenario.
 
 mod catalogs;
 pub(crate) mod promises;
@@ -17,18 +18,18 @@ use crate::record::{ADD_ONS, INSTALLED as OPERATORS};
 const CATALOG: &str = "/apis/olm.io/v1/catalogs/examples";
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
-/// How long nothing may be written before a cluster counts as quiet.
+/// The time without a write after which a cluster counts as quiet.
 const QUIET: Duration = Duration::from_secs(90);
-/// How long after the last fault what is requested is tried again, in seconds.
+/// The time after the last fault for which a request for an operand is repeated, in seconds.
 const PATIENCE: u64 = 120;
-/// The packages of the example catalog, with the API group and the resource of what they define.
+/// The packages of the example catalog, each with the API group and the resource of its operands.
 pub(crate) const PACKAGES: [(&str, &str, &str); 3] = [
     ("lantern", "lantern.example.com", "beacons"),
     ("ledger", "ledger.example.com", "databases"),
     ("tide", "tide.example.com", "queues"),
 ];
 
-/// What is requested of an Operator.
+/// The spec that is requested of an Operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestedSpec {
     pub(crate) version: &'static str,
@@ -40,7 +41,8 @@ pub(crate) struct RequestedSpec {
     pub(crate) revision: Option<u32>,
 }
 
-/// Any version, kept up to date along the channel's graph, and everything deleted with the Operator.
+/// A spec that accepts any version, follows the graph of the channel, and deletes everything with
+/// the Operator.
 impl Default for RequestedSpec {
     fn default() -> Self {
         Self {
@@ -91,33 +93,34 @@ impl RequestedSpec {
         spec
     }
 
-    /// Whether deleting the Operator deletes what is defined by its package, and all objects of it.
+    /// Returns whether the definitions of the package and all their objects are deleted with the
+    /// Operator.
     pub(crate) fn deletes_operands(self) -> bool {
         !self.keeps_definitions && self.workloads == "Delete"
     }
 }
 
-/// What is done to the add-on layer at a moment. Packages are named by their place in [`PACKAGES`].
+/// A change that is made at some time. Packages are identified by their index in [`PACKAGES`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Request {
     /// An Operator is created, or its spec is replaced.
     Apply(usize, RequestedSpec),
     /// An Operator is deleted.
     Delete(usize),
-    /// The catalog has other content.
+    /// The content of the catalog is replaced.
     Catalog(CatalogContent),
-    /// An object of a kind that a package defines is created.
+    /// An operand of a package is created.
     Operand(usize),
-    /// The operator's Deployment is changed by somebody else, or deleted.
+    /// The Deployment of the operator is changed or deleted by another client.
     Drift { package: usize, is_deletion: bool },
 }
 
-/// What a seed decides about Operators.
+/// The requests and faults that a seed determines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddOns {
-    /// What is requested when, in seconds since the API is served; in order.
+    /// The requests in order, each with its time in seconds since the API is served.
     pub(crate) requests: Vec<(u64, Request)>,
-    /// What goes wrong with the operators of bundles.
+    /// The faults of the operators that bundles install.
     pub(crate) faults: Vec<PackageFault>,
 }
 
@@ -168,33 +171,34 @@ impl AddOns {
     }
 }
 
-/// What became of Operators.
+/// The result of a simulation with Operators.
 pub(crate) struct AddOnsResult {
-    /// What was requested, and when.
+    /// The requests that were made, each with its time.
     pub(crate) requested: Vec<(Duration, Request)>,
     /// The Operators at the end, by name.
     pub(crate) operators: BTreeMap<String, Value>,
-    /// Which paths that were written for an Operator have an object at the end.
+    /// The objects that exist at the end, by path. Includes the paths that were written for an
+    /// Operator, and operands.
     pub(crate) found: BTreeMap<String, Value>,
-    /// When objects of a kind that a package defines were created since the server went back to an earlier
-    /// state, with the package.
+    /// The times at which operands were created since the server was last restored to an earlier
+    /// state, each with its package.
     pub(crate) created: Vec<(Duration, usize)>,
-    /// When all was as requested and quiet; `None` if it did not come to that.
+    /// The time at which everything was as requested and quiet; `None` if that did not happen.
     pub(crate) settled: Option<Duration>,
 }
 
-/// Carries out what is requested of Operators.
+/// The runner of the requests.
 pub(crate) struct AddOnsRunner {
     requests: VecDeque<(u64, Request)>,
     requested: Vec<(Duration, Request)>,
-    /// The spec that each Operator is to have; of those that were deleted none.
+    /// The spec requested of each Operator; an Operator that was deleted has none.
     specs: BTreeMap<usize, RequestedSpec>,
     content: CatalogContent,
     operands: Vec<usize>,
     created: Vec<(Duration, usize)>,
     served_since: Option<u64>,
-    /// From when on an object of a kind that is not defined is not tried again: its Operator may never be
-    /// installed.
+    /// The time until which a request for an operand is repeated, in seconds. Its kind may never be
+    /// defined, if its Operator is not installed.
     patient_until: u64,
 }
 
@@ -212,7 +216,7 @@ impl AddOnsRunner {
         }
     }
 
-    /// Does what is due, as soon as the API is served; what is not answered well is tried again.
+    /// Makes the requests that are due, once the API is served. A request that fails is made again.
     pub(crate) async fn act(&mut self, processes: &Processes, second: u64) {
         if self.served_since.is_none() {
             let list = processes.recorder.read(OPERATORS).await;
@@ -227,7 +231,7 @@ impl AddOnsRunner {
             let is_tried_again =
                 !matches!(request, Request::Operand(_)) || second < self.patient_until;
             if !self.request(processes, &request).await && is_tried_again {
-                // Whatever else is due does not wait for it.
+                // Other requests that are due do not wait for this one.
                 let (_, later) = self.requests.pop_front().expect("it is the first one");
                 let place = self.requests.partition_point(|(at, _)| since + at <= second);
                 self.requests.insert(place, (second + 1 - since, later));
@@ -238,7 +242,7 @@ impl AddOnsRunner {
         }
     }
 
-    /// From now on nothing goes wrong: all packages are there, and no Operator is left as it is.
+    /// Ends the faults: the catalog offers all packages, and no Operator is paused any more.
     pub(crate) fn end_faults(&mut self, second: u64) {
         self.patient_until = second + PATIENCE;
         let Some(since) = self.served_since else { return };
@@ -253,9 +257,10 @@ impl AddOnsRunner {
         self.requests.make_contiguous().sort_by_key(|(at, _)| *at);
     }
 
-    /// The server has an earlier state: what is wanted is requested again.
+    /// Requests the present specs, catalog and operands again after the server was restored to an
+    /// earlier state.
     pub(crate) fn restored(&mut self, second: u64) {
-        // The times of what is still to come count from when the API is served again.
+        // The times of the remaining requests count from when the API is served again.
         let since = self.served_since.take().unwrap_or(second);
         let mut again = vec![Request::Catalog(self.content)];
         for package in 0..PACKAGES.len() {
@@ -271,7 +276,7 @@ impl AddOnsRunner {
         self.requests = again.into_iter().map(|it| (0, it)).chain(later).collect();
     }
 
-    /// Sends a request; false if it has to be sent again.
+    /// Makes a request; returns false if it has to be made again.
     async fn request(&mut self, processes: &Processes, request: &Request) -> bool {
         match request {
             Request::Apply(package, spec) => self.apply(processes, *package, *spec).await,
@@ -319,7 +324,7 @@ impl AddOnsRunner {
                 if status == 201 {
                     self.created.push((processes.recorder.elapsed(), *package));
                 }
-                // What no Operator installs is not defined.
+                // Without its Operator, the kind is not defined.
                 matches!(status, 201 | 409) || !self.specs.contains_key(package)
             }
             Request::Drift { package, is_deletion } => {
@@ -340,7 +345,7 @@ impl AddOnsRunner {
         let path = format!("{OPERATORS}/{name}");
         let live = processes.recorder.read(&path).await;
         let status = if live["metadata"]["deletionTimestamp"].is_string() {
-            // Once it is gone it is created.
+            // The Operator is created once the earlier one is gone.
             0
         } else if live["metadata"]["uid"].is_string() {
             let patch = json!([{ "op": "add", "path": "/spec", "value": spec.value() }]);
@@ -361,8 +366,9 @@ impl AddOnsRunner {
         is_done
     }
 
-    /// Does what the status of an Operator asks for that is not deleted: a refused deletion wants the objects
-    /// of its kinds deleted first, and without the operator nothing but a person removes their finalizers.
+    /// Does what the status of an Operator asks for whose deletion does not proceed: deletes the
+    /// operands if the deletion is refused because of them, and removes their finalizers if the
+    /// operator that would do so is gone.
     async fn help_deletion(&mut self, processes: &Processes, operator: &Value) {
         let name = operator["metadata"]["name"].as_str().unwrap_or_default();
         let Some(package) = PACKAGES.iter().position(|(it, ..)| *it == name) else { return };
@@ -386,7 +392,8 @@ impl AddOnsRunner {
         }
     }
 
-    /// Whether everything was requested, and each Operator was decided on as it is now.
+    /// Returns whether every request was made, each Operator has been reconciled since its last
+    /// change, and the cluster is quiet.
     pub(crate) async fn is_settled(&mut self, processes: &Processes) -> bool {
         let list = processes.recorder.read(OPERATORS).await;
         let operators = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `plimsoll operator action`: Actions are requested, followed, approved and cancelled (OPR-23 to OPR-25).
+//! `plimsoll operator action`: requesting, following, approving and cancelling Actions (OPR-23 to
+//! OPR-25).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -37,13 +38,13 @@ use crate::render::age::age;
 use crate::render::format::Format;
 use crate::render::table;
 
-/// Objects of one answer of the API server.
+/// The number of objects per page of a list.
 const PAGE: u32 = 500;
 /// The kind of events.
 const EVENT: ApiKind =
     ApiKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events" };
 
-/// What is done about Actions.
+/// Arguments of `plimsoll operator action`.
 #[derive(Debug, Args)]
 pub struct ActionArguments {
     /// What to do
@@ -51,7 +52,7 @@ pub struct ActionArguments {
     command: ActionCommand,
 }
 
-/// What can be done about Actions.
+/// Subcommands of `plimsoll operator action`.
 #[derive(Debug, Subcommand)]
 pub enum ActionCommand {
     /// Request an Action, and wait until it ends
@@ -70,7 +71,7 @@ pub enum ActionCommand {
     Logs(LogsArguments),
 }
 
-/// Where Actions are.
+/// The namespace of Actions.
 #[derive(Debug, Args)]
 struct NamespaceArguments {
     /// Namespace; that of the kubeconfig's context without it
@@ -84,7 +85,7 @@ impl NamespaceArguments {
     }
 }
 
-/// Whether and how long to wait.
+/// The options for waiting.
 #[derive(Debug, Args)]
 struct WaitArguments {
     /// Do not wait until it ends
@@ -95,7 +96,7 @@ struct WaitArguments {
     timeout: Option<Duration>,
 }
 
-/// What has to hold of a plan.
+/// A condition that a plan has to meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Precondition {
     /// All requirements are satisfied afterwards
@@ -254,7 +255,7 @@ fn parameter(text: &str) -> Result<(String, Value), String> {
 ///
 /// # Errors
 ///
-/// When the cluster cannot be reached, or what is requested is refused.
+/// When the cluster cannot be reached, or the request is rejected.
 pub(super) async fn run(
     client: &Client,
     arguments: &ActionArguments,
@@ -272,7 +273,8 @@ pub(super) async fn run(
     }
 }
 
-/// What went wrong with Actions, in words that help.
+/// Adds context to a failed request for Actions. If the cluster does not serve them, it says how to
+/// change that.
 fn failed(error: Error, what: impl FnOnce() -> String) -> anyhow::Error {
     match &error {
         Error::Api(status) if status.code == 404 => {
@@ -301,7 +303,7 @@ async fn read(client: &Client, namespace: &str, name: &str) -> Result<ActionObje
     ActionObject::read(&value).map_err(|error| anyhow!("Action `{name}` cannot be read: {error}"))
 }
 
-/// What is requested, without what is left out.
+/// Returns the requested spec, without the fields that the command line leaves out.
 fn spec_of(arguments: &RunArguments) -> Value {
     let mut spec = Map::new();
     spec.insert("actionClass".to_owned(), arguments.class.as_str().into());
@@ -335,7 +337,7 @@ fn spec_of(arguments: &RunArguments) -> Value {
     spec.into()
 }
 
-/// Fails if the cluster has no such class; whoever may not list them goes on.
+/// Fails if the cluster has no such class. Passes if the user may not list classes.
 async fn require_class(client: &Client, class: &str) -> Result<(), anyhow::Error> {
     let classes: Api<DynamicObject> = api(client, ACTION_CLASS);
     let found = match classes.list(&ListParams::default()).await {
@@ -386,7 +388,7 @@ async fn request(
     create(client, kind, &namespace, &metadata, spec, &arguments.wait, out).await
 }
 
-/// Who the API server takes this to be.
+/// Returns the user as which the API server authenticates this command.
 async fn myself(client: &Client) -> Result<ActionRequester, anyhow::Error> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await;
@@ -398,7 +400,7 @@ async fn myself(client: &Client) -> Result<ActionRequester, anyhow::Error> {
     })
 }
 
-/// Creates an object in the name of whoever runs the command, and waits until it ends.
+/// Creates an object in the name of the current user, and waits until it ends.
 async fn create(
     client: &Client,
     kind: ApiKind,
@@ -427,7 +429,7 @@ async fn create(
     wait(client, kind, namespace, &name, waits.timeout, out).await
 }
 
-/// Prints what becomes of an object until it ends.
+/// Prints the progress of an object until it ends.
 async fn wait(
     client: &Client,
     kind: ApiKind,
@@ -461,7 +463,7 @@ async fn follow(
     let mut seen = pin!(watch_object(api, name));
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
     while let Some(object) = seen.next().await {
-        // The watch begins again by itself.
+        // The watch restarts by itself.
         let Ok(object) = object else { continue };
         let Some(object) = object else { bail!("{} `{name}` was deleted", kind.kind) };
         let status = &object.data["status"];
@@ -688,7 +690,7 @@ async fn approve(
         return Err(Refusal { message, exit: exit::DECLINED }.into());
     }
     let approver = myself(client).await?.username;
-    // What is approved is the plan that was shown.
+    // Only the plan that was shown is approved.
     let patch = Patch::<()>::Json(json_patch::Patch(vec![
         PatchOperation::Test(TestOperation {
             path: PointerBuf::from_tokens(["status", "planDigest"]),

@@ -1,4 +1,4 @@
-//! Plans that a person agrees to: what was shown is what is done.
+//! The agreement of a user to a plan: only the plan that was shown is carried out.
 
 use std::io::Write;
 
@@ -7,21 +7,21 @@ use anyhow::bail;
 use super::delete::write_difference;
 use crate::prompt::{DefaultAnswer, Respondent};
 
-/// A plan with what it was made from.
+/// A plan with the state that it was made from.
 pub(super) trait Planned {
-    /// The plan for people.
+    /// Returns the plan as text for users.
     fn text(&self) -> String;
 
-    /// Whether carrying out the other one does the same.
+    /// Returns whether carrying out the other plan does the same.
     fn is_like(&self, other: &Self) -> bool;
 }
 
-/// Asks whether a plan that was shown is to be carried out, and plans again, since what it was made from
-/// may have changed meanwhile. `None` if it is not agreed to.
+/// Asks the user to agree to a plan that was shown, and plans again, since the state may have
+/// changed in the meantime. Returns `None` if the user declines.
 ///
 /// # Errors
 ///
-/// When the terminal cannot be read or written, planning fails, or the plan is another one now; the
+/// When the terminal cannot be read or written, planning fails, or the new plan is another one; the
 /// difference has been printed then.
 pub(super) async fn agreed<P: Planned>(
     shown: &P,

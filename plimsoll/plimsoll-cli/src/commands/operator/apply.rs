@@ -1,5 +1,5 @@
-//! Writing Operators to a cluster: all of them or, if the API server refuses one, none; and waiting until
-//! they are installed.
+//! The writes of Operators to a cluster, all of them or, if the API server rejects one, none; and
+//! the wait until they are installed.
 
 use std::io::Write;
 use std::pin::pin;
@@ -22,35 +22,35 @@ use serde_json::{Value, json};
 use super::state::status;
 use super::{FIELD_MANAGER, dry_run_suffix, patch_parameters};
 
-/// How often a change is tried to be taken back while the controller writes the same Operator.
+/// The maximum number of attempts to undo a change while the controller writes the same Operator.
 const UNDO_ATTEMPTS_MAX: usize = 10;
 
 /// A change of an Operator.
 pub(super) struct OperatorWrite {
-    /// Its name.
+    /// Name of the Operator.
     pub(super) name: String,
-    /// What is done.
+    /// The write that makes the change.
     pub(super) action: WriteAction,
 }
 
-/// What is done with an Operator.
+/// A write of an Operator.
 pub(super) enum WriteAction {
-    /// It is created.
+    /// Creates the Operator.
     Create {
-        /// The object.
+        /// The object to create.
         object: Value,
     },
-    /// It is changed.
+    /// Patches the Operator.
     Patch {
-        /// A merge patch.
+        /// The merge patch.
         patch: Value,
-        /// A merge patch that takes it back.
+        /// The merge patch that undoes the change.
         undo: Value,
     },
 }
 
 impl WriteAction {
-    /// Another version is requested of an Operator.
+    /// Returns the patch that requests another version of an Operator.
     pub(super) fn set_version(there: &Operator, version: &str) -> Self {
         let patch = |version: &str| json!({ "metadata": { "uid": there.metadata.uid }, "spec": { "version": version } });
         Self::Patch { patch: patch(version), undo: patch(&there.spec.version) }
@@ -58,7 +58,7 @@ impl WriteAction {
 }
 
 impl OperatorWrite {
-    /// The object that is created; `None` if one is changed.
+    /// Returns the object that is created; `None` if one is patched.
     pub(super) fn object(&self) -> Option<&Value> {
         match &self.action {
             WriteAction::Create { object } => Some(object),
@@ -86,7 +86,7 @@ impl OperatorWrite {
         answer.with_context(|| format!("failed to {verb} Operator `{}`", self.name))
     }
 
-    /// Takes back what was written.
+    /// Undoes the write.
     async fn undo(&self, operators: &Api<DynamicObject>, written: &DynamicObject) {
         let undone = match &self.action {
             WriteAction::Create { .. } => {
@@ -98,7 +98,7 @@ impl OperatorWrite {
             WriteAction::Patch { undo, .. } => self.change_back(operators, undo, written).await,
         };
         match undone {
-            // It is gone, or in place of it is another one.
+            // Undone, or the Operator is gone.
             Ok(()) => {}
             Err(Error::Api(status)) if status.code == 404 => {}
             Err(error) => {
@@ -107,7 +107,7 @@ impl OperatorWrite {
         }
     }
 
-    /// Changes an Operator back that was changed, unless somebody has changed the same fields since.
+    /// Undoes the patch of an Operator, unless another client has changed the same fields since.
     async fn change_back(
         &self,
         operators: &Api<DynamicObject>,
@@ -130,7 +130,7 @@ impl OperatorWrite {
             attempts -= 1;
             let patch = Patch::Merge(patch);
             match operators.patch(&self.name, &patch_parameters(false), &patch).await {
-                // The controller has written its status meanwhile.
+                // The controller has written the status in the meantime.
                 Err(Error::Api(status)) if status.code == 409 && attempts > 0 => {}
                 other => return other.map(|_| ()),
             }
@@ -138,7 +138,7 @@ impl OperatorWrite {
     }
 }
 
-/// Whether the fields that a merge patch has are the same in two objects.
+/// Returns whether two objects have the same values in the fields of a merge patch.
 fn is_same_in(patch: &Value, one: &Value, other: &Value) -> bool {
     match patch {
         Value::Object(fields) => {
@@ -148,11 +148,11 @@ fn is_same_in(patch: &Value, one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Writes Operators in their order, after the API server has agreed to all of them.
+/// Writes Operators in order, after a dry run of all of them.
 ///
 /// # Errors
 ///
-/// When the API server refuses one; those that were written are changed back then.
+/// When the API server rejects one; those that were written are changed back then.
 pub(super) async fn apply(
     client: &Client,
     writes: &[OperatorWrite],
@@ -175,11 +175,11 @@ pub(super) async fn apply(
     report(writes, false, out)
 }
 
-/// Has the API server check what would be written, and says so.
+/// Makes a dry run of the writes, and prints the result.
 ///
 /// # Errors
 ///
-/// When it refuses something.
+/// When the API server rejects one.
 pub(super) async fn try_out(
     client: &Client,
     writes: &[OperatorWrite],
@@ -213,11 +213,11 @@ fn report(
     Ok(())
 }
 
-/// Waits until versions of Operators are installed, for some time or for ever.
+/// Waits until Operators are installed in the given versions, forever if there is no timeout.
 ///
 /// # Errors
 ///
-/// When one is deleted meanwhile, or the time is over.
+/// When an Operator is deleted in the meantime, or the timeout expires.
 pub(super) async fn wait(
     client: &Client,
     targets: &[(String, Version)],
@@ -243,7 +243,7 @@ async fn wait_for_all(
         let mut seen = pin!(watch_object(operators.clone(), name));
         let mut shown = String::new();
         while let Some(object) = seen.next().await {
-            // The watch begins again by itself.
+            // The watch restarts by itself.
             let Ok(object) = object else { continue };
             let Some(operator) = object else {
                 bail!("Operator `{name}` was deleted before it was installed");
@@ -275,7 +275,8 @@ async fn wait_for_all(
     Ok(())
 }
 
-/// Removes the annotation of a change set that is complete, so that its members move alone again.
+/// Removes the annotation of a completed change set, so that its members are updated separately
+/// again.
 ///
 /// # Errors
 ///
@@ -293,7 +294,7 @@ pub(super) async fn leave_change_set(
     let patch = Patch::<()>::Json(json_patch::Patch(patch));
     for name in names {
         match operators.patch(name, &patch_parameters(false), &patch).await {
-            // It is in another set by now, or gone.
+            // Removed, or the Operator is gone or in another change set.
             Ok(_) => {}
             Err(Error::Api(status)) if matches!(status.code, 404 | 422) => {}
             Err(error) => {

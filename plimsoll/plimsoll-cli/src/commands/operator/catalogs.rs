@@ -1,4 +1,5 @@
-//! The catalogs that packages are looked up in: those of the command line, else the cluster's.
+//! The catalogs that packages are looked up in: those of the command line, or else those of the
+//! cluster.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,10 @@ use plimsoll_source::catalog::{Bytes, Cache, OpenCatalog, open_source};
 use crate::arguments::catalog::{CatalogPath, INDICES, cache_directory};
 use crate::arguments::name::hint;
 
-/// Characters of a digest that are shown: the algorithm and twelve digits.
+/// The number of characters of a digest that are shown: the algorithm and twelve digits.
 const DIGEST_SHOWN: usize = "sha256:".len() + 12;
 
-/// Where packages are looked up.
+/// The choice of catalogs to look up packages in.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CatalogChoice {
     /// File or directory of a catalog, or NAME=PATH; the cluster's Catalogs without it
@@ -33,16 +34,17 @@ pub struct CatalogChoice {
 
 /// A catalog that was opened.
 pub(crate) struct OpenedCatalog {
-    /// Its name.
+    /// Name of the catalog.
     pub(crate) name: String,
-    /// Its rank: lower values are preferred.
+    /// Weight of the catalog; lower values are preferred.
     pub(crate) weight: i64,
     /// Digest of its content.
     pub(crate) digest: String,
-    /// The digest that the cluster's Catalog of this name reports, if that is another one.
-    pub(crate) differs_from: Option<String>,
-    /// When that content was read by the controller, else when it was last written; `None` if that is
+    /// The digest that the Catalog of this name in the cluster reports; `None` if it is the same or
     /// not known.
+    pub(crate) differs_from: Option<String>,
+    /// The time at which the controller read this content, or else at which the file was last
+    /// written; `None` if neither is known.
     pub(crate) since: Option<Timestamp>,
     pub(crate) index: CatalogIndex<Bytes>,
 }
@@ -68,26 +70,27 @@ impl OpenedCatalog {
     }
 }
 
-/// The catalogs of an invocation, the most preferred first.
+/// The catalogs of a command, in the order of preference.
 #[derive(Default)]
 pub(crate) struct OpenedCatalogs {
-    /// Those that were opened.
+    /// The catalogs that were opened.
     pub(crate) opened: Vec<OpenedCatalog>,
-    /// Catalogs of the cluster that cannot be read from here, with their paths.
+    /// The Catalogs of the cluster that cannot be read on this machine, with their paths.
     pub(crate) elsewhere: Vec<(String, PathBuf)>,
 }
 
 impl CatalogChoice {
-    /// Whether the command line names some.
+    /// Returns whether the command line names a catalog.
     pub(crate) fn is_named(&self) -> bool {
         !self.catalog.is_empty()
     }
 
-    /// Opens the catalogs of the command line, else those of the cluster that can be read from here.
+    /// Opens the catalogs of the command line, or else those of the cluster that can be read on
+    /// this machine.
     ///
     /// # Errors
     ///
-    /// When one of the command line cannot be read.
+    /// When a catalog of the command line cannot be read.
     pub(crate) fn open(
         &self,
         in_cluster: &BTreeMap<String, Catalog>,
@@ -129,7 +132,7 @@ impl CatalogChoice {
 }
 
 impl OpenedCatalogs {
-    /// Opens a Catalog of the cluster, if it can be read from here.
+    /// Opens a Catalog of the cluster, if it can be read on this machine.
     fn add(&mut self, catalog: &Catalog, cache: Option<&Cache>) {
         let name = catalog.metadata.name.clone().unwrap_or_default();
         match open_source(&catalog.spec.source, cache) {
@@ -143,7 +146,7 @@ impl OpenedCatalogs {
         }
     }
 
-    /// What a person should know of them, a sentence each.
+    /// Returns notes for the user about the catalogs, one sentence each.
     pub(crate) fn notes(&self) -> Vec<String> {
         let differs = |it: &OpenedCatalog| {
             let served = it.differs_from.as_ref()?;
@@ -160,11 +163,11 @@ impl OpenedCatalogs {
         self.opened.iter().filter_map(differs).chain(elsewhere).collect()
     }
 
-    /// Fails if there is none to look anything up in.
+    /// Fails if no catalog was opened.
     ///
     /// # Errors
     ///
-    /// When no catalog could be opened; the error says what to give.
+    /// When no catalog was opened; the error says which option to use.
     pub(crate) fn require(&self) -> Result<(), anyhow::Error> {
         if !self.opened.is_empty() {
             return Ok(());
@@ -181,7 +184,7 @@ impl OpenedCatalogs {
         }
     }
 
-    /// Does something with a package of the most preferred catalog that has it.
+    /// Calls a function with a package from the most preferred catalog that has it.
     ///
     /// # Errors
     ///
@@ -202,7 +205,7 @@ impl OpenedCatalogs {
     }
 }
 
-/// Enough of a digest to tell it from others.
+/// Shortens a digest for display.
 pub(crate) fn short_digest(digest: &str) -> &str {
     digest.get(..DIGEST_SHOWN).unwrap_or(digest)
 }

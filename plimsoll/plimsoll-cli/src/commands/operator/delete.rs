@@ -1,4 +1,5 @@
-//! `plimsoll operator delete`, `autoremove` and `abort`: Operators that go, and one that stays after all.
+//! `plimsoll operator delete`, `autoremove` and `abort`: deleting Operators, and aborting a
+//! deletion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -30,12 +31,12 @@ use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
 use crate::render::format::Format;
 
-/// How the message of a deletion begins that the controller refuses.
+/// The beginning of the message with which the controller refuses a deletion.
 const REFUSED: &str = "It is not deleted: ";
-/// How long the controller may take to let go of an Operator whose deletion is aborted.
+/// The time that the controller may take to release an Operator whose deletion is aborted.
 const ABORT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How Operators are deleted.
+/// The options for a deletion.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DeletionOptions {
     /// Do not ask, whatever depends on it and whatever runs
@@ -109,24 +110,24 @@ pub struct AbortArguments {
     dry_run: bool,
 }
 
-/// What is done after a plan was shown and questions were answered.
+/// The decision of the user about a plan that was shown.
 #[derive(Debug, PartialEq, Eq)]
 enum Consent {
-    /// These Operators go.
+    /// These Operators are deleted.
     Delete(BTreeSet<String>),
-    /// A person declined.
+    /// The user declined.
     Declined,
-    /// It is refused; the text says why.
+    /// The deletion is refused; the text says why.
     Refused(String),
 }
 
-/// The Operators of a cluster, and what a deletion does to them.
+/// The Operators of a cluster, and the options for planning a deletion.
 struct Deletion<'a> {
     client: &'a Client,
     state: AddOnState,
-    /// The same, as plans are made from them.
+    /// The same Operators, in the form that plans are made from.
     operators: BTreeMap<String, ObservedOperator>,
-    /// Objects of the kinds of those Operators that were looked at.
+    /// The operands of the Operators that were inspected so far, by name of the Operator.
     workloads: BTreeMap<String, Vec<RemainingObjects>>,
     keep_crds: bool,
 }
@@ -138,7 +139,7 @@ impl<'a> Deletion<'a> {
         Ok(Self { client, state, operators, workloads: BTreeMap::new(), keep_crds })
     }
 
-    /// What the deletion of some Operators does.
+    /// Plans the deletion of some Operators.
     async fn plan(
         &mut self,
         names: &BTreeSet<String>,
@@ -243,7 +244,7 @@ pub(super) async fn autoremove(
     carry_out(deletion, consent, false, options, out).await
 }
 
-/// Shows a plan, and has the API server check the deletions if that is requested.
+/// Prints a plan, after a dry run of the deletions on the API server if that is requested.
 async fn try_deletion(
     deletion: &Deletion<'_>,
     plan: &DeletionPlan,
@@ -273,7 +274,7 @@ fn print_plan(
     Ok(exit::SUCCESS.into())
 }
 
-/// Asks whether Operators may go that others depend on.
+/// Asks the user to agree to the deletion of each Operator that others depend on.
 async fn ask_for_dependants(
     deletion: &mut Deletion<'_>,
     names: BTreeSet<String>,
@@ -299,7 +300,8 @@ async fn ask_for_dependants(
     Ok(Consent::Delete(names))
 }
 
-/// Refuses if others depend on what is to go, and asks for workloads and for each orphan.
+/// Refuses to delete Operators that others depend on, and asks the user about operands and about
+/// each orphan.
 async fn ask_safely(
     deletion: &mut Deletion<'_>,
     mut names: BTreeSet<String>,
@@ -331,7 +333,7 @@ async fn ask_safely(
         let plan = deletion.plan(&names, cascade).await?;
         let next = plan.orphans.iter().find(|it| !kept.contains(*it));
         let Some(orphan) = next.cloned() else { return Ok(Consent::Delete(names)) };
-        // A person who cannot answer deletes nothing.
+        // Nothing is deleted without asking.
         if matches!(person, Respondent::Nobody) {
             return Ok(Consent::Refused(format!(
                 "{orphan} would become an orphaned dependency, and there is no terminal to ask: add \
@@ -360,7 +362,8 @@ async fn ask_safely(
     }
 }
 
-/// Deletes what was agreed to, if the cluster still is as it was shown.
+/// Deletes the Operators that the user has agreed to, unless the plan has changed since it was
+/// shown.
 async fn carry_out(
     mut shown: Deletion<'_>,
     consent: Consent,
@@ -430,7 +433,7 @@ pub(super) fn write_difference(before: &str, after: &str, out: &mut dyn Write) -
     Ok(())
 }
 
-/// Requests the deletion of the very Operator that was looked at.
+/// Requests the deletion of an Operator, unless another one has its name by now.
 async fn request_deletion(
     operators: &Api<Operator>,
     name: &str,
@@ -452,13 +455,14 @@ async fn request_deletion(
     let parameters = DeleteParams { dry_run, preconditions, ..DeleteParams::default() };
     match operators.delete(name, &parameters).await {
         Ok(_) => Ok(()),
-        // Somebody else was faster.
+        // Another client has deleted it already.
         Err(Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(error).with_context(context),
     }
 }
 
-/// Prints how a deletion gets on, until the Operator is gone; or why the controller refuses it.
+/// Prints the progress of a deletion until the Operator is gone. Returns the reason if the
+/// controller refuses the deletion.
 async fn follow(
     operators: &Api<Operator>,
     name: &str,
@@ -468,7 +472,7 @@ async fn follow(
     let mut seen = pin!(watch_object(operators.clone(), name));
     let mut shown = String::new();
     while let Some(object) = seen.next().await {
-        // The watch begins again by itself.
+        // The watch restarts by itself.
         let Ok(object) = object else { continue };
         let Some(operator) = object.filter(|it| it.metadata.uid.as_deref() == Some(uid)) else {
             return Ok(None);
@@ -493,11 +497,12 @@ async fn follow(
     Ok(None)
 }
 
-/// Runs `plimsoll operator abort`: what is left of an Operator that is being deleted is kept, and
-/// managed again.
+/// Runs `plimsoll operator abort`: keeps what is left of an Operator that is being deleted, and
+/// manages it again.
 ///
-/// An API server does not take back a deletion. So the Operator is let go without another object being
-/// deleted, and created again as it was; what is left is its own, and what is missing is installed.
+/// An API server cannot undo a deletion. So the finalizers of the Operator are removed without
+/// another object being deleted, and the Operator is created again with the same spec. It owns the
+/// objects that are left, and installs the missing ones.
 ///
 /// # Errors
 ///
@@ -534,7 +539,7 @@ pub(super) async fn abort(
     });
     let gone = tokio::time::timeout(ABORT_PATIENCE, async { pin!(gone).next().await }).await;
     gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
-    // As it was written, without what this program knows of its kind.
+    // The stored object, including fields that this program does not know.
     let again = json!({
         "apiVersion": OPERATOR.api_version(),
         "kind": OPERATOR.kind,
@@ -551,14 +556,14 @@ pub(super) async fn abort(
     let created = match api(client, OPERATOR).create(&parameters, &object).await {
         Ok(created) => created,
         Err(error) => {
-            // Nobody else has it any more.
+            // There is no other copy of the object.
             anstream::eprintln!("{again}");
             return Err(error).with_context(|| {
                 format!("failed to create Operator `{name}` again: create the object above")
             });
         }
     };
-    // What was installed before is known to nobody else.
+    // There is no other copy of the history.
     let status = json!({
         "metadata": { "uid": created.metadata.uid },
         "status": { "observedGeneration": 0, "history": whole.data["status"]["history"] },

@@ -25,11 +25,11 @@ use crate::render::age::age;
 use crate::render::format::Format;
 use crate::render::table;
 
-/// Events, which of a cluster-scoped object are in this namespace.
+/// The kind of Events. Those of cluster-scoped objects are in [`EVENT_NAMESPACE`].
 const EVENT: ApiKind =
     ApiKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events" };
 const EVENT_NAMESPACE: &str = "default";
-/// What is written where there is nothing.
+/// The placeholder for an empty value.
 const NONE: &str = "<none>";
 
 /// Arguments of `plimsoll operator describe`.
@@ -101,7 +101,7 @@ pub(super) async fn describe(
     Ok(exit::SUCCESS.into())
 }
 
-/// An Operator as `kubectl describe` would show it.
+/// Describes an Operator in the form of `kubectl describe`.
 fn description(name: &str, operators: &BTreeMap<String, Operator>) -> String {
     let Some(operator) = operators.get(name) else { return String::new() };
     let status = status(operator);
@@ -197,14 +197,14 @@ struct TreeNode {
     name: String,
     /// The installed version; empty if nothing is installed.
     version: String,
-    /// The requirement by which it is here; empty for a root.
+    /// The requirement of the parent in the tree; empty for a root.
     #[serde(skip_serializing_if = "String::is_empty")]
     requirement: String,
     /// Whether the requirement is satisfied.
     satisfied: bool,
     /// Whether it was installed as a dependency.
     dependency: bool,
-    /// Whether it was shown with its branches before, and has none here for that.
+    /// Whether its branches were shown before, and are left out here for that reason.
     repeated: bool,
     branches: Vec<TreeNode>,
 }
@@ -233,7 +233,7 @@ pub(super) async fn tree(
     Ok(exit::SUCCESS.into())
 }
 
-/// The trees of some Operators; without any, of all that are in no other's tree.
+/// Returns the trees of some Operators; without names, trees that together have all Operators.
 fn trees(operators: &BTreeMap<String, Operator>, names: &[String], invert: bool) -> Vec<TreeNode> {
     let edges: BTreeMap<&str, Vec<Edge>> = operators
         .iter()
@@ -244,7 +244,7 @@ fn trees(operators: &BTreeMap<String, Operator>, names: &[String], invert: bool)
         let targets: BTreeSet<&str> =
             edges.values().flatten().map(|edge| edge.to.as_str()).collect();
         roots.extend(edges.keys().filter(|name| !targets.contains(*name)));
-        // What is in a cycle is in no tree so far.
+        // Operators in a cycle are in no tree so far.
         let mut reached = BTreeSet::new();
         roots.iter().for_each(|root| reach(&edges, root, &mut reached));
         for name in edges.keys() {
@@ -269,16 +269,16 @@ fn reach<'e>(edges: &'e BTreeMap<&str, Vec<Edge>>, from: &'e str, reached: &mut 
     }
 }
 
-/// A requirement between two Operators, or of something that no Operator provides.
+/// A requirement between two Operators, or one that no Operator satisfies.
 #[derive(Debug, Clone)]
 struct Edge {
-    /// The Operator at the end; the requirement itself if there is none.
+    /// The Operator at the other end; the requirement itself if there is none.
     to: String,
     requirement: String,
     satisfied: bool,
 }
 
-/// The edges of an Operator, by the names at their ends.
+/// Returns the edges of an Operator, in the order of the names at their other ends.
 fn edges(status: &OperatorStatus, invert: bool) -> Vec<Edge> {
     let mut edges: Vec<Edge> = if invert {
         let dependants = status.dependants.iter();
@@ -290,7 +290,7 @@ fn edges(status: &OperatorStatus, invert: bool) -> Vec<Edge> {
             })
             .collect()
     } else {
-        // What the cluster itself provides is no Operator.
+        // A requirement that the cluster itself satisfies leads to no Operator.
         let of_operators =
             status.dependencies.iter().filter(|it| !it.operator.is_empty() || !it.satisfied);
         let end = |operator: &String, requirement: &String| match operator.as_str() {
@@ -352,16 +352,16 @@ fn tree_text(node: &TreeNode, first: &str, others: &str) -> String {
     text
 }
 
-/// Why an Operator is there.
+/// The reason why an Operator is installed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Origin {
     name: String,
-    /// Whether a person asked for it.
+    /// Whether a user requested it.
     requested: bool,
     /// Whether nothing depends on it although it was installed as a dependency.
     orphaned: bool,
-    /// What depends on it, from the Operators that a person asked for down to it.
+    /// The chains of dependants, each from an Operator that a user requested down to this one.
     chains: Vec<String>,
 }
 
@@ -430,7 +430,7 @@ fn origin_text(origin: &Origin) -> String {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct OperatorEvent {
-    /// When it happened last; absent if the event does not say.
+    /// The time at which it last occurred; absent if the event does not say.
     time: Option<Timestamp>,
     #[serde(rename = "type")]
     type_: String,
@@ -451,7 +451,8 @@ pub(super) async fn events(
 ) -> Result<ExitCode, anyhow::Error> {
     let events = read_events(client, &arguments.names).await?;
     if events.is_empty() && !arguments.names.is_empty() {
-        // Events of an Operator that is gone are there for a while; a name that never was is an error.
+        // The events of a deleted Operator exist for a while. A name that never existed is an
+        // error.
         let state = AddOnState::read(client).await?;
         for name in &arguments.names {
             state.operator(name)?;
@@ -466,7 +467,7 @@ pub(super) async fn events(
     Ok(exit::SUCCESS.into())
 }
 
-/// The events of some Operators, or of all; the oldest first.
+/// Returns the events of some Operators, or of all without names; the oldest first.
 async fn read_events(
     client: &Client,
     names: &[String],

@@ -1,8 +1,8 @@
-//! `--dry-run`, as kubectl has it.
+//! The option `--dry-run`, as kubectl has it.
 
 use clap::{Args, ValueEnum};
 
-/// What a dry run does.
+/// The strategy of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DryRunStrategy {
     /// Nothing is sent.
@@ -11,7 +11,7 @@ pub enum DryRunStrategy {
     Server,
 }
 
-/// Whether a command is only tried, and how.
+/// The option for a dry run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct DryRun {
     /// Show the plan, and change nothing; with `server`, the API server also checks what would be written
@@ -27,12 +27,12 @@ pub struct DryRun {
 }
 
 impl DryRun {
-    /// Whether nothing is changed.
+    /// Returns whether nothing is changed.
     pub(super) fn is_set(self) -> bool {
         self.dry_run.is_some()
     }
 
-    /// Whether the API server checks what would be written.
+    /// Returns whether the API server checks what would be written.
     pub(super) fn is_on_server(self) -> bool {
         self.dry_run == Some(DryRunStrategy::Server)
     }

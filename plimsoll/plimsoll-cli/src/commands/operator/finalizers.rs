@@ -1,5 +1,5 @@
-//! `plimsoll operator delete --force-finalizers`: what keeps an Operator that is being deleted loses its
-//! finalizers.
+//! `plimsoll operator delete --force-finalizers`: removing the finalizers of objects that block the
+//! deletion of an Operator.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -18,11 +18,13 @@ use super::state::{AddOnState, status};
 use crate::exit;
 use crate::prompt::{DefaultAnswer, Respondent};
 
-/// Removes the finalizers of the objects that keep Operators, as their status names them.
+/// Removes the finalizers of the objects that block the deletion of Operators, according to their
+/// status.
 ///
 /// # Errors
 ///
-/// When an Operator is not being deleted, a request fails, or an object has changed meanwhile.
+/// When an Operator is not being deleted, a request fails, or an object has changed in the
+/// meantime.
 pub(super) async fn remove(
     client: &Client,
     state: &AddOnState,
@@ -67,8 +69,8 @@ pub(super) async fn remove(
     Ok(exit::SUCCESS.into())
 }
 
-/// Removes the finalizers of an object that has the same ones as when it was read; one that is gone has
-/// none.
+/// Removes the finalizers of an object, and fails if they have changed since it was read. Succeeds
+/// if the object is gone.
 async fn remove_from(client: &Client, workload: &Workload) -> Result<(), Error> {
     let Workload { resource, metadata } = workload;
     let objects: Api<DynamicObject> = match &metadata.namespace {

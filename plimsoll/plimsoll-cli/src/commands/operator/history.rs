@@ -1,4 +1,5 @@
-//! `plimsoll operator history` and `rollback`: what was installed, and returning to it.
+//! `plimsoll operator history` and `rollback`: the installations of an Operator, and returning to
+//! one of them.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -51,7 +52,7 @@ fn revision_number(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| "use a number that `operator history` lists".to_owned())
 }
 
-/// An installation of the past, or the current one.
+/// A past installation, or the current one.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Installation {
@@ -59,13 +60,13 @@ struct Installation {
     version: String,
     bundle: String,
     state: UpdateState,
-    /// Whether its objects are kept, so that it can be returned to.
+    /// Whether its objects are kept, so that a rollback to it is possible.
     kept: bool,
-    /// Whether it is the one that is installed.
+    /// Whether it is the current one.
     current: bool,
     started: Timestamp,
     completed: Option<Timestamp>,
-    /// What did not hold and was overridden; empty for nothing.
+    /// The checks that failed and were overridden; empty if there are none.
     #[serde(skip_serializing_if = "String::is_empty")]
     accepted_risks: String,
 }
@@ -117,7 +118,7 @@ pub(super) async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-/// What was installed of an Operator, newest first.
+/// Returns the installations of an Operator, the newest first.
 fn installations(operator: &Operator, revisions: &[OperatorRevision]) -> Vec<Installation> {
     let status = status(operator);
     let kept: BTreeSet<u32> = kept(operator, revisions);
@@ -133,7 +134,7 @@ fn installations(operator: &Operator, revisions: &[OperatorRevision]) -> Vec<Ins
         accepted_risks: it.accepted_risks.clone(),
     };
     let mut seen = BTreeSet::new();
-    // A revision that was returned to is there twice: the newest time counts as current.
+    // After a rollback, a revision occurs twice: only the newest occurrence is current.
     let mut found: Vec<Installation> = status.history.iter().map(installation).collect();
     for it in &mut found {
         it.current &= seen.insert(it.revision);
@@ -141,7 +142,8 @@ fn installations(operator: &Operator, revisions: &[OperatorRevision]) -> Vec<Ins
     found
 }
 
-/// The revisions of an Operator whose objects are kept; those of one of its name that was deleted go soon.
+/// Returns the revisions of an Operator whose objects are kept. The revisions of a deleted Operator
+/// of the same name are ignored, since they are deleted soon.
 fn kept(operator: &Operator, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
     let uid = operator.metadata.uid.as_ref();
     let is_its_own = |it: &&OperatorRevision| {
@@ -181,11 +183,11 @@ pub(super) async fn rollback(
     Ok(exit::SUCCESS.into())
 }
 
-/// The installation to return to.
+/// Returns the installation to return to.
 ///
 /// # Errors
 ///
-/// When its objects are not kept, or there is none.
+/// When its objects are not kept, or there is no such installation.
 fn target<'i>(
     name: &str,
     installations: &'i [Installation],

@@ -1,4 +1,5 @@
-//! `plimsoll operator install`: what `operator resolve --apply` does, and the wait until it is installed.
+//! `plimsoll operator install`: `operator resolve --apply`, followed by a wait until everything is
+//! installed.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `plimsoll operator lint`: whether a directory of Operators will work when it is applied (OPR-19).
+//! `plimsoll operator lint`: checking a directory of Operators before it is applied (OPR-19).
 
 use std::fs;
 use std::io::Write;
@@ -41,7 +41,7 @@ pub struct LintArguments {
     output: Format,
 }
 
-/// The findings for programs.
+/// The findings in machine-readable form.
 #[derive(Debug, Serialize)]
 struct LintOutput<'a> {
     errors: usize,
@@ -50,7 +50,7 @@ struct LintOutput<'a> {
     findings: &'a [LoadoutFinding],
 }
 
-/// Runs the command: fails if there are errors, warnings alone do no harm.
+/// Runs the command. Errors make it fail, warnings alone do not.
 ///
 /// # Errors
 ///

@@ -21,7 +21,7 @@ use crate::render::age::age;
 use crate::render::format::Format;
 use crate::render::table;
 
-/// What a column has that is not known.
+/// The placeholder for a value that is not known.
 const UNKNOWN: &str = "<unknown>";
 
 /// Arguments of `plimsoll operator list`.
@@ -42,15 +42,15 @@ pub struct ListArguments {
 #[serde(rename_all = "camelCase")]
 struct Row {
     name: String,
-    /// Status of the condition; empty before the controller's first report.
+    /// Status of the condition `Installed`; empty before the controller's first report.
     installed: String,
-    /// Status of the condition; empty before the controller's first report.
+    /// Status of the condition `ConstraintsSatisfied`; empty before the controller's first report.
     satisfied: String,
     /// The requested version and the installed one.
     version: String,
     orphaned: bool,
-    /// The newest version of its channel, if that is higher than what is installed; absent if there is
-    /// none, or no catalog of it can be read.
+    /// The newest version of its channel, if it is higher than the installed one; absent if there
+    /// is none, or no catalog with the package can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     update: Option<String>,
     /// Whether a catalog that has the package was read.
@@ -59,9 +59,9 @@ struct Row {
     progressing: String,
     catalog: String,
     namespace: String,
-    /// What is going on.
+    /// Message of the condition `Progressing`; empty before the controller's first report.
     message: String,
-    /// When it was created; absent if the object does not say.
+    /// The time of its creation; absent if the object does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<Timestamp>,
 }
@@ -116,7 +116,7 @@ fn row(name: &str, operator: &Operator, catalogs: &OpenedCatalogs) -> anyhow::Re
     })
 }
 
-/// The newest version in the channel of an Operator; `None` if no catalog has the package.
+/// Returns the newest version in the channel of an Operator; `None` if no catalog has the package.
 fn newest(
     name: &str,
     operator: &Operator,
@@ -141,7 +141,7 @@ fn newest(
     Ok(None)
 }
 
-/// The highest version of a channel that is not deprecated.
+/// Returns the highest version in a channel that is not deprecated.
 fn newest_of(package: &IndexedPackage<'_>, channel: &str) -> Option<Version> {
     let channel = package.channel(channel)?;
     let listed = |name: &str| channel.entries.iter().any(|entry| *entry.name == *name);

@@ -1,4 +1,5 @@
-//! Loadouts: directories of Operators, now or at a revision of Git, and what they are held against.
+//! Loadouts: directories of Operators, now or at a revision of Git, and the state that they are
+//! checked against.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,22 +34,22 @@ use crate::commands::resolve::input::Cluster;
 use crate::process::now;
 use crate::render::age::age;
 
-/// Files that are read.
+/// The extensions of the files that are read.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Most bytes of a snapshot.
+/// The maximum size of a snapshot, in bytes.
 const SNAPSHOT_SIZE_MAX: u64 = 1 << 30;
 
-/// Where the state comes from that Operators are held against.
+/// The source of the state that Operators are checked against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateSource {
-    /// Files alone: no request is sent to a cluster.
+    /// Files only: no request is sent to a cluster.
     Files,
-    /// Facts and what is installed from the cluster, which Operators from files.
+    /// The cluster for its facts and for what is installed, and files for the set of Operators.
     Hybrid,
-    /// Everything from the cluster, with what files change of it.
+    /// The cluster for everything, with the changes that files make.
     Cluster,
-    /// Everything from a file of `operator snapshot`, with what files change of it.
+    /// A file of `operator snapshot` for everything, with the changes that files make.
     Snapshot(PathBuf),
 }
 
@@ -80,7 +81,7 @@ impl fmt::Display for StateSource {
     }
 }
 
-/// What Operators are held against.
+/// The options for the state that Operators are checked against.
 #[derive(Debug, Clone, Args)]
 pub struct StateArguments {
     /// Where the state comes from: files, hybrid (Operators from files, facts from the cluster), cluster,
@@ -94,12 +95,12 @@ pub struct StateArguments {
     catalogs: CatalogChoice,
 }
 
-/// The state that Operators are held against.
+/// The state that Operators are checked against.
 pub(crate) struct LoadoutState {
     pub(crate) source: StateSource,
     pub(crate) catalogs: OpenedCatalogs,
     pub(crate) facts: ClusterFacts,
-    /// The Operators of the cluster; empty without one.
+    /// The Operators of the cluster; empty if the state does not come from one.
     in_cluster: BTreeMap<String, Operator>,
     revisions: Vec<OperatorRevision>,
     /// The snapshot; empty if the state does not come from one.
@@ -107,22 +108,23 @@ pub(crate) struct LoadoutState {
 }
 
 impl StateArguments {
-    /// The state of a cluster, with these catalogs.
+    /// Returns the options for the state of a cluster, with these catalogs.
     pub(super) fn of_cluster(catalogs: CatalogChoice) -> Self {
         Self { state: Some(StateSource::Cluster), facts: None, catalogs }
     }
 
-    /// Whether it can be read without a cluster, whatever catalogs are named.
+    /// Returns whether the state can be read without a cluster, whatever catalogs are named.
     pub(super) fn needs_no_cluster(&self) -> bool {
         matches!(self.state, Some(StateSource::Files | StateSource::Snapshot(_)))
     }
 
-    /// The catalogs with which it can be read without a cluster.
+    /// Returns the catalogs with which the state can be read without a cluster; `None` if the
+    /// command line names the source of the state.
     pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
         self.state.is_none().then_some(&self.catalogs)
     }
 
-    /// Reads the state, from a cluster if there is one.
+    /// Reads the state, from a cluster if a client is given.
     ///
     /// # Errors
     ///
@@ -134,7 +136,7 @@ impl StateArguments {
         self.read_or(client, None).await
     }
 
-    /// The same with another default of where the state comes from.
+    /// Does the same as [`Self::read`], with another default for the source of the state.
     ///
     /// # Errors
     ///
@@ -194,7 +196,8 @@ impl StateArguments {
 }
 
 impl LoadoutState {
-    /// Which state this is: its source, and the catalogs with their digests and ages.
+    /// Returns a line that identifies the state: its source, and the catalogs with their digests
+    /// and ages.
     pub(crate) fn header(&self) -> String {
         let source = &self.source;
         let version = self.facts.kubernetes.as_ref();
@@ -209,13 +212,13 @@ impl LoadoutState {
         format!("state: {source}{version}; catalogs: {}", catalogs.join(", "))
     }
 
-    /// Tells people which state this is, and what they should know of its catalogs.
+    /// Prints the header of the state, and the notes about its catalogs.
     pub(crate) fn announce(&self) {
         anstream::eprintln!("{}", self.header());
         self.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     }
 
-    /// The packages that some can reach, by catalog.
+    /// Returns the packages that can be reached from some names, by catalog.
     pub(crate) fn parts(&self, names: impl Iterator<Item = String>) -> Vec<CatalogPart> {
         let indexed: Vec<IndexedCatalog<'_, _>> =
             self.catalogs.opened.iter().map(|it| IndexedCatalog::new(&it.index)).collect();
@@ -233,7 +236,7 @@ impl LoadoutState {
         collect_problem(&sources, query, &Cel).catalogs
     }
 
-    /// The catalogs that cannot be read, with the reason.
+    /// Returns the catalogs that cannot be read, with the reason.
     pub(crate) fn unavailable(&self) -> BTreeMap<String, String> {
         let elsewhere = self.catalogs.elsewhere.iter();
         let why = |(name, path): &(String, PathBuf)| {
@@ -265,7 +268,7 @@ impl LoadoutState {
         Ok(())
     }
 
-    /// Where the content of a bundle lies; empty if the catalog has it itself.
+    /// Returns the image of a bundle; empty if the catalog has the content of the bundle itself.
     pub(crate) fn image(&self, package: &str, reference: &BundleReference) -> String {
         self.image_of(package, &reference.name, &reference.catalog).unwrap_or_default()
     }
@@ -279,7 +282,8 @@ impl LoadoutState {
         kept.images.get(bundle).cloned()
     }
 
-    /// Everything that a resolution of some packages depends on, and decisions of the Operators.
+    /// Returns everything that a resolution of some packages depends on, and everything that
+    /// decisions about the Operators depend on.
     pub(crate) fn snapshot(&self, packages: &[String]) -> LoadoutSnapshot {
         let nothing = Loadout::default();
         let parts = self.parts(self.all_names(&nothing).chain(packages.iter().cloned()));
@@ -309,20 +313,21 @@ impl LoadoutState {
         LoadoutSnapshot::new(facts, operators, catalogs.collect(), unavailable)
     }
 
-    /// The names of the Operators of the files, and of those of the cluster that count.
+    /// Returns the names of the Operators of the files, and of the relevant Operators of the
+    /// cluster.
     pub(crate) fn all_names(&self, loadout: &Loadout) -> impl Iterator<Item = String> {
         let declared = loadout.operators.iter().map(|it| it.name.clone());
         let kept = self.snapshot.operators.keys().cloned();
         declared.chain(self.counting(loadout).map(|(name, _)| name.clone())).chain(kept)
     }
 
-    /// An Operator of the cluster.
+    /// Returns an Operator of the cluster; `None` if there is none of that name.
     pub(crate) fn in_cluster(&self, name: &str) -> Option<&Operator> {
         self.in_cluster.get(name)
     }
 
-    /// The Operators of the files, and of those of the cluster that count, with what is installed of
-    /// each.
+    /// Returns the Operators of the files, and the relevant Operators of the cluster, each with its
+    /// installed bundle.
     pub(crate) fn operators(
         &self,
         loadout: &Loadout,
@@ -344,8 +349,8 @@ impl LoadoutState {
         self.in_cluster.iter().filter(move |(name, _)| is_whole || loadout.operator(name).is_some())
     }
 
-    /// The Operators of the cluster that count, with what is installed of each: in a hybrid state those
-    /// that files declare.
+    /// Returns the relevant Operators of the cluster, each with its installed bundle. If the state
+    /// is hybrid, those are the Operators that files declare.
     pub(crate) fn current(
         &self,
         loadout: &Loadout,
@@ -388,7 +393,7 @@ impl LoadoutState {
         requested.with_installed(InstalledOperator { reference, bundle, revision, objection: None })
     }
 
-    /// The bundle that is installed: as its revision has it, else as a catalog does.
+    /// Returns the installed bundle as its revision has it, or else as a catalog has it.
     fn bundle(
         &self,
         name: &str,
@@ -397,7 +402,7 @@ impl LoadoutState {
         parts: &[CatalogPart],
     ) -> Bundle {
         let mut kept = self.revisions.iter().map(|it| &it.spec);
-        // Revisions of an Operator of this name that was deleted may be there still.
+        // Revisions of a deleted Operator of the same name may still exist.
         let is_it = |it: &&OperatorRevisionSpec| {
             it.operator == name && it.revision == revision && it.bundle.name == reference.name
         };
@@ -417,7 +422,7 @@ impl LoadoutState {
     }
 }
 
-/// Reads all manifests below a directory, in the order of their paths; hidden ones are left out.
+/// Reads all manifests below a directory, in the order of their paths; hidden files are left out.
 ///
 /// # Errors
 ///
@@ -464,7 +469,7 @@ fn is_manifest(path: &Path) -> bool {
     EXTENSIONS.iter().any(|it| extension == *it)
 }
 
-/// Reads the manifests below a directory as a revision of its Git repository has them.
+/// Reads the manifests below a directory as they are at a revision of its Git repository.
 ///
 /// # Errors
 ///
@@ -496,7 +501,7 @@ pub(crate) fn read_revision(
     Ok(files)
 }
 
-/// The output of Git in a directory.
+/// Runs Git in a directory, and returns its output.
 fn git(directory: &Path, arguments: &[&str]) -> Result<String, anyhow::Error> {
     let output = Command::new("git")
         .arg("-C")

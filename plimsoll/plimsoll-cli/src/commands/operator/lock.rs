@@ -1,4 +1,5 @@
-//! `plimsoll operator lock`, and `--locked`: exactly which bundles a directory of Operators comes to.
+//! `plimsoll operator lock`, and `--locked`: the exact bundles that a directory of Operators
+//! resolves to.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +18,7 @@ use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use super::loadout::{LoadoutState, StateArguments, read_files};
 use crate::exit::{self, Refusal};
 
-/// Name of the file beside the Operators.
+/// Name of the lock file, which is in the directory of the Operators.
 const LOCK_FILE: &str = "operators.lock";
 
 /// Arguments of `plimsoll operator lock`.
@@ -55,11 +56,11 @@ pub(super) async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-/// The lock file of a directory; `None` if it has none.
+/// Reads the lock file of a directory; `None` if it has none.
 ///
 /// # Errors
 ///
-/// When it cannot be read.
+/// When the file cannot be read.
 pub(super) fn read(directory: &Path) -> Result<Option<OperatorLock>, anyhow::Error> {
     let path = path(directory);
     if !path.exists() {
@@ -70,11 +71,12 @@ pub(super) fn read(directory: &Path) -> Result<Option<OperatorLock>, anyhow::Err
     OperatorLock::read(&text).map(Some).map_err(|error| anyhow!(error)).with_context(context)
 }
 
-/// Refuses a directory whose lock file is missing, or has other bundles than its Operators come to now.
+/// Fails unless a directory has a lock file with exactly the bundles that its Operators resolve to
+/// now.
 ///
 /// # Errors
 ///
-/// The refusal; when the lock file cannot be read.
+/// When the lock file is missing or out of date, or cannot be read.
 pub(super) fn require(
     directory: &Path,
     state: &LoadoutState,
@@ -97,7 +99,7 @@ pub(super) fn require(
     Err(Refusal { message, exit: exit::FAILURE }.into())
 }
 
-/// Writes the lock file of a directory anew, if it has one.
+/// Updates the lock file of a directory that has one.
 ///
 /// # Errors
 ///
@@ -131,7 +133,7 @@ fn write(directory: &Path, lock: &OperatorLock, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// The bundles that Operators come to when nothing interferes.
+/// Returns the bundles that are installed in the end, if nothing else changes.
 fn resolved(state: &LoadoutState, loadout: &Loadout) -> OperatorLock {
     let parts = state.parts(state.all_names(loadout));
     let operators = state.operators(loadout, &parts);

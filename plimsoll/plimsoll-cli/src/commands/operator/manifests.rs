@@ -1,4 +1,5 @@
-//! Operators as files: written, and changed with everything else in them as it is.
+//! Manifests of Operators: writing new files, and changing fields of existing ones without other
+//! changes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,39 +13,39 @@ use plimsoll_operators::loadout::Loadout;
 #[derive(Debug, Clone, Default)]
 pub(super) struct OperatorManifest {
     pub(super) name: String,
-    /// The version or range of its spec.
+    /// The version or range in its spec.
     pub(super) version: String,
     pub(super) is_dependency: bool,
-    /// Its channel; `None` for the default one. Not written to a file that exists.
+    /// The channel; `None` for the default one. Only written to new files.
     pub(super) channel: Option<String>,
-    /// Its catalog; `None` for any. Not written to a file that exists.
+    /// The catalog; `None` for any. Only written to new files.
     pub(super) repository: Option<String>,
-    /// What becomes of its change set.
+    /// The change of the annotation of its change set.
     pub(super) change_set: ChangeSetEdit,
 }
 
-/// What becomes of the annotation of a change set.
+/// A change of the annotation of a change set.
 #[derive(Debug, Clone, Default)]
 pub(super) enum ChangeSetEdit {
-    /// It stays as it is.
+    /// The annotation is unchanged.
     #[default]
     Keep,
-    /// It goes.
+    /// The annotation is removed.
     Remove,
-    /// It is set.
+    /// The annotation is set to this name.
     Set(String),
 }
 
-/// Where the annotation of a change set is.
+/// The path of the annotation of a change set.
 const CHANGE_SET: [&str; 3] = ["metadata", "annotations", CHANGE_SET_ANNOTATION];
 
-/// Writes Operators to the files of a loadout that have them, and others to new files of a directory.
-/// The files that are written, in their order.
+/// Writes Operators to the files of a loadout that declare them, and the others to new files of a
+/// directory. Returns the files that were written, in order.
 ///
 /// # Errors
 ///
-/// When a file has a form that cannot be changed, or declares something else; nothing is written then.
-/// When a file cannot be written.
+/// When a file has a form that cannot be changed, or declares something else; nothing is written
+/// then. When a file cannot be written.
 pub(super) fn write_manifests(
     loadout: &mut Loadout,
     directory: &Path,
@@ -116,7 +117,7 @@ fn change(
 }
 
 impl OperatorManifest {
-    /// The Operator as the text of a new file.
+    /// Returns the Operator as the text of a new file.
     fn text(&self, warning: Option<&str>) -> String {
         let quoted = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Names of Operators, packages, Actions and ActionClasses that complete a command line.
+//! Names of Operators, packages, Actions and ActionClasses for shell completion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::catalogs::CatalogChoice;
 use super::state::{self, operators, status};
 use crate::arguments::cluster::ClusterArguments;
 
-/// How long the API server may take to answer without `--request-timeout`: a person waits at the command
-/// line.
+/// The time that the API server may take to answer without `--request-timeout`. It is short, since
+/// a user waits for the completion.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// What an argument names.
+/// The kind of object that an argument names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NamedKind {
     /// An Operator of the cluster.
@@ -30,9 +30,9 @@ pub(crate) enum NamedKind {
     ActionClass,
 }
 
-/// The names that an argument may have, in their order: Operators with the installed version, packages
-/// with their catalogs, Actions with their class, ActionClasses with the description. The cluster is not
-/// read for packages of catalogs of the command line.
+/// Returns the names that an argument may have, in order: Operators with the installed version,
+/// packages with their catalogs, Actions with their class, ActionClasses with the description. The
+/// cluster is not read for packages if the command line names catalogs.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub(crate) async fn names(
     }
 }
 
-/// The names of objects, each with a field of its spec.
+/// Returns the names of objects, each with a field of its spec.
 async fn described(
     objects: &Api<DynamicObject>,
     field: &str,

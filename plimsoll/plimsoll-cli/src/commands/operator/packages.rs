@@ -57,7 +57,7 @@ pub struct WhoProvidesArguments {
     output: Format,
 }
 
-/// An API of a command line; what is empty is any.
+/// An API as the command line names it; an empty field stands for any value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct WantedApi {
     group: String,
@@ -102,14 +102,15 @@ struct ProvidingPackage {
     name: String,
     catalog: String,
     api: String,
-    /// The versions that provide it, ascending.
+    /// The versions that provide it, in ascending order.
     versions: Vec<String>,
-    /// Whether an Operator of it is installed; its version.
+    /// The installed version; absent if none is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     installed: Option<String>,
 }
 
-/// The catalogs of the command line, else the cluster's; and the cluster, if it was read.
+/// Opens the catalogs of the command line, or else those of the cluster. Also returns the state of
+/// the cluster, which is empty if it was not read.
 async fn opened(
     client: Option<&Client>,
     choice: &CatalogChoice,
@@ -194,7 +195,7 @@ pub(super) async fn who_provides(
         write_providing(&found, out)?;
     }
     print_notes(&catalogs);
-    // As grep does: nothing found is told from something.
+    // The exit code says whether a package was found, as with grep.
     Ok(if found.is_empty() { exit::FAILURE } else { exit::SUCCESS }.into())
 }
 
@@ -216,7 +217,7 @@ fn write_providing(found: &[ProvidingPackage], out: &mut dyn Write) -> anyhow::R
     Ok(table::print(out, &["NAME", "CATALOG", "VERSIONS", "INSTALLED", "API"], &rows)?)
 }
 
-/// What a package provides of an API, by group and version.
+/// Returns the versions of a package that provide an API, by group and version of the API.
 fn provided_by(
     package: &IndexedPackage<'_>,
     catalog: &str,

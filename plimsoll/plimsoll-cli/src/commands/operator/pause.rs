@@ -1,4 +1,4 @@
-//! `plimsoll operator pause` and `resume`: Operators that are left as they are.
+//! `plimsoll operator pause` and `resume`: pausing the reconciliation of Operators.
 
 use std::io::Write;
 use std::process::ExitCode;

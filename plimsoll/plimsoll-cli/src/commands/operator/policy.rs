@@ -1,4 +1,5 @@
-//! `plimsoll operator policy test`: what policies say of Actions, before anybody requests them (OPR-25).
+//! `plimsoll operator policy test`: the decisions of policies about Actions before they are
+//! requested (OPR-25).
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,9 +20,9 @@ use crate::exit;
 use crate::render::format::Format;
 use crate::render::table;
 
-/// Namespace of an Action that names none.
+/// The namespace of an Action that names none.
 const NAMESPACE: &str = "default";
-/// The group of everybody who is known to the API server.
+/// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// Arguments of `plimsoll operator policy`.
@@ -32,7 +33,7 @@ pub struct PolicyArguments {
     pub command: PolicyCommand,
 }
 
-/// What can be done about policies.
+/// Subcommands of `plimsoll operator policy`.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
     /// Show what the policies of files decide on the Actions of files, and by which rule; no cluster is
@@ -62,7 +63,7 @@ pub struct TestArguments {
     output: Format,
 }
 
-/// What becomes of an Action.
+/// The decision about an Action.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TestedAction {
@@ -81,7 +82,7 @@ struct TestedAction {
     effective_spec: Vec<EffectiveAttribute>,
 }
 
-/// Runs `plimsoll operator policy test`: fails if an Action is denied.
+/// Runs `plimsoll operator policy test`. The command fails if an Action is denied.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ use crate::arguments::name::hint;
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
 
-/// What is installed, and how it is chosen.
+/// The packages to install, and the options for choosing their bundles.
 #[derive(Debug, Args)]
 pub struct InstallChoice {
     /// Packages to install
@@ -60,7 +60,7 @@ pub struct InstallChoice {
 }
 
 impl InstallChoice {
-    /// What is requested.
+    /// Returns the request.
     ///
     /// # Errors
     ///
@@ -107,38 +107,40 @@ pub struct ResolveArguments {
 }
 
 impl ResolveArguments {
-    /// Whether it can do without a cluster.
+    /// Returns whether the command needs no cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
         !self.apply && self.state.needs_no_cluster()
     }
 
-    /// The catalogs with which it can do without a cluster.
+    /// Returns the catalogs with which the command needs no cluster.
     pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
         self.state.catalogs().filter(|_| !self.apply)
     }
 
-    /// The directory whose files are written; `None` if the Operators of the cluster are.
+    /// Returns the directory whose files are written; `None` if the Operators of the cluster are
+    /// written.
     fn directory(&self) -> Option<&Path> {
         (!self.apply).then_some(self.write.as_path())
     }
 }
 
-/// What an installation is planned from.
+/// The sources that an installation is planned from.
 pub(super) struct InstallSource<'a> {
-    /// The cluster, if there is one.
+    /// The client of the cluster; `None` if there is no cluster.
     pub(super) client: Option<&'a Client>,
-    /// Where the state comes from.
+    /// The options for the state.
     pub(super) state: &'a StateArguments,
-    /// The directory whose files count as installed; the cluster says what is installed without it.
+    /// The directory whose files count as installed; `None` if the cluster determines what is
+    /// installed.
     pub(super) directory: Option<&'a Path>,
 }
 
-/// An installation with what it was planned from.
+/// A plan of an installation, with the state that it was made from.
 pub(super) struct PlannedInstall {
     pub(super) state: LoadoutState,
     loadout: Loadout,
     pub(super) plan: InstallPlan,
-    /// What the plan conflicts with all the same.
+    /// The conflict that `--force` overrides; `None` if there is none.
     conflict: Option<InstallConflict>,
 }
 
@@ -154,7 +156,7 @@ impl Planned for PlannedInstall {
 }
 
 impl PlannedInstall {
-    /// What is written to a cluster, what others depend on first.
+    /// Returns the writes to a cluster, dependencies first.
     pub(super) fn writes(&self, request: &InstallRequest) -> Vec<OperatorWrite> {
         let write = |it: &plimsoll_operators::install::PlannedOperator| OperatorWrite {
             name: it.name.clone(),
@@ -171,8 +173,8 @@ impl PlannedInstall {
 ///
 /// # Errors
 ///
-/// When files, catalogs or the cluster cannot be read, arguments are invalid, or the packages conflict
-/// with what is installed and that is not forced; the conflict has been printed then.
+/// When files, catalogs or the cluster cannot be read, arguments are invalid, or the packages
+/// conflict with what is installed and `--force` is not set; the conflict has been printed then.
 pub(super) async fn plan(
     source: &InstallSource<'_>,
     choice: &InstallChoice,

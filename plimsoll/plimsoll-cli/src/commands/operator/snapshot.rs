@@ -20,7 +20,7 @@ pub struct SnapshotArguments {
 }
 
 impl SnapshotArguments {
-    /// Whether it can do without a cluster.
+    /// Returns whether the command needs no cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
         self.state.needs_no_cluster()
     }

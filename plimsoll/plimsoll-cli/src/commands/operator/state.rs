@@ -1,4 +1,4 @@
-//! What a cluster has of the add-on layer: its Operators, Catalogs and OperatorRevisions.
+//! The Operators, Catalogs and OperatorRevisions of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::arguments::name::hint;
 /// The Operators and Catalogs of a cluster, by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddOnState {
-    /// The Operators.
+    /// The Operators, by name.
     pub(crate) operators: BTreeMap<String, Operator>,
-    /// The Catalogs.
+    /// The Catalogs, by name.
     pub(crate) catalogs: BTreeMap<String, Catalog>,
 }
 
@@ -45,7 +45,7 @@ impl AddOnState {
         Ok(Self { operators, catalogs: catalogs(client).await? })
     }
 
-    /// An Operator by its name.
+    /// Returns an Operator by its name.
     ///
     /// # Errors
     ///
@@ -88,19 +88,19 @@ pub(crate) async fn revisions(client: &Client) -> Result<Vec<OperatorRevision>, 
     list::<OperatorRevision>(client, "OperatorRevisions", "").await
 }
 
-/// What an Operator reports; empty before the controller's first write.
+/// Returns the status of an Operator; empty before the controller's first write.
 pub(crate) fn status(operator: &Operator) -> OperatorStatus {
     operator.status.clone().unwrap_or_default()
 }
 
-/// Whether an Operator was installed because another one needed it.
+/// Returns whether an Operator was installed because another one requires it.
 pub(crate) fn is_dependency(operator: &Operator) -> bool {
     let labels = operator.metadata.labels.as_ref();
     let label = labels.and_then(|it| it.get(INSTALLED_AS_LABEL));
     label.is_some_and(|it| it == INSTALLED_AS_DEPENDENCY)
 }
 
-/// Operators as plans are made from them.
+/// Returns Operators in the form that plans are made from.
 pub(crate) fn observed(
     operators: &BTreeMap<String, Operator>,
 ) -> BTreeMap<String, ObservedOperator> {
@@ -135,8 +135,8 @@ pub(super) mod samples {
     use plimsoll_api::Operator;
     use plimsoll_api::olm::{Dependant, DependencyStatus, INSTALLED_AS_LABEL, OperatorStatus};
 
-    /// Operators, one a line: `NAME [dependency]: DEPENDENCY…`; `!PACKAGE` is a requirement that is not
-    /// satisfied.
+    /// Parses Operators, one per line: `NAME [dependency]: DEPENDENCY…`; `!PACKAGE` is a
+    /// requirement that is not satisfied.
     pub(in super::super) fn operators(text: &str) -> BTreeMap<String, Operator> {
         let mut operators: BTreeMap<String, Operator> = BTreeMap::new();
         let mut statuses: BTreeMap<String, OperatorStatus> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! `plimsoll operator update`: one plan for all Operators of a cluster or of a directory, then all of it
-//! or nothing (OPR-17, OPR-20).
+//! `plimsoll operator update`: one plan for all Operators of a cluster or of a directory, which is
+//! carried out completely or not at all (OPR-17, OPR-20).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -73,17 +73,17 @@ pub struct UpdateArguments {
 }
 
 impl UpdateArguments {
-    /// Whether it can do without a cluster.
+    /// Returns whether the command needs no cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
         self.state.needs_no_cluster()
     }
 
-    /// The catalogs with which it can do without a cluster.
+    /// Returns the catalogs with which the command needs no cluster.
     pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
         self.state.catalogs().filter(|_| self.filename.is_some())
     }
 
-    /// What `--for-range` requests.
+    /// Returns the ranges of `--for-range`, by name of the Operator.
     fn ranges(&self) -> Result<BTreeMap<String, String>, anyhow::Error> {
         let mut ranges = BTreeMap::new();
         for (name, range) in self.for_range.iter().flat_map(|it| &it.0) {
@@ -125,13 +125,13 @@ impl FromStr for RequestedRanges {
     }
 }
 
-/// What an update is planned from, and the plan.
+/// A plan of an update, with the state that it was made from.
 struct PlannedUpdate {
     state: LoadoutState,
     loadout: Loadout,
-    /// What `--for-range` requests.
+    /// The ranges of `--for-range`, by name of the Operator.
     ranges: BTreeMap<String, String>,
-    /// `None` if all Operators are pinned and nothing else is requested.
+    /// The plan; `None` if all Operators are pinned and nothing else is requested.
     plan: Option<UpdatePlan>,
 }
 
@@ -223,7 +223,7 @@ pub(super) async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-/// Reads the state and plans.
+/// Reads the state, and plans the update.
 async fn plan(
     client: Option<&Client>,
     arguments: &UpdateArguments,
@@ -251,7 +251,7 @@ async fn plan(
     if let Some(directory) = &arguments.filename
         && let Some(lock) = lock::read(directory)?
     {
-        // Files do not say what is installed.
+        // Files do not declare what is installed. The lock file has it.
         for (name, operator) in operators.iter_mut().filter(|(_, it)| it.installed.is_none()) {
             if let Some(locked) = lock.installed(name, &parts) {
                 *operator = operator.clone().with_installed(locked);
@@ -302,7 +302,7 @@ async fn plan(
     Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) })
 }
 
-/// The plan for people, a line for each Operator, then the reasons.
+/// Returns the plan as text for users: a line for each Operator, then the reasons.
 fn text(plan: &UpdatePlan, ranges: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     for it in &plan.operators {
@@ -339,7 +339,8 @@ fn row(it: &OperatorUpdate) -> String {
     }
 }
 
-/// An Operator with its version: `foo@v1.2.5`, or `foo ~1.2 (@v1.2.5)` if it follows a range.
+/// Formats an Operator with its version: `foo@v1.2.5`, or `foo ~1.2 (@v1.2.5)` if it follows a
+/// range.
 fn shown(name: &str, version: &OperatorVersion) -> String {
     let OperatorVersion { requested, installed } = version;
     let is_exact = |it: &Version| *requested == it.to_string() || *requested == format!("v{it}");
@@ -355,7 +356,7 @@ fn shown(name: &str, version: &OperatorVersion) -> String {
     }
 }
 
-/// An Operator as it is to be written to a file.
+/// Returns an Operator as it is written to a file.
 fn manifest(it: &OperatorUpdate, plan: &UpdatePlan) -> OperatorManifest {
     let changes = it.is_new() || it.is_changed();
     OperatorManifest {
@@ -393,13 +394,13 @@ async fn execute(
     }
 }
 
-/// What is written to a cluster.
+/// Returns the writes to a cluster.
 fn writes(plan: &UpdatePlan, state: &LoadoutState) -> Vec<OperatorWrite> {
     let written = plan.written();
     written.into_iter().map(|it| write(it, state, plan.change_set.as_deref())).collect()
 }
 
-/// What is written of an Operator.
+/// Returns the write of an Operator.
 fn write(it: &OperatorUpdate, state: &LoadoutState, change_set: Option<&str>) -> OperatorWrite {
     let name = it.name.clone();
     let Some(before) = &it.before else {

@@ -1,4 +1,4 @@
-//! Asks for a decision about requests of guarded classes.
+//! The validating webhook, which asks for a decision about requests for guarded classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use crate::webhook::{self, ClientConfig};
 pub(super) const PATH: &str = "/actions/guard";
 /// Name of the webhook of Actions.
 const WEBHOOK: &str = "guard.actions.plimsoll.io";
-/// Name of the webhook of what makes Actions.
+/// Name of the webhook of the kinds with a template for Actions.
 const TEMPLATE_WEBHOOK: &str = "guard-template.actions.plimsoll.io";
-/// Whether another Action is requested than before, or by somebody else.
+/// The CEL condition that holds if another Action than before is requested, or by another user.
 const IS_REQUESTED: &str = "request.operation == 'CREATE' \
     || object.spec.template != oldObject.spec.template \
     || object.spec.?requester.orValue({}) != oldObject.spec.?requester.orValue({})";
 
-/// The webhooks of the configuration; none if no class is guarded.
+/// Returns the webhooks of the configuration; none if no class is guarded.
 pub(super) fn webhooks(guarded: &BTreeSet<String>, config: &ClientConfig) -> Vec<Value> {
     if guarded.is_empty() {
         return Vec::new();
     }
     let webhook = |name: &str, rules: &Value, class: &str| {
-        // A list of texts is written in CEL as in JSON.
+        // A list of strings has the same syntax in CEL as in JSON.
         let expression = format!("{class} in {}", json!(guarded));
         let mut webhook = webhook::webhook(name, "Fail", &config.at(PATH), rules);
         webhook["matchConditions"] = json!([{ "name": "is-guarded", "expression": expression }]);
@@ -43,11 +43,11 @@ pub(super) fn webhooks(guarded: &BTreeSet<String>, config: &ClientConfig) -> Vec
     vec![actions, makers]
 }
 
-/// What is asked for.
+/// Reads the request of a review.
 ///
 /// # Errors
 ///
-/// With a refusal when it cannot be read.
+/// When the request cannot be read; the error is a decision that denies it.
 pub(super) fn read(request: &Value) -> Result<AdmissionRequest, Decision> {
     let refused = |error: serde_json::Error| Decision {
         message: format!("the request cannot be read: {error}"),
@@ -68,7 +68,7 @@ pub(super) fn read(request: &Value) -> Result<AdmissionRequest, Decision> {
     })
 }
 
-/// A decision as the response to a review.
+/// Returns a decision as the response to a review.
 pub(super) fn answer(decision: Decision) -> Value {
     let mut response = json!({ "allowed": decision.allowed });
     if !decision.allowed {
@@ -88,7 +88,7 @@ pub(super) fn answer(decision: Decision) -> Value {
 
 #[cfg(test)]
 mod tests {
-    //! What is asked, and what is answered.
+    //! Tests of reading requests, and of the responses.
 
     use super::*;
 

@@ -1,5 +1,5 @@
-//! Sets `spec.requester` where it is left out: to whoever creates a request, and to whoever changes one
-//! that makes others.
+//! The mutating webhook, which sets `spec.requester` where it is left out: to the user who creates
+//! an Action, or who changes an object that makes Actions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,13 +13,14 @@ use crate::webhook::{self, ClientConfig};
 pub(super) const PATH: &str = "/actions/requester";
 /// Name of the webhook.
 const WEBHOOK: &str = "requester.actions.plimsoll.io";
-/// The field of a spec.
+/// The field of a spec that names the requester.
 const FIELD: &str = "requester";
-/// Whether there may be something to set.
+/// The CEL condition that holds if the requester may have to be set.
 const CONDITION: &str = "request.operation == 'CREATE' ? !has(object.spec.requester) \
     : object.spec != oldObject.spec";
 
-/// The webhook of the configuration. What it leaves out when it cannot be reached is refused by a policy.
+/// Returns the webhook of the configuration. While it cannot be reached, an admission policy
+/// rejects requests without a requester.
 pub(super) fn webhook(config: &ClientConfig) -> Value {
     let rules = json!([rule(&["CREATE"], &[ACTION]), rule(&["CREATE", "UPDATE"], &MAKERS)]);
     let mut webhook = webhook::webhook(WEBHOOK, "Ignore", &config.at(PATH), &rules);
@@ -27,7 +28,7 @@ pub(super) fn webhook(config: &ClientConfig) -> Value {
     webhook
 }
 
-/// Answers a review: always lets pass, and sets the requester if need be.
+/// Answers a review: allows every request, and sets the requester if necessary.
 pub(super) fn answer(request: &Value) -> Value {
     let mut response = json!({ "allowed": true });
     let (spec, old) = (&request["object"]["spec"], &request["oldObject"]["spec"]);
@@ -66,11 +67,11 @@ fn without_requester(spec: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    //! When the requester is set, and to whom.
+    //! Tests of the requester that is set.
 
     use super::*;
 
-    /// Bob sends a request; the requester that is set, and whether he is warned.
+    /// Reviews a request of Bob, and checks which requester is set and whether he is warned.
     #[track_caller]
     fn check(old: &Value, new: &Value, expected: Option<&Value>, is_warned: bool) {
         let user = json!({ "username": "bob", "groups": ["dev"], "uid": "7" });
@@ -98,13 +99,14 @@ mod tests {
         check(&Value::Null, &spec("a"), Some(&bob), false);
         check(&Value::Null, &of(&alice, "a"), None, false);
         check(&Value::Null, &json!([]), None, false);
-        // Somebody else's: with the requester as it was, without one, and taken over.
+        // An object of another user: with the requester unchanged, without one, restored, and taken
+        // over.
         check(&of(&alice, "a"), &of(&alice, "b"), Some(&bob), true);
         check(&of(&alice, "a"), &spec("b"), Some(&bob), true);
         check(&of(&alice, "a"), &spec("a"), Some(&alice), false);
         check(&of(&alice, "a"), &of(&bob, "b"), None, false);
         check(&of(&bob, "a"), &of(&alice, "b"), None, false);
-        // One's own, also from when one was in other groups.
+        // An object of the same user, also with the groups of an earlier time.
         check(&of(&bob, "a"), &of(&bob, "b"), None, false);
         check(&of(&earlier, "a"), &of(&earlier, "b"), Some(&bob), false);
     }

@@ -1,4 +1,4 @@
-//! Makes certificates and authorities.
+//! The creation of certificates and certificate authorities.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,14 @@ use super::kept::{
 };
 use crate::webhook::certificate::parameters;
 
-/// How long a certificate is valid: a key that leaks is of use for no longer.
+/// The lifetime of a certificate in days, which limits for how long a leaked key can be used.
 const LIFETIME_DAYS: i64 = 90;
-/// How long an authority is valid: replacing it changes everything that calls the service.
+/// The lifetime of an authority in days. It is long because a replacement changes every object that
+/// calls the Service.
 const AUTHORITY_LIFETIME_DAYS: i64 = 10 * 365;
 
-/// Renews a certificate for the names of a service. An authority that cannot sign what it is trusted
-/// for is replaced as well.
+/// Renews a certificate for the names of a Service. Also replaces the authority if it cannot sign a
+/// certificate that its callers accept.
 pub(super) fn issue(
     kept: &KeptCertificate,
     renewal: Renewal,
@@ -47,14 +48,15 @@ pub(super) fn issue(
     };
     made.authorities = authority(service, now)?.self_signed(&key)?.pem();
     made = signed(made, service, names, now)?;
-    // Pods have the certificate before for a moment, and callers may not have the new authority.
+    // Pods keep the previous certificate for a moment, and callers may not have the new authority
+    // yet.
     if let Some(before) = first_authority(&kept.authorities) {
         made.authorities.push_str(&before);
     }
     Ok(made)
 }
 
-/// With a new certificate, signed by the authority.
+/// Replaces the certificate by a new one that the authority signs.
 fn signed(
     mut made: KeptCertificate,
     service: &str,
@@ -88,7 +90,7 @@ fn named(name: &str) -> DistinguishedName {
     named
 }
 
-/// The authority that signed until now, as PEM; `None` if there is none.
+/// Returns the authority that has signed until now, as PEM; `None` if there is none.
 fn first_authority(authorities: &str) -> Option<String> {
     const END: &str = "-----END CERTIFICATE-----";
     let end = authorities.find(END)? + END.len();
@@ -98,7 +100,7 @@ fn first_authority(authorities: &str) -> Option<String> {
 }
 
 impl KeptCertificate {
-    /// The Secret that holds it.
+    /// Returns the Secret that holds the certificate.
     pub(super) fn secret(&self, namespace: &str, name: &str, operator: &str) -> Secret {
         let not_after = self.authority_not_after.map(|end| end.to_string()).unwrap_or_default();
         let data = [

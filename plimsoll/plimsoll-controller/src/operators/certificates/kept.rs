@@ -1,4 +1,5 @@
-//! What a Secret holds, and whether it has to be renewed. Decided for a moment that is passed in.
+//! The content of a Secret with a certificate, and the decision whether it has to be renewed at a
+//! given time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 
-/// How long before its end a certificate is renewed: a controller that is down for some weeks still
-/// finds one that is valid.
+/// The number of days before its expiry at which a certificate is renewed. A controller that was
+/// down for some weeks still finds a valid one.
 const RENEWED_DAYS: i64 = 30;
-/// How long before its end an authority is replaced.
+/// The number of days before its expiry at which an authority is replaced.
 const AUTHORITY_REPLACED_DAYS: i64 = 365;
 
 /// Keys of the Secret's data.
@@ -26,34 +27,34 @@ pub(super) const CERTIFICATE: &str = "tls.crt";
 pub(super) const KEY: &str = "tls.key";
 pub(super) const AUTHORITIES: &str = "ca.crt";
 pub(super) const AUTHORITY_KEY: &str = "ca.key";
-/// Annotation of the Secret: when its authority ends to be valid (RFC 3339).
+/// Annotation of the Secret: the time at which its authority expires (RFC 3339).
 pub(super) const AUTHORITY_NOT_AFTER: &str = "plimsoll.io/ca-not-after";
 
-/// What a Secret holds, as PEM; empty where it has nothing.
+/// The content of a Secret, as PEM; a field is empty if the Secret lacks it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct KeptCertificate {
     pub(super) certificate: String,
     pub(super) key: String,
-    /// What is trusted: the authority that signs, and one before it.
+    /// The trusted authorities: the one that signs, followed by the previous one if there is one.
     pub(super) authorities: String,
     pub(super) authority_key: String,
-    /// When the authority ends to be valid; absent if that is not known.
+    /// The time at which the authority expires; `None` if it is not known.
     pub(super) authority_not_after: Option<Timestamp>,
 }
 
-/// What has to be renewed.
+/// The part of the content that has to be renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Renewal {
     /// Nothing.
     NotDue,
     /// The certificate; the authority stays.
     Certificate,
-    /// Both.
+    /// The certificate and the authority.
     Authority,
 }
 
 impl KeptCertificate {
-    /// What a Secret holds.
+    /// Reads the content of a Secret.
     pub(super) fn of(secret: &Secret) -> Self {
         let text = |key: &str| {
             let bytes = secret.data.as_ref().and_then(|data| data.get(key));
@@ -69,7 +70,8 @@ impl KeptCertificate {
         }
     }
 
-    /// What has to be renewed of a certificate for some names. What somebody broke is.
+    /// Returns what has to be renewed so that the certificate is valid for some names. That
+    /// includes what another client has broken.
     pub(super) fn renewal(&self, names: &[String], now: Timestamp) -> Renewal {
         let days = |days: i64| now + SignedDuration::from_hours(24 * days);
         let is_lasting =
@@ -82,8 +84,8 @@ impl KeptCertificate {
         if is_valid { Renewal::NotDue } else { Renewal::Certificate }
     }
 
-    /// Whether a client that trusts the authorities accepts the certificate for every name at a
-    /// time, and the key belongs to it.
+    /// Returns whether the key belongs to the certificate, and a client that trusts the authorities
+    /// accepts the certificate for every name at the given time.
     pub(super) fn serves(&self, names: &[String], at: Timestamp) -> bool {
         self.check(names, at).is_some()
     }
@@ -106,7 +108,7 @@ impl KeptCertificate {
         Some(())
     }
 
-    /// The authorities; `None` if there is none, or something else.
+    /// Returns the authorities; `None` if there is none, or one cannot be read.
     fn roots(&self) -> Option<RootCertStore> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(self.authorities.as_bytes()) {
@@ -116,7 +118,7 @@ impl KeptCertificate {
     }
 }
 
-/// Whether a key belongs to a certificate.
+/// Checks that a key belongs to a certificate; `None` if it does not.
 fn matching(
     chain: &[CertificateDer<'static>],
     key: PrivateKeyDer<'static>,

@@ -1,4 +1,4 @@
-//! What is made of what a namespace holds.
+//! Tests of the content of namespaces.
 
 use super::*;
 

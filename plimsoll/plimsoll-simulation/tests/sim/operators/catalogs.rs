@@ -1,26 +1,27 @@
-//! What the catalog of a simulation offers, as directories that are made once for all scenarios.
+//! The content of the catalog of a simulation, in directories that are created once for all
+//! scenarios.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// What the catalog offers.
+/// The content of the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CatalogContent {
     /// The first versions of each package.
     Early,
     /// All packages.
     Whole,
-    /// All but ledger, which lantern requires.
+    /// All packages but ledger, which lantern requires.
     WithoutLedger,
-    /// All, but nothing of the newest versions of ledger and lantern can be read.
+    /// All packages. The newest versions of ledger and lantern cannot be read.
     Broken,
-    /// Its directory is not there.
+    /// No content: the directory of the catalog does not exist.
     Missing,
 }
 
 impl CatalogContent {
-    /// The directory with the content, made once for all scenarios.
+    /// Returns the directory with the content, which is created once for all scenarios.
     pub(super) fn path(self) -> PathBuf {
         static CATALOGS: OnceLock<tempfile::TempDir> = OnceLock::new();
         let root = CATALOGS.get_or_init(|| write_catalogs().expect("catalogs can be written"));

@@ -1,4 +1,5 @@
-//! What must hold of Operators in every course of events: judged by what was written and what is left.
+//! The promises about Operators, which hold in every scenario. They are checked on the recorded
+//! writes and on the final state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,14 +13,15 @@ use super::{AddOnsResult, PACKAGES, Request, RequestedSpec};
 use crate::record::{ADD_ONS, REVISIONS, Write};
 use crate::runner::ScenarioResult;
 
-/// How long what is requested may take to be known: requests time out by then, and watches begin again.
+/// The time after which a request has been observed: until then, requests have timed out and
+/// watches have restarted.
 const NOTICED: Duration = Duration::from_secs(90);
 
-/// Everything that does not hold, in sentences.
+/// Returns the promises that do not hold, as sentences.
 pub(crate) fn violations(result: &ScenarioResult) -> Vec<String> {
     let Some(add_ons) = &result.add_ons else { return Vec::new() };
     let mut found = Vec::new();
-    // What was written before the server went back to an earlier state says nothing of what follows.
+    // The writes before and after a restore of the server are independent of each other.
     for writes in result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks) {
         found.extend(fights(writes, add_ons));
         found.extend(deletions(writes, add_ons));
@@ -31,7 +33,7 @@ pub(crate) fn violations(result: &ScenarioResult) -> Vec<String> {
     found
 }
 
-/// Whether a write is of an object of an Operator.
+/// Returns whether a write is of an object of an Operator.
 pub(crate) fn is_of_operator(write: &Write) -> bool {
     !operator_of(&write.sent).is_empty() && !write.path.starts_with(ADD_ONS)
 }
@@ -40,7 +42,7 @@ fn operator_of(object: &Value) -> &str {
     object["metadata"]["labels"][OPERATOR_LABEL].as_str().unwrap_or_default()
 }
 
-/// Group, kind, namespace and name.
+/// The group, kind, namespace and name of an object.
 type Key = (String, String, String, String);
 
 fn key(object: &Value) -> Key {
@@ -56,13 +58,13 @@ fn inventory_key(entry: &Value) -> Key {
     (text("group"), text("kind"), text("namespace"), text("name"))
 }
 
-/// What the server carried out for processes that lived.
+/// Returns the writes that succeeded, without those of processes that had already ended.
 fn done(writes: &[Write]) -> impl Iterator<Item = &Write> {
     writes.iter().filter(|write| write.status < 300 && !write.is_late)
 }
 
 impl AddOnsResult {
-    /// The requests about a package until a moment, with their times.
+    /// Returns the requests about an Operator up to a time, in order.
     fn until(&self, package: &str, at: Duration) -> impl DoubleEndedIterator<Item = &Request> {
         let of = move |request: &Request| match request {
             Request::Apply(index, _) | Request::Delete(index) => PACKAGES[*index].0 == package,
@@ -73,7 +75,7 @@ impl AddOnsResult {
         requested.into_iter()
     }
 
-    /// The spec that was requested last.
+    /// Returns the spec that was last requested up to a time.
     fn spec(&self, package: &str, at: Duration) -> Option<RequestedSpec> {
         self.until(package, at).rev().find_map(|request| match request {
             Request::Apply(_, spec) => Some(*spec),
@@ -81,12 +83,12 @@ impl AddOnsResult {
         })
     }
 
-    /// Whether the Operator was to be deleted.
+    /// Returns whether the last request up to a time was a deletion.
     fn is_deleted(&self, package: &str, at: Duration) -> bool {
         matches!(self.until(package, at).next_back(), Some(Request::Delete(_)))
     }
 
-    /// Whether something that may change a package was requested within a while.
+    /// Returns whether a request between two times may change a package.
     fn is_changed(&self, package: &str, from: Duration, to: Duration) -> bool {
         let about = |request: &Request| match request {
             Request::Catalog(_) => true,
@@ -99,7 +101,7 @@ impl AddOnsResult {
     }
 }
 
-/// No object becomes what it was before, but where a request or a rollback leads back.
+/// Checks that no object changes back to an earlier content, except after a request or a rollback.
 fn fights(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     let mut found = Vec::new();
     let mut written: BTreeMap<&str, Vec<&Write>> = BTreeMap::new();
@@ -122,13 +124,14 @@ fn fights(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     found
 }
 
-/// The kinds of objects that a package defines and their definitions are deleted with the Operator alone,
-/// if its policy says so; anything else with it, or when a revision does not have it any more.
+/// Checks that operands and their definitions are deleted only together with their Operator and
+/// only if its policy says so, and other objects only with their Operator or when a revision lacks
+/// them.
 fn deletions(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     let mut found = Vec::new();
     let mut owned: BTreeMap<&str, (String, Key)> = BTreeMap::new();
     let mut revisions: BTreeMap<(String, u64), BTreeSet<Key>> = BTreeMap::new();
-    // When operands were deleted, by package.
+    // The times at which operands were deleted, by package.
     let mut emptied: BTreeMap<&str, Duration> = BTreeMap::new();
     for write in done(writes) {
         if write.path == REVISIONS && write.method == "POST" {
@@ -185,7 +188,7 @@ fn deletions(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     found
 }
 
-/// An upgrade does not begin with a requirement unmet.
+/// Checks that no update begins before the requirements of the new version are met.
 fn upgrades(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     let mut found = Vec::new();
     for write in done(writes).filter(|it| it.path == REVISIONS && it.method == "POST") {
@@ -219,7 +222,7 @@ fn upgrades(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     found
 }
 
-/// It comes to rest, and nothing is written then.
+/// Checks that the cluster becomes quiet, and that nothing is written afterwards.
 fn rest(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     let Some(settled) = add_ons.settled else {
         let states = add_ons.operators.iter().map(|(name, it)| format!("{name}: {}", it["status"]));
@@ -243,7 +246,8 @@ fn rest(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
         .collect()
 }
 
-/// Each Operator that is wanted is there, and what it says is installed is.
+/// Checks that each requested Operator exists, and that the objects exist that it reports as
+/// installed.
 fn operators(add_ons: &AddOnsResult) -> Vec<String> {
     let mut found = Vec::new();
     let there: BTreeSet<Key> = add_ons.found.values().map(key).collect();
@@ -283,8 +287,8 @@ fn operators(add_ons: &AddOnsResult) -> Vec<String> {
     found
 }
 
-/// Nothing is left of an Operator that is gone but what its policy keeps, and no object of a kind that a
-/// package defines went with nothing.
+/// Checks that a deleted Operator leaves only what its policy keeps, and that no operand was
+/// deleted otherwise.
 fn leftovers(add_ons: &AddOnsResult) -> Vec<String> {
     let mut found = Vec::new();
     for (path, object) in &add_ons.found {

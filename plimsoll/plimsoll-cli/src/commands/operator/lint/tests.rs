@@ -1,4 +1,5 @@
-//! The command on files in a directory, with the catalog of the repository and without a cluster.
+//! Tests of the command on files in a directory, with the catalog of the repository and without a
+//! cluster.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

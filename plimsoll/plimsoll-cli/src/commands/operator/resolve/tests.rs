@@ -1,4 +1,4 @@
-//! Transcripts, on a catalog with dependencies in a row.
+//! Transcripts of resolutions, on a catalog with a chain of dependencies.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Line {
     arguments: ResolveArguments,
 }
 
-/// Versions of packages, with the kind that they provide and what they require.
+/// The bundles of a catalog: package, version, provided kind, and requirement.
 const BUNDLES: [(&str, &str, &str, &str); 11] = [
     ("foo-operator", "1.2.2", "Foo", "bar-operator >=1.2.3"),
     ("foo-operator", "1.2.5", "Foo", "bar-operator >=1.2.3"),
@@ -30,14 +30,14 @@ const BUNDLES: [(&str, &str, &str, &str); 11] = [
     ("bar-operator", "1.2.7", "Bar", "baz-operator >=1.2.3 <1.5.0"),
     ("baz-operator", "1.2.4", "Baz", ""),
     ("baz-operator", "1.5.6", "Baz", ""),
-    // Provides what baz-operator does: they conflict.
+    // Provides the same kind as baz-operator, so the two conflict.
     ("fiz-operator", "2.9.2", "Baz", ""),
     ("buz-operator", "0.2.4", "Buz", ""),
     ("caller-operator", "1.0.0", "Caller", "Baz"),
 ];
 
-/// A catalog of versions of packages, each with the kind that it provides and what it requires: a kind, or
-/// a package with a range.
+/// Returns the text of a catalog with these bundles: package, version, provided kind, and
+/// requirement, which is a kind, or a package with a range.
 pub(in super::super) fn catalog(bundles: &[(&str, &str, &str, &str)]) -> String {
     let mut text = String::new();
     for (at, (package, version, kind, requires)) in bundles.iter().enumerate() {
@@ -79,7 +79,7 @@ pub(in super::super) fn catalog(bundles: &[(&str, &str, &str, &str)]) -> String 
     text
 }
 
-/// Resolves into a directory.
+/// Runs the command for a directory.
 async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String), anyhow::Error> {
     let catalogs = tempfile::tempdir()?;
     let catalog_file = catalogs.path().join("main.json");
@@ -106,7 +106,7 @@ async fn answer(line: Line) -> Result<(ExitCode, String), anyhow::Error> {
     Ok((code, String::from_utf8(out)?))
 }
 
-/// The files of a directory, with their texts.
+/// Returns the names and the texts of the files of a directory.
 pub(in super::super) fn files(directory: &Path) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = std::fs::read_dir(directory)
         .expect("a directory")

@@ -1,4 +1,4 @@
-//! Transcripts of updates of files, on the fixture of the scenarios.
+//! Transcripts of updates of files, on the bundles that the scenarios use.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ struct SnapshotLine {
     arguments: SnapshotArguments,
 }
 
-/// Versions of packages, with the kind that they provide and what they require.
+/// The bundles of a catalog: package, version, provided kind, and requirement.
 const BUNDLES: [(&str, &str, &str, &str); 14] = [
     ("foo-operator", "1.2.2", "Foo", "bar-operator >=1.2.3"),
     ("foo-operator", "1.2.5", "Foo", "bar-operator >=1.2.3"),
@@ -79,7 +79,7 @@ spec:
   version: 1.2.5
 ";
 
-/// Updates a directory.
+/// Runs the command for a directory.
 async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String), anyhow::Error> {
     let catalogs = tempfile::tempdir()?;
     let catalog_file = catalogs.path().join("main.json");
@@ -104,7 +104,7 @@ fn loadout() -> tempfile::TempDir {
     directory
 }
 
-/// What an update prints and how it ends.
+/// Checks the output and the exit code of an update.
 async fn check(directory: &Path, options: &[&str], expected: &str, code: u8) {
     let (ended, text) = attempt(directory, options).await.expect("a plan");
     assert_eq!(text, expected, "{options:?}");
@@ -146,7 +146,7 @@ foo-operator@v1.2.2 -> foo-operator@v1.2.9
 * foo-operator v1.2.9 depends on bar-operator >= v1.2.7
 * ~1.2 is >= v1.2.0 < v1.3.0
 ";
-    // One list and two options are the same.
+    // One option with a list is the same as two options.
     let ranges = "foo-operator@~1.2;fiz-operator@<3.0.0";
     check(path, &["--for-range", ranges, "--dry-run"], planned, 0).await;
     let options =
@@ -247,7 +247,7 @@ async fn a_snapshot_is_a_state() {
     assert_eq!(String::from_utf8(text).expect("text"), expected);
 }
 
-/// Locks a directory with the versions of a catalog.
+/// Runs `operator lock` for a directory on a catalog with these bundles, and returns the output.
 async fn lock_with(directory: &Path, bundles: &[(&str, &str, &str, &str)]) -> String {
     let catalogs = tempfile::tempdir().expect("a directory");
     let catalog_file = catalogs.path().join("main.json");

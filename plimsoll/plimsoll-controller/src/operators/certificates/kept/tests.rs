@@ -1,4 +1,4 @@
-//! When certificates are renewed, and who trusts them meanwhile.
+//! Tests of when certificates are renewed, and of the authorities that are trusted in the meantime.
 
 use super::super::issue::issue;
 use super::*;
@@ -109,11 +109,11 @@ fn whoever_trusts_one_trusts_the_next() {
         client.authorities.clone_from(&authorities.authorities);
         client
     };
-    // The same authority: nobody has to be changed.
+    // The same authority: callers do not have to change.
     let renewed = made(&before, Renewal::Certificate, day(1061));
     assert_eq!(renewed.authorities, before.authorities);
     assert_ne!(renewed.key, before.key);
-    // Another one: the one before is trusted, too, and the one before that no more.
+    // Another authority: the previous one is still trusted, the one before it is not.
     let replaced = made(&renewed, Renewal::Authority, day(1062));
     assert!(trusting(&renewed, &replaced).serves(&own, day(1062)));
     assert!(replaced.serves(&own, day(1062)));
@@ -121,7 +121,7 @@ fn whoever_trusts_one_trusts_the_next() {
     let again = made(&replaced, Renewal::Authority, day(1063));
     assert!(trusting(&replaced, &again).serves(&own, day(1063)));
     assert!(!trusting(&renewed, &again).serves(&own, day(1063)));
-    // An authority whose key is another one cannot sign for it.
+    // An authority whose key belongs to another one cannot sign.
     let mut broken = before.clone();
     broken.authority_key.clone_from(&replaced.authority_key);
     assert_eq!(broken.renewal(&own, day(1000)), Renewal::NotDue);
