@@ -1,8 +1,8 @@
-//! Actions: requests for one change, decided from what is requested, what policies grant and what the
-//! cluster has (OPR-23 to OPR-25).
+//! Actions: requests for a single change, decided by what is requested, what policies grant and the state of
+//! the cluster (OPR-23 to OPR-25).
 //!
-//! An Action is planned, held against policies and preconditions, and executed as planned. Everything that
-//! is known of it is in its status, so that another process continues where one ended.
+//! An Action is planned, checked against policies and preconditions, and executed as planned. Its whole state
+//! is in its status, so that a new leader continues where the previous one stopped.
 
 pub mod attributes;
 pub mod execution;
@@ -22,23 +22,23 @@ use std::fmt::Write as _;
 use plimsoll_api::Reason;
 use plimsoll_content::hash::sha256;
 
-/// Why an Action fails.
+/// The reason that an Action fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionFailure {
-    /// The reason.
+    /// The reason that conditions report.
     pub reason: Reason,
-    /// What is wrong, and what would help.
+    /// What is wrong, and what resolves it.
     pub message: String,
 }
 
 impl ActionFailure {
-    /// A failure with a message.
+    /// Creates a failure with a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
 }
 
-/// Whether a name fits a pattern, which may end in `*`.
+/// Returns whether a name matches a pattern, which may end in `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => name.starts_with(prefix),
@@ -46,14 +46,15 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Longest name of an object that is made for another one: a label value has no more characters.
+/// The maximum length of the name of a created object, which is that of a label value.
 const NAME_LENGTH_MAX: usize = 63;
-/// Letters that end names: no vowels, so that they form no words.
+/// The characters of name suffixes: no vowels, so that they form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// Number of letters that end a name.
+/// The number of characters in a name suffix.
 const LETTERS_COUNT: u32 = 5;
 
-/// The name of an object that is made for another one, the same whenever it is made.
+/// Returns the name of an object that is created for another one: the name of the owner and a suffix derived
+/// from `parts`.
 fn derived_name(owner: &str, parts: &[&str]) -> String {
     let digest = sha256(parts.iter().map(|it| it.as_bytes()));
     let digits = digest.trim_start_matches("sha256:").get(..15).unwrap_or_default();
@@ -68,13 +69,13 @@ fn derived_name(owner: &str, parts: &[&str]) -> String {
     name
 }
 
-/// A name, cut off so that something can follow.
+/// Truncates a name so that a suffix of some length fits.
 fn with_room(name: &str, length: usize) -> String {
     let end = name.len().min(NAME_LENGTH_MAX - length);
     name.get(..end).unwrap_or(name).trim_end_matches(['-', '.']).to_owned()
 }
 
-/// Texts as an enumeration: `a, b and c`.
+/// Joins texts to an enumeration: `a, b and c`.
 fn enumerated(texts: &[String]) -> String {
     let mut text = String::new();
     for (at, it) in texts.iter().enumerate() {

@@ -1,23 +1,23 @@
-//! Change sets: Operators that move together or not at all (OPR-26).
+//! Change sets: Operators that are updated together or not at all (OPR-26).
 
 use super::{OperatorInputs, RequestedOperator};
 
-/// Most members of a change set.
+/// The maximum number of members of a change set.
 const MEMBERS_MAX: usize = 1_000;
 
-/// The set of an Operator that is to change together with others.
+/// The change set of an Operator.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangeSet {
-    /// Its id.
+    /// The id that all members share.
     pub id: String,
-    /// How many Operators belong to it.
+    /// The number of Operators that belong to it.
     pub members: usize,
 }
 
-/// The annotation has another form.
+/// The annotation does not have the form `ID/MEMBERS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeSetError {
-    /// What is written.
+    /// The value of the annotation.
     pub text: String,
 }
 
@@ -38,12 +38,12 @@ impl ChangeSet {
     }
 }
 
-/// The set that an Operator belongs to; `None` if it moves alone.
+/// Returns the change set of an Operator; `None` if it is updated alone.
 pub(super) fn of(operator: &RequestedOperator) -> Option<Result<ChangeSet, ChangeSetError>> {
     operator.change_set.as_deref().map(ChangeSet::parse)
 }
 
-/// The Operators of a set that are there, by name.
+/// Returns the Operators of a change set that exist and are not being deleted, by name.
 pub(super) fn members<'a>(inputs: OperatorInputs<'a>, set: &ChangeSet) -> Vec<&'a str> {
     let operators = inputs.operators.iter();
     let members = operators.filter(|(_, it)| {

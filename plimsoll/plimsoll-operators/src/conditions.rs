@@ -1,7 +1,8 @@
-//! What an Operator reports: whether its requirements hold, its bundle is valid and it is installed
-//! (OPR-8 to OPR-10), and what a ClusterOperator reports (OPR-30, CO-7 to CO-14).
+//! Conditions of an Operator: whether its requirements hold, its bundle is valid and it is installed (OPR-8
+//! to OPR-10), and those that a ClusterOperator has (OPR-30, CO-7 to CO-14).
 //!
-//! An idle Operator does not progress, and a blocked upgrade does not either: what is installed stays.
+//! An idle Operator is not progressing, and neither is one whose update is blocked: the installed bundle is
+//! unchanged.
 
 use jiff::Timestamp;
 use plimsoll_api::config::MetaCondition;
@@ -11,95 +12,91 @@ use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
 use super::installed::all_unmet;
 use super::{InstalledOperator, OperatorAction, OperatorDecision, version_text};
 
-/// Type of the condition that requirements hold.
+/// The type of the condition that requirements hold.
 pub const CONSTRAINTS_SATISFIED: &str = "ConstraintsSatisfied";
-/// Type of the condition that the content of the bundle can be installed.
+/// The type of the condition that the content of the bundle can be installed.
 pub const HAS_VALID_BUNDLE: &str = "HasValidBundle";
-/// Type of the condition that a bundle is installed.
+/// The type of the condition that a bundle is installed.
 pub const INSTALLED: &str = "Installed";
-/// Type of the condition that something is deprecated; absent if nothing is.
+/// The type of the condition that the bundle or its package is deprecated; absent if neither is.
 pub const DEPRECATED: &str = "Deprecated";
 
-/// Type of the condition that the spec cannot be read; absent if it can.
+/// The type of the condition that the spec cannot be read; absent if it can.
 pub const INVALID: &str = "Invalid";
 
-/// What is known of an Operator.
+/// The observed state of an Operator.
 #[derive(Debug, Clone, Copy)]
 pub struct OperatorObservation<'a> {
-    /// Its name.
+    /// The name of the Operator.
     pub name: &'a str,
-    /// Generation of the spec that it was decided by.
+    /// The generation of the spec that the decision is for.
     pub generation: i64,
-    /// What is installed; `None` if nothing is.
+    /// The installed bundle; `None` if none is installed.
     pub installed: Option<&'a InstalledOperator>,
-    /// What was decided.
+    /// The decision to report.
     pub decision: &'a OperatorDecision,
     /// The content of the bundle that is installed or about to be.
     pub bundle: &'a BundleContent,
-    /// How far a rollout is.
+    /// The progress of the rollout.
     pub rollout: &'a Rollout,
-    /// Workloads of what is installed that are not available, as sentences.
+    /// The installed workloads that are not available, as sentences.
     pub unavailable: &'a [String],
 }
 
-/// What became of reading the content of a bundle.
+/// The result of reading the content of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BundleContent {
-    /// It was not read yet.
+    /// It has not been read yet.
     Unread,
     /// It can be installed.
     Valid {
-        /// Name of the bundle.
+        /// The name of the bundle.
         bundle: String,
     },
     /// It cannot be read or installed.
     Invalid {
-        /// Name of the bundle.
+        /// The name of the bundle.
         bundle: String,
         /// The reason as a sentence.
         message: String,
     },
 }
 
-/// How far a rollout is.
+/// The progress of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rollout {
-    /// None is under way.
+    /// No rollout is in progress.
     Idle,
     /// Objects are being applied.
     UnderWay {
-        /// The bundle.
+        /// The bundle that is rolled out.
         bundle: BundleReference,
-        /// Number of objects that are applied and ready.
+        /// The number of objects that are applied and ready.
         done: usize,
-        /// Number of objects.
+        /// The number of objects in total.
         total: usize,
-        /// What it waits for, in a few words; empty for nothing in particular.
+        /// What the rollout waits for, in a few words; empty if nothing in particular.
         waits_for: String,
     },
-    /// It stopped before its end.
+    /// The rollout failed before all objects were ready.
     Failed {
-        /// The bundle.
+        /// The bundle that was rolled out.
         bundle: BundleReference,
         /// The reason as a sentence.
         message: String,
     },
 }
 
-/// A condition before it is merged with what is there.
+/// A condition without its generation and transition time.
 #[derive(Debug)]
 pub(crate) struct ConditionDraft {
-    /// Its type.
     pub(crate) type_: &'static str,
-    /// Its status.
     pub(crate) status: ConditionStatus,
-    /// Why it has this status.
     pub(crate) reason: Reason,
-    /// The same for people.
     pub(crate) message: String,
 }
 
-/// The conditions of an Operator. Those that stay as they are keep their transition times.
+/// Returns the conditions of an Operator. A condition whose status is unchanged keeps its transition time.
 pub fn conditions(
     observation: &OperatorObservation<'_>,
     before: &[MetaCondition],
@@ -126,8 +123,8 @@ pub fn conditions(
     reported.into_iter().map(|it| condition(it, before, generation, now)).collect()
 }
 
-/// A condition as it is written, at a generation and a time. One that stays as it is keeps its
-/// transition time.
+/// Completes a condition with its generation and transition time, which is kept while the status is
+/// unchanged.
 pub(crate) fn condition(
     reported: ConditionDraft,
     before: &[MetaCondition],
@@ -146,7 +143,7 @@ pub(crate) fn condition(
     }
 }
 
-/// How the requested and the installed version are shown: `^1.2 (@v1.2.5)`, `*` for any (OPR-14).
+/// Returns the requested and the installed version as they are shown: `^1.2 (@v1.2.5)`, `*` for any (OPR-14).
 pub fn resolved_version(requested: &str, installed: Option<&BundleReference>) -> String {
     let requested = if requested.is_empty() { "*" } else { requested };
     match installed {
@@ -282,7 +279,7 @@ fn degraded(observation: &OperatorObservation<'_>) -> ConditionDraft {
             Reason::InstallationFailed,
             format!("Rollout of {} failed: {message}", version_text(&bundle.version)),
         ),
-        // A rollout makes workloads unavailable for a while: that is ordinary.
+        // Workloads are expected to be unavailable for a while during a rollout.
         (Rollout::Idle, [_, ..]) if observation.installed.is_some() => (
             ConditionStatus::True,
             Reason::WorkloadNotAvailable,
@@ -315,8 +312,8 @@ fn upgradeable(observation: &OperatorObservation<'_>) -> ConditionDraft {
     ConditionDraft { type_: "Upgradeable", status, reason, message }
 }
 
-/// A message as administrators read it (CO-13): the name of an Operator at its beginning stays as it is
-/// written where a capital letter would be another name.
+/// Returns a message with a capital letter at its beginning (CO-13), unless it begins with a name of an
+/// object, which would change.
 pub(super) fn capitalized(text: &str) -> String {
     let first_word = text.split(' ').next().unwrap_or_default();
     if first_word.contains(['.', '-', '/']) {

@@ -1,4 +1,4 @@
-//! The decision for each Operator.
+//! Decisions on Operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,9 @@ use super::{
     OperatorInputs, RequestedOperator, SelectedBundle, version_text,
 };
 
-/// Decides what becomes of these Operators. Change sets are decided when one of their members is asked
-/// for; its other members have to be among `names` for a whole set to move. `offered` answers the
-/// catalogs that are served, each with those of some packages that it has: the versions of all Operators
-/// at a time would take much memory.
+/// Decides on these Operators. A change set is decided if `names` has one of its members; a complete one is
+/// only updated if `names` has all of them. `offered` returns the served catalogs, each with those of the
+/// given packages that it has: the versions of all Operators at once would take much memory.
 pub fn decide(
     inputs: OperatorInputs<'_>,
     names: &BTreeSet<String>,
@@ -28,7 +27,7 @@ pub fn decide(
     decide_indexed(inputs, &OperatorIndex::of(inputs.operators), names, offered)
 }
 
-/// The same with the index of all Operators, for who keeps one.
+/// Decides with an existing index of all Operators.
 pub(super) fn decide_indexed(
     inputs: OperatorInputs<'_>,
     index: &OperatorIndex,
@@ -60,15 +59,15 @@ pub(super) fn decide_indexed(
     decisions
 }
 
-/// What an Operator leaves to decide.
+/// The choice that an Operator has.
 enum Choice<'a> {
-    /// Nothing: this is done in any case.
+    /// None: the action does not depend on the bundles that are offered.
     Fixed(OperatorAction),
-    /// The bundles that it may move to.
+    /// The bundles that it may be installed from or updated to.
     Among(Candidates<'a>),
 }
 
-/// What there is to choose from for an Operator, or what is done in any case.
+/// Returns the bundles that an Operator may move to, or the action that does not depend on them.
 fn choose<'a>(
     inputs: OperatorInputs<'_>,
     catalogs: &'a [CatalogPart],
@@ -102,7 +101,7 @@ fn choose<'a>(
     }
 }
 
-/// The decision for an Operator that moves alone.
+/// Decides on an Operator that is not in a change set.
 fn alone<'a>(
     catalogs: &'a [CatalogPart],
     installed: &InstalledBundles<'a>,
@@ -119,7 +118,7 @@ fn alone<'a>(
     report(catalogs, installed, name, operator, decided)
 }
 
-/// The most preferred bundle that nothing is in the way of, and why one that is preferred to it waits.
+/// Returns the most preferred bundle that is not blocked, and the block of one that is preferred to it.
 fn single_move<'a>(
     installed: &InstalledBundles<'a>,
     name: &'a str,
@@ -153,7 +152,7 @@ fn single_move<'a>(
     }
 }
 
-/// Whether an Operator may move to a bundle: `now` is installed, `after` would be.
+/// Checks whether an Operator may move to a bundle. `now` is installed, `after` would be.
 fn judge<'a>(
     now: &InstalledBundles<'a>,
     after: &InstalledBundles<'a>,
@@ -198,7 +197,8 @@ fn judge<'a>(
     Ok(SelectedBundle { reference: reference(offer), provides, accepted_risks })
 }
 
-/// A ClusterOperator that is not upgradeable, or what an update left, holds up other minor and major versions.
+/// Returns the objection to another minor or major version: a ClusterOperator that is not upgradeable, or
+/// objects that an update has not deleted yet.
 fn objection(installed: &InstalledOperator, name: &str, offer: &Offer<'_>) -> Option<String> {
     let (from, to) = (&installed.bundle.version, &offer.bundle.version);
     let is_patch = (from.major, from.minor) == (to.major, to.minor);
@@ -206,19 +206,19 @@ fn objection(installed: &InstalledOperator, name: &str, offer: &Offer<'_>) -> Op
     Some(format!("{name} is not upgradeable: {objection}"))
 }
 
-/// What a member of a change set moves to.
+/// The bundles that a member of a change set moves to.
 struct Route<'a> {
-    /// What it moves to first.
+    /// The bundle that it moves to first.
     next: Offer<'a>,
-    /// Where that leads; the same for one that needs one move.
+    /// The bundle that it reaches in the end; the same as `next` if one step leads there.
     destination: Offer<'a>,
 }
 
-/// Follows the steps that lead an Operator to what is requested.
+/// Follows the steps that lead an Operator to a requested version.
 ///
 /// # Errors
 ///
-/// When they do not lead there.
+/// When the steps do not lead to one.
 fn route<'a>(
     inputs: OperatorInputs<'_>,
     catalogs: &'a [CatalogPart],
@@ -254,7 +254,7 @@ type Moves<'a> = BTreeMap<&'a str, Offer<'a>>;
 ///
 /// # Errors
 ///
-/// Those that are refused, with the reasons.
+/// The Operators whose moves are blocked, with the reasons.
 fn judge_together<'a>(
     installed: &InstalledBundles<'a>,
     moves: &Moves<'a>,
@@ -276,8 +276,8 @@ fn judge_together<'a>(
     if refused.is_empty() { Ok(selected) } else { Err(refused) }
 }
 
-/// Decides a change set: all of its members move to what they prefer, or none does. A member that gets
-/// there in several steps makes the first ones before the others move, or with them.
+/// Decides on a change set: all of its members move to the version that they prefer, or none does. A member
+/// that needs several steps takes the first ones before the other members move, or with them.
 fn decide_set<'a>(
     catalogs: &'a [CatalogPart],
     installed: &InstalledBundles<'a>,
@@ -321,7 +321,7 @@ fn decide_set<'a>(
                 set.members,
                 members.join(", ")
             );
-            // What the missing members may change is not known.
+            // The requirements of the missing members are not known.
             let block = OperatorBlock::new(Reason::ChangeSetIncomplete, message);
             routes.keys().map(|name| (*name, OperatorAction::Blocked(block.clone()))).collect()
         }
@@ -350,8 +350,8 @@ fn decide_set<'a>(
     }
 }
 
-/// What is done with the members of a complete change set that are to move; `refused` are others of
-/// them.
+/// Decides on the members of a complete change set that have a route; `refused` has the blocks of other
+/// members.
 fn next_moves<'a>(
     installed: &InstalledBundles<'a>,
     set: &ChangeSet,
@@ -377,7 +377,7 @@ fn next_moves<'a>(
         let waiting = ways.collect::<Vec<_>>().join("; ");
         let first = judge_together(installed, &steps);
         let together = || judge_together(installed, &moves(&|it| Some(it.next.clone())));
-        // Where a step does not fit what is installed, it may fit what the others move to.
+        // A step that does not fit the installed bundles may fit those that the others move to.
         (first.or_else(|blocks| together().map_err(|_| blocks)), waiting)
     };
     if refused.is_empty()
@@ -417,9 +417,9 @@ fn next_moves<'a>(
     routes.keys().map(action).collect()
 }
 
-/// For each of some moves that are made together the others that come before it, if any: those that
-/// satisfy what it requires and nothing that is installed does. Those that require each other move at
-/// once.
+/// Returns for each move the other moves that come before it, if there are any: those of Operators that
+/// satisfy a requirement that no installed bundle satisfies. Operators that require each other move at the
+/// same time.
 fn leading<'a>(
     installed: &InstalledBundles<'a>,
     moves: &Moves<'a>,
@@ -453,7 +453,7 @@ fn leading<'a>(
     leading.filter(|(_, first)| !first.is_empty()).collect()
 }
 
-/// Of Operators that are about to install the same kind, the one that was created first does.
+/// Blocks all but one of the Operators that are about to install the same kind: the first by creation time.
 fn refuse_second_owners(
     inputs: OperatorInputs<'_>,
     decisions: &mut BTreeMap<String, OperatorDecision>,
@@ -485,16 +485,16 @@ fn refuse_second_owners(
     }
 }
 
-/// What was decided of an Operator.
+/// The parts of a decision that were decided.
 struct Decided<'a> {
     action: OperatorAction,
     held_back: Option<OperatorBlock>,
-    /// The bundle that is about to be installed; `None` if none is.
+    /// The bundle that is about to be installed; `None` if there is none.
     bundle: Option<&'a Bundle>,
     judged: JudgedBundles,
 }
 
-/// A decision with what is to be reported beside it.
+/// Completes a decision with what is reported.
 fn report<'a>(
     catalogs: &'a [CatalogPart],
     installed: &InstalledBundles<'a>,
@@ -523,7 +523,7 @@ fn report<'a>(
     }
 }
 
-/// What the catalogs say is deprecated of a bundle.
+/// Returns the deprecation of a bundle or its package in the catalogs, as a sentence.
 fn deprecation(catalogs: &[CatalogPart], name: &str, bundle: &Bundle) -> Option<String> {
     let packages = catalogs.iter().flat_map(|catalog| &catalog.packages);
     let mut packages = packages.filter(|package| package.name == name);

@@ -1,16 +1,16 @@
-//! How an Operator goes: its objects are deleted in an order in which everything that has to be cleaned
-//! up still can be (OPR-11, OPR-29).
+//! Deletion of an Operator: its objects are deleted in an order in which finalizers can still be removed
+//! (OPR-11, OPR-29).
 //!
-//! 1. Its operands, while the operator runs: its finalizers are removed by nobody else.
-//! 2. Its definitions, while conversion and validation still answer.
-//! 3. What calls it: admission webhooks and API services.
-//! 4. What runs, and what publishes it.
+//! 1. Its operands, while the operator runs: only the operator removes their finalizers.
+//! 2. Its definitions, while conversion and validation webhooks still respond.
+//! 3. What the API server calls: admission webhooks and API services.
+//! 4. Workloads, and what publishes them.
 //! 5. Services, configuration, storage and policies.
 //! 6. Roles, bindings and service accounts, which the operator needed until now.
-//! 7. The namespace, if it was created for it and is empty.
+//! 7. The namespace, if it was created for the Operator and is empty.
 //!
-//! The next requests follow from what is there, and from nothing that was remembered: a process that
-//! takes over goes on where the one before it stopped. What another Operator has too is never deleted.
+//! The next requests follow from the observed objects alone: a new leader continues where the previous one
+//! stopped. Objects that another Operator has too are never deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,19 +23,19 @@ use plimsoll_plan::removal::{STUCK_AFTER, finalizers_text};
 
 use super::rollout::Phase;
 
-/// Most stuck objects that a status names.
+/// The maximum number of stuck objects that a status lists.
 const STUCK_NAMED: usize = 20;
 
-/// A step of a deletion.
+/// A phase of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeletionPhase {
-    /// The objects of the operator's kinds.
+    /// Objects of the kinds that the operator defines.
     Operands,
     /// CustomResourceDefinitions.
     Definitions,
     /// Admission webhooks and API services.
     Admission,
-    /// What runs, and what publishes it.
+    /// Workloads, and what publishes them.
     Workloads,
     /// Services, configuration, storage and policies.
     Configuration,
@@ -46,7 +46,7 @@ pub enum DeletionPhase {
 }
 
 impl DeletionPhase {
-    /// The phase in which an object of an Operator is deleted.
+    /// Returns the phase in which an object of an Operator is deleted.
     fn of(key: &ObjectKey) -> Self {
         if key.group == "apiregistration.k8s.io" {
             return Self::Admission;
@@ -63,7 +63,7 @@ impl DeletionPhase {
         }
     }
 
-    /// The phase as objects spell it.
+    /// Returns the name of the phase in statuses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Operands => "Operands",
@@ -77,65 +77,65 @@ impl DeletionPhase {
     }
 }
 
-/// An object that exists.
+/// An existing object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveObject {
-    /// The object.
+    /// The key of the object.
     pub key: ObjectKey,
-    /// Its uid.
+    /// The uid of the object.
     pub uid: String,
     /// The uids of its owners.
     pub owners: BTreeSet<String>,
-    /// Since when it is terminating; `None` if it is not.
+    /// The deletion timestamp; `None` if it is not terminating.
     pub terminating_since: Option<Timestamp>,
-    /// Its finalizers.
+    /// The finalizers of the object.
     pub finalizers: Vec<String>,
 }
 
-/// What a deletion is decided from.
+/// The inputs of a decision on a deletion.
 #[derive(Debug, Clone, Copy)]
 pub struct DeletionInputs<'a> {
-    /// What becomes of definitions and operands.
+    /// The policy for definitions and operands.
     pub policy: &'a DeletionPolicy,
-    /// The objects that belong to the Operator, of all of its revisions.
+    /// The objects of all revisions of the Operator.
     pub objects: &'a [LiveObject],
-    /// The objects of the kinds that its definitions define.
+    /// The objects of the kinds that the Operator defines.
     pub operands: &'a [LiveObject],
-    /// Objects that another Operator or the release has too.
+    /// The objects that another Operator or the release has too.
     pub shared: &'a BTreeSet<ObjectKey>,
-    /// Namespaces that hold objects of others.
+    /// The namespaces that contain objects of other owners.
     pub occupied: &'a BTreeSet<String>,
-    /// When the deletion was requested.
+    /// The time at which the deletion was requested.
     pub started: Timestamp,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What to do next for a deletion.
+/// The next step of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextDeletion {
-    /// The policy refuses to delete the operator as long as there are operands.
+    /// The policy refuses the deletion while there are operands.
     Refused {
-        /// What there is.
+        /// The operands, counted by kind and namespace.
         remaining: Vec<RemainingObjects>,
     },
-    /// A phase is under way.
+    /// A phase is in progress.
     Phase {
-        /// Which.
+        /// The phase in progress.
         phase: DeletionPhase,
-        /// What to delete now: the rest is terminating, or goes with its owner.
+        /// The objects to delete now; the others are terminating or are deleted with their owners.
         delete: Vec<LiveObject>,
-        /// What to report.
+        /// The progress to report.
         progress: DeletionProgress,
     },
-    /// Nothing is left that is to go.
+    /// Everything that is to be deleted is gone.
     Complete {
-        /// What stays, by policy or because it is shared.
+        /// The objects that are kept, by policy or because they are shared.
         kept: Vec<ObjectKey>,
     },
 }
 
-/// Decides what to delete next.
+/// Returns what to delete next.
 pub fn next(inputs: &DeletionInputs<'_>) -> NextDeletion {
     let DeletionInputs { policy, operands, .. } = inputs;
     if policy.workloads == WorkloadDeletion::Refuse && !operands.is_empty() {
@@ -145,7 +145,7 @@ pub fn next(inputs: &DeletionInputs<'_>) -> NextDeletion {
         || (policy.workloads == WorkloadDeletion::Orphan && !operands.is_empty());
     if !keeps_definitions && policy.workloads == WorkloadDeletion::Delete && !operands.is_empty() {
         let uids: BTreeSet<&String> = operands.iter().map(|object| &object.uid).collect();
-        // What another operand owns goes with it: its owner may need it to clean up.
+        // Operands of other operands are deleted with their owners, which may need them to clean up.
         let is_root = |object: &&LiveObject| object.owners.iter().all(|uid| !uids.contains(uid));
         let roots = operands.iter().filter(is_root);
         return phase(inputs, DeletionPhase::Operands, roots, operands.iter());
@@ -170,7 +170,7 @@ pub fn next(inputs: &DeletionInputs<'_>) -> NextDeletion {
     }
 }
 
-/// A phase in which some objects are to be deleted, and all of these are to be gone.
+/// Returns a phase that deletes some objects and ends when all of `all` are gone.
 fn phase<'a>(
     inputs: &DeletionInputs<'_>,
     phase: DeletionPhase,
@@ -194,13 +194,13 @@ fn phase<'a>(
     }
 }
 
-/// A stuck object with what it waits for.
+/// Returns a stuck object with its finalizers, as text.
 fn described(object: &LiveObject) -> String {
     let finalizers = finalizers_text(&object.finalizers);
     format!("{}: {}", object.key, finalizers.as_deref().unwrap_or("no finalizers"))
 }
 
-/// Objects by kind and namespace.
+/// Counts objects by kind and namespace.
 fn counted<'a>(objects: impl Iterator<Item = &'a LiveObject>) -> Vec<RemainingObjects> {
     let mut counts: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for LiveObject { key, .. } in objects {

@@ -1,5 +1,5 @@
-//! What a deletion of Operators does: a function of what the cluster has, printed before it is carried out
-//! (OPR-18, OPR-20).
+//! Deletion planning: the effects of a deletion of Operators, shown before it is carried out (OPR-18,
+//! OPR-20).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,24 +10,24 @@ use serde::Serialize;
 
 use super::observed::ObservedOperator;
 
-/// API group of definitions.
+/// The API group of CustomResourceDefinitions.
 const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
 
-/// What a deletion does.
+/// The effects of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionPlan {
-    /// The Operators that go, in the order they do: dependants before what they depend on.
+    /// The Operators that are deleted, in order: dependants before what they depend on.
     pub delete: Vec<PlannedDeletion>,
-    /// Requirements of Operators that stay and that would not be satisfied any more.
+    /// The requirements of remaining Operators that would not be satisfied any more.
     pub broken: Vec<BrokenRequirement>,
-    /// Operators that were installed as dependencies, that nothing would depend on, and that stay.
+    /// The remaining Operators that were installed as dependencies and that no Operator would depend on.
     pub orphans: Vec<String>,
-    /// Dependencies of what goes that others need.
+    /// The dependencies of deleted Operators that remain because other Operators need them.
     pub needed: Vec<NeededDependency>,
 }
 
-/// An Operator that goes.
+/// An Operator that is deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedDeletion {
@@ -35,49 +35,49 @@ pub struct PlannedDeletion {
     pub name: String,
     /// The installed version; empty if nothing is installed.
     pub version: String,
-    /// Whether it goes because nothing would depend on it any more.
+    /// Whether it is deleted because no Operator would depend on it any more.
     pub as_orphan: bool,
-    /// Number of objects that were installed.
+    /// The number of installed objects.
     pub objects: usize,
-    /// Names of its definitions.
+    /// The names of its CustomResourceDefinitions.
     pub definitions: Vec<String>,
-    /// Whether definitions stay, and with them their objects.
+    /// Whether its definitions are kept, and with them the objects of its kinds.
     pub keeps_definitions: bool,
-    /// Objects of its kinds.
+    /// The objects of its kinds, counted by kind and namespace.
     pub workloads: Vec<RemainingObjects>,
 }
 
 /// A requirement that a deletion breaks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct BrokenRequirement {
-    /// The Operator that goes.
+    /// The Operator that is deleted.
     pub operator: String,
     /// The Operator that depends on it.
     pub dependant: String,
 }
 
-/// A dependency that stays.
+/// A dependency that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NeededDependency {
-    /// Its name.
+    /// The name of the Operator.
     pub name: String,
     /// The Operators that depend on it.
     pub needed_by: Vec<String>,
 }
 
-/// What a deletion is planned from.
+/// The inputs of a deletion plan.
 #[derive(Debug, Clone, Copy)]
 pub struct DeletionRequest<'a> {
-    /// All Operators.
+    /// All Operators, by name.
     pub operators: &'a BTreeMap<String, ObservedOperator>,
-    /// Objects of the kinds of Operators, by Operator.
+    /// The objects of the kinds of each Operator, by Operator.
     pub workloads: &'a BTreeMap<String, Vec<RemainingObjects>>,
-    /// The Operators that are to go.
+    /// The Operators to delete.
     pub names: &'a BTreeSet<String>,
-    /// Whether dependencies go that nothing depends on any more.
+    /// Whether to delete dependencies that no Operator depends on any more.
     pub cascade: bool,
-    /// Whether definitions stay whatever `spec.deletion` says.
+    /// Whether to keep definitions even if `spec.deletion` does not say so.
     pub keep_crds: bool,
 }
 
@@ -123,13 +123,13 @@ impl DeletionPlan {
         }
     }
 
-    /// The Operators that depend on one that goes, if any do.
+    /// Returns the remaining Operators that depend on a deleted one.
     pub fn dependants_of(&self, name: &str) -> Vec<&str> {
         let of = self.broken.iter().filter(|it| it.operator == name);
         of.map(|it| it.dependant.as_str()).collect()
     }
 
-    /// The plan for people.
+    /// Returns the plan as text for users.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for it in &self.delete {
@@ -166,19 +166,19 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{arguments}");
 }
 
-/// `1 object`, `2 objects`.
+/// Formats a number of things: `1 object`, `2 objects`.
 pub fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { several })
 }
 
-/// `foo depends`, or `foo, qux depend`.
+/// Formats who depends on something: `foo depends`, or `foo, qux depend`.
 pub fn depend(names: &[impl AsRef<str>]) -> String {
     let texts: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let verb = if texts.len() == 1 { "depends" } else { "depend" };
     format!("{} {verb}", texts.join(", "))
 }
 
-/// `2 Foo.foo.example.com in default`.
+/// Formats a number of objects: `2 Foo.foo.example.com in default`.
 pub fn workload_text(workload: &RemainingObjects) -> String {
     let RemainingObjects { kind, namespace, count } = workload;
     match namespace.as_str() {
@@ -187,15 +187,15 @@ pub fn workload_text(workload: &RemainingObjects) -> String {
     }
 }
 
-/// The definitions that an Operator installed.
+/// Returns the names of the definitions that an Operator installed.
 pub fn definitions(status: &OperatorStatus) -> Vec<String> {
     let is_definition =
         |it: &&ObjectKey| it.group == DEFINITION_GROUP && it.kind == "CustomResourceDefinition";
     status.inventory.iter().filter(is_definition).map(|it| it.name.clone()).collect()
 }
 
-/// The orphans there are: Operators that were installed as dependencies and that nothing depends on, and
-/// those that nothing depends on but they.
+/// Returns the orphans: Operators that were installed as dependencies and that no Operator, or only orphans,
+/// depend on.
 pub fn orphans(operators: &BTreeMap<String, ObservedOperator>) -> BTreeSet<String> {
     let mut going = BTreeSet::new();
     loop {
@@ -207,7 +207,7 @@ pub fn orphans(operators: &BTreeMap<String, ObservedOperator>) -> BTreeSet<Strin
     }
 }
 
-/// The dependencies of Operators that go which nothing would depend on.
+/// Returns the dependencies of deleted Operators that no Operator would depend on any more.
 fn orphaned_without<'a>(
     operators: &'a BTreeMap<String, ObservedOperator>,
     going: &BTreeSet<&'a str>,
@@ -232,7 +232,7 @@ fn orphaned<'a>(
     found.map(|(name, _)| name.as_str()).collect()
 }
 
-/// The Operators whose requirements one satisfies.
+/// Returns the Operators whose requirements the given one satisfies.
 fn dependants<'a>(
     operators: &'a BTreeMap<String, ObservedOperator>,
     name: &str,
@@ -242,7 +242,7 @@ fn dependants<'a>(
     found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
 }
 
-/// The Operators that satisfy the requirements of one.
+/// Returns the Operators that satisfy the requirements of the given one.
 fn dependencies<'a>(
     operators: &'a BTreeMap<String, ObservedOperator>,
     name: &str,
@@ -252,7 +252,8 @@ fn dependencies<'a>(
     found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
 }
 
-/// Operators with dependants before what they depend on; of a cycle, the first by name.
+/// Orders Operators with dependants before what they depend on; a cycle begins with its first Operator by
+/// name.
 fn ordered<'a>(
     operators: &'a BTreeMap<String, ObservedOperator>,
     going: &BTreeSet<&'a str>,
@@ -295,7 +296,7 @@ mod tests {
 
     use super::*;
 
-    /// Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
+    /// Parses Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
     fn operators(text: &str) -> BTreeMap<String, ObservedOperator> {
         let mut operators: BTreeMap<String, ObservedOperator> = BTreeMap::new();
         for line in text.lines().map(str::trim) {
@@ -369,7 +370,7 @@ mod tests {
              workloads: 2 Foo.foo.example.com in default
              bar will be deleted (orphaned dependency)",
         );
-        // What a person asked for is nobody's orphan.
+        // An Operator that a user installed is never an orphan.
         check("qux: bar\n bar:", "qux", true, "qux will be deleted");
         check(
             "qux: bar\n zed: bar\n bar dependency:",
@@ -377,7 +378,7 @@ mod tests {
             true,
             "qux will be deleted\nbar is kept: zed depends on it",
         );
-        // Orphans of orphans, and what two of those that go had in common.
+        // Orphans of orphans, and a common dependency of two deleted Operators.
         check(
             "qux: a b\n a dependency: c\n b dependency: c\n c dependency:",
             "qux",
@@ -387,7 +388,7 @@ mod tests {
              b will be deleted (orphaned dependency)
              c will be deleted (orphaned dependency)",
         );
-        // A cycle has an order all the same.
+        // A cycle has an order as well.
         check("a: b\n b: a", "a b", false, "a will be deleted\nb will be deleted");
     }
 

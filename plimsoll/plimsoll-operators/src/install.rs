@@ -1,4 +1,5 @@
-//! Installations of packages: which Operators they come to, with what they depend on (OPR-15, OPR-16).
+//! Installation planning: the Operators that requested packages need, with their dependencies (OPR-15,
+//! OPR-16).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,64 +19,63 @@ use super::lint::{dependency_range, is_pinned};
 use super::loadout::{SettledOperators, settle};
 use super::{OperatorInputs, RequestedOperator};
 
-/// What is to be installed.
+/// A request to install packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstallRequest {
-    /// The packages.
+    /// The names of the packages.
     pub packages: Vec<String>,
-    /// The versions that will do, as a range that the Operators then follow; the newest one is pinned
-    /// without it.
+    /// The range of versions, which the Operators then follow; without it, the newest version is pinned.
     pub version_range: Option<String>,
-    /// The channel that the packages are taken from.
+    /// The channel to install the packages from; any without it.
     pub channel: Option<String>,
-    /// The catalog that the packages are taken from, by its name.
+    /// The name of the catalog to install the packages from; any without it.
     pub repository: Option<String>,
-    /// The namespace that the packages are installed into; the one that their bundles suggest without it.
+    /// The namespace to install the packages into; without it, the one that their bundles suggest.
     pub namespace: Option<String>,
-    /// Who satisfies requirements: `PACKAGE=PACKAGE` or `GROUP/VERSION/KIND=PACKAGE`.
+    /// The chosen providers of requirements: `PACKAGE=PACKAGE` or `GROUP/VERSION/KIND=PACKAGE`.
     pub providers: Vec<String>,
-    /// What is not used: `PACKAGE` or `PACKAGE/BUNDLE`.
+    /// The excluded packages and bundles: `PACKAGE` or `PACKAGE/BUNDLE`.
     pub exclude: Vec<String>,
-    /// The catalog that is preferred for dependencies; `same` for that of `repository`.
+    /// The catalog to prefer for dependencies; `same` for that of `repository`.
     pub prefer_repository: Option<String>,
-    /// Whether the packages are installed without what they depend on.
+    /// Whether to install the packages without their dependencies.
     pub no_dependencies: bool,
 }
 
-/// What an installation comes to.
+/// The result of planning an installation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstallPlan {
-    /// The packages that are requested.
+    /// The requested packages.
     pub packages: Vec<String>,
-    /// Who depends on what, a line each.
+    /// The dependencies between packages, a line each.
     pub edges: Vec<String>,
-    /// The choices of the request that had an effect, a line each.
+    /// The overrides of the request that had an effect, a line each.
     pub overrides: Vec<String>,
-    /// What the requested range means; `None` if it needs no explanation.
+    /// The meaning of the requested range; `None` if it needs no explanation.
     pub range: Option<String>,
-    /// Those that are requested first, then what each needs.
+    /// The Operators to create: the requested ones first, then their dependencies.
     pub operators: Vec<PlannedOperator>,
-    /// Defects of the catalogs, a sentence each.
+    /// The defects of the catalogs, a sentence each.
     pub warnings: Vec<String>,
 }
 
-/// An Operator to write.
+/// An Operator to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedOperator {
-    /// Its name.
+    /// The name of the Operator, which is that of its package.
     pub name: String,
-    /// The version that is installed.
+    /// The version that will be installed.
     pub version: Version,
-    /// The version or range of its spec.
+    /// The version or range for its spec.
     pub range: String,
-    /// Whether it is there because others depend on it.
+    /// Whether it is a dependency of other Operators.
     pub is_dependency: bool,
-    /// Name of the catalog that the version is taken from.
+    /// The name of the catalog that has the version.
     pub catalog: String,
 }
 
 impl InstallPlan {
-    /// The plan for people, whoever made it: who depends on what, and what is installed.
+    /// Returns the plan as text for users: the dependencies, and the Operators to create.
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.edges.iter().map(|it| format!("* {it}")).collect();
         lines.extend(self.overrides.iter().map(|it| format!("* override: {it}")));
@@ -93,14 +93,13 @@ impl InstallPlan {
 }
 
 impl InstallConflict {
-    /// What is refused, as a sentence.
+    /// Returns a sentence that says what is refused.
     pub fn message(&self) -> String {
         let packages = self.packages.join(", ");
         format!("installing {packages} could leave your system in an inconsistent state")
     }
 
-    /// The conflict for people, whoever found it: who depends on what, what excludes what, and what would
-    /// help.
+    /// Returns the conflict as text for users: the dependencies, the exclusions, and what would resolve it.
     pub fn text(&self) -> String {
         let edges = self.alone.iter().flat_map(|it| &it.edges).cloned();
         let steps = self.explanation.conflicts.iter().flat_map(|it| &it.steps);
@@ -116,7 +115,7 @@ impl InstallConflict {
 }
 
 impl PlannedOperator {
-    /// The Operator to create for a request.
+    /// Returns the manifest of the Operator for a request.
     pub fn manifest(&self, request: &InstallRequest) -> Value {
         let mut object = operator_manifest(&self.name, &self.range, self.is_dependency);
         let fields = [
@@ -133,7 +132,7 @@ impl PlannedOperator {
     }
 }
 
-/// An Operator that is to be created.
+/// Returns the manifest of an Operator to create.
 pub fn operator_manifest(name: &str, version: &str, is_dependency: bool) -> Value {
     let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
     json!({
@@ -144,27 +143,27 @@ pub fn operator_manifest(name: &str, version: &str, is_dependency: bool) -> Valu
     })
 }
 
-/// Why there is no plan.
+/// The reason that there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstallError {
-    /// A choice of who satisfies a requirement cannot be read; the text says why.
+    /// A chosen provider cannot be read; the text is the reason.
     InvalidProvider(String),
-    /// The packages do not go together with what is installed.
+    /// The packages conflict with each other or with installed Operators.
     Unsatisfiable(Box<InstallConflict>),
-    /// Whether they do was not found out within the limit of work.
+    /// The resolver reached its limit of work before it had an answer.
     LimitExceeded,
 }
 
-/// Why packages cannot be installed.
+/// A conflict that prevents the installation of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstallConflict {
-    /// The packages that are requested.
+    /// The requested packages.
     pub packages: Vec<String>,
-    /// Why they do not go together with what is installed.
+    /// The explanation of the conflict.
     pub explanation: Explanation,
-    /// What they would come to if nothing was installed; `None` if they do not go together either.
+    /// The plan if nothing were installed; `None` if the packages conflict with each other.
     pub alone: Option<InstallPlan>,
-    /// The choices of the request without which there is a solution, as options of the command line.
+    /// The overrides of the request without which there is a solution, as command-line options.
     pub preferences: Vec<String>,
 }
 
@@ -172,7 +171,7 @@ pub struct InstallConflict {
 ///
 /// # Errors
 ///
-/// When there is no way to install the packages.
+/// When the packages cannot be installed.
 pub fn plan_install(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
@@ -201,8 +200,8 @@ pub fn plan_install(
     }
 }
 
-/// What a range with `^` or `~` means, and what to write for patch releases alone; `None` for another
-/// one.
+/// Returns the meaning of a range with `^` or `~`, and the range for patch releases only; `None` for other
+/// ranges.
 pub fn expanded(range: &str) -> Option<String> {
     let (sign, rest) = range.trim().split_at_checked(1)?;
     let numbers: Vec<u64> = rest.split('.').map_while(|it| it.parse().ok()).collect();
@@ -239,7 +238,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// The problem of the requests beside what is installed.
+    /// Returns the problem: the requested packages beside the installed ones.
     fn problem(&self, installed: &SettledOperators) -> Problem {
         let asked = self.request;
         let request = |package: &String| PackageRequest {
@@ -250,7 +249,7 @@ impl Planner<'_> {
             ignore_dependencies: asked.no_dependencies,
             ..PackageRequest::default()
         };
-        // What an installed Operator lacks already is not what is requested.
+        // Unmet requirements of installed Operators do not block the request.
         let lacks = |name: &str| {
             let decision = installed.decisions.get(name);
             decision.is_some_and(|it| it.requirements.iter().any(|it| it.provider.is_none()))
@@ -278,7 +277,7 @@ impl Planner<'_> {
         };
         let preferred = match (asked.prefer_repository.as_deref(), &asked.repository) {
             (Some("same"), Some(name)) => vec![catalog_name(name)],
-            // A dependency is taken from the catalog of what requires it in any case.
+            // Dependencies are taken from the catalog of the package that requires them by default.
             (Some("same"), None) | (None, _) => Vec::new(),
             (Some(name), _) => vec![catalog_name(name)],
         };
@@ -299,8 +298,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The choices of the request without one of which a problem has a solution, as options of the
-    /// command line.
+    /// Returns the overrides of the request without one of which a problem has a solution, as command-line
+    /// options.
     fn unsatisfiable_preferences(&self, problem: &Problem) -> Vec<String> {
         let is_solved = |overrides: ResolutionOverrides| {
             let query = Query { overrides, ..problem.query.clone() };
@@ -327,7 +326,7 @@ impl Planner<'_> {
         preferences
     }
 
-    /// What a solution comes to.
+    /// Returns the plan that a solution leads to.
     fn plan(
         &self,
         installed: &BTreeMap<String, RequestedOperator>,
@@ -354,7 +353,7 @@ impl Planner<'_> {
         };
         let mut queue: Vec<&str> = asked.packages.iter().map(String::as_str).collect();
         let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
-        // What a dependency needs for a range: the ranges of all who depend on it.
+        // The ranges that the dependants of a package require.
         let required = |package: &str| {
             let requirements = bundles.values().flat_map(|it| &it.requires);
             let ranges = requirements.filter_map(|it| match &it.constraint {
@@ -401,7 +400,7 @@ impl Planner<'_> {
     }
 }
 
-/// Who is to provide what: an API by its name, or all APIs that a package provides.
+/// Parses a chosen provider: of an API by its name, or of all APIs that a package provides.
 fn choices(text: &str, catalogs: &[CatalogPart]) -> Result<Vec<ProviderChoice>, InstallError> {
     let invalid = |message: String| Err(InstallError::InvalidProvider(message));
     let Some((provided, package)) = text.split_once('=') else {
@@ -432,7 +431,7 @@ fn choices(text: &str, catalogs: &[CatalogPart]) -> Result<Vec<ProviderChoice>, 
     Ok(apis.into_iter().map(choice).collect())
 }
 
-/// A requirement as people read it: `bar >= v1.2.3`.
+/// Returns a requirement as users read it: `bar >= v1.2.3`.
 pub fn spelled(requirement: &str) -> String {
     let word = |word: &str| {
         let end = word.find(|letter: char| !matches!(letter, '<' | '>' | '=' | '!'));

@@ -1,4 +1,4 @@
-//! What is installed, and who depends on whom.
+//! Installed bundles, and the dependencies between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use plimsoll_resolve::{Api, Bundle, NameIndex};
 
 use super::{OperatorInputs, RequestedOperator};
 
-/// Who provides, requires and owns what: kept up to date, or made of all Operators.
+/// An index of the packages and APIs that Operators provide and require, and of the kinds that they own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct OperatorIndex {
     packages: InstalledIndex,
-    /// The Operators that own a kind.
+    /// The names of the Operators that own a kind.
     owners: NameIndex<GroupKind>,
 }
 
 impl OperatorIndex {
-    /// The index of all Operators.
+    /// Indexes all Operators.
     pub(super) fn of(operators: &BTreeMap<String, RequestedOperator>) -> Self {
         let mut index = Self::default();
         for (name, operator) in operators {
@@ -29,7 +29,7 @@ impl OperatorIndex {
         index
     }
 
-    /// Takes note of an Operator that is not known.
+    /// Adds an Operator that is not indexed yet.
     pub(super) fn insert(&mut self, name: &str, operator: &RequestedOperator) {
         operator.owned.iter().for_each(|kind| self.owners.insert(kind, name));
         if let Some(installed) = &operator.installed {
@@ -37,7 +37,7 @@ impl OperatorIndex {
         }
     }
 
-    /// Forgets an Operator, which is as it was inserted.
+    /// Removes an Operator, which must be unchanged since it was inserted.
     pub(super) fn remove(&mut self, name: &str, operator: &RequestedOperator) {
         operator.owned.iter().for_each(|kind| self.owners.remove(kind, name));
         if let Some(installed) = &operator.installed {
@@ -46,7 +46,7 @@ impl OperatorIndex {
     }
 }
 
-/// The bundles that are installed, or that would be after changes.
+/// The bundles that are installed, or that would be after some changes.
 #[derive(Clone)]
 pub(super) struct InstalledBundles<'a> {
     inputs: OperatorInputs<'a>,
@@ -55,7 +55,7 @@ pub(super) struct InstalledBundles<'a> {
 }
 
 impl<'a> InstalledBundles<'a> {
-    /// Those that are installed now.
+    /// Returns the bundles that are installed now.
     pub(super) fn new(inputs: OperatorInputs<'a>, index: &'a OperatorIndex) -> Self {
         let installed = inputs.operators.iter().filter_map(|(name, operator)| {
             Some((name.as_str(), &operator.installed.as_ref()?.bundle))
@@ -64,28 +64,28 @@ impl<'a> InstalledBundles<'a> {
         Self { inputs, packages, index }
     }
 
-    /// Returns what they were made from.
+    /// Returns the inputs.
     pub(super) fn inputs(&self) -> OperatorInputs<'a> {
         self.inputs
     }
 
-    /// The same after an Operator was installed or upgraded.
+    /// Returns the bundles after an Operator was installed or updated.
     pub(super) fn with(&self, name: &'a str, bundle: &'a Bundle) -> Self {
         Self { packages: self.packages.with(name, bundle), ..self.clone() }
     }
 
-    /// The same after several were.
+    /// Returns the bundles after several Operators were installed or updated.
     pub(super) fn with_all(&self, moves: impl Iterator<Item = (&'a str, &'a Bundle)>) -> Self {
         moves.fold(self.clone(), |it, (name, bundle)| it.with(name, bundle))
     }
 
-    /// Holds the requirements of a bundle of an Operator against what is installed.
+    /// Checks the requirements of a bundle of an Operator against the installed bundles.
     pub(super) fn check(&self, name: &str, bundle: &Bundle) -> Vec<CheckedRequirement> {
         let OperatorInputs { facts, expressions, .. } = self.inputs;
         self.packages.check(name, bundle, facts, expressions)
     }
 
-    /// The Operators whose requirements one satisfies, by name.
+    /// Returns the Operators whose requirements the given one satisfies, by name.
     pub(super) fn dependants(&self, name: &str) -> Vec<Dependant> {
         let mut dependants = Vec::new();
         for (other, bundle) in self.concerned_by(name) {
@@ -100,7 +100,7 @@ impl<'a> InstalledBundles<'a> {
         dependants
     }
 
-    /// The requirements that hold now and would not after changes, as sentences.
+    /// Returns the requirements that are satisfied now and would not be after some changes, as sentences.
     pub(super) fn broken_by(&self, after: &Self, changed: &BTreeSet<&str>) -> Vec<String> {
         let concerned: BTreeMap<_, _> =
             changed.iter().flat_map(|name| self.concerned_by(name)).collect();
@@ -116,8 +116,8 @@ impl<'a> InstalledBundles<'a> {
         broken
     }
 
-    /// The other Operators that have something installed whose requirements what is installed of one
-    /// may satisfy.
+    /// Returns the other Operators with the bundles whose requirements the installed bundle of one may
+    /// satisfy.
     fn concerned_by(&self, name: &str) -> BTreeMap<&'a str, &'a Bundle> {
         let provides = self.packages.bundle(name).map(|it| it.provides.as_slice());
         let concerned = self.packages.concerned_by(name, provides.unwrap_or_default());
@@ -125,7 +125,7 @@ impl<'a> InstalledBundles<'a> {
         others.filter_map(|other| Some((other, self.packages.bundle(other)?))).collect()
     }
 
-    /// The first other Operator, by name, that owns one of some kinds, and that kind.
+    /// Returns the first other Operator, by name, that owns one of these kinds, and the kind.
     pub(super) fn owner_of(
         &self,
         name: &str,
@@ -140,18 +140,18 @@ impl<'a> InstalledBundles<'a> {
     }
 }
 
-/// A requirement that is not satisfied, as a sentence.
+/// Returns the sentence for a requirement that is not satisfied.
 pub(super) fn unmet(operator: &str, requirement: &CheckedRequirement) -> String {
     format!("{operator} depends on {} but {}", requirement.text, requirement.missing)
 }
 
-/// The requirements that are not satisfied, as sentences.
+/// Returns a sentence for each requirement that is not satisfied.
 pub(super) fn all_unmet(operator: &str, requirements: &[CheckedRequirement]) -> Vec<String> {
     let missing = requirements.iter().filter(|requirement| requirement.provider.is_none());
     missing.map(|requirement| unmet(operator, requirement)).collect()
 }
 
-/// The kinds that a bundle provides.
+/// Returns the kinds that a bundle provides.
 pub(super) fn kinds(bundle: &Bundle) -> BTreeSet<GroupKind> {
     let kind = |api: &Api| GroupKind::new(&api.group, &api.kind);
     bundle.provides.iter().map(kind).collect()

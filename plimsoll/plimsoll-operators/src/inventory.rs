@@ -1,4 +1,4 @@
-//! What plans of changes are made from.
+//! The inventory that changes are planned from.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use plimsoll_resolve::{ClusterFacts, Expressions};
 use super::observed::ObservedOperator;
 use super::{OperatorInputs, RequestedOperator};
 
-/// What plans are made from.
+/// The Operators, the catalogs that are unavailable, and the facts about the cluster.
 #[derive(Debug, Clone, Default)]
 pub struct AddOnInventory {
-    /// All Operators, with what is installed of them.
+    /// All Operators, with the installed bundle of each.
     pub operators: BTreeMap<String, RequestedOperator>,
-    /// All Operators as the API server has them.
+    /// The same Operators as the API server has them.
     pub observed: BTreeMap<String, ObservedOperator>,
     /// The catalogs that are not served, with the reason.
     pub unavailable: BTreeMap<String, String>,
-    /// What is known of the cluster.
+    /// The facts about the cluster.
     pub facts: ClusterFacts,
 }
 
 impl AddOnInventory {
-    /// What decisions on Operators are made from.
+    /// Returns the inputs of decisions on Operators.
     pub fn inputs<'a>(&'a self, expressions: &'a dyn Expressions) -> OperatorInputs<'a> {
         OperatorInputs {
             operators: &self.operators,

@@ -1,19 +1,19 @@
-//! Operators: a decision for each, as a function of the Operators, the catalogs and the cluster (OPR-7 to
-//! OPR-13, OPR-26, OPR-27); the machine that carries decisions out ([`reconciler`]); what commands and
-//! [`actions`] plan. Nothing here has a client, a clock or a random source.
+//! Decisions on Operators, each a function of the Operators, the catalogs and the cluster (OPR-7 to OPR-13,
+//! OPR-26, OPR-27); the state machine that carries them out ([`reconciler`]); the plans of commands and
+//! [`actions`]. Nothing here has a client, a clock or a random source.
 //!
-//! A decision does not depend on the order in which anything happened: only on what is requested, what
-//! is installed, and who was first, by creation time and then by name.
+//! A decision does not depend on the order of events: only on what is requested, what is installed, and which
+//! Operator is first, by creation time and then by name.
 //!
 //! # Rules
 //!
-//! * Dependencies are checked and never installed. What is missing is reported; whether it holds up an
-//!   installation or an upgrade is up to `spec.constraintPolicy`.
-//! * An upgrade follows the channel's graph, unless `spec.upgradePolicy` says otherwise, to the most
-//!   preferred version that the cluster, the requirements and the dependants allow. What is preferred
-//!   and waits is named.
-//! * Operators of one change set are judged as if all of them had moved; one that cannot holds up all.
-//! * An API has one owner. The second one is refused with the name of the first.
+//! * Dependencies are checked and never installed. Missing ones are reported; `spec.constraintPolicy`
+//!   determines whether they block an installation or an update.
+//! * An update follows the channel's graph, unless `spec.upgradePolicy` says otherwise, to the most preferred
+//!   version that the cluster, the requirements and the dependants allow. A preferred version that is blocked
+//!   is reported.
+//! * Operators of one change set are judged as if all of them were updated; one that is blocked blocks all.
+//! * An API has one owner. A second one is refused with the name of the first.
 
 pub mod actions;
 mod change_set;
@@ -46,97 +46,99 @@ use serde::{Deserialize, Serialize};
 pub use self::change_set::{ChangeSet, ChangeSetError};
 pub use self::decide::decide;
 
-/// An Operator, as the cluster has it.
+/// An Operator as it is requested, and what is installed of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedOperator {
-    /// What is requested.
+    /// The requested spec.
     pub spec: OperatorSpec,
-    /// When it was created.
+    /// The creation time.
     pub created: Timestamp,
-    /// Whether it was installed because another one needed it.
+    /// Whether it was installed as a dependency of another Operator.
     pub is_dependency: bool,
     /// The annotation [`plimsoll_api::olm::CHANGE_SET_ANNOTATION`]; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// What is installed; `None` before the first revision is complete.
+    /// The installed bundle; `None` before the first revision is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<InstalledOperator>,
-    /// The kinds that its revisions define, those under way included.
+    /// The kinds that its revisions define, including those that are being rolled out.
     #[serde(skip)]
     pub owned: BTreeSet<GroupKind>,
 }
 
-/// What is installed of an Operator.
+/// The installed bundle of an Operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstalledOperator {
-    /// The bundle, and where it came from.
+    /// The bundle, and the catalog and channel that it is from.
     pub reference: BundleReference,
-    /// What it provides and requires.
+    /// The content that the resolver needs: what the bundle provides and requires.
     pub bundle: Bundle,
-    /// Number of its revision.
+    /// The number of its revision.
     pub revision: u32,
-    /// Why other minor and major versions are not installed, as a sentence: a ClusterOperator of the
-    /// package is not upgradeable, or objects of earlier revisions do not go; `None` if nothing objects.
+    /// The reason, as a sentence, that blocks other minor and major versions: a ClusterOperator of the
+    /// package is not upgradeable, or objects of earlier revisions are not deleted yet; `None` if nothing
+    /// does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
 }
 
-/// What decisions are made from.
+/// The inputs of decisions on Operators.
 #[derive(Clone, Copy)]
 pub struct OperatorInputs<'a> {
     /// All Operators, by name.
     pub operators: &'a BTreeMap<String, RequestedOperator>,
-    /// The catalogs that exist but are not served, with the reason: it is not known what they have.
+    /// The catalogs that exist but are not served, with the reason; their content is unknown.
     pub unavailable: &'a BTreeMap<String, String>,
-    /// What is known of the cluster.
+    /// The facts about the cluster.
     pub facts: &'a ClusterFacts,
-    /// Evaluates expressions of constraints.
+    /// The evaluator of constraint expressions.
     pub expressions: &'a dyn Expressions,
 }
 
-/// What becomes of an Operator, and what is to be reported of it.
+/// A decision on an Operator, and what is reported with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperatorDecision {
-    /// What is done.
+    /// The action to take.
     pub action: OperatorAction,
-    /// A version that is preferred to what is installed or chosen, and what it waits for; `None` if
-    /// there is none.
+    /// The block of a version that is preferred to the installed or selected one; `None` if there is no such
+    /// version.
     pub held_back: Option<OperatorBlock>,
-    /// The requirements of the bundle that is installed, or that is about to be.
+    /// The requirements of the bundle that is installed or about to be.
     pub requirements: Vec<CheckedRequirement>,
-    /// Why the bundle that is installed or chosen does not fit the cluster any more, as a sentence; `None`
-    /// if it does.
+    /// The reason, as a sentence, that the installed or selected bundle is incompatible with the cluster;
+    /// `None` if it is compatible.
     pub unfit: Option<String>,
-    /// What is deprecated of that bundle, and the author's message, as a sentence; `None` if nothing is.
+    /// A sentence that says what is deprecated, that bundle or its package, with the author's message; `None`
+    /// if neither is.
     pub deprecation: Option<String>,
     /// The Operators whose requirements the installed bundle satisfies, by name.
     pub dependants: Vec<Dependant>,
-    /// Whether it was installed as a dependency and nothing depends on it.
+    /// Whether it was installed as a dependency and no Operator depends on it.
     pub is_orphaned: bool,
-    /// The bundles that were judged, whether or not one was chosen.
+    /// The requirements and APIs of the judged bundles, whether or not one was selected.
     pub judged: JudgedBundles,
 }
 
-/// What bundles require and provide that an Operator might move to: when something of it changes, the
-/// decision may be another one.
+/// The requirements and APIs of the bundles that an Operator may be updated to. A change of one of these may
+/// change the decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JudgedBundles {
-    /// The packages that they require by name.
+    /// The packages that the bundles require by name.
     pub packages: BTreeSet<String>,
-    /// The kinds of the APIs that they require.
+    /// The kinds of the APIs that the bundles require.
     pub apis: BTreeSet<GroupKind>,
-    /// Whether one requires something that has no name.
+    /// Whether a requirement names neither a package nor an API, so that any package may satisfy it.
     pub is_open: bool,
-    /// The kinds that they provide.
+    /// The kinds that the bundles provide.
     pub provides: BTreeSet<GroupKind>,
 }
 
 impl JudgedBundles {
-    /// Takes note of a bundle.
+    /// Adds a bundle.
     pub(crate) fn add(&mut self, bundle: &Bundle) {
         let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
         self.packages.extend(packages.into_iter().map(str::to_owned));
@@ -146,45 +148,45 @@ impl JudgedBundles {
     }
 }
 
-/// What is done with an Operator.
+/// The action of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperatorAction {
-    /// What is installed is what is requested.
+    /// Nothing: the installed bundle is the requested one.
     Keep,
-    /// A person has paused it.
+    /// Nothing: `spec.paused` is set.
     Paused,
-    /// It is being deleted.
+    /// The Operator is being deleted.
     Delete,
-    /// A kept revision is applied again.
+    /// An earlier revision is applied again.
     Return {
-        /// Its number.
+        /// The number of the revision.
         revision: u32,
     },
     /// A bundle is installed.
     Install(SelectedBundle),
-    /// Another bundle takes the place of the installed one.
+    /// Another bundle replaces the installed one.
     Upgrade(SelectedBundle),
-    /// Something is in the way. What is installed stays.
+    /// A blocker prevents the change. The installed bundle is unchanged.
     Blocked(OperatorBlock),
 }
 
-/// A bundle that was chosen for an Operator.
+/// A bundle that was selected for an Operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectedBundle {
-    /// The bundle, and where it comes from.
+    /// The bundle, and the catalog and channel that it is from.
     pub reference: BundleReference,
     /// The kinds that it provides.
     pub provides: BTreeSet<GroupKind>,
-    /// What does not hold and is overridden by policy, as sentences.
+    /// The unmet constraints that the policy overrides, as sentences.
     pub accepted_risks: Vec<String>,
 }
 
-/// Why something is not done.
+/// The reason that something is blocked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatorBlock {
-    /// The reason.
+    /// The reason that conditions report.
     pub reason: Reason,
-    /// What is in the way, and what would help.
+    /// The blocker, and what resolves it.
     pub message: String,
 }
 
@@ -194,7 +196,7 @@ impl OperatorBlock {
     }
 }
 
-/// How people write a version.
+/// Returns a version as messages show it: `v1.2.3`.
 pub(crate) fn version_text(version: &str) -> String {
     match version.strip_prefix('v') {
         Some(_) => version.to_owned(),

@@ -1,8 +1,7 @@
-//! Whether a directory of Operators will work when it is applied (OPR-19).
+//! Lint of a directory of Operators, before it is applied (OPR-19).
 //!
-//! The Operators are played out with the decisions that the controller makes ([`settle`]); a finding is
-//! a decision that nobody wants, held against the line that causes it. No rule is decided here a second
-//! time.
+//! The Operators are settled with the decisions that the controller makes ([`settle`]). A finding is an
+//! unwanted decision with the line that causes it. No rule is implemented a second time here.
 
 mod ranges;
 mod sets;
@@ -27,23 +26,24 @@ use super::{
 
 pub use self::ranges::{dependency_range, is_pinned};
 
-/// What a loadout is held against.
+/// The inputs of a lint.
 #[derive(Clone, Copy)]
 pub struct LintInputs<'a> {
     /// The Operators that are to be applied.
     pub loadout: &'a Loadout,
-    /// The Operators that were applied before, for rules about changes; `None` without them. What the
-    /// cluster has counts more than what they would have become.
+    /// The Operators that were applied before, for rules about changes; `None` if unknown. Operators of the
+    /// cluster take precedence.
     pub base: Option<&'a Loadout>,
-    /// The Operators of the cluster; empty without one. Those of other names than in the loadout stay.
+    /// The Operators of the cluster; empty without a cluster. Those that the loadout does not declare are
+    /// unchanged.
     pub current: &'a BTreeMap<String, RequestedOperator>,
     /// The catalogs, with the packages that the loadout can reach.
     pub catalogs: &'a [CatalogPart],
     /// The catalogs that exist and cannot be read, with the reason.
     pub unavailable: &'a BTreeMap<String, String>,
-    /// What is known of the cluster.
+    /// The facts about the cluster.
     pub facts: &'a ClusterFacts,
-    /// Evaluates expressions of constraints.
+    /// The evaluator of constraint expressions.
     pub expressions: &'a dyn Expressions,
 }
 
@@ -54,7 +54,7 @@ impl<'a> LintInputs<'a> {
     }
 }
 
-/// All findings, by file and line.
+/// Returns all findings, by file and line.
 pub fn lint(inputs: LintInputs<'_>) -> Vec<LoadoutFinding> {
     let LintInputs { loadout, base, current, .. } = inputs;
     let base_operators = base.map(Loadout::requested).unwrap_or_default();
@@ -77,7 +77,7 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<LoadoutFinding> {
         matches!(&it.action, OperatorAction::Blocked(block) if block.reason == Reason::ConstraintsUnmet)
     });
     let waiting: BTreeSet<&str> = waiting.map(|(name, _)| name.as_str()).collect();
-    // What would be installed if unmet requirements held up nothing: it says which are unmet.
+    // The result if unmet requirements blocked no installation shows which requirements are unmet.
     let relaxed = (!waiting.is_empty()).then(|| {
         let mut operators = settled.operators.clone();
         for (name, operator) in &mut operators {
@@ -113,13 +113,13 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<LoadoutFinding> {
 
 struct Linter<'a> {
     inputs: LintInputs<'a>,
-    /// What the loadout becomes.
+    /// The settled Operators.
     settled: &'a SettledOperators,
-    /// The same if unmet requirements held up nothing; `None` if they do not.
+    /// The settled Operators if unmet requirements blocked no installation; `None` if they block none.
     relaxed: Option<&'a SettledOperators>,
-    /// What the loadout before became; `None` if it is not known.
+    /// The settled Operators of the previous loadout; `None` if it is unknown.
     base: Option<&'a SettledOperators>,
-    /// Operators that can only be updated together, with the change set that does it.
+    /// The Operators that can only be updated together, with the annotation of their change set.
     together: BTreeMap<String, String>,
     findings: Vec<LoadoutFinding>,
 }
@@ -188,7 +188,7 @@ impl<'a> Linter<'a> {
         self.version(declared, decision);
     }
 
-    /// What a decision is held up by.
+    /// Reports the block of a decision.
     fn blocked(&mut self, declared: &DeclaredOperator, block: &OperatorBlock) {
         use LoadoutCode::{
             ClusterUnfit, Conflict, Deadlock, NoVersion, NotUpgradable, PackageNotFound,
@@ -224,13 +224,13 @@ impl<'a> Linter<'a> {
                 self.waits(declared, block);
                 return;
             }
-            // All others hold up an update.
+            // All other reasons block an update.
             _ => ("spec.version", NotUpgradable, None),
         };
         self.add(declared, field, code, block.message.clone(), fix);
     }
 
-    /// An installation that waits for requirements: they are missing, or wait for this one.
+    /// Reports an installation that is blocked by requirements: they are missing, or are blocked by this one.
     fn waits(&mut self, declared: &DeclaredOperator, block: &OperatorBlock) {
         let relaxed = self.relaxed.and_then(|it| it.decisions.get(&declared.name));
         let missing =
@@ -245,7 +245,7 @@ impl<'a> Linter<'a> {
         }
     }
 
-    /// What is required and missing.
+    /// Reports unmet requirements.
     fn requirements(&mut self, declared: &DeclaredOperator, decision: &OperatorDecision) {
         let name = declared.name.as_str();
         let is_enforced = declared.spec.constraint_policy.install == InstallConstraints::Enforce;
@@ -283,7 +283,7 @@ impl<'a> Linter<'a> {
         }
     }
 
-    /// The Operator that satisfied a requirement before and is not in the loadout any more.
+    /// Returns the Operator that satisfied a requirement before and is no longer in the loadout.
     fn removed_provider(&self, name: &str, requirement: &CheckedRequirement) -> Option<String> {
         let satisfied = |decision: &OperatorDecision| {
             let mut dependants = decision.dependants.iter();
@@ -296,7 +296,7 @@ impl<'a> Linter<'a> {
         Some(provider.clone())
     }
 
-    /// A package and version of the catalogs with which a numbered requirement is satisfied.
+    /// Returns a package and version of the catalogs that satisfies the requirement with the index `at`.
     fn provider(&self, name: &str, bundle: &Bundle, at: usize) -> Option<(String, String)> {
         let LintInputs { catalogs, facts, expressions, .. } = self.inputs;
         let names = RequiredNames::of(bundle);
@@ -321,14 +321,14 @@ impl<'a> Linter<'a> {
         })
     }
 
-    /// The version of a package that a fresh installation prefers.
+    /// Returns the version of a package that a new installation prefers.
     fn newest(&self, package: &str) -> Option<String> {
         let found = offers(self.inputs.catalogs, self.inputs.facts, &fresh(package));
         let newest = found.offers.iter().find(|it| it.ineligible.is_none())?;
         Some(version_text(&newest.bundle.version.to_string()))
     }
 
-    /// What can be said of the version that is requested.
+    /// Reports problems of the requested version.
     fn version(&mut self, declared: &DeclaredOperator, decision: &OperatorDecision) {
         let name = declared.name.as_str();
         let installed = self.settled.operators.get(name).and_then(|it| it.installed.as_ref());
@@ -380,7 +380,7 @@ fn edit(operator: &str, path: &[&str], value: &str) -> FieldEdit {
     }
 }
 
-/// Carries out the fixes that have one answer. The files that change are those of the result.
+/// Applies the fixes that have an edit. The files of the result have the changes.
 pub fn apply_fixes(loadout: &Loadout, findings: &[LoadoutFinding]) -> Loadout {
     let mut fixed = loadout.clone();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! Loadouts: Operators as files declare them, and what a cluster would make of them (OPR-15, OPR-21).
+//! Loadouts: Operators as files declare them, and the result of applying them to a cluster (OPR-15, OPR-21).
 
 mod finding;
 
@@ -22,35 +22,35 @@ use super::{
 
 pub use self::finding::{FieldEdit, LoadoutFinding, LoadoutFix};
 
-/// How often Operators are decided before what they become counts as not settling: each time one step
-/// of a channel is taken.
+/// The maximum number of rounds before Operators count as unable to settle. Each round takes one step of a
+/// channel.
 const ROUNDS_MAX: usize = 200;
 
 /// A file of a loadout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadoutFile {
-    /// Its path, as findings name it.
+    /// The path, as findings show it.
     pub path: String,
-    /// Its content.
+    /// The content.
     pub text: String,
 }
 
-/// An Operator in a file.
+/// An Operator that a file declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredOperator {
-    /// Its name, which is that of its package.
+    /// The name of the Operator, which is that of its package.
     pub name: String,
-    /// What is requested.
+    /// The requested spec.
     pub spec: OperatorSpec,
-    /// Whether it is labelled as installed for another one.
+    /// Whether its label says that it was installed as a dependency.
     pub is_dependency: bool,
     /// The annotation of its change set; `None` without one.
     pub change_set: Option<String>,
-    /// Which of [`Loadout::files`] it is in.
+    /// The index of its file in [`Loadout::files`].
     pub file: usize,
-    /// Which document of the file it is, from 0, empty ones not counted.
+    /// The index of its document in the file, from 0, not counting empty ones.
     pub document: usize,
-    /// Where its fields are.
+    /// The positions of its fields.
     pub(super) lines: Lines,
 }
 
@@ -61,12 +61,12 @@ pub struct Loadout {
     pub files: Vec<LoadoutFile>,
     /// The Operators in them, in order; a name may occur twice.
     pub operators: Vec<DeclaredOperator>,
-    /// What cannot be read.
+    /// The parts that cannot be read.
     pub defects: Vec<LoadoutFinding>,
 }
 
 impl Loadout {
-    /// Reads files. Documents of other kinds are of no concern.
+    /// Reads files. Documents of other kinds are ignored.
     pub fn read(files: Vec<LoadoutFile>) -> Self {
         let mut loadout = Self { files, ..Self::default() };
         let known = spec_fields();
@@ -115,11 +115,11 @@ impl Loadout {
         loadout
     }
 
-    /// Reads files that have to be without defects.
+    /// Reads files that must be without defects.
     ///
     /// # Errors
     ///
-    /// The first defect, with where it is.
+    /// The first defect, with its position.
     pub fn read_sound(files: Vec<LoadoutFile>) -> Result<Self, String> {
         let loadout = Self::read(files);
         match loadout.defects.first() {
@@ -130,18 +130,19 @@ impl Loadout {
         }
     }
 
-    /// The Operators as a cluster without any of them gets them; of several with one name, the first.
+    /// Returns the Operators as a cluster without Operators has them after they are applied; of several with
+    /// the same name, the first.
     pub fn requested(&self) -> BTreeMap<String, RequestedOperator> {
         let operators = self.operators.iter().rev();
         operators.map(|it| (it.name.clone(), it.requested())).collect()
     }
 
-    /// The first Operator of a name.
+    /// Returns the first Operator with a name.
     pub fn operator(&self, name: &str) -> Option<&DeclaredOperator> {
         self.operators.iter().find(|it| it.name == name)
     }
 
-    /// Sets a field of an Operator in the text of its file, with everything else as it is. False if the
+    /// Sets a field of an Operator in the text of its file; all other text is unchanged. Returns false if the
     /// form of the document does not allow that.
     pub fn set_field(&mut self, file: usize, document: usize, path: &[&str], value: &str) -> bool {
         let Some(file) = self.files.get_mut(file) else { return false };
@@ -150,7 +151,7 @@ impl Loadout {
         true
     }
 
-    /// Removes a field of an Operator from the text of its file, with everything else as it is. False
+    /// Removes a field of an Operator from the text of its file; all other text is unchanged. Returns false
     /// if the form of the document does not allow that.
     pub fn remove_field(&mut self, file: usize, document: usize, path: &[&str]) -> bool {
         let Some(file) = self.files.get_mut(file) else { return false };
@@ -161,7 +162,7 @@ impl Loadout {
 }
 
 impl DeclaredOperator {
-    /// The Operator as a cluster gets it that has nothing of it.
+    /// Returns the Operator as a cluster without it has it after it is applied.
     pub fn requested(&self) -> RequestedOperator {
         RequestedOperator {
             spec: self.spec.clone(),
@@ -176,7 +177,7 @@ impl DeclaredOperator {
 }
 
 impl RequestedOperator {
-    /// The same with something installed, which owns the kinds that it provides.
+    /// Returns the Operator with an installed bundle; it owns the kinds that the bundle provides.
     #[must_use]
     pub fn with_installed(mut self, installed: InstalledOperator) -> Self {
         self.owned.extend(kinds(&installed.bundle));
@@ -185,18 +186,18 @@ impl RequestedOperator {
     }
 }
 
-/// What is wrong with a field.
+/// A defect of a field.
 struct FieldDefect {
-    /// Its path.
+    /// The path of the field.
     field: String,
     code: LoadoutCode,
     message: String,
 }
 
-/// An Operator, and what is wrong with single fields of it.
+/// An Operator, and the defects of its fields.
 type OperatorWithDefects = (DeclaredOperator, Vec<FieldDefect>);
 
-/// Reads an Operator and what is wrong with single fields of it; `None` for another kind of object.
+/// Reads an Operator and the defects of its fields; `None` for another kind of object.
 fn operator(
     value: &Value,
     file: usize,
@@ -240,7 +241,7 @@ fn operator(
     Ok(Some((operator, defects)))
 }
 
-/// Reads a spec field by field: one that is wrong does not hide the others.
+/// Reads a spec field by field, so that one defect does not hide others.
 fn spec(
     name: &str,
     written: &Map<String, Value>,
@@ -283,7 +284,7 @@ fn spec(
     (spec, defects)
 }
 
-/// The fields of a spec, by the definition of Operator.
+/// Returns the fields of a spec in the CustomResourceDefinition of Operator.
 fn spec_fields() -> Vec<String> {
     let definitions = plimsoll_api::crd::operator_manifests();
     let definition = definitions.iter().find(|it| it["spec"]["names"]["kind"] == "Operator");
@@ -294,17 +295,17 @@ fn spec_fields() -> Vec<String> {
     fields.into_iter().flat_map(|it| it.keys().cloned()).collect()
 }
 
-/// What Operators become when nothing interferes.
+/// Operators after all of their decisions are carried out.
 #[derive(Debug, Clone, Default)]
 pub struct SettledOperators {
-    /// The Operators, with what is installed then.
+    /// The Operators, with their installed bundles.
     pub operators: BTreeMap<String, RequestedOperator>,
-    /// What is decided of each of them then: none is installed or updated any more.
+    /// The last decision on each of them: none is installed or updated any more.
     pub decisions: BTreeMap<String, OperatorDecision>,
 }
 
-/// Plays Operators out: decides as the controller does, takes each decision as carried out, and
-/// decides again until nothing moves.
+/// Settles Operators: decides as the controller does, takes each decision as carried out, and repeats that
+/// until no Operator is installed or updated any more.
 pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOperators {
     let mut operators = inputs.operators.clone();
     let catalogs = &IndexedParts::of(catalogs);
@@ -339,7 +340,7 @@ pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOp
     SettledOperators { operators, decisions }
 }
 
-/// Catalogs with their packages by name.
+/// Catalogs with their packages, by name.
 struct IndexedParts<'a>(Vec<(&'a CatalogPart, BTreeMap<&'a str, &'a Package>)>);
 
 impl<'a> IndexedParts<'a> {
@@ -350,7 +351,7 @@ impl<'a> IndexedParts<'a> {
         Self(catalogs.iter().map(|catalog| (catalog, packages(catalog))).collect())
     }
 
-    /// The catalogs with those of some packages that they have.
+    /// Returns the catalogs, each with those of the given packages that it has.
     fn part(&self, names: &BTreeSet<String>) -> Vec<CatalogPart> {
         let part = |(catalog, packages): &(&CatalogPart, BTreeMap<&str, &Package>)| {
             let packages = names.iter().filter_map(|name| packages.get(name.as_str()));

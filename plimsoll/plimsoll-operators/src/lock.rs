@@ -1,4 +1,4 @@
-//! Lock files: exactly which bundles a loadout comes to, with their digests.
+//! Lock files: the exact bundles that a loadout resolves to, with their digests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{InstalledOperator, RequestedOperator, version_text};
 
-/// The format of a lock file.
+/// The version of the file format.
 const FORMAT: u32 = 1;
 
-/// The bundles that a loadout comes to, by Operator.
+/// The bundles that a loadout resolves to, by Operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OperatorLock {
@@ -27,15 +27,16 @@ struct LockedBundle {
     bundle: String,
     channel: String,
     catalog: String,
-    /// Where its content lies; empty if the catalog has it itself.
+    /// The image with the content; empty if the catalog has the content itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     image: String,
-    /// Digest of what the catalog says of it: what it provides and requires, and where it runs.
+    /// The digest of the catalog's description of the bundle: what it provides, requires and is compatible
+    /// with.
     digest: String,
 }
 
 impl OperatorLock {
-    /// What is installed of Operators; `image` knows where the content of a bundle lies.
+    /// Locks the installed bundles of Operators; `image` returns the image with the content of a bundle.
     pub fn new(
         operators: &BTreeMap<String, RequestedOperator>,
         image: &dyn Fn(&str, &InstalledOperator) -> String,
@@ -60,7 +61,7 @@ impl OperatorLock {
     ///
     /// # Errors
     ///
-    /// When the text is not JSON of this form, or of another format, as a sentence.
+    /// A sentence, when the text is not JSON of this form, or has another format version.
     pub fn read(text: &str) -> Result<Self, String> {
         let lock: Self = serde_json::from_str(text)
             .map_err(|error| format!("it is not what `operator lock` writes: {error}"))?;
@@ -70,14 +71,14 @@ impl OperatorLock {
         }
     }
 
-    /// The lock file as a text: the same for the same content.
+    /// Returns the lock file as text. Equal content has equal text.
     pub fn text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("all keys are strings");
         text.push('\n');
         text
     }
 
-    /// What is locked of an Operator, if a catalog has it still.
+    /// Returns the locked bundle of an Operator; `None` if it is not locked or no catalog has the bundle.
     pub fn installed(&self, name: &str, catalogs: &[CatalogPart]) -> Option<InstalledOperator> {
         let locked = self.operators.get(name)?;
         let catalog = catalogs.iter().find(|it| it.name.name == locked.catalog)?;
@@ -92,7 +93,7 @@ impl OperatorLock {
         Some(InstalledOperator { reference, bundle: bundle.clone(), revision: 1, objection: None })
     }
 
-    /// What is otherwise in another one, a sentence for each Operator.
+    /// Returns the differences of another lock file from this one, a sentence for each Operator.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> =
             self.operators.keys().chain(other.operators.keys()).collect();
@@ -125,7 +126,7 @@ impl OperatorLock {
 
 #[cfg(test)]
 mod tests {
-    //! Lock files are compared as people read them.
+    //! Tests of the differences that lock files report.
 
     use super::*;
     use crate::tests::{FIXTURE, catalogs, operators};

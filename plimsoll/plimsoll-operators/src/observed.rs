@@ -7,29 +7,29 @@ use plimsoll_api::olm::{
 use serde::Deserialize as _;
 use serde_json::Value;
 
-/// An Operator, with what it reports.
+/// An Operator with its status.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedOperator {
-    /// Its uid.
+    /// The uid of the object; empty if it has none.
     pub uid: String,
     /// The generation of its spec.
     pub generation: i64,
-    /// Whether it was installed because another one needed it.
+    /// Whether it was installed as a dependency of another Operator.
     pub is_dependency: bool,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// The annotation of its change set; `None` without one.
+    /// The annotation [`CHANGE_SET_ANNOTATION`]; `None` without one.
     pub change_set: Option<String>,
-    /// Uid of the Action that created it; `None` if none did.
+    /// The uid of the Action that created it; `None` if no Action did.
     pub created_by: Option<String>,
-    /// What is requested.
+    /// The requested spec.
     pub spec: OperatorSpec,
-    /// What it reports.
+    /// The reported status.
     pub status: OperatorStatus,
 }
 
 impl ObservedOperator {
-    /// Reads an object; fields that cannot be read are as if they were absent.
+    /// Reads an object. Fields that cannot be read count as absent.
     pub fn read(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -46,7 +46,7 @@ impl ObservedOperator {
         }
     }
 
-    /// The installed version; empty for none.
+    /// Returns the installed version; empty if none is installed.
     pub fn version(&self) -> &str {
         action::installed_version(&self.status)
     }

@@ -1,21 +1,20 @@
-//! Carries out what is decided of Operators: what the cluster, the catalogs and executions show goes
-//! in, what to read, write, execute, delete and report comes out.
+//! The state machine that carries out decisions on Operators. Its inputs are events: what the cluster, the
+//! catalogs and executions report. Its outputs are effects: what to read, write, execute, delete and report.
 //!
 //! # From an Operator to its objects
 //!
-//! 1. [`decide`](super::decide) names a bundle. Its content is read and rendered
+//! 1. [`decide`](super::decide) selects a bundle. Its content is read and rendered
 //!    ([`OperatorEffect::ReadBundle`]).
-//! 2. The objects that it would take are inspected ([`OperatorEffect::InspectObjects`]): what belongs to somebody
-//!    else stops it before anything is changed (OPR-27).
-//! 3. The objects are recorded in OperatorRevisions ([`OperatorEffect::WriteRevision`]): what is
-//!    executed is what anybody can read, and a process that takes over needs no catalog.
+//! 2. The objects that it would apply are inspected ([`OperatorEffect::InspectObjects`]): one with another
+//!    owner blocks it before anything is changed (OPR-27).
+//! 3. The objects are recorded in OperatorRevisions ([`OperatorEffect::WriteRevision`]): users can read what
+//!    is executed, and a new leader needs no catalog.
 //! 4. The revision is rolled out as a plan, by the same state machine as a release
-//!    ([`plimsoll_plan::reconciler::execution`]); from then on drift is repaired.
-//! 5. What earlier revisions had and this one lacks is deleted ([`super::deletion`]), but for
-//!    definitions: their objects are of users, and stay until the Operator is deleted.
+//!    ([`plimsoll_plan::reconciler::execution`]); from then on drift is reverted.
+//! 5. Objects of earlier revisions that this one lacks are deleted ([`super::deletion`]), except for
+//!    definitions: their objects belong to users, and are kept until the Operator is deleted.
 //!
-//! Nothing is remembered that the cluster does not say: a process that takes over reads Operators and
-//! OperatorRevisions and goes on.
+//! The cluster has the whole state: a new leader reads Operators and OperatorRevisions and continues.
 
 mod act;
 mod catalogs;
@@ -63,264 +62,265 @@ pub use self::revision::{REVISIONS_KEPT, RevisionContent};
 /// The kinds that configure the add-on layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperatorKind {
-    /// Operator.
+    /// An Operator.
     Operator,
-    /// OperatorRevision.
+    /// An OperatorRevision.
     Revision,
-    /// Catalog.
+    /// A Catalog.
     Catalog,
 }
 
-/// The time, in its three forms.
+/// The current time, in three forms.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// The time of day, for what is reported.
+    /// The time of day, for reports.
     pub time: Timestamp,
-    /// The time of day as if nobody had set the clock, for what is waited for.
+    /// The time of day, unaffected by changes of the clock, for timeouts.
     pub steady: Timestamp,
     /// The time since the process started.
     pub uptime: Uptime,
 }
 
-/// Something happened.
+/// An event to handle.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperatorEvent {
-    /// An object that configures the add-on layer is as it is, or gone.
+    /// An object that configures the add-on layer was created, changed or deleted.
     Configuration {
-        /// Its kind.
+        /// The kind of the object.
         kind: OperatorKind,
-        /// Its name.
+        /// The name of the object.
         name: String,
-        /// The object; `None` when it is gone.
+        /// The object; `None` if it was deleted.
         object: Option<Box<Value>>,
     },
-    /// All objects of such a kind have been shown.
+    /// All objects of a kind that configures the add-on layer were listed.
     ConfigurationListed(OperatorKind),
-    /// What is known of the cluster.
+    /// The facts about the cluster were read.
     Facts(Box<ClusterFacts>),
-    /// A catalog was read, or has not changed.
+    /// A catalog was read, or is unchanged.
     CatalogRead {
-        /// Its name.
+        /// The name of the catalog.
         name: String,
-        /// What it has; `None` if that is what it had before.
+        /// The content, `None` if it is unchanged; or the reason that it could not be read.
         content: Result<Option<CatalogContent>, String>,
     },
     /// A bundle was read and rendered.
     BundleRead {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// The request that is answered.
+        /// The ticket of the request.
         ticket: u64,
-        /// What a revision is made of, or why it cannot be.
+        /// The content of a revision, or the reason that it cannot be made.
         content: Result<Box<RevisionContent>, String>,
     },
     /// Existing objects were inspected.
     ObjectsInspected {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// The request that is answered.
+        /// The ticket of the request.
         ticket: u64,
-        /// What was found, or why nothing could be.
+        /// The findings, or the reason that the objects could not be inspected.
         findings: Result<Findings, String>,
     },
     /// The OperatorRevisions of a revision were written, or could not be.
     RevisionWritten {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// The request that is answered.
+        /// The ticket of the request.
         ticket: u64,
-        /// Why they could not be.
+        /// The reason if they could not be written.
         result: Result<(), String>,
     },
     /// A finalizer or a status was written, or could not be.
     Written {
         /// The kind of the object.
         kind: OperatorKind,
-        /// Its name.
+        /// The name of the object.
         name: String,
-        /// What was written.
+        /// The part of the object.
         what: WrittenPart,
-        /// Whether it was; what could not be written is tried again.
+        /// Whether it was written; a failed write is retried.
         is_written: bool,
     },
-    /// A watch showed an object of an Operator, or of any release's or nobody's, by its kind.
+    /// A watch showed a change of objects of this kind, whether or not they belong to an Operator.
     Watched(plimsoll_api::GroupKind, WatchedChange),
-    /// A watch showed an object of a kind that an Operator defines, by the name of the definition.
+    /// A watch showed a change of operands, by the name of their definition.
     OperandWatched(String, WatchedChange),
-    /// A namespace is in a state; `None` when it is gone.
+    /// The state of a namespace changed; `None` if it was deleted.
     Namespace(String, Option<NamespaceState>),
-    /// A definition changed, by group and plural.
+    /// A CustomResourceDefinition changed, by group and plural.
     Definition(String, String),
-    /// An execution of a step ended.
+    /// The execution of a step ended.
     Executed {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// The rollout that it belongs to.
+        /// The run of the rollout.
         run: u64,
-        /// The step.
+        /// The index of the step in the plan.
         step: usize,
-        /// How it went.
+        /// The outcome of the execution.
         outcome: StepOutcome,
     },
-    /// Discovery of a group version was answered or failed; the kinds found.
+    /// Discovery of a group version ended, with the kinds that were found.
     Discovered(GroupVersion, Vec<(GroupVersionKind, Scope)>),
     /// The API server accepted or refused to delete an object.
     DeletionAnswered {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
         /// The uid of the object.
         uid: String,
-        /// Why it was refused.
+        /// The reason if it was refused.
         result: Result<(), String>,
     },
-    /// What a namespace holds that is not of the cluster's own making.
+    /// The content of a namespace was read, without objects that the cluster creates itself.
     NamespaceRead {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// The namespace.
+        /// The name of the namespace.
         namespace: String,
-        /// The objects; why they could not be read.
+        /// The objects, or the reason that they could not be read.
         objects: Result<Vec<ObjectKey>, String>,
     },
 }
 
-/// A part of an object that is written by itself.
+/// A part of an object that is written separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenPart {
     /// The finalizer of an Operator.
     Finalizer,
-    /// The status.
+    /// The status of an Operator or a Catalog.
     Status,
 }
 
-/// The existing objects that a revision would take, and the changes of definitions that break users.
+/// The existing objects that a revision would apply, and the changes of definitions that are unsafe for
+/// users.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
-    /// Those that exist.
+    /// The existing objects.
     pub objects: Vec<FoundObject>,
-    /// What definitions would change that users of the present ones cannot follow, as sentences.
+    /// The unsafe changes of definitions, as sentences.
     pub unsafe_definitions: Vec<String>,
 }
 
-/// An object that exists already.
+/// An existing object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundObject {
-    /// The object.
+    /// The key of the object.
     pub key: ObjectKey,
     /// The Operator that its label names; empty without one.
     pub operator: String,
-    /// Whether this program applied it.
+    /// Whether this program applied it before.
     pub is_ours: bool,
-    /// Its controller, as `Kind "name"`; `None` if it has none.
+    /// The controlling owner, as `Kind "name"`; `None` if it has none.
     pub controller: Option<String>,
     /// Whether it is being deleted.
     pub is_terminating: bool,
 }
 
-/// Something to do.
+/// An effect to carry out.
 #[derive(Debug, Clone)]
 pub enum OperatorEffect {
     /// Read a catalog if it changed.
     ReadCatalog {
-        /// Its name.
+        /// The name of the catalog.
         name: String,
-        /// Where it is.
+        /// The source of the catalog.
         source: CatalogSource,
     },
     /// Read a bundle and render it.
     ReadBundle {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// To be named in the answer.
+        /// The ticket for the answer.
         ticket: u64,
-        /// The bundle, and the catalog that has it.
+        /// The bundle, and its catalog.
         bundle: BundleReference,
-        /// Where the catalog is.
+        /// The source of the catalog.
         source: CatalogSource,
-        /// Namespace and configuration.
+        /// The spec, with the namespace and configuration to render the bundle for.
         spec: Box<OperatorSpec>,
     },
-    /// Inspect the existing objects that a revision would take.
+    /// Inspect the existing objects that a revision would apply.
     InspectObjects {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// To be named in the answer.
+        /// The ticket for the answer.
         ticket: u64,
-        /// The objects, each with the version of its manifest.
+        /// The objects, each with the API version of its manifest.
         objects: Vec<(ObjectKey, String)>,
-        /// Definitions that are to be held against those that exist, and how strictly.
+        /// The definitions to compare with existing ones, and what to do about unsafe changes.
         definitions: (Vec<Value>, CrdUpgradeSafety),
     },
-    /// Write OperatorRevisions, each with its name.
+    /// Write the OperatorRevisions of a revision.
     WriteRevision {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// To be named in the answer.
+        /// The ticket for the answer.
         ticket: u64,
-        /// The objects.
+        /// The OperatorRevisions, each with its name.
         revisions: Vec<(String, Value)>,
     },
-    /// Delete an OperatorRevision that is not kept any more.
+    /// Delete an OperatorRevision that is no longer kept.
     DeleteRevision(String),
     /// Add or remove the finalizer of an Operator.
     SetFinalizer {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// Its finalizers as they are.
+        /// The current finalizers.
         before: Vec<String>,
-        /// Whether it is added.
+        /// Whether to add it; otherwise it is removed.
         is_added: bool,
     },
     /// Write the status of an Operator or a Catalog.
     WriteStatus {
-        /// Its kind.
+        /// The kind of the object.
         kind: OperatorKind,
-        /// Its name.
+        /// The name of the object.
         name: String,
-        /// The status.
+        /// The new status.
         status: Value,
-        /// The resourceVersion that is replaced.
+        /// The resourceVersion that the write replaces.
         revision: String,
     },
     /// Execute a step.
     Execute {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// To be named in the answer.
+        /// The run of the rollout, for the answer.
         run: u64,
-        /// The plan.
+        /// The plan of the rollout.
         plan: Arc<Plan>,
-        /// Index of the step in the plan.
+        /// The index of the step in the plan.
         step: usize,
     },
-    /// Watch the objects of a kind that carry the label of an Operator; of definitions and namespaces
-    /// all.
+    /// Watch the objects of a kind that have the label of an Operator; for definitions and namespaces, all
+    /// objects.
     Watch(GroupVersionKind, WatchScope),
     /// Watch all objects of the kind of a definition, by the definition's name.
     WatchOperands(String),
-    /// Stop watching them.
+    /// Stop watching all objects of the kind of a definition.
     UnwatchOperands(String),
-    /// Delete an object, if it is still the one of this uid.
+    /// Delete an object, with its uid as a precondition.
     Delete {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// The object.
+        /// The object to delete.
         object: LiveObject,
     },
-    /// Read what a namespace holds.
+    /// Read the content of a namespace.
     ReadNamespace {
-        /// The Operator.
+        /// The name of the Operator.
         operator: String,
-        /// The namespace.
+        /// The name of the namespace.
         namespace: String,
     },
     /// Emit an event about an Operator.
     Emit {
-        /// Its name.
+        /// The name of the Operator.
         operator: String,
-        /// Its uid.
+        /// The uid of the Operator.
         uid: String,
-        /// The event.
+        /// The event to emit.
         draft: EventDraft,
     },
 }
@@ -329,49 +329,49 @@ pub enum OperatorEffect {
 #[derive(Debug, Clone, Default)]
 pub struct OperatorReconciler {
     operators: BTreeMap<String, TrackedOperator>,
-    /// What decisions are made from, by Operator.
+    /// The inputs of decisions, by Operator.
     requested: BTreeMap<String, RequestedOperator>,
     catalogs: BTreeMap<String, TrackedCatalog>,
     listed: BTreeSet<OperatorKind>,
     facts: Option<ClusterFacts>,
     concerns: Concerns,
-    /// The Operators that are to be decided.
+    /// The Operators to decide on.
     undecided: BTreeSet<String>,
-    /// The Operators whose next step is to be found.
+    /// The Operators whose next step has to be determined.
     unsettled: BTreeSet<String>,
     indexes: Indexes,
-    /// Who provides, requires and owns what.
+    /// The index of what Operators provide, require and own.
     installed: OperatorIndex,
     observed: Observed,
-    /// OperatorRevisions of an Operator that was not shown yet, or that is gone, by name, each with the
-    /// uid of that Operator.
+    /// The OperatorRevisions whose Operator was not shown yet, or was deleted, by name, each with the uid of
+    /// that Operator.
     unclaimed: BTreeMap<String, (String, plimsoll_api::olm::OperatorRevisionSpec)>,
-    /// The OperatorRevisions that there are, by name.
+    /// The existing OperatorRevisions, by name.
     written_revisions: BTreeMap<String, WrittenRevision>,
     served: BTreeMap<GroupVersionKind, Scope>,
     watched: BTreeSet<plimsoll_api::GroupKind>,
-    /// Tickets and runs that were given out.
+    /// The last ticket or run that was assigned.
     tickets: u64,
 }
 
 impl OperatorReconciler {
-    /// Begins on a cluster that serves some kinds.
+    /// Creates the reconciler of a cluster that serves some kinds.
     pub fn new(served: impl IntoIterator<Item = (GroupVersionKind, Scope)>) -> Self {
         Self { served: served.into_iter().collect(), ..Self::default() }
     }
 
-    /// Whether everything that decisions are made from has been shown once.
+    /// Returns whether all inputs of decisions were shown once.
     fn is_informed(&self) -> bool {
         use OperatorKind::{Catalog, Operator, Revision};
         self.facts.is_some()
             && [Operator, Revision, Catalog].iter().all(|kind| self.listed.contains(kind))
-            // What a catalog has is read at once; decisions wait for it, so that none says that
-            // there is no such package.
+            // A catalog is read as soon as it is shown. Decisions wait for that, so that none reports one of
+            // its packages as missing.
             && self.catalogs.values().all(TrackedCatalog::was_read)
     }
 
-    /// The Operators to decide, with the other members of their change sets; none before everything
-    /// that decisions are made from is known.
+    /// Returns the Operators to decide on, with the other members of their change sets; none before all
+    /// inputs of decisions are known.
     pub fn undecided(&self) -> BTreeSet<String> {
         if !self.is_informed() {
             return BTreeSet::new();
@@ -388,7 +388,8 @@ impl OperatorReconciler {
         names
     }
 
-    /// What plans are made from, but for what the API server has of Operators; `None` before it is known.
+    /// Returns the inventory to plan from, without the Operators as the API server has them; `None` before it
+    /// is known.
     pub fn inventory(&self) -> Option<AddOnInventory> {
         let facts = self.facts.as_ref().filter(|_| self.is_informed())?;
         Some(AddOnInventory {
@@ -399,13 +400,13 @@ impl OperatorReconciler {
         })
     }
 
-    /// The names of all Operators: what of the catalogs matters.
+    /// Returns the names of all Operators, which are the packages that are needed from catalogs.
     pub fn operator_names(&self) -> impl Iterator<Item = &String> {
         self.operators.keys()
     }
 
-    /// Decides what is undecided. `offered` answers the catalogs that are served, each with those of
-    /// some packages that it has.
+    /// Decides on Operators. `offered` returns the served catalogs, each with those of the given packages
+    /// that it has.
     pub fn decide(
         &mut self,
         names: &BTreeSet<String>,
@@ -433,13 +434,13 @@ impl OperatorReconciler {
         self.settle(moment)
     }
 
-    /// The catalogs that are served, by name, each with its weight.
+    /// Returns the served catalogs by name, each with its weight.
     pub fn served_catalogs(&self) -> impl Iterator<Item = (&str, i64)> {
         let served = self.catalogs.iter().filter(|(_, it)| it.is_served());
         served.map(|(name, it)| (name.as_str(), it.weight()))
     }
 
-    /// Something happened; what to do next.
+    /// Handles an event and returns what to do next.
     pub fn handle(&mut self, event: OperatorEvent, moment: Moment) -> Vec<OperatorEffect> {
         let mut effects = Vec::new();
         match event {
@@ -502,7 +503,7 @@ impl OperatorReconciler {
         effects
     }
 
-    /// A time that was waited for has come.
+    /// Continues with what is due, and returns what to do next.
     pub fn woken(&mut self, moment: Moment) -> Vec<OperatorEffect> {
         let mut effects = Vec::new();
         for name in self.indexes.wakes.due(moment.uptime) {
@@ -516,13 +517,13 @@ impl OperatorReconciler {
         effects
     }
 
-    /// When to call [`Self::woken`] if nothing happens before.
+    /// Returns when to call [`Self::woken`] if there is no event before.
     pub fn wake_at(&self) -> Option<Uptime> {
         let catalogs = self.catalogs.values().filter_map(TrackedCatalog::wake_at);
         self.indexes.wakes.first().into_iter().chain(catalogs).min()
     }
 
-    /// A group version that an Operator waits for, to be discovered now.
+    /// Returns a group version to discover now, which an Operator waits for.
     pub fn next_discovery(&mut self, moment: Moment) -> Option<GroupVersion> {
         self.indexes.discoveries.due(moment.uptime).into_iter().find_map(|name| {
             let rollout = self.operators.get_mut(&name)?.rollout.as_mut()?;
@@ -532,7 +533,7 @@ impl OperatorReconciler {
         })
     }
 
-    /// When to call [`Self::next_discovery`]; `None` when nothing is waited for.
+    /// Returns when to call [`Self::next_discovery`]; `None` if no Operator waits for discovery.
     pub fn discover_at(&self) -> Option<Uptime> {
         self.indexes.discoveries.first()
     }
@@ -542,7 +543,7 @@ impl OperatorReconciler {
         self.tickets
     }
 
-    /// Finds what comes next for everything that changed, and what is to be reported.
+    /// Determines the next steps of everything that changed, and what to report.
     fn settle(&mut self, moment: Moment) -> Vec<OperatorEffect> {
         let mut effects = Vec::new();
         self.read_catalogs(moment, &mut effects);

@@ -1,8 +1,8 @@
-//! The objects of a revision as a plan: the same kind of plan as that of a release (OPR-28).
+//! Rollout of a revision: its objects as a plan, of the same kind as that of a release (OPR-28).
 //!
-//! Objects are applied phase by phase, those of a phase side by side. A phase begins when everything in
-//! the one before it is ready: definitions are served before roles name their kinds, and the webhooks of
-//! a new version come when its workloads answer.
+//! Objects are applied phase by phase, those of a phase in parallel. A phase begins when everything in the
+//! previous one is ready: definitions are served before roles refer to their kinds, and the webhooks of a new
+//! version are registered when its workloads respond.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use plimsoll_api::olm::BundleReference;
 use plimsoll_content::Manifest;
 use plimsoll_plan::plan::Plan;
 
-/// When an object of a bundle is applied.
+/// The phase in which an object of a bundle is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Namespaces.
     Namespaces,
-    /// What limits pods and their traffic, and says how important they are.
+    /// Policies and quotas for pods and their traffic, and priority classes.
     Policies,
     /// Service accounts.
     Identity,
     /// ConfigMaps and Secrets.
     Configuration,
-    /// Volumes and classes of them.
+    /// Volumes and storage classes.
     Storage,
     /// CustomResourceDefinitions.
     Definitions,
@@ -31,16 +31,16 @@ pub enum Phase {
     Access,
     /// Services, and certificates for them.
     Services,
-    /// What runs, and kinds that are not known.
+    /// Workloads, and objects of unknown kinds.
     Workloads,
-    /// What shows or watches what runs: routes, monitoring, consoles, API services.
+    /// What exposes, monitors or scales workloads: routes, monitoring, consoles, autoscalers, API services.
     Publishing,
     /// Admission webhooks and policies.
     Admission,
 }
 
 impl Phase {
-    /// All phases in their order.
+    /// All phases, in order.
     pub const ALL: [Self; 11] = [
         Self::Namespaces,
         Self::Policies,
@@ -55,7 +55,7 @@ impl Phase {
         Self::Admission,
     ];
 
-    /// The phase of objects of a kind.
+    /// Returns the phase of objects of a kind.
     pub fn of(kind: &GroupKind) -> Self {
         match (kind.group.as_str(), kind.kind.as_str()) {
             ("", "Namespace") => Self::Namespaces,
@@ -83,7 +83,7 @@ impl Phase {
         }
     }
 
-    /// The phase as objects spell it.
+    /// Returns the name of the phase in OperatorRevisions.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespaces => "Namespaces",
@@ -101,7 +101,8 @@ impl Phase {
     }
 }
 
-/// The plan that rolls out the objects of a revision, whatever their order. Within a phase they keep it.
+/// Returns the plan that rolls out the objects of a revision, in any order. Within a phase, the order is
+/// kept.
 pub fn rollout(bundle: &BundleReference, objects: impl IntoIterator<Item = Manifest>) -> Plan {
     let mut phases: BTreeMap<Phase, Vec<Manifest>> = BTreeMap::new();
     for object in objects {

@@ -1,4 +1,4 @@
-//! Which bundle of those that catalogs offer is installed, and why none is.
+//! Selection of a bundle among those that catalogs offer, or the reason that there is none.
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{BundleReference, UpgradePolicy};
@@ -10,23 +10,23 @@ use plimsoll_resolve::range::masterminds::Range;
 
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
-/// Most versions that a message lists.
+/// The maximum number of versions that a message lists.
 const VERSIONS_LISTED: usize = 5;
 
-/// The bundles that will do for an Operator.
+/// The bundles that an Operator may be installed from or updated to.
 pub(super) struct Candidates<'a> {
-    /// The most preferred first; all fit the cluster.
+    /// The offers, the most preferred first; all are compatible with the cluster.
     pub(super) offers: Vec<Offer<'a>>,
-    /// Why bundles that are preferred to all of these cannot be installed, as sentences.
+    /// The reasons that bundles preferred to all of these cannot be installed, as sentences.
     pub(super) passed_over: Vec<String>,
 }
 
-/// The bundles that an Operator may be installed from or upgraded to; none if what is installed is the
+/// Returns the bundles that an Operator may be installed from or updated to; none if the installed one is the
 /// most preferred.
 ///
 /// # Errors
 ///
-/// When nothing that is offered will do and nothing that is installed does.
+/// When no offer is usable and the installed bundle does not match the request.
 pub(super) fn candidates<'a>(
     inputs: OperatorInputs<'_>,
     catalogs: &'a [CatalogPart],
@@ -51,7 +51,7 @@ pub(super) fn candidates<'a>(
     }
     let mut usable = Vec::new();
     let mut passed_over = Vec::new();
-    // Where one step leads to what is requested, nothing else is a step towards it.
+    // If one step leads to a requested version, intermediate steps are not needed.
     let is_direct = found.offers.iter().any(|offer| !offer.is_step);
     let wanted = found.offers.iter().filter(|offer| {
         is_wanted(offer, operator, is_in_range, &found) && !(is_direct && offer.is_step)
@@ -69,7 +69,7 @@ pub(super) fn candidates<'a>(
     Ok(Candidates { offers: usable, passed_over })
 }
 
-/// What an Operator asks catalogs for.
+/// Returns the request of an Operator to the catalogs.
 pub(super) fn offer_request<'a>(
     name: &'a str,
     operator: &'a RequestedOperator,
@@ -95,8 +95,8 @@ pub(super) fn offer_request<'a>(
     }
 }
 
-/// Whether an offer is preferred to what is installed: a deprecated one only if that is deprecated too,
-/// a lower one only if that is outside the range.
+/// Returns whether an offer is preferred to the installed bundle: a deprecated offer only if the installed
+/// one is deprecated too, a lower version only if the policy is `Graph`.
 fn is_wanted(
     offer: &Offer<'_>,
     operator: &RequestedOperator,
@@ -110,7 +110,7 @@ fn is_wanted(
         && (!is_lower || operator.spec.upgrade_policy == UpgradePolicy::Graph)
 }
 
-/// Reads `spec.version`; `None` for any version.
+/// Reads `spec.version`; `None` means any version.
 fn range(text: &str) -> Result<Option<Range>, OperatorBlock> {
     if text.trim().is_empty() {
         return Ok(None);
@@ -124,7 +124,7 @@ fn range(text: &str) -> Result<Option<Range>, OperatorBlock> {
     })
 }
 
-/// Why nothing that is offered will do.
+/// Returns the reason that no offer is usable.
 fn nothing_offered(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
@@ -206,7 +206,7 @@ fn no_catalog(
     OperatorBlock::new(Reason::PackageNotFound, message)
 }
 
-/// The bundle of an offer, and where it comes from.
+/// Returns a reference to the bundle of an offer.
 pub(super) fn reference(offer: &Offer<'_>) -> BundleReference {
     BundleReference {
         name: offer.bundle.name.clone(),
@@ -217,7 +217,7 @@ pub(super) fn reference(offer: &Offer<'_>) -> BundleReference {
     }
 }
 
-/// An offer as messages name it.
+/// Returns the name and version of an offer as messages show them.
 pub(super) fn named(name: &str, offer: &Offer<'_>) -> String {
     format!("{name} {}", version_text(&offer.bundle.version.to_string()))
 }

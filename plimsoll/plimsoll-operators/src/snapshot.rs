@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use super::RequestedOperator;
 use super::installed::kinds;
 
-/// The format of a written snapshot.
+/// The version of the file format.
 const FORMAT: u32 = 1;
 
-/// The Operators of a cluster, what is known of it, and what its catalogs have.
+/// The Operators of a cluster, the facts about it, and the content of its catalogs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadoutSnapshot {
     format: u32,
-    /// What is known of the cluster.
+    /// The facts about the cluster.
     pub facts: ClusterFacts,
-    /// The Operators with what is installed of them, by name.
+    /// The Operators by name, with the installed bundle of each.
     pub operators: BTreeMap<String, RequestedOperator>,
-    /// The catalogs, each with packages that it has.
+    /// The catalogs, each with some of its packages.
     pub catalogs: Vec<SnapshotCatalog>,
-    /// Catalogs that could not be read, with the reason.
+    /// The catalogs that could not be read, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unavailable: BTreeMap<String, String>,
 }
@@ -32,17 +32,17 @@ pub struct LoadoutSnapshot {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotCatalog {
-    /// Digest of the whole catalog.
+    /// The digest of the whole catalog.
     pub digest: String,
-    /// Where the content of bundles lies, by their names.
+    /// The images with the content of bundles, by bundle name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub images: BTreeMap<String, String>,
-    /// Packages of it.
+    /// The packages that the snapshot has of it.
     #[serde(flatten)]
     pub part: CatalogPart,
 }
 
-/// Why a text is not a snapshot.
+/// The reason that a text is not a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotError(String);
 
@@ -55,7 +55,7 @@ impl std::fmt::Display for SnapshotError {
 impl std::error::Error for SnapshotError {}
 
 impl LoadoutSnapshot {
-    /// A snapshot of a cluster.
+    /// Creates a snapshot of a cluster.
     pub fn new(
         facts: ClusterFacts,
         operators: BTreeMap<String, RequestedOperator>,
@@ -65,11 +65,11 @@ impl LoadoutSnapshot {
         Self { format: FORMAT, facts, operators, catalogs, unavailable }
     }
 
-    /// Reads a written snapshot.
+    /// Reads a snapshot from its text.
     ///
     /// # Errors
     ///
-    /// When the text is not JSON of this form, or of another format.
+    /// When the text is not JSON of this form, or has another format version.
     pub fn read(text: &str) -> Result<Self, SnapshotError> {
         let mut snapshot: Self = serde_json::from_str(text).map_err(|error| {
             SnapshotError(format!(
@@ -90,7 +90,7 @@ impl LoadoutSnapshot {
         Ok(snapshot)
     }
 
-    /// The snapshot as a text: the same for the same content.
+    /// Returns the snapshot as text. Equal content has equal text.
     pub fn text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("all keys are strings");
         text.push('\n');
@@ -99,7 +99,7 @@ impl LoadoutSnapshot {
 }
 
 impl SnapshotCatalog {
-    /// The catalog as the resolver asks for it.
+    /// Returns the catalog as a source for the resolver.
     pub fn source(&self) -> CatalogSource<'_> {
         let CatalogPart { name, weight, packages: _ } = &self.part;
         CatalogSource {
@@ -141,7 +141,7 @@ impl Catalog for SnapshotCatalog {
 
 #[cfg(test)]
 mod tests {
-    //! Snapshots give the same answers as what they were taken of.
+    //! Snapshots give the same answers as the cluster that they were taken of.
 
     use super::*;
     use crate::tests::{FIXTURE, catalogs, facts, operators};

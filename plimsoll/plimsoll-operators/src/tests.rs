@@ -1,4 +1,4 @@
-//! Decisions are tables: what catalogs have, what is requested and installed, and what is decided.
+//! Tests of decisions as tables: the catalogs, the Operators, and the decisions.
 
 use std::fmt::Write as _;
 
@@ -35,8 +35,8 @@ pub(super) const FIXTURE: &str = "
       1.2.4 provides Baz
       1.5.6 <1.2.4, provides Baz";
 
-/// Catalogs from lines `CATALOG WEIGHT PACKAGE/CHANNEL`, each followed by its entries, `VERSION PARTS`.
-/// Parts are `<VERSION` for what it replaces, `~RANGE` for its skipRange, `provides KIND`, `requires
+/// Parses catalogs from lines `CATALOG WEIGHT PACKAGE/CHANNEL`, each followed by its entries, `VERSION
+/// PARTS`. Parts are `<VERSION` for what it replaces, `~RANGE` for its skipRange, `provides KIND`, `requires
 /// PACKAGE RANGE`, `requires KIND`, `deprecated TEXT`, `kubernetes VERSION`.
 pub(super) fn catalogs(text: &str) -> Vec<CatalogPart> {
     let mut catalogs: Vec<CatalogPart> = Vec::new();
@@ -77,7 +77,7 @@ pub(super) fn catalogs(text: &str) -> Vec<CatalogPart> {
     catalogs
 }
 
-/// What catalogs have of some packages.
+/// Returns catalogs with only some packages.
 pub(super) fn part(of: &[CatalogPart], names: &BTreeSet<String>) -> Vec<CatalogPart> {
     let mut catalogs = of.to_vec();
     for catalog in &mut catalogs {
@@ -115,10 +115,10 @@ fn bundle(package: &str, line: &str) -> Bundle {
     bundle
 }
 
-/// Operators from lines `NAME: FIELD; …` with `version RANGE`, `at VERSION` for what is installed,
-/// `from CATALOG/CHANNEL` (of what is installed), `install Enforce`, `upgrade Warn`, `policy Any`,
-/// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`,
-/// `objection TEXT`, `owns KIND`, `dependency`, `deleting` and `paused`.
+/// Parses Operators from lines `NAME: FIELD; …` with `version RANGE`, `at VERSION` for the installed version,
+/// `from CATALOG/CHANNEL` (of the installed version), `install Enforce`, `upgrade Warn`, `policy Any`,
+/// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`, `objection
+/// TEXT`, `owns KIND`, `dependency`, `deleting` and `paused`.
 pub(super) fn operators(of: &[CatalogPart], text: &str) -> BTreeMap<String, RequestedOperator> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| operator(of, line)).collect()
@@ -198,7 +198,7 @@ pub(super) fn facts(minor: u64) -> ClusterFacts {
     ClusterFacts { kubernetes: Some(Version::new(1, minor, 0)), ..ClusterFacts::default() }
 }
 
-/// Each decision as a line, and lines below it for what is reported.
+/// Renders each decision as a line, followed by lines for what is reported.
 fn rendered(decisions: &BTreeMap<String, OperatorDecision>) -> String {
     let mut text = String::new();
     for (name, decision) in decisions {
@@ -244,7 +244,7 @@ fn rendered(decisions: &BTreeMap<String, OperatorDecision>) -> String {
     text
 }
 
-/// Decides all Operators on a cluster with Kubernetes 1.30, and compares.
+/// Decides on all Operators on a cluster with Kubernetes 1.30, and compares the decisions.
 #[track_caller]
 fn check(catalog: &str, requested: &str, expected: &str) {
     let of = catalogs(catalog);
@@ -338,7 +338,7 @@ fn a_range_follows_the_catalog_within_itself() {
            foo needs bar >=1.2.3
          foo: upgrade main/stable 1.2.9",
     );
-    // With the old bar it stays where it is, and what it waits for is named.
+    // With the old bar it is not updated, and the blocker is reported.
     check(
         FIXTURE,
         "foo: version >=1.2.0, <2; at 1.2.5
@@ -348,7 +348,7 @@ fn a_range_follows_the_catalog_within_itself() {
          foo: blocked UpgradeBlocked: foo v1.2.9 waits: foo depends on bar >=1.2.7 but bar v1.2.5 is \
          installed",
     );
-    // What is best and waits holds up nothing that is allowed.
+    // A blocked preferred version does not block one that is allowed.
     check(
         FIXTURE,
         "foo: at 1.2.5; version >=1.2
@@ -418,7 +418,7 @@ fn a_change_set_moves_as_a_whole_or_not_at_all() {
           1.0.0";
     let moved = "a: version 2.0.0; at 1.0.0; set x/2
          b: version 2.0.0; at 1.0.0; set x/2";
-    // One by one neither can move (OL015 of lint).
+    // Neither can be updated alone (OL015 of lint).
     check(
         catalog,
         "a: version 2.0.0; at 1.0.0
@@ -483,7 +483,7 @@ fn a_member_of_a_change_set_takes_the_steps_that_lead_to_what_is_requested() {
     };
     let requested = "a: version 2.0.0; at 1.0.0; set x/2
          b: version 2.0.0; at 1.0.0; set x/2";
-    // The step fits what is installed: it is made first.
+    // The step fits the installed bundles: it is made first.
     check(
         &catalog("<3.0.0"),
         requested,
@@ -508,7 +508,7 @@ fn a_member_of_a_change_set_takes_the_steps_that_lead_to_what_is_requested() {
          b: keep
            a needs b <3.0.0",
     );
-    // It fits what the others move to: they move with it.
+    // The step fits the bundles that the others move to: it is made with them.
     check(
         &catalog(">=2.0.0"),
         requested,
@@ -519,7 +519,7 @@ fn a_member_of_a_change_set_takes_the_steps_that_lead_to_what_is_requested() {
            b depends on a >=1.1.0 but a v1.0.0 is installed
            a needs b <2.0.0",
     );
-    // It fits neither.
+    // The step fits neither.
     check(
         &catalog(">=4.0.0"),
         requested,
@@ -529,7 +529,7 @@ fn a_member_of_a_change_set_takes_the_steps_that_lead_to_what_is_requested() {
          but b v1.0.0 is installed
            a needs b <2.0.0",
     );
-    // Where the whole cannot arrive, nobody makes a step.
+    // If not all members can reach their version, none makes a step.
     check(
         &catalog("<3.0.0"),
         &requested.replace("b: version 2.0.0", "b: version >=1.0.0, <2.0.0"),
@@ -556,7 +556,7 @@ fn an_api_has_one_owner() {
          old: delete one of the two
          old: keep",
     );
-    // A revision under way owns what it defines.
+    // A revision that is being rolled out owns what it defines.
     check(
         catalog,
         "new:
@@ -666,14 +666,14 @@ fn policies_people_and_other_versions() {
         ("deleting; paused; at 1.0.0", "delete"),
         ("revision 2; at 1.0.0", "return to revision 2"),
         ("revision 3; at 1.0.0", "keep"),
-        // A deprecated version is chosen only by who asks for it, or is at one.
+        // A deprecated version is only selected if it is requested, or if the installed one is deprecated.
         ("at 1.1.0", "keep"),
         ("", "install main/stable 1.1.0"),
         (
             "at 1.1.0; version 1.2.0",
             "upgrade main/stable 1.2.0\n  warning: foo v1.2.0 is deprecated: use 1.1",
         ),
-        // Semver and Any leave the graph.
+        // Semver and Any do not follow the graph.
         (
             "at 1.0.0; version 1.2.0; policy Semver",
             "upgrade main/stable 1.2.0\n  warning: foo v1.2.0 is deprecated: use 1.1",
@@ -683,15 +683,15 @@ fn policies_people_and_other_versions() {
             "at 1.2.0; version <=1.2.0; policy Any",
             "keep\n  warning: foo v1.2.0 is deprecated: use 1.1",
         ),
-        // Outside the range, edges lead towards it.
+        // From outside the range, the edges lead towards it.
         ("at 1.0.0; version 1.2.0", "upgrade main/stable 1.1.0"),
-        // What does not fit the cluster is named beside what is kept.
+        // An incompatible version is reported while the installed one is kept.
         (
             "at 1.2.0; version >=1",
             "keep\n  held back ClusterIncompatible: foo 2.0.0 requires Kubernetes 1.31.0 or later; the \
              cluster runs 1.30.0\n  warning: foo v1.2.0 is deprecated: use 1.1",
         ),
-        // A ClusterOperator that is not upgradeable lets patches pass.
+        // A ClusterOperator that is not upgradeable does not block patch versions.
         (
             "at 1.0.0; objection it migrates",
             "blocked UpgradeBlocked: foo v1.1.0 waits: foo is not upgradeable: it migrates",

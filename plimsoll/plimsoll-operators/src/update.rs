@@ -1,12 +1,12 @@
-//! Updates of a whole loadout: which Operators move, what moves or is installed with them, and what
-//! stays (OPR-17).
+//! Updates of a whole loadout: the Operators that are updated, what is updated or installed with them, and
+//! what is unchanged (OPR-17).
 //!
-//! The resolver proposes versions for all Operators at once: what it may choose from for an installed
-//! Operator is everything that its channel leads to, in however many steps. What is proposed is then
-//! played out with the decisions of the controller ([`settle`]), and only what these arrive at is a plan.
+//! The resolver proposes versions for all Operators at once. For an installed Operator, it may choose any
+//! version that the channel leads to, in any number of steps. The proposal is then settled with the decisions
+//! of the controller ([`settle`]); only what these result in is a plan.
 //!
-//! An Operator moves if it is requested, or if one that moves requires another version of it. A range
-//! that a person has written is kept; that of a dependency is written anew when its version leaves it.
+//! An Operator is updated if it is requested, or if an updated one requires another version of it. A range
+//! that a user wrote is kept; that of a dependency is replaced if the new version is outside of it.
 
 mod destinations;
 
@@ -31,105 +31,104 @@ use super::loadout::{SettledOperators, settle};
 use super::selection::candidates;
 use super::{OperatorAction, OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
-/// What is to be updated.
+/// A request to update Operators.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateRequest {
-    /// Whether pinned Operators move to the newest version, too.
+    /// Whether pinned Operators are updated to the newest version, too.
     pub latest: bool,
-    /// The versions that single Operators are to have, as ranges by name. Nothing else is requested
-    /// then.
+    /// The requested versions of single Operators, as ranges by name; if there are any, nothing else is
+    /// requested.
     pub ranges: BTreeMap<String, String>,
-    /// Whether all Operators that change do so as one change set; otherwise only those do that could
-    /// not move one by one.
+    /// Whether all changed Operators form one change set; otherwise only if they cannot be updated one by
+    /// one.
     pub together: bool,
 }
 
-/// What an update does with all Operators of a loadout.
+/// The effects of an update on all Operators of a loadout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdatePlan {
     /// All Operators, by name.
     pub operators: Vec<OperatorUpdate>,
-    /// The annotation of the change set that those belong to that change; absent if they move alone.
+    /// The annotation of the change set of the changed Operators; absent if they are updated one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
 }
 
-/// What an update does with an Operator.
+/// The effects of an update on an Operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorUpdate {
-    /// Its name.
+    /// The name of the Operator.
     pub name: String,
-    /// What it is before; absent for one that is created.
+    /// The versions before; absent if it is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<OperatorVersion>,
-    /// What it is afterwards.
+    /// The versions afterwards.
     pub after: OperatorVersion,
-    /// Whether it is there because others depend on it.
+    /// Whether it is a dependency of other Operators.
     pub dependency: bool,
-    /// Whether it was installed as a dependency and nothing depends on it afterwards.
+    /// Whether it was installed as a dependency and no Operator depends on it afterwards.
     pub orphaned: bool,
-    /// What others require of it that its version before does not satisfy.
+    /// The requirements of other Operators that its version before does not satisfy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<VersionRequirement>,
-    /// Why it has no higher version, as a sentence without a stop; absent if it has the highest, or
-    /// if none was requested.
+    /// The reason that it is not updated to a higher version, as a sentence without a full stop; absent if it
+    /// has the highest one, or if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<String>,
-    /// Whether its annotation of an earlier change set goes.
+    /// Whether the annotation of an earlier change set is removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub leaves_change_set: bool,
 }
 
-/// What an Operator requests and has.
+/// The requested and the installed version of an Operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorVersion {
     /// `spec.version`; empty for any version.
     pub requested: String,
-    /// The version that is installed; absent for none.
+    /// The installed version; absent if none is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub installed: Option<Version>,
 }
 
-/// What an Operator requires of another.
+/// A requirement of one Operator for another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionRequirement {
-    /// Name of the Operator that requires it.
+    /// The name of the Operator that has the requirement.
     pub operator: String,
-    /// Its version.
+    /// The version of that Operator.
     pub version: Version,
-    /// What it requires, such as `bar >=1.2.7`.
+    /// The requirement, such as `bar >=1.2.7`.
     pub requirement: String,
 }
 
 impl OperatorUpdate {
-    /// Whether its object is created or changed.
+    /// Returns whether its object is created or changed.
     pub fn is_written(&self) -> bool {
         self.is_new() || self.is_changed() || self.leaves_change_set
     }
 
-    /// Whether it is created.
+    /// Returns whether it is created.
     pub fn is_new(&self) -> bool {
         self.before.is_none()
     }
 
-    /// Whether what it requests changes.
+    /// Returns whether its requested version changes.
     pub fn is_changed(&self) -> bool {
         self.before.as_ref().is_some_and(|it| it.requested != self.after.requested)
     }
 
-    /// Whether its version changes.
+    /// Returns whether its installed version changes.
     pub fn is_moved(&self) -> bool {
         self.before.as_ref().is_some_and(|it| it.installed != self.after.installed)
     }
 }
 
 impl UpdatePlan {
-    /// The Operators whose objects are created or changed, with those first that others of them
-    /// depend on.
+    /// Returns the Operators whose objects are created or changed, dependencies first.
     pub fn written(&self) -> Vec<&OperatorUpdate> {
         let mut left: Vec<&OperatorUpdate> =
             self.operators.iter().filter(|it| it.is_written()).collect();
@@ -142,45 +141,45 @@ impl UpdatePlan {
                 };
                 left.iter().any(requires)
             };
-            // Of those that require each other, the first by name.
+            // Of Operators that require each other, the first by name.
             let next = left.iter().position(|it| !waits(it)).unwrap_or_default();
             ordered.push(left.remove(next));
         }
         ordered
     }
 
-    /// Whether nothing is installed, moved or written.
+    /// Returns whether nothing is installed, updated or written.
     pub fn is_empty(&self) -> bool {
         self.operators.iter().all(|it| !it.is_written() && !it.is_moved())
     }
 }
 
-/// Why there is no plan.
+/// The reason that there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateError {
-    /// A range was requested for an Operator that there is not.
+    /// A range was requested for an Operator that does not exist.
     UnknownOperator {
-        /// Its name.
+        /// The name of the Operator.
         name: String,
     },
-    /// An Operator cannot have what is requested.
+    /// The request for an Operator cannot be satisfied.
     Blocked {
-        /// Its name.
+        /// The name of the Operator.
         name: String,
-        /// What blocks it.
+        /// The blocker.
         block: OperatorBlock,
     },
-    /// No versions of all Operators go together.
+    /// No versions of all Operators satisfy all requirements.
     Unsatisfiable(Explanation),
-    /// Whether there are such versions was not found out within the limit of work.
+    /// The resolver reached its limit of work before it had an answer.
     LimitExceeded,
 }
 
-/// Plans an update. `inputs.operators` are the Operators with what is installed of them.
+/// Plans an update. `inputs.operators` are the Operators with their installed bundles.
 ///
 /// # Errors
 ///
-/// When what is requested cannot be had.
+/// When the request cannot be satisfied.
 pub fn plan_update(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
@@ -212,7 +211,8 @@ pub fn plan_update(
     }
 }
 
-/// The Operators with what is installed of them: of those that have nothing yet, what will be.
+/// Returns the Operators with their installed bundles, or with those that will be installed if there are none
+/// yet.
 fn with_expected(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
@@ -234,21 +234,21 @@ fn with_expected(
 /// The bundles that the resolver would install, by package.
 type Proposal<'a> = BTreeMap<String, &'a Bundle>;
 
-/// What one proposal comes to.
+/// The result of one proposal.
 enum Attempt {
-    /// It is what happens.
+    /// The proposal is feasible.
     Plan(UpdatePlan),
-    /// This dependency would be moved although nothing depends on it.
+    /// The proposal updates a dependency that no Operator depends on.
     Orphan(String),
-    /// A bundle would not be installed.
+    /// The controller would not install a bundle of the proposal.
     Refused(RefusedBundle),
 }
 
 /// A bundle that the resolver proposes and the controller would not install.
 struct RefusedBundle {
-    /// Name of the Operator.
+    /// The name of the Operator.
     name: String,
-    /// Name of the bundle.
+    /// The name of the bundle.
     bundle: String,
     version: Version,
     block: OperatorBlock,
@@ -258,14 +258,14 @@ struct Planner<'a> {
     inputs: OperatorInputs<'a>,
     catalogs: &'a [CatalogPart],
     request: &'a UpdateRequest,
-    /// The dependencies that nothing depends on afterwards: they are reported and stay as they are.
+    /// The dependencies that no Operator depends on afterwards; they are reported, and unchanged.
     orphans: BTreeSet<String>,
-    /// What would not be installed, by Operator.
+    /// The bundles that would not be installed, by Operator.
     refused: BTreeMap<String, Vec<RefusedBundle>>,
 }
 
 impl Planner<'_> {
-    /// Proposes versions, and plays them out.
+    /// Proposes versions and settles them.
     fn attempt(&self) -> Result<Attempt, UpdateError> {
         let requested: BTreeSet<&str> = self.requested();
         let is_refused = |name: &str, bundle: &str| {
@@ -278,7 +278,7 @@ impl Planner<'_> {
         let solution = match solve(&problem, self.inputs.expressions) {
             Resolution::Solved(solution) => solution,
             Resolution::Unsatisfiable(explanation) => {
-                // What was refused of those that are named says more.
+                // The block of a requested bundle is the better explanation.
                 let refused = ranges.keys().find_map(|name| self.refused.get(name)?.first());
                 return Err(match refused {
                     Some(RefusedBundle { name, block, .. }) => {
@@ -311,7 +311,7 @@ impl Planner<'_> {
             }
             change_set = Some(id);
             settled = self.settled(&operators);
-            // Alone, each says for itself why it does not move.
+            // The blocks of single updates are more specific than those of the change set.
             missed = self.missed(&proposed, &settled).map(|it| missed.unwrap_or(it));
         }
         if let Some(refused) = missed {
@@ -325,7 +325,7 @@ impl Planner<'_> {
         Ok(Attempt::Plan(self.plan(&operators, &settled, change_set, &reasons)))
     }
 
-    /// The Operators that are to move if they can. What follows a range does so in any case.
+    /// Returns the Operators to update if possible. Those that follow a range are always included.
     fn requested(&self) -> BTreeSet<&str> {
         let UpdateRequest { latest, ranges, together: _ } = self.request;
         let is_requested = |name: &str, it: &RequestedOperator| {
@@ -354,7 +354,7 @@ impl Planner<'_> {
                 channel: destinations::CHANNEL.to_owned(),
                 catalog: None,
             }),
-            // What it lacks already is no reason against something else.
+            // Its current unmet requirements do not block other changes.
             ignore_dependencies: lacks(name, bundle),
             bundle: (*bundle).clone(),
         });
@@ -377,7 +377,7 @@ impl Planner<'_> {
         problem
     }
 
-    /// What a solution installs.
+    /// Returns the bundles that a solution installs.
     fn proposed(&self, solution: &Solution) -> Proposal<'_> {
         let chosen = solution.install.iter().filter_map(|it| {
             let catalog = self.catalogs.iter().find(|part| part.name == it.catalog)?;
@@ -386,7 +386,7 @@ impl Planner<'_> {
         chosen.collect()
     }
 
-    /// The Operators as they are to be requested, and the names of those that are created or changed.
+    /// Returns the Operators with the new requests, and the names of those that are created or changed.
     fn changed(
         &self,
         proposed: &Proposal<'_>,
@@ -419,7 +419,7 @@ impl Planner<'_> {
                 written.insert(name.clone());
             }
         }
-        // A range that is requested counts although what is installed is in it.
+        // A requested range is written even if the installed version is in it.
         for (name, range) in &self.request.ranges {
             if let Some(operator) = operators.get_mut(name)
                 && !is_pinned(&operator.spec.version)
@@ -429,7 +429,7 @@ impl Planner<'_> {
                 written.insert(name.clone());
             }
         }
-        // The sets of what changes are over: what is left of them would wait for its members.
+        // The change sets of changed Operators end: their remaining members would wait for those that left.
         let over: BTreeSet<ChangeSet> =
             written.iter().filter_map(|name| change_set::of(operators.get(name)?)?.ok()).collect();
         for operator in operators.values_mut() {
@@ -440,7 +440,7 @@ impl Planner<'_> {
         (operators, written)
     }
 
-    /// The range of a dependency that all accept who require it.
+    /// Returns the range of a dependency that all of its dependants accept.
     fn dependency_range(&self, name: &str, chosen: &Version, proposed: &Proposal<'_>) -> String {
         let bundles = after(self.inputs, proposed);
         let requirements = bundles.values().flat_map(|it| &it.requires);
@@ -455,7 +455,7 @@ impl Planner<'_> {
         settle(OperatorInputs { operators, ..self.inputs }, self.catalogs)
     }
 
-    /// The first bundle that would not be installed.
+    /// Returns the first bundle that would not be installed.
     fn missed(&self, proposed: &Proposal<'_>, settled: &SettledOperators) -> Option<RefusedBundle> {
         proposed.iter().find_map(|(name, bundle)| {
             let there = settled.operators.get(name)?.installed.as_ref();
@@ -481,7 +481,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Why requested Operators do not have their highest version.
+    /// Returns the reasons that requested Operators do not have their highest version.
     fn held_back(
         &self,
         solution: &Solution,
@@ -528,7 +528,7 @@ impl Planner<'_> {
         let before = installed(self.inputs.operators);
         let bundles = installed(&settled.operators);
         let packages = InstalledPackages::new(bundles.clone());
-        // What is required of each Operator that it does not satisfy as it is.
+        // The requirements that an Operator does not satisfy with its current version.
         let mut required: BTreeMap<&str, Vec<VersionRequirement>> = BTreeMap::new();
         let mut used = BTreeSet::new();
         let now = InstalledPackages::new(before.clone());
@@ -574,12 +574,12 @@ impl Planner<'_> {
     }
 }
 
-/// Whether an update may change an Operator.
+/// Returns whether an update may change an Operator.
 fn may_move(operator: &RequestedOperator) -> bool {
     !operator.is_deleting && !operator.spec.paused && operator.spec.revision.is_none()
 }
 
-/// An Operator that others need.
+/// Returns an Operator that is created as a dependency.
 fn dependency(version: String) -> RequestedOperator {
     RequestedOperator {
         spec: OperatorSpec { version, ..OperatorSpec::default() },
@@ -592,7 +592,7 @@ fn dependency(version: String) -> RequestedOperator {
     }
 }
 
-/// What is installed, by package.
+/// Returns the installed bundles, by package.
 fn installed(operators: &BTreeMap<String, RequestedOperator>) -> BTreeMap<&str, &Bundle> {
     let operators = operators.iter();
     operators
@@ -600,7 +600,7 @@ fn installed(operators: &BTreeMap<String, RequestedOperator>) -> BTreeMap<&str, 
         .collect()
 }
 
-/// What would be installed, by package.
+/// Returns the bundles after an update, by package.
 fn after<'a>(
     inputs: OperatorInputs<'a>,
     proposed: &'a Proposal<'a>,
@@ -610,7 +610,7 @@ fn after<'a>(
     bundles
 }
 
-/// The packages that others depend on.
+/// Returns the packages that other packages depend on.
 fn used(inputs: OperatorInputs<'_>, proposed: &Proposal<'_>) -> BTreeSet<String> {
     let bundles = after(inputs, proposed);
     let packages = InstalledPackages::new(bundles.clone());
@@ -624,7 +624,8 @@ fn used(inputs: OperatorInputs<'_>, proposed: &Proposal<'_>) -> BTreeSet<String>
     providers.collect()
 }
 
-/// The annotation of a change set, from what it changes: the same for the same change.
+/// Returns the annotation of a change set, a hash of its changes, so that equal changes have equal
+/// annotations.
 fn change_set_id(
     written: &BTreeSet<String>,
     operators: &BTreeMap<String, RequestedOperator>,

@@ -1,4 +1,4 @@
-//! The attributes of an Action: what it gives, what its class knows, and what counts.
+//! Attributes of an Action: those that it sets, those that its class defines, and the effective ones.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 
 use super::ActionFailure;
 
-/// How the names of parameters begin.
+/// The prefix of the names of parameters.
 pub const PARAMETER_PREFIX: &str = "parameters.";
 
-/// A class by its name.
+/// A class with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedClass {
-    /// Its name.
+    /// The name of the class.
     pub name: String,
-    /// What it says.
+    /// The spec of the class.
     pub spec: ActionClassSpec,
 }
 
 impl NamedClass {
-    /// The class that goes by a name or an alias.
+    /// Returns the class with a name, else the first one with that alias.
     pub fn find<'a>(classes: impl IntoIterator<Item = &'a Self>, name: &str) -> Option<&'a Self> {
         let mut by_alias = None;
         for class in classes {
@@ -37,43 +37,43 @@ impl NamedClass {
         by_alias
     }
 
-    /// Whether it goes by a name.
+    /// Returns whether a name is that of the class or one of its aliases.
     pub fn goes_by(&self, name: &str) -> bool {
         self.name == name || self.spec.aliases.iter().any(|it| it == name)
     }
 }
 
-/// The attributes of an Action that count.
+/// The effective attributes of an Action.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EffectiveAction {
-    /// Name of the class.
+    /// The name of the class.
     pub class: String,
-    /// By name, each with what set it.
+    /// The attributes by name, each with the request, policy or class that set it.
     attributes: BTreeMap<String, (Value, String)>,
 }
 
 impl EffectiveAction {
-    /// An attribute; `None` if it is not set.
+    /// Returns an attribute; `None` if it is not set.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.attributes.get(name).map(|(value, _)| value)
     }
 
-    /// An attribute that is a text; empty if it is not set.
+    /// Returns the text of an attribute; empty if it is not set or not a string.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// An attribute that is a text; `None` if it is not set.
+    /// Returns the text of an attribute; `None` if it is not set, empty or not a string.
     pub fn optional_text(&self, name: &str) -> Option<String> {
         Some(self.text(name)).filter(|it| !it.is_empty()).map(str::to_owned)
     }
 
-    /// Whether an attribute is true.
+    /// Returns whether an attribute is `true`.
     pub fn is_set(&self, name: &str) -> bool {
         self.get(name) == Some(&Value::Bool(true))
     }
 
-    /// As a status has it.
+    /// Returns the attributes as a status lists them.
     pub fn listed(&self) -> Vec<EffectiveAttribute> {
         let listed = self.attributes.iter().map(|(name, (value, set_by))| EffectiveAttribute {
             name: name.clone(),
@@ -84,12 +84,12 @@ impl EffectiveAction {
     }
 }
 
-/// A value as people write it.
+/// Returns a value as text: a string as it is, any other value as JSON.
 pub fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The attributes that an Action gives, by name.
+/// Returns the attributes that an Action sets, by name.
 pub fn given(spec: &ActionSpec) -> BTreeMap<String, Value> {
     let texts = [
         ("package", &spec.package),
@@ -111,7 +111,8 @@ pub fn given(spec: &ActionSpec) -> BTreeMap<String, Value> {
     texts.chain(flags).chain(parameters).collect()
 }
 
-/// The attributes that count: those of the Action, else of the policy that grants it, else of the class.
+/// Returns the effective attributes: those of the Action, else of the policy that grants it, else of the
+/// class.
 ///
 /// # Errors
 ///
@@ -160,7 +161,7 @@ pub fn effective(
     Ok(EffectiveAction { class: class.name.clone(), attributes })
 }
 
-/// Checks parameters by the schema of their class.
+/// Validates parameters against the schema of their class.
 fn check_parameters(class: &NamedClass, parameters: &Value) -> Result<(), String> {
     let Some(schema) = &class.spec.schema else {
         let named = parameters.as_object().and_then(|it| it.keys().next());

@@ -1,4 +1,4 @@
-//! The execution of a plan, as a function of what its status records and what Operators report.
+//! Execution of a plan, as a function of what its status records and what Operators report.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::ActionFailure;
 use super::release::{self, ObservedRelease};
 use crate::observed::ObservedOperator;
 
-/// How long an Action may take if it does not say.
+/// The deadline of an Action that does not specify one.
 const DEADLINE: Duration = Duration::from_secs(60 * 60);
-/// The same if it changes the release.
+/// The deadline of an Action that changes the release and does not specify one.
 const RELEASE_DEADLINE: Duration = Duration::from_secs(6 * 60 * 60);
-/// Reasons of an Operator that only a person ends.
+/// The reasons of an Operator that persist until a user intervenes.
 const LASTING: [Reason; 6] = [
     Reason::UnpackFailed,
     Reason::InstallationFailed,
@@ -27,7 +27,7 @@ const LASTING: [Reason; 6] = [
     Reason::ClusterIncompatible,
 ];
 
-/// The position of the next change that is to be written; `None` if none is left, or one failed.
+/// Returns the position of the next change to write; `None` if none is left, or one failed.
 pub fn next_write(status: &ActionStatus) -> Option<usize> {
     if status.plan.iter().any(|it| it.state == ChangeState::Failed) {
         return None;
@@ -38,7 +38,7 @@ pub fn next_write(status: &ActionStatus) -> Option<usize> {
     status.plan.iter().position(is_due)
 }
 
-/// Whether nothing was written yet.
+/// Returns whether no change was written yet.
 pub fn is_untouched(status: &ActionStatus) -> bool {
     let is_untouched = |it: &PlannedChange| {
         it.operation == ChangeOperation::Await || it.state == ChangeState::Planned
@@ -46,7 +46,7 @@ pub fn is_untouched(status: &ActionStatus) -> bool {
     status.plan.iter().all(is_untouched)
 }
 
-/// Takes note of what Operators and the ClusterVersion report; whether anything is different.
+/// Records what Operators and the ClusterVersion report. Returns whether the plan changed.
 pub fn observe(
     plan: &mut [PlannedChange],
     operators: &BTreeMap<String, ObservedOperator>,
@@ -84,7 +84,7 @@ fn deleted(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Obser
     let name = &change.operator;
     match observed {
         Some(there) if there.uid == change.uid => {
-            // A watch may show the deletion later than the answer to it came.
+            // A watch may show the deletion later than the response to the request.
             let deleting = there.status.conditions.iter().find(|it| it.type_ == "Progressing");
             let deleting = deleting.filter(|_| there.is_deleting);
             let message = deleting.map(|it| it.message.clone()).unwrap_or_default();
@@ -104,7 +104,7 @@ fn deleted(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Obser
 fn installed(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Observation {
     let name = &change.operator;
     let Some(there) = observed.filter(|it| change.uid.is_empty() || it.uid == change.uid) else {
-        // A watch may show the new object later than the answer of its creation came.
+        // A watch may show the new object later than the response to its creation.
         if change.operation == ChangeOperation::Create && change.reason.is_empty() {
             return (ChangeState::Written, String::new(), String::new());
         }
@@ -142,8 +142,8 @@ fn installed(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Obs
     }
 }
 
-/// How the execution of a plan ended; `None` while it has not. It fails once everything that was written
-/// has ended, or its time is over.
+/// Returns the result of the execution of a plan; `None` while it is in progress. A failure is returned once
+/// every written change has ended, or the deadline has passed.
 pub fn outcome(
     spec: &ActionSpec,
     status: &ActionStatus,
@@ -175,7 +175,7 @@ pub fn outcome(
     }
 }
 
-/// When the time of an Action is over; `None` before it begins.
+/// Returns the deadline of an Action; `None` before it starts.
 pub fn deadline(spec: &ActionSpec, status: &ActionStatus) -> Option<Timestamp> {
     let lasts =
         duration::parse(&spec.deadline).ok().filter(|it| !it.is_zero()).unwrap_or_else(|| {

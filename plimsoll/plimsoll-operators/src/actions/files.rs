@@ -1,4 +1,4 @@
-//! Actions, classes and policies as files have them.
+//! Actions, classes and policies in files.
 
 use k8s_schema::{Schema, unknown_fields, validate};
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
@@ -17,20 +17,20 @@ use crate::loadout::LoadoutFile;
 const KINDS: [ApiKind; 6] =
     [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS, ACTION_POLICY];
 
-/// An Action that a file has, or that one of another kind would make.
+/// An Action in a file, or the template of a RetryAction, CronAction or EventAction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeclaredAction {
     /// The kind of the object.
     pub kind: String,
-    /// Its namespace; empty if it names none.
+    /// The namespace of the object; empty if it specifies none.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object, or its `generateName`.
     pub name: String,
-    /// The Action.
+    /// The spec of the Action.
     pub spec: ActionSpec,
 }
 
-/// What files have.
+/// The Actions, classes and policies in files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ActionFiles {
     /// The Actions, in order.
@@ -42,11 +42,11 @@ pub struct ActionFiles {
 }
 
 impl ActionFiles {
-    /// Reads files; documents of other kinds are of no concern.
+    /// Reads files. Documents of other kinds are ignored.
     ///
     /// # Errors
     ///
-    /// What is wrong, a line each, with where it is.
+    /// What is wrong, a line each, with its position.
     pub fn read(files: &[LoadoutFile]) -> Result<Self, Vec<String>> {
         let mut found = Self::default();
         let mut errors = Vec::new();
@@ -66,7 +66,7 @@ impl ActionFiles {
         if errors.is_empty() { Ok(found) } else { Err(errors) }
     }
 
-    /// Takes an object; answers what is wrong with it.
+    /// Adds an object, or returns what is wrong with it.
     fn add(&mut self, object: &Value) -> Vec<String> {
         let text = |pointer: &str| {
             object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -107,7 +107,7 @@ fn read<T: DeserializeOwned>(spec: &Value) -> Result<T, String> {
     T::deserialize(spec).map_err(|error| format!("spec: {error}"))
 }
 
-/// What is wrong with an object by the definition of its kind.
+/// Validates an object against the CustomResourceDefinition of its kind, and returns what is wrong.
 fn errors(kind: ApiKind, object: &Value) -> Vec<String> {
     let definitions = crd::action_manifests();
     let definition = definitions.iter().find(|it| it["spec"]["names"]["kind"] == kind.kind);
@@ -118,7 +118,7 @@ fn errors(kind: ApiKind, object: &Value) -> Vec<String> {
     validate(&schema, object).iter().map(ToString::to_string).chain(unknown).collect()
 }
 
-/// The classes that are always there.
+/// Returns the built-in classes.
 pub fn built_in_classes() -> Vec<NamedClass> {
     let class = |object: Value| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
-//! The lifecycle of an Action: what is to be done with it next, and what its status says then.
+//! Lifecycle of an Action: its next step, and the status that reports it.
 //!
-//! `PENDING` leads to `RUNNING`, to `APPROVAL` first if a policy demands it, and to an end. What an Action
-//! does is in its status before it is begun: a process that takes over executes the same plan.
+//! `PENDING` leads to `RUNNING`, through `APPROVAL` if a policy requires it, and then to a final state. The
+//! plan is in the status before its execution starts, so that a new leader executes the same plan.
 
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
@@ -23,33 +23,33 @@ use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
 use super::preconditions::violations;
 use crate::conditions::{ConditionDraft, condition};
 
-/// Name of the controller of the classes that this program serves.
+/// The controller name of the classes that this program serves.
 pub const CONTROLLER: &str = "olm.io/plimsoll";
-/// Longest answer of a query in a status, in bytes.
+/// The maximum length of a query's result in a status, in bytes.
 const RESULT_LENGTH_MAX: usize = 64 * 1024;
-/// Longest message of a condition that Kubernetes accepts, in bytes.
+/// The maximum length of a condition message that Kubernetes accepts, in bytes.
 const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
 
 /// An Action as the API server has it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ActionObject {
-    /// Its namespace.
+    /// The namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// Its uid.
+    /// The uid of the object; empty if it has none.
     pub uid: String,
-    /// When it was created.
+    /// The creation time.
     pub created: Timestamp,
-    /// Its resourceVersion.
+    /// The resourceVersion.
     pub revision: String,
     /// The generation of its spec.
     pub generation: i64,
-    /// Uid of the RetryAction, CronAction or EventAction that made it; empty if none did.
+    /// The uid of the RetryAction, CronAction or EventAction that created it; empty if none did.
     pub owner: String,
-    /// What is requested.
+    /// The requested spec.
     pub spec: ActionSpec,
-    /// How far it is.
+    /// The status.
     pub status: ActionStatus,
 }
 
@@ -84,12 +84,12 @@ impl ActionObject {
         })
     }
 
-    /// What orders Actions: those that were created first go first.
+    /// Returns the sort key of Actions: the creation time, then namespace and name.
     pub fn order(&self) -> (Timestamp, &str, &str) {
         (self.created, &self.namespace, &self.name)
     }
 
-    /// The status with a state and what the condition of success says.
+    /// Returns the status for a report, with its state and the condition of success.
     pub fn reported(&self, report: Report, now: Timestamp) -> ActionStatus {
         let Report { mut status, state, reason, message } = report;
         let succeeded = match state {
@@ -113,46 +113,46 @@ impl ActionObject {
     }
 }
 
-/// What a status is to say.
+/// A state to report in the status of an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// All but the state and its condition.
+    /// The status, except for the state and the condition of success.
     pub status: ActionStatus,
-    /// The state.
+    /// The state to report.
     pub state: ActionState,
-    /// Why it is in that state.
+    /// The reason for the state.
     pub reason: Reason,
-    /// The same as sentences.
+    /// The message for users.
     pub message: String,
 }
 
 impl Report {
-    /// What is known so far, and how it failed.
+    /// Creates the report of a failure.
     pub fn failed(status: ActionStatus, failure: ActionFailure) -> Self {
         let ActionFailure { reason, message } = failure;
         Self { status, state: ActionState::Failed, reason, message }
     }
 
-    /// What is known so far, and what it waits for.
+    /// Creates the report of an Action that waits.
     pub fn pending(status: ActionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { status, state: ActionState::Pending, reason, message: message.into() }
     }
 }
 
-/// What is to be done with an Action.
+/// The next step for an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextStep<'a> {
-    /// Nothing, or somebody else does it.
+    /// Nothing: it has ended, another controller serves its class, or the class was deleted during execution.
     Nothing,
-    /// A status is written.
+    /// Write a status.
     Report(Box<Report>),
-    /// It is judged and planned.
+    /// Judge it by policies and plan it.
     Decide(&'a NamedClass),
-    /// Its plan is executed.
+    /// Execute its plan.
     Execute(&'a NamedClass),
 }
 
-/// What is to be done with an Action.
+/// Returns the next step for an Action.
 pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextStep<'a> {
     let ActionObject { spec, status, .. } = action;
     if status.state.is_final() {
@@ -186,23 +186,23 @@ pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextSt
     if is_begun { NextStep::Execute(class) } else { NextStep::Decide(class) }
 }
 
-/// What somebody may do by hand.
+/// The permissions of a user to make changes directly, without an Action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByHand {
-    /// Whether one may create Operators.
+    /// Whether the user may create Operators.
     pub create: bool,
-    /// Whether one may patch Operators.
+    /// Whether the user may patch Operators.
     pub patch: bool,
-    /// Whether one may delete Operators.
+    /// Whether the user may delete Operators.
     pub delete: bool,
-    /// Whether one may list Catalogs.
+    /// Whether the user may list Catalogs.
     pub list: bool,
-    /// Whether one may patch the ClusterVersion.
+    /// Whether the user may patch the ClusterVersion.
     pub patch_release: bool,
 }
 
 impl ByHand {
-    /// What is asked for each, in order: the kind and the verb.
+    /// The kinds and verbs to check, in order.
     pub const CHECKS: [(ApiKind, &'static str); 5] = [
         (OPERATOR, "create"),
         (OPERATOR, "patch"),
@@ -211,12 +211,12 @@ impl ByHand {
         (CLUSTER_VERSION, "patch"),
     ];
 
-    /// The answers to [`ByHand::CHECKS`].
+    /// Returns the permissions for the answers to [`ByHand::CHECKS`].
     pub fn of([create, patch, delete, list, patch_release]: [bool; 5]) -> Self {
         Self { create, patch, delete, list, patch_release }
     }
 
-    /// Whether one may do what a class does, or all of a plan of it.
+    /// Returns whether the user may do what a class does and, if there is a plan, make all of its changes.
     fn may(self, class: &str, plan: Option<&ActionPlan>) -> bool {
         let of_class = match class {
             INSTALL => self.create,
@@ -239,29 +239,29 @@ impl ByHand {
     }
 }
 
-/// What an Action is decided by.
+/// The inputs of a decision on an Action.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionDecision<'a> {
-    /// The Action.
+    /// The Action to decide on.
     pub action: &'a ActionObject,
-    /// Its class.
+    /// The class of the Action.
     pub class: &'a NamedClass,
     /// All policies, by name.
     pub policies: &'a [NamedPolicy],
-    /// Number of other Actions of the namespace that go before it and have not ended.
+    /// The number of other Actions in the namespace that come before it and have not ended.
     pub active: usize,
-    /// What the requester may do by hand.
+    /// The permissions of the requester.
     pub by_hand: ByHand,
-    /// The moment.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What is decided on a plan.
+/// A decision on a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanDecision {
-    /// Its status says this; the plan is executed if the state is `RUNNING`.
+    /// Report a status; the plan is executed if the state is `RUNNING`.
     Report(Box<Report>),
-    /// The policy that grants the plan means another one: it is planned again, by these attributes.
+    /// Plan again with these attributes: the policy that grants the plan sets different ones.
     PlanAgain(Box<EffectiveAction>),
 }
 
@@ -283,16 +283,16 @@ impl ActionDecision<'_> {
         )
     }
 
-    /// What policies say of it before there is a plan.
+    /// Judges the Action by policies before there is a plan.
     pub fn verdict(&self) -> PolicyVerdict {
         self.judge(None, self.policies)
     }
 
-    /// The attributes to plan by.
+    /// Returns the attributes to plan with.
     ///
     /// # Errors
     ///
-    /// When no policy grants the Action, whatever its plan: with what is reported.
+    /// The report of the failure, when no policy grants the Action, whatever its plan.
     pub fn admit(&self) -> Result<EffectiveAction, Box<Report>> {
         let PolicyVerdict { decisions, granted } = self.verdict();
         granted.map(|grant| grant.action).map_err(|failure| {
@@ -301,7 +301,8 @@ impl ActionDecision<'_> {
         })
     }
 
-    /// Decides on a plan that was made by attributes. `waits_for` says for which other Action it waits.
+    /// Decides on a plan that was made with `attributes`. `waits_for` returns the other Action that a plan
+    /// waits for, as text.
     pub fn decide(
         &self,
         attributes: &EffectiveAction,
@@ -374,7 +375,7 @@ impl ActionDecision<'_> {
         })
     }
 
-    /// Why a plan is not approved; `None` if it is.
+    /// Returns the reason and message if a plan is not approved; `None` if it is.
     fn unapproved(&self, digest: &str) -> Option<(Reason, String)> {
         match &self.action.spec.approval {
             Some(ActionApproval { plan, .. }) if plan == digest => None,
@@ -390,8 +391,8 @@ impl ActionDecision<'_> {
         }
     }
 
-    /// Whether what is left of a plan may still be executed. What has to hold when it begins is of no
-    /// concern any more.
+    /// Checks whether the remaining changes of a plan may still be executed. Preconditions and limits on
+    /// active Actions only apply before the execution starts.
     ///
     /// # Errors
     ///
@@ -408,8 +409,8 @@ impl ActionDecision<'_> {
     }
 }
 
-/// The Action that has to end before another one begins, as both write the same Operators, or both the
-/// ClusterVersion: one that is executed, or that waits and was created before. `None` if there is none.
+/// Returns the Action that must end before another one starts, because both write the same Operator or the
+/// ClusterVersion: one that is running, or that is pending and was created before. `None` if there is none.
 pub fn waits_for<'a>(
     action: &ActionObject,
     plan: &ActionPlan,
@@ -433,7 +434,7 @@ pub fn waits_for<'a>(
     })
 }
 
-/// Number of other Actions of the namespace that go before one and have not ended.
+/// Returns the number of other Actions in the namespace that come before an Action and have not ended.
 pub fn active<'a>(
     action: &ActionObject,
     others: impl IntoIterator<Item = &'a ActionObject>,
@@ -450,7 +451,7 @@ pub fn active<'a>(
     others.into_iter().filter(goes_before).count()
 }
 
-/// Gives up what of a plan was not written yet.
+/// Marks the changes of a plan that were not written yet as failed.
 pub fn give_up(status: &mut ActionStatus, failure: &ActionFailure) {
     for change in &mut status.plan {
         if change.state == ChangeState::Planned && change.operation != ChangeOperation::Await {
@@ -461,13 +462,13 @@ pub fn give_up(status: &mut ActionStatus, failure: &ActionFailure) {
     }
 }
 
-/// Records the answer to a query, with the digest of all of it.
+/// Records the result of a query, with the digest of the complete result.
 fn answer(status: &mut ActionStatus, text: &str) {
     status.result_digest = sha256([text.as_bytes()]);
     status.result = limited(text, RESULT_LENGTH_MAX);
 }
 
-/// A text of at most so many bytes; one that is longer is cut off, and says so at its end.
+/// Truncates a text to a number of bytes; a truncated text ends with a note.
 fn limited(text: &str, length_max: usize) -> String {
     if text.len() <= length_max {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! The plan of an Action, as a value: what is done, and what it leads to.
+//! Plan of an Action, as a value: its changes and their effects.
 
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
 use plimsoll_content::hash::sha256;
@@ -7,29 +7,29 @@ use serde_json::Value;
 use crate::deletion_plan::workload_text;
 use crate::lint::is_pinned;
 
-/// What an Action does.
+/// The changes that an Action makes, and their effects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ActionPlan {
-    /// What is done, in order.
+    /// The changes, in order.
     pub changes: Vec<PlannedChange>,
-    /// What a person should know of it, a line each.
+    /// The explanation for users, a line each.
     pub explanation: Vec<String>,
-    /// Requirements that are not satisfied afterwards, as sentences.
+    /// The requirements that are not satisfied afterwards, as sentences.
     pub unsatisfied: Vec<String>,
-    /// Operators that were installed as dependencies and that nothing depends on afterwards.
+    /// The Operators that were installed as dependencies and that no Operator depends on afterwards.
     pub orphans: Vec<String>,
-    /// What a query answers; empty for a change.
+    /// The result of a query; empty for a change.
     pub result: String,
 }
 
 impl ActionPlan {
-    /// Digest of what is done; another plan has another one.
+    /// Returns the digest of the changes.
     pub fn digest(&self) -> String {
         digest(&self.changes)
     }
 
-    /// Has the Operators that are written request exactly what a policy was asked about, so that they do
-    /// not leave its range or its catalogs later: the planned `versions`, the planned `catalogs`.
+    /// Pins the Operators that are written to the planned `versions` or `catalogs`, which a policy has
+    /// judged, so that they do not leave its range or its catalogs later.
     pub fn request_exactly(&mut self, versions: bool, catalogs: bool) {
         for change in &mut self.changes {
             let is_requested = match change.operation {
@@ -52,7 +52,7 @@ impl ActionPlan {
         }
     }
 
-    /// The plan as expressions see it: `changes`, `unsatisfied` and `orphans`.
+    /// Returns the plan as expressions see it: `changes`, `unsatisfied` and `orphans`.
     pub fn value(&self) -> Value {
         serde_json::json!({
             "changes": self.changes,
@@ -61,13 +61,13 @@ impl ActionPlan {
         })
     }
 
-    /// The Operators that it writes.
+    /// Returns the Operators of its changes, including those that are only awaited.
     pub fn operators(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().filter(|it| !it.is_release()).map(|it| it.operator.as_str())
     }
 }
 
-/// Digest of changes, whatever became of them.
+/// Returns the digest of changes, regardless of their progress.
 pub fn digest(changes: &[PlannedChange]) -> String {
     let planned = changes.iter().map(|it| PlannedChange {
         state: Default::default(),
@@ -80,7 +80,7 @@ pub fn digest(changes: &[PlannedChange]) -> String {
     sha256([text.as_slice()])
 }
 
-/// The workloads of changes, as texts.
+/// Returns the workloads that changes delete, as texts.
 pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
     let deleted = changes.iter().filter(|it| it.operation == ChangeOperation::Delete);
     let texts = deleted.flat_map(|change| {

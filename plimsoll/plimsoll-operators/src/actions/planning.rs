@@ -1,5 +1,5 @@
-//! The plan of an Action: what is done with which Operators, by the functions that the commands of a
-//! person use, or with the release.
+//! Planning of an Action: its changes of Operators, by the same functions that commands use, or of the
+//! release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,28 +24,28 @@ use crate::loadout::{SettledOperators, settle};
 use crate::update::{UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator};
 
-/// Name of the class that installs a package.
+/// The name of the class that installs a package.
 pub const INSTALL: &str = "operator-install";
-/// Name of the class that requests other versions.
+/// The name of the class that requests other versions.
 pub const UPDATE: &str = "operator-update";
-/// Name of the class that deletes an Operator.
+/// The name of the class that deletes an Operator.
 pub const DELETE: &str = "operator-delete";
-/// Name of the class that deletes dependencies which nothing depends on.
+/// The name of the class that deletes dependencies that no Operator depends on.
 pub const AUTOREMOVE: &str = "autoremove";
-/// Name of the class that answers what an installation would come to.
+/// The name of the class that reports what an installation would do.
 pub const RESOLUTION: &str = "resolution";
-/// Name of the class that requests an update of the release.
+/// The name of the class that requests an update of the release.
 pub const RELEASE_UPDATE: &str = "release-update";
-/// Name of the class that requests capabilities of the release.
+/// The name of the class that requests capabilities of the release.
 pub const CAPABILITY_ENABLE: &str = "capability-enable";
 
-/// The packages that catalogs are asked for.
+/// Returns the packages to read from catalogs.
 pub fn packages(action: &EffectiveAction, inventory: &AddOnInventory) -> Vec<String> {
     let installed = inventory.operators.keys().cloned();
     installed.chain(action.optional_text("package")).collect()
 }
 
-/// The Operators whose workloads a plan depends on.
+/// Returns the Operators that a plan deletes, which depends on their workloads.
 pub fn deleted(action: &EffectiveAction, inventory: &AddOnInventory) -> Vec<String> {
     match action.class.as_str() {
         DELETE | AUTOREMOVE => match deletion(action, inventory, &BTreeMap::new()) {
@@ -56,12 +56,12 @@ pub fn deleted(action: &EffectiveAction, inventory: &AddOnInventory) -> Vec<Stri
     }
 }
 
-/// Whether a class is about the release.
+/// Returns whether a class changes the release.
 pub fn is_of_release(class: &str) -> bool {
     matches!(class, RELEASE_UPDATE | CAPABILITY_ENABLE)
 }
 
-/// Plans an Action. `workloads` are those of the Operators that [`deleted`] names.
+/// Plans an Action. `workloads` are those of the Operators that [`deleted`] returns.
 ///
 /// # Errors
 ///
@@ -146,7 +146,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the package is requested already, in a version that fits.
+    /// Returns whether the package is requested already, in a version that matches.
     fn is_requested(&self) -> bool {
         let Some(there) = self.inventory.observed.get(self.action.text("package")) else {
             return false;
@@ -169,7 +169,7 @@ impl Planner<'_> {
             false => self.install_plan(&request)?,
         };
         let mut changes = Vec::new();
-        // What others depend on goes first.
+        // Dependencies come first.
         for it in install.operators.iter().rev() {
             let mut change = PlannedChange {
                 operator: it.name.clone(),
@@ -208,8 +208,8 @@ impl Planner<'_> {
         self.finished(changes, explanation, &after)
     }
 
-    /// Has Operators that are created name the catalog that they are planned from, where another one would
-    /// be preferred; whether there are any.
+    /// Sets the planned catalog in Operators that are created, where another one would be preferred. Returns
+    /// whether there are any.
     fn name_catalogs(
         &self,
         install: &InstallPlan,
@@ -231,7 +231,8 @@ impl Planner<'_> {
         is_changed
     }
 
-    /// What is requested already, by whomever, and not installed yet: the package, and what it needs.
+    /// Adds the Operators to wait for: the package and its dependencies, as far as they were requested before
+    /// and are not installed yet.
     fn await_requested(&self, after: &SettledOperators, changes: &mut Vec<PlannedChange>) {
         let package = self.action.text("package");
         let mut queue = vec![package.to_owned()];
@@ -385,7 +386,7 @@ impl Planner<'_> {
         Ok(ActionPlan { result, ..ActionPlan::default() })
     }
 
-    /// What becomes of all Operators when changes are carried out.
+    /// Returns the settled Operators after changes.
     fn after(&self, changes: &[PlannedChange]) -> SettledOperators {
         let mut operators = self.inventory.operators.clone();
         for change in changes {
@@ -396,7 +397,7 @@ impl Planner<'_> {
                         change.operator.clone(),
                         RequestedOperator {
                             spec,
-                            // Later than all that are there.
+                            // Later than all existing Operators.
                             created: Timestamp::MAX,
                             is_dependency: change.dependency,
                             change_set: Some(change.change_set.clone()).filter(|it| !it.is_empty()),
@@ -421,8 +422,8 @@ impl Planner<'_> {
         settle(OperatorInputs { operators: &operators, ..inputs }, self.catalogs)
     }
 
-    /// A plan with what it leads to; refused if the Action demands that all requirements are satisfied and
-    /// one of an Operator that changes is not.
+    /// Completes a plan with its effects. Fails if the Action requires that all requirements are satisfied
+    /// and one of a changed Operator is not.
     fn finished(
         &self,
         mut changes: Vec<PlannedChange>,

@@ -1,7 +1,7 @@
-//! Policies: whether an Action is granted, by which of them, and why not.
+//! Policies: whether an Action is granted, by which policy, and the reason if it is not.
 //!
-//! Policies grant, as roles do: one whose rules all hold is enough. Who may do by hand what an Action does
-//! needs none.
+//! Policies grant permissions, as roles do: one policy whose rules all hold is enough. A user who may make
+//! the same changes directly needs none.
 
 use jiff::Timestamp;
 use plimsoll_api::Reason;
@@ -19,70 +19,70 @@ use super::plan::ActionPlan;
 use super::preconditions::violations;
 use super::{ActionFailure, enumerated, fits};
 
-/// How the user names of service accounts begin.
+/// The prefix of the user names of service accounts.
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// A policy by its name.
+/// A policy with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedPolicy {
-    /// Its name.
+    /// The name of the policy.
     pub name: String,
-    /// What it says.
+    /// The spec of the policy.
     pub spec: ActionPolicySpec,
 }
 
-/// What is judged.
+/// An Action to judge by policies.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyRequest<'a> {
-    /// Namespace of the Action.
+    /// The namespace of the Action.
     pub namespace: &'a str,
-    /// Who requests it.
+    /// The user who requests the Action.
     pub requester: &'a ActionRequester,
-    /// What is requested.
+    /// The spec of the Action.
     pub spec: &'a ActionSpec,
-    /// Its class.
+    /// The class of the Action.
     pub class: &'a NamedClass,
-    /// Number of other Actions of the namespace that have not ended.
+    /// The number of other Actions in the namespace that have not ended.
     pub active: usize,
-    /// Whether the requester may do by hand what it does; `None` if that is not known.
+    /// Whether the requester may make the same changes directly; `None` if that is not known.
     pub may_by_hand: Option<bool>,
     /// The plan; `None` before there is one.
     pub plan: Option<&'a ActionPlan>,
-    /// The moment.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What policies say of an Action.
+/// The result of judging an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicyVerdict {
-    /// What each policy that is about it decided.
+    /// The decisions of the policies that apply to it.
     pub decisions: Vec<PolicyDecision>,
-    /// What counts, if it is granted; why it is not, otherwise.
+    /// The grant, or the reason that there is none.
     pub granted: Result<Grant, ActionFailure>,
 }
 
-/// An Action that may be carried out.
+/// The permission to carry out an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grant {
-    /// The attributes that count.
+    /// The effective attributes.
     pub action: EffectiveAction,
-    /// Whether the plan is to be approved.
+    /// Whether the plan needs an approval.
     pub requires_approval: bool,
-    /// Whether Operators request exactly the versions that were judged, and no ranges.
+    /// Whether Operators must request the exact versions that were judged, instead of ranges.
     pub exact_versions: bool,
-    /// Whether Operators name exactly the catalogs that were judged.
+    /// Whether Operators must name the catalogs that were judged.
     pub exact_catalogs: bool,
 }
 
 impl PolicyVerdict {
-    /// What the requester is warned of.
+    /// Returns the warnings for the requester.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let warned = self.decisions.iter().filter(|it| it.mode == "Warn" && !it.allowed);
         warned.map(|it| format!("ActionPolicy {}: {}", it.policy, it.message))
     }
 }
 
-/// Whether a policy says anything of an Action.
+/// Returns whether a policy applies to an Action.
 pub fn is_about(policy: &ActionPolicySpec, request: &PolicyRequest<'_>) -> bool {
     let is_here = policy.namespaces.is_empty()
         || policy.namespaces.iter().any(|it| fits(it, request.namespace));
@@ -161,7 +161,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
         }
     }
     let granted = granted.unwrap_or_else(|| {
-        // What is wrong with the request itself says more.
+        // A defect of the request itself is the better explanation.
         effective(request.spec, request.class, None)?;
         Err(refused.unwrap_or_else(|| {
             let user = &request.requester.username;
@@ -196,7 +196,7 @@ fn decision(policy: &str, mode: &str, failures: &[ActionFailure]) -> PolicyDecis
     }
 }
 
-/// The rules that do not hold.
+/// Returns a failure for each rule that does not hold.
 fn broken(
     rules: &PolicyRules,
     action: &EffectiveAction,
@@ -234,7 +234,7 @@ fn broken(
     found
 }
 
-/// Why a plan is not from certain catalogs; `None` if it is.
+/// Returns the reason that a plan uses a catalog that is not allowed; `None` if it does not.
 fn catalog(
     catalogs: &[String],
     action: &EffectiveAction,
@@ -260,7 +260,7 @@ fn catalog(
     })
 }
 
-/// Why the rule of an attribute does not hold; `None` if it does.
+/// Returns the reason that the rule of an attribute does not hold; `None` if it holds.
 fn attribute(
     rule: &AttributeRule,
     is_given: bool,

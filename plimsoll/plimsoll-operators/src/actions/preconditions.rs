@@ -1,4 +1,4 @@
-//! What has to hold of a plan, or nothing is changed.
+//! Preconditions of plans, which must hold before anything is changed.
 
 use jiff::Timestamp;
 use k8s_cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Type, Value};
@@ -9,7 +9,7 @@ use super::plan::{ActionPlan, workloads_of};
 use super::schedule::is_open;
 use super::{ActionFailure, enumerated};
 
-/// The preconditions that a plan does not fulfil, each with what is in the way.
+/// Returns a failure for each precondition that a plan violates.
 pub fn violations(
     plan: &ActionPlan,
     preconditions: &ActionPreconditions,

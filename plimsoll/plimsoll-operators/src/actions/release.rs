@@ -1,5 +1,5 @@
-//! What Actions do with the release of the cluster: they request an available update, or more capabilities,
-//! in the ClusterVersion. What becomes of that is the platform's to decide.
+//! Actions on the release of the cluster: requests for an available update, or for more capabilities, in the
+//! ClusterVersion. Carrying them out is up to the controller of the ClusterVersion.
 
 use plimsoll_api::Reason;
 use plimsoll_api::config::{
@@ -15,7 +15,7 @@ use super::attributes::EffectiveAction;
 use super::plan::ActionPlan;
 use super::{ActionFailure, enumerated};
 
-/// How far the request for a capability is.
+/// The progress of a request for a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CapabilityRequest {
     /// It is enabled.
@@ -29,18 +29,18 @@ pub enum CapabilityRequest {
 /// The ClusterVersion, as the API server has it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedRelease {
-    /// Its uid.
+    /// The uid of the object; empty if it has none.
     pub uid: String,
     /// The generation of its spec.
     pub generation: i64,
-    /// What is requested.
+    /// The requested spec.
     pub spec: ClusterVersionSpec,
-    /// What is reported.
+    /// The reported status.
     pub status: ClusterVersionStatus,
 }
 
 impl ObservedRelease {
-    /// Reads a ClusterVersion; what has another form is taken to be absent.
+    /// Reads a ClusterVersion. Fields that cannot be read count as absent.
     pub fn read(object: &Value) -> Self {
         let metadata = &object["metadata"];
         Self {
@@ -51,14 +51,14 @@ impl ObservedRelease {
         }
     }
 
-    /// The version that was completed last; empty if none was.
+    /// Returns the version that was completed last; empty if none was.
     pub fn completed(&self) -> &str {
         let mut history = self.status.history.iter();
         let completed = history.find(|it| it.state == UpdateState::Completed);
         completed.map_or("", |it| &it.version)
     }
 
-    /// The requested update, by its version or else its image; empty if none is requested.
+    /// Returns the requested update, by its version or else its image; empty if none is requested.
     pub fn requested(&self) -> &str {
         match &self.spec.desired_update {
             Some(Update { version, image, .. }) if version.is_empty() => image,
@@ -67,17 +67,17 @@ impl ObservedRelease {
         }
     }
 
-    /// The capabilities that are requested beside the set.
+    /// Returns the capabilities that are requested in addition to the baseline set.
     pub fn requested_capabilities(&self) -> &[String] {
         let capabilities = self.spec.capabilities.as_ref();
         capabilities.map_or(&[], |it: &CapabilitiesSpec| &it.additional_enabled_capabilities)
     }
 
-    /// What is left to do for a capability to be enabled.
+    /// Returns the progress of a request for a capability.
     ///
     /// # Errors
     ///
-    /// A message that names the capabilities of the release if it is none of them.
+    /// A message with the capabilities of the release, when it does not have this one.
     pub fn capability(&self, name: &str) -> Result<CapabilityRequest, String> {
         let status = &self.status.capabilities;
         let is_in = |names: &[String]| names.iter().any(|it| it == name);
@@ -94,13 +94,13 @@ impl ObservedRelease {
         })
     }
 
-    /// Whether a version is requested, and the cluster neither is being updated to it nor has been.
+    /// Returns whether a version is requested to which the cluster has not started to update.
     pub fn is_unfollowed(&self, version: &str) -> bool {
         let newest = self.status.history.first().map(|it| it.version.as_str());
         self.requested() == version && newest != Some(version)
     }
 
-    /// The version that the cluster is being updated to; `None` if it is at rest.
+    /// Returns the version that the cluster is being updated to; `None` if no update is in progress.
     fn updating_to(&self) -> Option<&str> {
         let newest = self.status.history.first()?;
         (newest.state == UpdateState::Partial).then_some(newest.version.as_str())
@@ -123,7 +123,7 @@ impl ObservedRelease {
     }
 }
 
-/// The ClusterVersion.
+/// Returns the ClusterVersion.
 ///
 /// # Errors
 ///
@@ -139,11 +139,11 @@ fn required<'a>(
     })
 }
 
-/// Plans an update of the release: to a version, or to the newest one that is recommended.
+/// Plans an update of the release: to a version, or to the newest recommended one.
 ///
 /// # Errors
 ///
-/// When it is not recommended, or another update is in progress.
+/// When the version is not recommended, or another update is in progress.
 pub(super) fn update(
     action: &EffectiveAction,
     release: Option<&ObservedRelease>,
@@ -200,11 +200,11 @@ fn not_recommended(version: &str, available: &[&str], release: &ObservedRelease)
     ActionFailure::new(Reason::VersionNotFound, message)
 }
 
-/// Plans which capabilities are requested.
+/// Plans requests for capabilities.
 ///
 /// # Errors
 ///
-/// When the release has no such capability.
+/// When the release does not have one of them.
 pub(super) fn enable(
     action: &EffectiveAction,
     release: Option<&ObservedRelease>,
@@ -233,7 +233,7 @@ pub(super) fn enable(
     Ok(plan)
 }
 
-/// What the ClusterVersion reports of a change: its state, the reason and a sentence.
+/// Returns the progress of a change according to the ClusterVersion: its state, the reason and a message.
 pub(super) fn observed(
     change: &PlannedChange,
     release: Option<&ObservedRelease>,
@@ -265,7 +265,7 @@ pub(super) fn observed(
         return state(ChangeState::Completed, Reason::UpdateCompleted.as_str(), &message);
     }
     let requested = release.requested();
-    // A watch may show the request later than the answer to it came.
+    // A watch may show the request later than the response to it.
     if requested != change.requested && requested != change.requested_before {
         let message = format!("somebody requested {requested:?} instead");
         return state(ChangeState::Failed, Reason::PlanChanged.as_str(), &message);

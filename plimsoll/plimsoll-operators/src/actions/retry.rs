@@ -1,4 +1,4 @@
-//! RetryActions: attempts that are Actions of their own, as Jobs have Pods.
+//! RetryActions: their attempts are Actions, as the attempts of a Job are Pods.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use plimsoll_api::olm::action::{ActionState, RetryActionSpec};
 
 use super::derived_name;
 
-/// How many attempts may fail if it is not said.
+/// The number of failures that are retried without `spec.backoffLimit`.
 const BACKOFF_LIMIT: u32 = 6;
-/// What is waited for after the first failure; twice that after the next one.
+/// The delay after the first failure; it doubles with each further one.
 const DELAY: Duration = Duration::from_secs(10);
-/// What is waited for at most.
+/// The maximum delay.
 const DELAY_MAX: Duration = Duration::from_secs(6 * 60);
 
-/// An attempt, oldest first.
+/// An attempt of a RetryAction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
-    /// How far it is.
+    /// The state of its Action.
     pub state: ActionState,
-    /// When it ended; `None` before.
+    /// The completion time; `None` before.
     pub ended: Option<Timestamp>,
 }
 
-/// What is done with a RetryAction.
+/// A decision on a RetryAction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryDecision {
-    /// An attempt of this name is made.
+    /// Create an attempt with this name.
     Attempt(String),
-    /// The next attempt is made at this time.
+    /// Wait until this time before the next attempt.
     Wait(Timestamp),
-    /// An attempt is under way.
+    /// An attempt is in progress.
     Running,
-    /// One succeeded.
+    /// An attempt succeeded.
     Succeeded,
-    /// Too many failed.
+    /// Too many attempts failed.
     Failed,
 }
 
-/// Decides what is done. `uid` is that of the RetryAction, `recorded` the number of failures in its status:
-/// attempts that were deleted count.
+/// Decides on a RetryAction. `uid` is that of the RetryAction, `recorded` the number of failures in its
+/// status: deleted attempts count as well.
 pub fn decide(
     name: &str,
     uid: &str,
@@ -60,7 +60,7 @@ pub fn decide(
     }
     let ended = attempts.iter().filter_map(|it| it.ended).max();
     let delay = delay(uid, failed);
-    // An end far ahead is one of a clock that was wrong: nobody waits for it.
+    // An end in the distant future is due to a wrong clock and is ignored.
     let due = ended.filter(|it| *it <= now + delay).and_then(|it| it.checked_add(delay).ok());
     match due.filter(|it| *it > now) {
         Some(due) => RetryDecision::Wait(due),
@@ -68,7 +68,7 @@ pub fn decide(
     }
 }
 
-/// What is waited for after a number of failures: longer each time, and not the same for all.
+/// Returns the delay after a number of failures: it grows with each one, and differs between RetryActions.
 fn delay(uid: &str, failed: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(failed.saturating_sub(1).min(16));
     let delay = DELAY.saturating_mul(doubled).min(DELAY_MAX);

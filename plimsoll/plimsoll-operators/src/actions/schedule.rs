@@ -1,4 +1,4 @@
-//! Times: schedules in the format of cron with a time zone, and windows of maintenance.
+//! Schedules in cron format with a time zone, and maintenance windows.
 
 use std::str::FromStr as _;
 
@@ -8,10 +8,10 @@ use jiff::tz::TimeZone;
 use plimsoll_api::duration;
 use plimsoll_api::olm::action::MaintenanceWindow;
 
-/// How many times of a schedule are looked through for the latest one that is due.
+/// The maximum number of times of a schedule that are searched for the latest one that is due.
 const MISSED_MAX: usize = 10_000;
 
-/// A schedule.
+/// A schedule in cron format with a time zone.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     cron: Cron,
@@ -19,11 +19,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Reads a schedule; an empty time zone is UTC.
+    /// Parses a schedule; an empty time zone means UTC.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, as a sentence without a stop.
+    /// What is wrong with it, as a sentence without a full stop.
     pub fn parse(schedule: &str, time_zone: &str) -> Result<Self, String> {
         if schedule.contains("TZ=") {
             return Err(format!("`{schedule}` names a time zone: write it to timeZone"));
@@ -39,19 +39,19 @@ impl Schedule {
         Ok(Self { cron, zone })
     }
 
-    /// The first time after a moment; `None` if there is none.
+    /// Returns the first time after a moment; `None` if there is none.
     pub fn after(&self, moment: Timestamp) -> Option<Timestamp> {
         let from = moment.to_zoned(self.zone.clone());
         self.cron.find_next_occurrence(&from, false).ok().map(|it| it.timestamp())
     }
 
-    /// The latest time after one moment and not after another; `None` if there is none.
+    /// Returns the latest time that is after `after` and not after `until`; `None` if there is none.
     pub fn latest(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
         let first = self.after(after).filter(|it| *it <= until)?;
         let from = until.to_zoned(self.zone.clone());
         let latest = self.cron.find_previous_occurrence(&from, true).ok();
         latest.map(|it| it.timestamp()).filter(|it| *it >= first).or_else(|| {
-            // Looked for forwards where the time of day occurs twice.
+            // The backward search can fail where a time of day occurs twice: search forwards.
             let mut latest = first;
             for _ in 0..MISSED_MAX {
                 match self.after(latest).filter(|it| *it <= until) {
@@ -64,11 +64,12 @@ impl Schedule {
     }
 }
 
-/// Whether a window is open; otherwise when it opens, `None` if it never does.
+/// Returns whether a maintenance window is open: `Ok` if it is; `Err` with the time at which it opens if not,
+/// or `None` if it never does.
 ///
 /// # Errors
 ///
-/// What is wrong with the window.
+/// What is wrong with the window, as a sentence without a full stop.
 pub fn is_open(
     window: &MaintenanceWindow,
     now: Timestamp,

@@ -47,11 +47,11 @@ fn schedules_follow_the_local_time() {
     assert_eq!(friday.after(at("2026-10-20T00:00:00Z")), Some(at("2026-10-23T14:50:00Z")));
     assert_eq!(friday.after(at("2026-10-23T14:50:00Z")), Some(at("2026-10-30T15:50:00Z")));
     let night = Schedule::parse("30 2 * * *", "Europe/Madrid").unwrap();
-    // 02:30 comes twice that night, and once it counts.
+    // 02:30 occurs twice that night, and counts once.
     let first = night.after(at("2026-10-24T12:00:00Z")).unwrap();
     assert_eq!(first, at("2026-10-25T00:30:00Z"));
     assert_eq!(night.after(first), Some(at("2026-10-26T01:30:00Z")));
-    // In the night of 29 March there is no 02:30: it is made up for.
+    // On 29 March there is no 02:30 at night: the next valid time is used instead.
     let spring = night.after(at("2026-03-28T12:00:00Z")).unwrap();
     assert_eq!(spring, at("2026-03-29T01:00:00Z"));
     let missed = friday.latest(at("2026-10-01T00:00:00Z"), at("2026-10-31T00:00:00Z"));
@@ -121,11 +121,11 @@ fn attempts_follow_each_other_with_growing_delays() {
     assert_eq!(names.len(), 4);
     assert!(delays.windows(2).all(|it| it[1] >= 2 * it[0]), "{delays:?}");
     assert!((10..12).contains(&delays[0]), "{delays:?}");
-    // Attempts that somebody deleted count.
+    // Deleted attempts count.
     assert_eq!(decided(&spec, 4, &[], now), RetryDecision::Failed);
     let succeeded = [Attempt { state: ActionState::Succeeded, ended: Some(now) }];
     assert_eq!(decided(&spec, 3, &succeeded, now), RetryDecision::Succeeded);
-    // Without any that may fail there is one attempt.
+    // Without retries there is one attempt.
     let once = RetryActionSpec { backoff_limit: Some(0), ..RetryActionSpec::default() };
     assert!(matches!(decided(&once, 0, &[], now), RetryDecision::Attempt(_)));
     let failed = [Attempt { state: ActionState::Failed, ended: Some(now) }];
@@ -147,12 +147,12 @@ fn a_schedule_makes_each_action_once() {
     };
     let early = decide(&hourly, &Default::default(), &[], "2026-01-01T00:30:00Z");
     assert_eq!((early.make, early.wake_at), (None, Some(at("2026-01-01T01:00:00Z"))));
-    // While nobody ran, three times passed: the latest one counts.
+    // Three times passed without a controller: the latest one counts.
     let due = decide(&hourly, &Default::default(), &[], "2026-01-01T03:10:00Z");
     let name = due.make.clone().unwrap();
     assert_eq!(name, format!("nightly-{}", at("2026-01-01T03:00:00Z").as_second() / 60));
     assert_eq!(due.status.last_schedule_time, Some(at("2026-01-01T03:00:00Z")));
-    // The same until it is recorded, and nothing afterwards.
+    // The decision is the same until it is recorded, and empty afterwards.
     let again = decide(&hourly, &Default::default(), &[], "2026-01-01T03:11:00Z");
     assert_eq!(again.make, Some(name));
     assert_eq!(decide(&hourly, &due.status, &[], "2026-01-01T03:12:00Z").make, None);
@@ -303,7 +303,7 @@ fn attributes_are_those_of_the_class() {
     check("autoremove", json!({"parameters": {"x": 1}}), Err("has no parameters, but x is given"));
 }
 
-/// Policies of a text, and what they say of an Action by `alice` of group `dev` in namespace `tea`.
+/// Judges an Action by `alice` of group `dev` in namespace `tea` by the policies in a text.
 fn judged(
     policies: &str,
     action: Value,
@@ -328,7 +328,7 @@ fn judged(
     judge(&request, &files.policies)
 }
 
-/// What the status says of an Action by `alice` of group `dev` once its plan was decided on.
+/// Returns the status of an Action by `alice` of group `dev` after its plan was decided on.
 fn decided(
     policies: &str,
     action: Value,
@@ -481,7 +481,7 @@ fn a_range_of_a_policy_holds_after_the_action() {
     check(false, change(Create, "", "^1", "1.4.0"), Ok("1.4.0"));
     check(false, change(Create, "", "=1.4.0", "1.4.0"), Ok("=1.4.0"));
     check(false, change(Update, "1.2.0", "^1", "1.4.0"), Ok("1.4.0"));
-    // Nothing else is requested of it.
+    // These do not change what is requested.
     check(false, change(Update, "^1", "^1", "1.4.0"), Ok("^1"));
     check(false, change(Await, "^1", "^1", "1.4.0"), Ok("^1"));
     check(true, change(Create, "", "^1", "1.4.0"), Ok("^1"));
@@ -592,7 +592,7 @@ fn an_answer_is_in_the_result_and_says_if_it_is_cut_off() {
     assert!(failed.conditions[0].message.ends_with("(cut off: it has 80000 bytes)"));
 }
 
-/// A catalog with version 1.0.0 of packages, each with the package that it requires.
+/// Returns a catalog with version 1.0.0 of packages, each with the package that it requires.
 fn catalog(name: &str, weight: i64, packages: &[(&str, Option<&str>)]) -> CatalogPart {
     let package = |(name, required): &(&str, Option<&str>)| {
         let mut bundle = Bundle::new(format!("{name}.v1.0.0"), Version::new(1, 0, 0));
@@ -652,7 +652,7 @@ fn nothing_is_deleted_that_has_workloads() {
     let failure = judged(POLICIES, delete.clone(), Some(&plan), false).granted.unwrap_err();
     assert_eq!(failure.reason, Reason::WorkloadsRunning);
     assert!(failure.message.contains("2 Foo.example.com in t1 of foo"), "{}", failure.message);
-    // Who may delete it by hand is not held up.
+    // A user who may delete it directly is not blocked.
     assert!(judged(POLICIES, delete, Some(&plan), true).granted.is_ok());
 }
 
@@ -754,14 +754,14 @@ fn a_plan_is_followed_by_what_operators_report() {
     check(Update, Some(operator("", &broken)), failed);
     check(Update, None, (ChangeState::Failed, Reason::Deleting));
     check(Delete, None, (ChangeState::Completed, Reason::OperatorDeleted));
-    // A watch shows the deletion later than the answer to it came.
+    // A watch shows the deletion later than the response to the request.
     let unseen = (ChangeState::Written, Reason::Deleting);
     check(Delete, Some(operator("1.0.0", &idle)), unseen);
     let recreated = ObservedOperator { uid: "u2".into(), ..operator("1.0.0", &idle) };
     check(Delete, Some(recreated), (ChangeState::Completed, Reason::OperatorDeleted));
 }
 
-/// A ClusterVersion at release 1.0.0 with two updates, one capability enabled and one known.
+/// Returns a ClusterVersion at release 1.0.0 with two updates, one capability enabled and one known.
 fn cluster_version(changed: &[(&str, Value)]) -> ObservedRelease {
     let mut object = json!({
         "metadata": { "uid": "u1", "generation": 2 },
@@ -830,7 +830,7 @@ fn the_release_is_planned_by_what_its_cluster_version_reports() {
         assert_eq!(text, expected);
     };
     let update = |version: &str| json!({ "actionClass": "release-update", "version": version });
-    // The newest one that is recommended, by semantic versions.
+    // The newest recommended one, by semantic versions.
     let newest = "UpdateRelease release >1.10.0; the release is updated from 1.0.0 to 1.10.0";
     check(json!({ "actionClass": "release-update" }), &[], newest);
     let older = "UpdateRelease release 1.0.0>1.9.0; the release is updated from 1.0.0 to 1.9.0";
@@ -889,7 +889,7 @@ fn a_plan_of_the_release_is_followed_by_what_its_cluster_version_reports() {
         ("/status/conditions", conditions)
     };
     let requested = || ("/spec/desiredUpdate", json!({ "version": "1.9.0" }));
-    // A watch shows the request later than the answer to it came.
+    // A watch shows the request later than the response to it.
     check("", &[], (Written, ""));
     let progressing = condition("Progressing", "True", "ClusterOperatorUpdating");
     let busy = ("/status/history", history("Partial", "1.9.0"));
@@ -898,7 +898,7 @@ fn a_plan_of_the_release_is_followed_by_what_its_cluster_version_reports() {
     check("", &[requested(), done], (Completed, "UpdateCompleted"));
     let refused = || condition("ReleaseAccepted", "False", "RetrievePayload");
     check("", &[requested(), refused()], (Failed, "RetrievePayload"));
-    // That was about an earlier request.
+    // The condition is about an earlier request.
     let earlier = ("/status/observedGeneration", json!(1));
     check("", &[requested(), refused(), earlier], (Written, ""));
     let other = ("/spec/desiredUpdate", json!({ "version": "1.10.0" }));
@@ -930,7 +930,7 @@ fn an_action_ends_when_all_of_its_plan_has() {
     let late = outcome(&spec, &open, after(10)).unwrap().unwrap_err();
     assert_eq!(late.reason, Reason::DeadlineExceeded);
     assert_eq!(outcome(&spec, &status(&[Completed, Completed]), after(1)), Some(Ok(())));
-    // What has begun ends first, and nothing else begins.
+    // Written changes end first, and no other change starts.
     let failing = status(&[Failed, Written, Planned]);
     assert_eq!((next_write(&failing), outcome(&spec, &failing, after(1))), (None, None));
     assert!(outcome(&spec, &status(&[Failed, Completed, Planned]), after(1)).unwrap().is_err());

@@ -1,4 +1,4 @@
-//! CronActions and EventActions: which Actions they make, and which of their history stay.
+//! CronActions and EventActions: the Actions that they create, and the history that they keep.
 
 use std::collections::BTreeMap;
 
@@ -11,38 +11,38 @@ use plimsoll_api::olm::action::{
 use super::schedule::Schedule;
 use super::{derived_name, with_room};
 
-/// How many Actions that succeeded are kept if it is not said.
+/// The number of successful Actions that are kept without a limit in the spec.
 const SUCCESSFUL_KEPT: u32 = 3;
-/// How many Actions that failed are kept if it is not said.
+/// The number of failed Actions that are kept without a limit in the spec.
 const FAILED_KEPT: u32 = 1;
-/// How many objects one EventAction looks at: its status lists them all.
+/// The maximum number of objects that an EventAction observes: its status lists them all.
 const OBSERVED_MAX: usize = 500;
 
-/// An Action that was made.
+/// An Action that a CronAction or an EventAction created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MadeAction {
-    /// Its name.
+    /// The name of the Action.
     pub name: String,
-    /// How far it is.
+    /// The state of the Action.
     pub state: ActionState,
-    /// When it was created.
+    /// The creation time.
     pub created: Timestamp,
-    /// When it ended; `None` before.
+    /// The completion time; `None` before.
     pub ended: Option<Timestamp>,
 }
 
-/// What is done for a CronAction.
+/// A decision on a CronAction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CronDecision {
-    /// Name of the Action to make; `None` for none.
+    /// The name of the Action to create; `None` for none.
     pub make: Option<String>,
-    /// Names of Actions to cancel.
+    /// The names of the Actions to cancel.
     pub cancel: Vec<String>,
-    /// Names of Actions to delete, oldest first.
+    /// The names of the Actions to delete, oldest first.
     pub delete: Vec<String>,
-    /// What is reported once that is done: until then, the same is decided again.
+    /// The status to write after these changes; until it is written, the decision is the same.
     pub status: CronActionStatus,
-    /// When to decide again; `None` when something changes.
+    /// The time of the next decision; `None` if only an event causes one.
     pub wake_at: Option<Timestamp>,
 }
 
@@ -85,7 +85,7 @@ pub fn cron(
         return decision;
     }
     decision.wake_at = schedule.after(now);
-    // A time ahead is one of a clock that was wrong: nobody waits for it.
+    // A time in the future is due to a wrong clock and is ignored.
     let since = status.last_schedule_time.map_or(created, |it| it.max(created)).min(now);
     let Some(due) = schedule.latest(since, now) else { return decision };
     let late = now.duration_since(due).as_secs();
@@ -105,23 +105,23 @@ pub fn cron(
     decision
 }
 
-/// What is done for an EventAction.
+/// A decision on an EventAction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventDecision {
-    /// Name of the Action to make; `None` for none. It is recorded as pending already.
+    /// The name of the Action to create, which the status already has as pending; `None` for none.
     pub make: Option<String>,
-    /// Names of Actions to delete, oldest first.
+    /// The names of the Actions to delete, oldest first.
     pub delete: Vec<String>,
-    /// What is reported once that is done: until then, the same is decided again.
+    /// The status to write after these changes; until it is written, the decision is the same.
     pub status: EventActionStatus,
 }
 
-/// Decides on an EventAction. `content` is what there is of its objects, by name: digests, versions or
-/// generations; or why they cannot be looked at.
+/// Decides on an EventAction. `content` has the content of its objects by name: digests, versions or
+/// generations; or the reason that they cannot be observed.
 ///
-/// A change is recorded, together with the name of the Action that it makes, before that is created. The
-/// record replaces a certain revision of the status, so one change has one Action, whoever decides from
-/// an old status.
+/// A change is recorded, with the name of the Action for it, before the Action is created. The status is
+/// written with its resourceVersion as a precondition, so a change results in one Action, even after a
+/// decision that was made from an outdated status.
 pub fn event(
     name: &str,
     uid: &str,
@@ -162,7 +162,7 @@ pub fn event(
         .filter(|it| is_meant(it))
         .filter(|name| observed.get(*name) != content.get(*name))
         .collect();
-    // Another one when the same content comes again.
+    // The previous time results in a new name if the same content occurs again.
     let since = status.last_event_time.map(|it| it.to_string()).unwrap_or_default();
     let mut parts = vec![uid.to_owned(), since];
     for name in &changed {
@@ -172,7 +172,7 @@ pub fn event(
     for name in changed {
         observed.insert(name.clone(), content[name].clone());
     }
-    // What is gone and comes back is seen anew.
+    // An object that is deleted and created again counts as changed.
     observed.retain(|name, _| content.contains_key(name));
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     EventDecision {
@@ -191,7 +191,7 @@ pub fn event(
     }
 }
 
-/// The Actions that ended and are more than are kept, oldest first.
+/// Returns the ended Actions beyond those that are kept, oldest first.
 fn outdated(made: &[MadeAction], successful: Option<u32>, failed: Option<u32>) -> Vec<String> {
     let mut found: Vec<(Option<Timestamp>, String)> = Vec::new();
     for (is_success, kept) in

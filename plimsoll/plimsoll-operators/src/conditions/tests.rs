@@ -1,4 +1,4 @@
-//! Situations of an Operator and its conditions.
+//! Conditions of an Operator in various situations.
 
 use plimsoll_resolve::Bundle;
 use plimsoll_resolve::requirement::CheckedRequirement;
@@ -55,7 +55,7 @@ fn chosen(version: &str) -> SelectedBundle {
     }
 }
 
-/// The conditions of a situation, a line each.
+/// Returns the conditions in a situation, a line each.
 fn shown(
     installed: Option<&InstalledOperator>,
     decision: &OperatorDecision,

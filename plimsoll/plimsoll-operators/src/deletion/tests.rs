@@ -1,4 +1,4 @@
-//! Deletions are played on a model of a cluster, one decision after the other.
+//! Deletions on a model of a cluster, one decision after the other.
 
 use super::*;
 
@@ -6,8 +6,8 @@ fn time(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
 }
 
-/// Objects from lines `KIND NAME`, `KIND NAMESPACE/NAME`, each with fields `owner NAME`, `finalizer NAME`
-/// and `terminating SECONDS`; its uid is its name.
+/// Parses objects from lines `KIND NAME`, `KIND NAMESPACE/NAME`, each with fields `owner NAME`, `finalizer
+/// NAME` and `terminating SECONDS`; the uid of an object is its name.
 fn objects(text: &str) -> Vec<LiveObject> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(object).collect()
 }
@@ -63,8 +63,8 @@ const OBJECTS: &str = "
     ValidatingWebhookConfiguration kettle
     APIService v1.kettle";
 
-/// Plays a deletion in which everything that is deleted is gone at once; what was deleted in which
-/// phase, and what stays.
+/// Simulates a deletion in which every deleted object is gone at once. Returns what was deleted in each
+/// phase, and what is kept.
 fn play(
     policy: &DeletionPolicy,
     operands: &str,
@@ -156,7 +156,7 @@ fn what_is_shared_or_kept_by_policy_stays() {
          customresourcedefinition.apiextensions.k8s.io \"kettles\"",
     ];
     assert_eq!(played, expected);
-    // Operands that stay keep their definitions; where there are none, definitions go.
+    // Operands that are kept keep their definitions; without operands, definitions are deleted.
     let orphan =
         DeletionPolicy { workloads: WorkloadDeletion::Orphan, ..DeletionPolicy::default() };
     assert_eq!(play(&orphan, "Kettle tea/a", &[], &[])[0], "Admission: kettle v1.kettle");

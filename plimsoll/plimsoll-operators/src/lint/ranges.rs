@@ -1,4 +1,4 @@
-//! Which versions a dependency may have.
+//! Version ranges of dependencies.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::LintInputs;
 use crate::loadout::{DeclaredOperator, SettledOperators};
 use crate::{InstalledOperator, OperatorDecision, version_text};
 
-/// Whether a range is one version.
+/// Returns whether a range is a single version.
 pub fn is_pinned(range: &str) -> bool {
     let version = range.trim().trim_start_matches('=').trim_start().trim_start_matches('v');
     version.split('.').count() >= 3 && Version::parse(version).is_ok()
 }
 
-/// The range of a dependency: what all of its dependants accept, from the version that was chosen, up
-/// to the next minor one. `required` are the ranges on the package, `refused` the known versions that
-/// some dependant does not accept.
+/// Returns the range of a dependency: the versions that all of its dependants accept, from the chosen one up
+/// to the next minor version. `required` are the ranges on the package, `refused` the known versions that a
+/// dependant does not accept.
 pub fn dependency_range<'a>(
     chosen: &Version,
     required: impl Iterator<Item = &'a str>,
@@ -32,7 +32,7 @@ pub fn dependency_range<'a>(
     let mut end = Version::new(chosen.major, chosen.minor + 1, 0);
     let mut is_inclusive = false;
     for range in required {
-        // An alternative may go on after a gap: only what is known counts then.
+        // Alternatives may leave gaps: then only the known versions count.
         if range.contains("||") {
             continue;
         }
@@ -52,8 +52,8 @@ pub fn dependency_range<'a>(
     format!(">={chosen}, {sign}{end}")
 }
 
-/// What is wrong with the range of a dependency, as a sentence without a stop, and the range that it
-/// should have; `None` if nothing is.
+/// Returns the defect of a dependency's range, as a sentence without a full stop, and the range that it
+/// should have; `None` if there is no defect.
 pub(super) fn problem(
     inputs: LintInputs<'_>,
     settled: &SettledOperators,

@@ -8,8 +8,8 @@ use super::LintInputs;
 use crate::loadout::{SettledOperators, settle};
 use crate::{OperatorAction, RequestedOperator};
 
-/// The Operators that wait for each other, each with the annotation of the change set in which all of
-/// them move; none that move alone, or not even together.
+/// Returns the Operators that block each other, each with the annotation of the change set that updates all
+/// of them; none that can be updated alone, or not even together.
 pub(super) fn deadlocks(
     inputs: LintInputs<'_>,
     settled: &SettledOperators,
@@ -29,7 +29,7 @@ pub(super) fn deadlocks(
     let mut together = BTreeMap::new();
     let mut left: BTreeSet<&str> = waiting.keys().copied().collect();
     while let Some(first) = left.pop_first() {
-        // Those that depend on each other, by what they require now.
+        // Operators are linked by their current requirements.
         let mut members = BTreeSet::from([first]);
         let mut queue = vec![first];
         while let Some(name) = queue.pop() {
@@ -68,7 +68,7 @@ pub(super) fn deadlocks(
     together
 }
 
-/// Whether an installed Operator depends on another.
+/// Returns whether the installed Operator `name` depends on `on`.
 fn is_linked(settled: &SettledOperators, on: &str, name: &str) -> bool {
     let decision = settled.decisions.get(on);
     decision.is_some_and(|it| it.dependants.iter().any(|it| it.operator == name))

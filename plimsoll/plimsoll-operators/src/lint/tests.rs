@@ -1,4 +1,5 @@
-//! Rules are scenario files: catalogs, files of Operators, facts of the cluster, and all findings.
+//! Tests of lint rules as scenario files: catalogs, files of Operators, facts of the cluster, and all
+//! findings.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ const SCENARIOS: [(&str, &str); 4] = [
     ("every-defect-at-once", include_str!("scenarios/every-defect-at-once.txt")),
 ];
 
-/// A part of a scenario: `=== TITLE` begins one, `--- PART` its parts.
+/// A scenario of a file: `=== TITLE` begins one, `--- PART` its parts.
 struct Scenario<'t> {
     title: &'t str,
     parts: Vec<(&'t str, &'t str)>,
@@ -38,7 +39,7 @@ impl<'t> Scenario<'t> {
         self.parts.iter().find(|(it, _)| *it == name).map(|(_, text)| *text)
     }
 
-    /// The files below a name, such as `file` or `base`.
+    /// Returns the files below a name, such as `file` or `base`.
     fn files(&self, below: &str) -> Vec<LoadoutFile> {
         let parts = self.parts.iter();
         let files = parts.filter_map(|(name, text)| {

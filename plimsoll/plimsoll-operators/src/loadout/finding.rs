@@ -1,45 +1,45 @@
-//! Findings about loadouts, with what helps.
+//! Findings about loadouts, with fixes.
 
 use plimsoll_content::finding::{LoadoutCode, Severity};
 use serde::Serialize;
 
-/// Something to change in a loadout, or to look at.
+/// A defect of a loadout, or something to review.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LoadoutFinding {
-    /// Path of the file.
+    /// The path of the file.
     pub file: String,
-    /// Line in it, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Column in it, from 1.
+    /// The column, from 1.
     pub column: usize,
-    /// How bad it is.
+    /// The severity of its rule, or a higher one.
     pub severity: Severity,
-    /// The rule.
+    /// The rule that reports it.
     pub code: LoadoutCode,
-    /// Name of the Operator; empty if it is not known.
+    /// The name of the Operator; empty if it is not known.
     pub operator: String,
-    /// What is wrong, as a sentence without a stop.
+    /// What is wrong, as a sentence without a full stop.
     pub message: String,
-    /// What helps; `None` if nothing is known to.
+    /// The fix; `None` if none is known.
     pub fix: Option<LoadoutFix>,
 }
 
-/// What makes a finding go away.
+/// A change that resolves a finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LoadoutFix {
-    /// What to do, as a sentence without a stop.
+    /// What to do, as a sentence without a full stop.
     pub text: String,
-    /// The same as a change of the file; `None` if there are several ways and a person has to choose.
+    /// The change as an edit of the file; `None` if there are several and a user has to choose.
     pub edit: Option<FieldEdit>,
 }
 
-/// A field that is set to another value.
+/// An assignment of a value to a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FieldEdit {
-    /// Name of the Operator.
+    /// The name of the Operator.
     pub operator: String,
     /// The keys that lead to the field.
     pub path: Vec<String>,
-    /// Its value afterwards.
+    /// The new value.
     pub value: String,
 }

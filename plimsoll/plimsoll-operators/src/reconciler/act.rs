@@ -1,4 +1,4 @@
-//! What comes next for an Operator: its revision is made, rolled out, kept as it is, or deleted.
+//! Next steps of an Operator: its revision is prepared, rolled out, maintained, or deleted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use super::{Moment, OperatorEffect, OperatorReconciler};
 use crate::OperatorAction;
 use crate::rollout::rollout;
 
-/// What an Operator is to have.
+/// The revision that an Operator is to have.
 enum Target {
-    /// A revision that is kept.
+    /// A kept revision, by number.
     Revision(u32),
-    /// A revision that is to be made.
+    /// A revision that has to be made of a bundle.
     Bundle(Box<Wanted>),
-    /// What it has.
+    /// The current one.
     Unchanged,
 }
 
 impl OperatorReconciler {
-    /// Finds what comes next for an Operator.
+    /// Determines the next step of an Operator.
     pub(super) fn act(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(decision) = &operator.decision else { return };
@@ -83,17 +83,17 @@ impl OperatorReconciler {
                 Step::Waits => {}
             },
         }
-        // Whatever is to come, what is installed is kept as it is until then.
+        // The installed revision is maintained until another one is rolled out.
         self.keep_installed(name, moment, effects);
         self.tidy(name, moment, effects);
     }
 
-    /// What an Operator is to have by the last decision.
+    /// Returns the revision that an Operator is to have, by the last decision.
     fn target(&self, name: &str, moment: Moment) -> Target {
         let Some(operator) = self.operators.get(name) else { return Target::Unchanged };
         let Some(decision) = &operator.decision else { return Target::Unchanged };
         let under_way = operator.rollout.as_ref().filter(|it| !it.is_complete);
-        // What has begun is completed, unless it failed or somebody asked for something else.
+        // A rollout that has begun is completed, unless it failed or the spec changed.
         if let Some(rollout) = under_way
             && rollout.generation == operator.object.generation
             && rollout.overdue.is_none()
@@ -105,7 +105,7 @@ impl OperatorReconciler {
             && let Some(number) = operator.begun()
             && operator.object.spec.revision.is_none_or(|it| it == number)
         {
-            // An earlier process began it.
+            // A previous process began the rollout.
             return Target::Revision(number);
         }
         let spec = &operator.object.spec;
@@ -125,7 +125,7 @@ impl OperatorReconciler {
                         && it.is_made_for(spec.config.as_ref(), self.facts.as_ref())
                 };
                 match operator.installed_revision().filter(|(_, it)| is_chosen(it)) {
-                    // It was decided before that was complete, and is about to be decided again.
+                    // The decision was made before the revision was complete; the next one is different.
                     Some((number, _)) => Target::Revision(number),
                     None => Target::Bundle(wanted(&chosen.reference, &chosen.accepted_risks)),
                 }
@@ -148,7 +148,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Whether something of a rollout failed in a way that does not pass by itself.
+    /// Returns whether a rollout has a failure that does not resolve by itself.
     fn is_failing(&self, name: &str, moment: Moment) -> bool {
         let rollout = self.operators.get(name).and_then(|it| it.rollout.as_ref());
         rollout.is_some_and(|rollout| {
@@ -157,7 +157,7 @@ impl OperatorReconciler {
         })
     }
 
-    /// Begins the rollout of a revision unless that is under way or complete.
+    /// Begins the rollout of a revision unless it is in progress or complete.
     fn roll_out(
         &mut self,
         name: &str,
@@ -172,7 +172,7 @@ impl OperatorReconciler {
             return;
         }
         let is_installed = operator.installed == Some(number);
-        // Nothing is written before the finalizer: what is written has to be removable in order.
+        // Nothing is applied without the finalizer, so that a deletion can follow its order.
         if !is_installed && !operator.object.has_finalizer() {
             return;
         }
@@ -184,15 +184,15 @@ impl OperatorReconciler {
         let namespaces: BTreeSet<String> = namespaces.filter(|it| !it.is_empty()).collect();
         let count = plan.steps.len();
         let kinds = plan.steps.iter().flat_map(|it| it.serves.iter().cloned().chain([it.kind()]));
-        // Namespaces and definitions are watched for what waits for them.
+        // Namespaces and definitions are watched for the objects that wait for them.
         let kinds: BTreeSet<GroupVersionKind> = kinds.chain(removal::always_watched()).collect();
-        // Those of all Operators together would be many for each.
+        // All served kinds would be too many for each rollout.
         let served = kinds.iter().filter_map(|kind| Some((kind.clone(), *self.served.get(kind)?)));
         let served: Vec<(GroupVersionKind, Scope)> = served.collect();
         let (mut execution, began) =
             PlanExecution::new(plan, served, Removals::default(), moment.steady);
         if is_installed {
-            // The watches show whether it is still so.
+            // The watches show whether the objects are still applied.
             let done: Vec<usize> = (0..count).collect();
             execution.resume(&done, moment.steady);
         } else {
@@ -215,7 +215,7 @@ impl OperatorReconciler {
         self.start(name, moment, effects);
     }
 
-    /// What is installed is watched and repaired while nothing else is rolled out.
+    /// Maintains the installed revision while no other one is rolled out.
     fn keep_installed(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get(name) else { return };
         if operator.rollout.is_some() {
@@ -226,7 +226,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Notes that a rollout is complete, or late.
+    /// Marks a rollout as complete, or as overdue and rolls it back if the policy says so.
     fn check_rollout(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let deadline = operator.object.deadline;
@@ -257,7 +257,7 @@ impl OperatorReconciler {
             let last_good = operator.installed.filter(|it| *it != failed);
             if let Some(number) = last_good.filter(|_| is_automatic) {
                 operator.record_return(number, moment.time);
-                // What was decided is not done once more: it was given up.
+                // The decision is blocked now, so that its bundle is not rolled out again.
                 if let Some(decision) = operator.decision.take() {
                     operator.decided(name, decision);
                 }
@@ -266,7 +266,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Deletes the OperatorRevisions that are not kept.
+    /// Deletes the OperatorRevisions that are no longer kept.
     fn forget_old_revisions(&self, name: &str, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get(name) else { return };
         let rollout = operator.rollout.as_ref().map(|it| it.number);
@@ -278,7 +278,7 @@ impl OperatorReconciler {
         effects.extend(names.map(OperatorEffect::DeleteRevision));
     }
 
-    /// An execution of a step ended.
+    /// Handles the end of the execution of a step.
     pub(super) fn executed(
         &mut self,
         name: &str,
@@ -288,7 +288,7 @@ impl OperatorReconciler {
         moment: Moment,
         effects: &mut Vec<OperatorEffect>,
     ) {
-        // An execution that was given up had effects all the same, which the watches show.
+        // The watches show the effects of an execution that was abandoned.
         if self.is_running(name, run) {
             self.execute(name, ExecutionEvent::Executed(step, outcome), moment, effects);
         }
@@ -299,7 +299,7 @@ impl OperatorReconciler {
         rollout.is_some_and(|it| it.run == run)
     }
 
-    /// Tells a rollout what happened.
+    /// Passes an event to a rollout.
     fn execute(
         &mut self,
         name: &str,
@@ -321,7 +321,7 @@ impl OperatorReconciler {
         self.carry_out(name, what, moment, effects);
     }
 
-    /// Starts the steps of a rollout whose time has come.
+    /// Starts the steps of a rollout that are due.
     pub(super) fn start(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(rollout) = &mut operator.rollout else { return };
@@ -329,8 +329,7 @@ impl OperatorReconciler {
         self.carry_out(name, what, moment, effects);
     }
 
-    /// Turns what a rollout is to do into effects. A watch that others have started already is
-    /// answered from what it has shown.
+    /// Converts the effects of a rollout. A watch that exists already is answered from what it has shown.
     fn carry_out(
         &mut self,
         name: &str,
@@ -361,7 +360,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Starts the watch of a kind unless there is one.
+    /// Starts the watch of a kind unless it exists.
     pub(super) fn watch(&mut self, kind: GroupVersionKind, effects: &mut Vec<OperatorEffect>) {
         let group_kind = GroupKind::new(&kind.group, &kind.kind);
         let scope = WatchScope::of(&group_kind);
@@ -370,7 +369,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Shows a rollout what a watch has shown before it began.
+    /// Passes to a rollout what a watch has shown before the rollout began.
     fn replay(
         &mut self,
         name: &str,
@@ -398,7 +397,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// A watch showed an object, that one is gone, or all of a kind.
+    /// Handles a change that a watch showed.
     pub(super) fn watched_changed(
         &mut self,
         kind: &GroupKind,
@@ -412,7 +411,8 @@ impl OperatorReconciler {
             WatchedChange::Present(object) => {
                 let revision = object.mark.revision;
                 if previous != object.operator {
-                    // Without its label it is not the Operator's any more, until it is applied again.
+                    // Without the label, the object does not belong to the Operator until it is applied
+                    // again.
                     self.show_gone(&previous, object.key.clone(), revision, moment, effects);
                 }
                 for observation in observations(object) {
@@ -429,7 +429,8 @@ impl OperatorReconciler {
                 self.show_gone(&previous, key.clone(), *revision, moment, effects);
                 self.unsettled.insert(previous);
                 if kind.group.is_empty() && kind.kind == "Namespace" {
-                    // One that was shared may go for another Operator than the one it names.
+                    // The deletion of a shared namespace may be for another Operator than the one in its
+                    // label.
                     self.unsettle_deleting();
                 }
             }
@@ -465,7 +466,7 @@ impl OperatorReconciler {
         self.execute(name, ExecutionEvent::Observed(gone), moment, effects);
     }
 
-    /// A namespace changed.
+    /// Handles a change of a namespace.
     pub(super) fn namespace_changed(
         &mut self,
         namespace: &str,
@@ -483,7 +484,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// A definition changed: what waits for its kind asks for it soon.
+    /// Handles a change of a definition: rollouts that wait for its kind request discovery soon.
     pub(super) fn definition_changed(
         &mut self,
         group: &str,
@@ -499,7 +500,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Discovery was answered.
+    /// Handles the result of discovery.
     pub(super) fn discovered(
         &mut self,
         version: &GroupVersion,
@@ -518,7 +519,7 @@ impl OperatorReconciler {
     }
 }
 
-/// What a rollout learns from an object.
+/// Returns what a rollout observes of an object.
 fn observations(object: &ObservedObject) -> Vec<Observation> {
     let mut shown = Vec::new();
     if let Some(whole) = &object.whole {

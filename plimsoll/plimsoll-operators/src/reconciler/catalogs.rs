@@ -16,57 +16,57 @@ use super::report::STATUS_RETRY;
 use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
 use crate::conditions::{ConditionDraft, INVALID, capitalized, condition};
 
-/// How often a catalog without `spec.pollInterval` is checked for new content.
+/// The interval between checks of a catalog without `spec.pollInterval`.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
-/// How soon a catalog that could not be read is read again.
+/// The maximum delay before a catalog that could not be read is read again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What a catalog has.
+/// The content of a catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CatalogContent {
-    /// Digest of it.
+    /// The digest of the content.
     pub digest: String,
-    /// Number of packages.
+    /// The number of packages.
     pub packages: u64,
-    /// Number of bundles.
+    /// The number of bundles.
     pub bundles: u64,
-    /// What is wrong with it; `None` if nothing is.
+    /// The defects; `None` if there are none.
     pub defects: Option<CatalogDefects>,
-    /// The Operators whose packages are as the catalog had them before. Left out are those whose packages
-    /// differ, and those that were created while it was read, which may have been decided by what it had.
+    /// The Operators whose packages are unchanged. It lacks those whose packages differ, and those that were
+    /// created while the catalog was read, whose decision may be based on the previous content.
     pub unchanged: BTreeSet<String>,
 }
 
-/// What is known of one Catalog.
+/// The state of a Catalog.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TrackedCatalog {
     uid: String,
     revision: String,
     generation: i64,
-    /// What is requested; if `invalid`, what was requested last.
+    /// The requested spec; the last valid one while `invalid` is set.
     pub(super) spec: CatalogSpec,
-    /// How often it is read.
+    /// The poll interval; `None` if the spec does not set it.
     interval: Option<Duration>,
-    /// Why the spec cannot be read; `None` if it can.
+    /// The reason that the spec cannot be read; `None` if it can.
     invalid: Option<InvalidSpec>,
     reported: CatalogStatus,
-    /// What was read last; `None` before the first success.
+    /// The content that was read last; `None` before the first success.
     content: Option<CatalogContent>,
-    /// When it was read.
+    /// The time at which the content was read; `None` before the first success.
     read: Option<jiff::Timestamp>,
-    /// Why it could not be read the last time; `None` if it could.
+    /// The reason that the last read failed; `None` if it succeeded.
     failure: Option<String>,
     is_reading: bool,
     was_read: bool,
     next: Option<Uptime>,
     is_status_written: bool,
     is_report_due: bool,
-    /// When a status that could not be written is written again.
+    /// The time at which a failed write of the status is retried; `None` if none failed.
     status_at: Option<Uptime>,
 }
 
 impl TrackedCatalog {
-    /// Whether it was tried to read it once.
+    /// Returns whether a first read was attempted, or the catalog is not to be read.
     pub(super) fn was_read(&self) -> bool {
         self.was_read || self.spec.availability == CatalogAvailability::Unavailable
     }
@@ -92,7 +92,7 @@ impl TrackedCatalog {
         }
     }
 
-    /// Why it is not served; `None` if it is.
+    /// Returns the reason that it is not served; `None` if it is.
     fn unavailable(&self) -> Option<String> {
         if let Some(invalid) = self.invalid.as_ref().filter(|_| !self.is_served()) {
             return Some(format!("its spec cannot be read: {invalid}"));
@@ -156,19 +156,19 @@ impl TrackedCatalog {
     }
 }
 
-/// `Progressing` before the first content is read.
+/// Returns `Progressing` before the first content is read.
 fn being_read() -> (ConditionStatus, Reason, String) {
     (ConditionStatus::True, Reason::RollingOut, "The content is being read".to_owned())
 }
 
-/// The catalogs that are not served, with the reason.
+/// Returns the catalogs that are not served, with the reason.
 pub(super) fn unavailable(catalogs: &BTreeMap<String, TrackedCatalog>) -> BTreeMap<String, String> {
     let named = catalogs.iter().filter_map(|(name, it)| Some((name.clone(), it.unavailable()?)));
     named.collect()
 }
 
 impl OperatorReconciler {
-    /// A watch showed a Catalog.
+    /// Handles a Catalog that a watch showed; `None` if it was deleted.
     pub(super) fn catalog_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
             self.catalogs.remove(name);
@@ -209,7 +209,7 @@ impl OperatorReconciler {
         let is_polled_otherwise = catalog.interval != interval;
         (catalog.spec, catalog.interval) = (spec, interval);
         if is_moved {
-            // What it had was read elsewhere.
+            // The content is that of another source.
             catalog.content = None;
             catalog.failure = None;
             catalog.was_read = false;
@@ -222,7 +222,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Takes in the content of a catalog that was read, or why it could not be.
+    /// Records the content of a catalog, or the reason that it could not be read.
     pub(super) fn catalog_read(
         &mut self,
         name: &str,
@@ -253,7 +253,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Has the catalogs read whose poll interval is over.
+    /// Requests reads of the catalogs whose poll interval is over.
     pub(super) fn read_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         for (name, catalog) in &mut self.catalogs {
             let is_due = catalog.next.is_some_and(|at| at <= moment.uptime);
@@ -268,13 +268,13 @@ impl OperatorReconciler {
         }
     }
 
-    /// Whether what a catalog has is known. One that is created again, or is elsewhere now, has to be read
-    /// even if what was read before is the same.
+    /// Returns whether the content of a catalog is known. A catalog that was created again, or has another
+    /// source, must be read even if the content is the same.
     pub fn is_catalog_known(&self, name: &str) -> bool {
         self.catalogs.get(name).is_some_and(|it| it.content.is_some())
     }
 
-    /// Where a catalog is.
+    /// Returns the source of a catalog.
     pub(super) fn source(&self, catalog: &str) -> Option<CatalogSource> {
         Some(self.catalogs.get(catalog)?.spec.source.clone())
     }
@@ -301,7 +301,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// The status of a catalog was written, or could not be.
+    /// Handles the result of writing the status of a catalog.
     pub(super) fn catalog_status_written(&mut self, name: &str, is_written: bool, moment: Moment) {
         if let Some(catalog) = self.catalogs.get_mut(name) {
             catalog.is_status_written = false;
@@ -314,7 +314,7 @@ impl OperatorReconciler {
 
 #[cfg(test)]
 mod tests {
-    //! What is known of catalogs, and reported of them.
+    //! Tests of the state and the statuses of catalogs.
 
     use jiff::Timestamp;
     use serde_json::json;
@@ -363,7 +363,7 @@ mod tests {
             reconciler.operator_changed(name, Some(&json!({ "metadata": { "uid": name } })), START);
         }
         reconciler.read_catalogs(START, &mut Vec::new());
-        // It is created while the catalog is read, and decided by what that had before.
+        // It is created while the catalog is read, and its decision is based on the previous content.
         reconciler.operator_changed("new", Some(&json!({ "metadata": { "uid": "new" } })), START);
         reconciler.undecided.clear();
         let unchanged = BTreeSet::from(["same".to_owned()]);
@@ -371,7 +371,7 @@ mod tests {
         reconciler.catalog_read("c", Ok(Some(content)), START);
         let undecided: Vec<&String> = reconciler.undecided.iter().collect();
         assert_eq!(undecided, ["changed", "new"]);
-        // Nothing of it changed.
+        // The content is unchanged.
         reconciler.undecided.clear();
         reconciler.catalog_read("c", Ok(None), START);
         assert_eq!(reconciler.undecided, BTreeSet::new());

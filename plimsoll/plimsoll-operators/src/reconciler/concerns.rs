@@ -1,5 +1,5 @@
-//! Which Operators are decided again when one changes: those whose requirements or dependants it may
-//! reach, and no others.
+//! Dependencies between decisions: when an Operator changes, exactly those are decided again whose
+//! requirements or dependants it may affect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use plimsoll_resolve::requirement::RequiredNames;
 use super::OperatorReconciler;
 use crate::{JudgedBundles, RequestedOperator, change_set};
 
-/// Something that requirements name.
+/// A package or a kind that requirements name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
-    /// A package.
+    /// A package, by name.
     Package(String),
     /// A kind of API.
     Kind(GroupKind),
 }
 
-/// What an Operator requires and provides, with what it has and with what it might move to.
+/// The requirements and APIs of an Operator: of its installed bundle, and of those that it may be updated to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Concern {
     requires: BTreeSet<Subject>,
     provides: BTreeSet<Subject>,
-    /// Whether it requires something that has no name: everything may satisfy it.
+    /// Whether a requirement names neither a package nor a kind, so that anything may satisfy it.
     is_open: bool,
 }
 
@@ -52,7 +52,7 @@ impl Concern {
     }
 }
 
-/// What all Operators require and provide.
+/// The requirements and APIs of all Operators.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Concerns {
     by_operator: BTreeMap<String, Concern>,
@@ -62,7 +62,7 @@ pub(super) struct Concerns {
 }
 
 impl Concerns {
-    /// Replaces what an Operator requires and provides; what it did before.
+    /// Replaces the entry of an Operator, and returns the previous one.
     fn replace(&mut self, name: &str, after: Option<Concern>) -> Concern {
         let before = self.by_operator.remove(name).unwrap_or_default();
         let unchanged = after.as_ref().is_some_and(|after| *after == before);
@@ -84,8 +84,8 @@ impl Concerns {
         before
     }
 
-    /// The Operators that something is of concern to that requires and provides this. Those that
-    /// provide the same are in each other's way.
+    /// Returns the Operators that are affected by a change of these requirements and APIs. Operators that
+    /// provide the same API conflict.
     fn reached(&self, concern: &Concern) -> BTreeSet<String> {
         let of = |index: &NameIndex<Subject>, subjects: &BTreeSet<Subject>| {
             let found = subjects.iter().flat_map(|subject| index.names(subject));
@@ -103,7 +103,7 @@ impl Concerns {
 }
 
 impl OperatorReconciler {
-    /// What an Operator requires and provides is as it is now; what it did before, and does now.
+    /// Updates the entry of an Operator. Returns the previous and the current one.
     fn note_concern(&mut self, name: &str) -> [Concern; 2] {
         let nothing = JudgedBundles::default();
         let decision = self.operators.get(name).and_then(|it| it.decision.as_ref());
@@ -113,20 +113,20 @@ impl OperatorReconciler {
         [before, after.unwrap_or_default()]
     }
 
-    /// Takes note of what the decision of an Operator depends on.
+    /// Updates the entry of an Operator after a decision on it.
     pub(super) fn decision_changed(&mut self, name: &str) {
         self.note_concern(name);
     }
 
-    /// What is installed or requested of an Operator changed: others are decided anew that it may
-    /// satisfy, depend on, or be in the way of.
+    /// Marks the Operators to decide on again because the installed or requested bundle of one changed: those
+    /// that it may satisfy, depend on or conflict with.
     pub(super) fn undecided_because_of(&mut self, name: &str) {
         for concern in self.note_concern(name) {
             self.undecided.extend(self.concerns.reached(&concern));
         }
     }
 
-    /// An Operator joined or left a change set: its other members are decided anew.
+    /// Marks the other members of a change set to decide on again because an Operator joined or left it.
     pub(super) fn undecided_with(&mut self, operator: &RequestedOperator) {
         let Some(Ok(set)) = change_set::of(operator) else { return };
         let is_member = |it: &RequestedOperator| {

@@ -1,5 +1,5 @@
-//! Which Operators an event concerns: indexes, since a search among all Operators for each event would
-//! make the cost of many grow with their square.
+//! Indexes of Operators by what events concern. A search among all Operators for each event would make the
+//! total cost quadratic.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use plimsoll_resolve::NameIndex;
 use super::track::{OperatorRollout, TrackedOperator};
 use super::{Moment, OperatorReconciler};
 
-/// Times that are waited for, by the name of the Operator.
+/// The times at which Operators have something to do.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WakeTimes {
     times: BTreeMap<String, Uptime>,
@@ -18,7 +18,7 @@ pub(super) struct WakeTimes {
 }
 
 impl WakeTimes {
-    /// An Operator waits for this time, or for none.
+    /// Sets the time of an Operator; `None` removes it.
     fn set(&mut self, name: &str, at: Option<Uptime>) {
         let before = match at {
             Some(at) => self.times.insert(name.to_owned(), at),
@@ -35,20 +35,20 @@ impl WakeTimes {
         }
     }
 
-    /// The first of the times.
+    /// Returns the first time.
     pub(super) fn first(&self) -> Option<Uptime> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// The Operators whose time has come, the one that waits longest first.
+    /// Returns the Operators whose time has come, in the order of their times.
     pub(super) fn due(&self, now: Uptime) -> Vec<String> {
         let due = self.order.iter().take_while(|(at, _)| *at <= now);
         due.map(|(_, name)| name.clone()).collect()
     }
 }
 
-/// What of an Operator is indexed: the API groups that its rollout has to do with, the namespaces that it
-/// has objects in, and where the objects are that it holds.
+/// The index entries of an Operator: the API groups of its rollout, the namespaces of its objects, and the
+/// places of the objects that it holds.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Reach {
     groups: BTreeSet<String>,
@@ -71,23 +71,24 @@ impl Reach {
     }
 }
 
-/// Where an object is, whatever its kind: as good as its key to find it by, and shorter.
+/// Returns the place of an object, which is its namespace and name, whatever its kind: as an index key, it is
+/// as good as the object's key, and shorter.
 fn place(key: &ObjectKey) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
 
-/// What [`Reach`] depends on: the rollout, and the revisions that are held with how much is known of
-/// them.
+/// The inputs of [`Reach`]: the run of the rollout, and the held revisions, each with the number of its
+/// manifests.
 type ReachBasis = (Option<u64>, Vec<(u32, usize)>);
 
-/// Which Operators an event concerns.
+/// Indexes of Operators by what events concern.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Indexes {
-    /// When [`OperatorReconciler::woken`] has something to do.
+    /// The times at which [`OperatorReconciler::woken`] has something to do.
     pub(super) wakes: WakeTimes,
-    /// When [`OperatorReconciler::next_discovery`] has something to answer.
+    /// The times at which [`OperatorReconciler::next_discovery`] has a group version.
     pub(super) discoveries: WakeTimes,
-    /// The Operators whose rollouts have to do with an API group.
+    /// The Operators whose rollouts use an API group.
     groups: NameIndex<String>,
     /// The Operators whose rollouts have objects in a namespace.
     namespaces: NameIndex<String>,
@@ -97,7 +98,7 @@ pub(super) struct Indexes {
 }
 
 impl Indexes {
-    /// Replaces what is indexed of an Operator; `None` when it is gone.
+    /// Replaces the index entries of an Operator; `None` if it was deleted.
     fn set_reach(&mut self, name: &str, operator: Option<&TrackedOperator>) {
         let basis = operator.map(|it| {
             let held = it.held().map(|(number, it)| (number, it.manifests().count()));
@@ -122,7 +123,7 @@ impl Indexes {
 }
 
 impl OperatorReconciler {
-    /// Takes note of what an Operator waits for and has to do with, as it is now.
+    /// Updates the times and index entries of an Operator.
     pub(super) fn reindex(&mut self, name: &str, moment: Moment) {
         let operator = self.operators.get(name);
         self.indexes.wakes.set(name, operator.and_then(|it| it.wake_at(moment)));
@@ -132,7 +133,7 @@ impl OperatorReconciler {
         self.indexes.set_reach(name, operator);
     }
 
-    /// The Operators whose rollout has to do with an API group, and of which something holds.
+    /// Returns the Operators whose rollout uses an API group and satisfies a condition.
     pub(super) fn rolling_out_group(
         &self,
         group: &str,
@@ -144,12 +145,12 @@ impl OperatorReconciler {
         concerned.map(str::to_owned).collect()
     }
 
-    /// The Operators whose rollout has objects in a namespace.
+    /// Returns the Operators whose rollout has objects in a namespace.
     pub(super) fn rolling_out_in(&self, namespace: &str) -> Vec<String> {
         self.indexes.namespaces.names(namespace).map(str::to_owned).collect()
     }
 
-    /// The Operators that hold an object, or one of another kind that is named so there.
+    /// Returns the Operators that hold an object, or one of another kind in the same place.
     pub(super) fn holding<'a>(
         &'a self,
         object: &ObjectKey,
@@ -158,7 +159,7 @@ impl OperatorReconciler {
         names.filter_map(|name| Some((name, self.operators.get(name)?)))
     }
 
-    /// Whether the indexes have what is so of every Operator.
+    /// Returns whether the indexes agree with the state of all Operators.
     #[cfg(test)]
     pub(super) fn is_indexed(&self, moment: Moment) -> bool {
         let Indexes { wakes, discoveries, reached, .. } = &self.indexes;

@@ -1,4 +1,4 @@
-//! What is in the way of a revision, and what would help.
+//! Messages about what blocks a revision, and what resolves it.
 
 use plimsoll_api::olm::BundleReference;
 use plimsoll_api::{ObjectKey, Reason};

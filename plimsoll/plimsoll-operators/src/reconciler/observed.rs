@@ -1,4 +1,4 @@
-//! The objects of all Operators and of their kinds, as watches that they share show them.
+//! The objects of all Operators and of the kinds that they define, as shared watches show them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,31 +13,32 @@ use crate::deletion::LiveObject;
 /// An object as a watch shows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedObject {
-    /// The object.
+    /// The key of the object.
     pub key: ObjectKey,
     /// The Operator that its label names; empty without one.
     pub operator: String,
-    /// Its uid.
+    /// The uid of the object.
     pub uid: String,
     /// The uids of its owners.
     pub owners: BTreeSet<String>,
-    /// Its revision, and what of it is ours.
+    /// The revision, and whether this program applied it.
     pub mark: Mark,
-    /// Its health; `None` where none is awaited.
+    /// The health; `None` for kinds without one.
     pub health: Option<Verdict>,
-    /// Since when it is terminating, and why it still exists; `None` when it is not.
+    /// The deletion timestamp, and what blocks the deletion; `None` if it is not terminating.
     pub terminating: Option<Terminating>,
-    /// All of it, for a ClusterOperator; `None` for other kinds.
+    /// The whole object, for a ClusterOperator; `None` for other kinds.
     pub whole: Option<Value>,
 }
 
 impl ObservedObject {
-    /// Whether it was applied by this program: what others label is theirs.
+    /// Returns whether this program applied it. Objects to which another client added the label belong to
+    /// that client.
     pub(super) fn is_ours(&self) -> bool {
         matches!(self.mark.trace, Trace::Ours(_))
     }
 
-    /// Returns what a deletion needs to know of the object.
+    /// Returns the parts that a deletion needs.
     pub(super) fn live(&self) -> LiveObject {
         let terminating = self.terminating.as_ref();
         LiveObject {
@@ -50,19 +51,19 @@ impl ObservedObject {
     }
 }
 
-/// What a watch of objects showed.
+/// A change that a watch showed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchedChange {
-    /// An object as it is.
+    /// An object exists.
     Present(Box<ObservedObject>),
-    /// An object is gone.
+    /// An object was deleted.
     Gone {
-        /// The object.
+        /// The key of the object.
         key: ObjectKey,
         /// The revision of its deletion.
         revision: u64,
     },
-    /// All objects of the kind that exist have been shown.
+    /// All existing objects of the kind were shown.
     Listed,
 }
 
@@ -74,7 +75,7 @@ pub(super) struct ObservedKind {
 }
 
 impl ObservedKind {
-    /// Takes note of a change; the object as it was known before.
+    /// Applies a change, and returns the previous state of the object.
     pub(super) fn change(&mut self, change: &WatchedChange) -> Option<ObservedObject> {
         match change {
             WatchedChange::Present(object) => {
@@ -93,22 +94,21 @@ impl ObservedKind {
     }
 }
 
-/// What is known of the cluster's objects.
+/// The observed objects of the cluster.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Observed {
-    /// The objects that name an Operator, by kind; those of kinds that are not watched are missing.
+    /// The objects with the label of an Operator, by kind; kinds that are not watched are missing.
     pub(super) kinds: BTreeMap<GroupKind, ObservedKind>,
-    /// The objects that name an Operator, by that.
+    /// The keys of these objects, by the Operator in the label.
     labelled: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// All objects of kinds that Operators define, by the name of the definition.
     pub(super) operands: BTreeMap<String, ObservedKind>,
-    /// The namespaces that exist.
+    /// The existing namespaces, with their states.
     pub(super) namespaces: BTreeMap<String, NamespaceState>,
 }
 
 impl Observed {
-    /// Takes note of a change of an object that may name an Operator; the object as it was known
-    /// before.
+    /// Applies a change of an object that may have the label of an Operator, and returns its previous state.
     pub(super) fn change(
         &mut self,
         kind: &GroupKind,
@@ -132,13 +132,13 @@ impl Observed {
         before
     }
 
-    /// The objects that name an Operator.
+    /// Returns the objects with the label of an Operator.
     pub(super) fn labelled(&self, name: &str) -> impl Iterator<Item = &ObservedObject> {
         let keys = self.labelled.get(name).into_iter().flatten();
         keys.filter_map(|key| self.kinds.get(&key.group_kind())?.objects.get(key))
     }
 
-    /// A namespace that the watch of namespaces has shown; `None` if it has not.
+    /// Returns a namespace; `None` if the watch of namespaces has not shown it.
     pub(super) fn namespace(&self, name: &str) -> Option<&ObservedObject> {
         let key = ObjectKey {
             group: String::new(),
@@ -149,8 +149,8 @@ impl Observed {
         self.kinds.get(&key.group_kind())?.objects.get(&key)
     }
 
-    /// Why a ClusterOperator of an Operator is not upgradeable, as a sentence; `None` if it is, or if
-    /// there is none.
+    /// Returns the reason that a ClusterOperator of an Operator is not upgradeable, as a sentence; `None` if
+    /// there is no such ClusterOperator.
     pub(super) fn objection(&self, operator: &str) -> Option<String> {
         let kind = GroupKind::new(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.kind);
         let mut found = self.labelled(operator).filter(|it| it.key.group_kind() == kind);
@@ -161,8 +161,8 @@ impl Observed {
         })
     }
 
-    /// The workloads of an Operator that are not available, as sentences. What no watch has shown yet
-    /// is not said to be unavailable.
+    /// Returns the workloads of an Operator that are not available, as sentences. Those that no watch has
+    /// shown yet are not included.
     pub(super) fn unavailable(&self, operator: &str) -> Vec<String> {
         let objects = self.of_operator(operator).into_iter();
         let messages = objects.filter_map(|it| match &it.health {
@@ -172,7 +172,8 @@ impl Observed {
         messages.collect()
     }
 
-    /// The objects that name an Operator and were applied for it: what others label so is theirs.
+    /// Returns the objects that were applied for an Operator, without those to which another client added its
+    /// label.
     pub(super) fn of_operator(&self, name: &str) -> Vec<&ObservedObject> {
         self.labelled(name).filter(|it| it.is_ours()).collect()
     }

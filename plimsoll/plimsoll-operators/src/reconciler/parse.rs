@@ -8,12 +8,12 @@ use plimsoll_api::{ConditionStatus, Reason, duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Why a spec cannot be read.
+/// The reason that a spec cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InvalidSpec {
-    /// Path of the field, such as `spec.deletion.crds`.
+    /// The path of the field, such as `spec.deletion.crds`.
     field: String,
-    /// What is wrong with it, as a clause.
+    /// What is wrong with the field, as a clause.
     cause: String,
 }
 
@@ -24,14 +24,14 @@ impl fmt::Display for InvalidSpec {
 }
 
 impl InvalidSpec {
-    /// Status, reason and message of the condition [`INVALID`](crate::conditions::INVALID).
+    /// Returns the status, reason and message of the condition [`INVALID`](crate::conditions::INVALID).
     pub(super) fn reported(&self) -> (ConditionStatus, Reason, String) {
         let message = format!("{self}; what was requested before stays in force");
         (ConditionStatus::True, Reason::InvalidSpec, message)
     }
 }
 
-/// Reads the spec of an Operator, and how long its rollouts may take, `None` for any time.
+/// Reads the spec of an Operator and its progress deadline, `None` for no deadline.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub(super) fn operator(object: &Value) -> Result<(OperatorSpec, Option<Duration>
     Ok((spec, deadline))
 }
 
-/// Reads the spec of a Catalog, and how often it is to be read, `None` if it does not say.
+/// Reads the spec of a Catalog and its poll interval, `None` if it is not set.
 ///
 /// # Errors
 ///
@@ -130,7 +130,7 @@ mod tests {
         let kept = ("^1".to_owned(), false, field("paused"));
         assert_eq!(show("a", json!({ "version": "^2", "paused": "no" })), kept);
         assert_eq!(show("a", json!({ "version": "^2" })), ("^2".to_owned(), false, None));
-        // One that could never be read is left as it is.
+        // An Operator without a previous spec is paused.
         assert_eq!(show("b", json!({ "version": 2 })), (String::new(), true, field("version")));
     }
 }

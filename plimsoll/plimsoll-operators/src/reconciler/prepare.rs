@@ -1,5 +1,5 @@
-//! From a bundle that was chosen to a revision that the cluster has: it is read, what it would take is
-//! looked at, and it is written.
+//! Preparation of a revision of the selected bundle: the bundle is read, the objects that it would apply are
+//! inspected, and the revision is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,19 +15,19 @@ use super::track::{Preparation, TrackedOperator, Wanted};
 use super::{Findings, FoundObject, Moment, OperatorEffect, OperatorReconciler};
 use crate::{OperatorAction, OperatorBlock, OperatorDecision};
 
-/// How soon what could not be prepared is tried again.
+/// The delay before a failed preparation is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How far a revision is.
+/// The progress of a preparation.
 pub(super) enum Step {
-    /// The cluster has it.
+    /// The cluster has the revision.
     Ready { number: u32, risks: Vec<String> },
-    /// It is being made, or something is in the way.
+    /// The preparation is in progress, or blocked.
     Waits,
 }
 
 impl TrackedOperator {
-    /// Takes a decision, unless what it decides cannot be done.
+    /// Records a decision, or a block if it cannot be carried out.
     pub(super) fn decided(&mut self, name: &str, decision: OperatorDecision) {
         let mut decision = decision;
         let block = match &decision.action {
@@ -46,8 +46,8 @@ impl TrackedOperator {
         self.decision = Some(decision);
     }
 
-    /// The Deployments of the installed revision whose selector another revision changes, as sentences:
-    /// no API server changes the selector of one that exists.
+    /// Returns a sentence for each Deployment of the installed revision whose selector another revision
+    /// changes: selectors are immutable.
     fn replaced_workloads(&self, draft: &RevisionDraft) -> Vec<String> {
         let Some((_, installed)) = self.installed_revision() else { return Vec::new() };
         let of_kind = |it: &&Manifest| it.key.group == "apps" && it.key.kind == "Deployment";
@@ -63,7 +63,7 @@ impl TrackedOperator {
 }
 
 impl OperatorReconciler {
-    /// Makes a revision of what is wanted, step by step.
+    /// Takes the next step of preparing a revision.
     pub(super) fn prepare(
         &mut self,
         name: &str,
@@ -72,7 +72,7 @@ impl OperatorReconciler {
         effects: &mut Vec<OperatorEffect>,
     ) -> Step {
         let Some(operator) = self.operators.get(name) else { return Step::Waits };
-        // A revision that was made before this process began, or before its rollout was interrupted.
+        // A previous process, or a rollout that was interrupted, may have made such a revision.
         let is_like = |it: &KeptRevision| {
             it.is_complete()
                 && it.bundle.name == wanted.bundle.name
@@ -92,7 +92,7 @@ impl OperatorReconciler {
         if let Some(preparation) = &operator.preparation
             && preparation.wanted().is_like(&wanted)
         {
-            // Another spec may allow what was in the way.
+            // Another spec may remove the blocker.
             let is_over = matches!(preparation, Preparation::Failed { retry_at, wanted: failed, .. }
                 if *retry_at <= moment.uptime || failed.generation != wanted.generation);
             if !is_over {
@@ -109,7 +109,7 @@ impl OperatorReconciler {
         if let (true, Some((_, installed))) =
             (spec.namespace.is_empty(), operator.installed_revision())
         {
-            // Where it is installed, whatever the next bundle suggests.
+            // The namespace is that of the installed revision, whatever the next bundle suggests.
             spec.namespace.clone_from(&installed.namespace);
         }
         effects.push(OperatorEffect::ReadBundle {
@@ -119,7 +119,7 @@ impl OperatorReconciler {
             source,
             spec: Box::new(spec),
         });
-        // What failed before is reported until it is known whether it fails again.
+        // A failure is reported until it is known whether the retry fails, too.
         operator.last_block = match operator.preparation.take() {
             Some(Preparation::Failed { block, is_bundle, .. }) => Some((block, is_bundle)),
             _ => None,
@@ -143,7 +143,7 @@ impl OperatorReconciler {
         self.unsettled.insert(name.to_owned());
     }
 
-    /// Takes the preparation of an Operator out if it is the one that an answer is for.
+    /// Takes the preparation of an Operator if an answer has its ticket.
     fn answered(&mut self, name: &str, ticket: u64) -> Option<Preparation> {
         let operator = self.operators.get_mut(name)?;
         let asked = match operator.preparation.as_ref()? {
@@ -159,7 +159,7 @@ impl OperatorReconciler {
         operator.preparation.take()
     }
 
-    /// Has the objects inspected that a bundle that was read would take.
+    /// Requests the inspection of the objects that a bundle would apply.
     pub(super) fn bundle_read(
         &mut self,
         name: &str,
@@ -203,7 +203,7 @@ impl OperatorReconciler {
         operator.preparation = Some(Preparation::Inspecting { ticket, wanted, draft });
     }
 
-    /// Writes a revision whose objects were inspected, unless another owner has one of them.
+    /// Writes a revision after its objects were inspected, unless another owner has one of them.
     pub(super) fn objects_inspected(
         &mut self,
         name: &str,
@@ -249,12 +249,12 @@ impl OperatorReconciler {
         operator.preparation = Some(Preparation::Writing { ticket, wanted, number, revision });
     }
 
-    /// Whether a revision may take what was found; a namespace that exists is left out. What is accepted,
-    /// as sentences.
+    /// Checks whether a revision may apply the existing objects, and removes existing namespaces from it.
+    /// Returns the accepted risks, as sentences.
     ///
     /// # Errors
     ///
-    /// When something belongs to somebody else, or users of definitions could not follow.
+    /// When an object has another owner, or a change of a definition is unsafe for its users.
     fn judge(
         &self,
         name: &str,
@@ -270,7 +270,7 @@ impl OperatorReconciler {
         }
         let mut left_out: BTreeSet<ObjectKey> = BTreeSet::new();
         let keys: BTreeSet<&ObjectKey> = draft.objects.iter().map(|it| &it.manifest.key).collect();
-        // What others are about to apply cannot be found yet.
+        // Objects that other Operators are about to apply do not exist yet.
         for (key, holder) in self.holders(name, &keys) {
             match is_namespace(key) {
                 true => {
@@ -293,7 +293,7 @@ impl OperatorReconciler {
                 return Err(block);
             }
         }
-        // A namespace that others made stays theirs.
+        // A namespace with another owner is not taken over.
         draft.objects.retain(|it| !left_out.contains(&it.manifest.key));
         if findings.unsafe_definitions.is_empty() {
             return Ok(Vec::new());
@@ -308,8 +308,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// The objects among some that the revision of another Operator has, installed, under way or about
-    /// to be, each with that Operator.
+    /// Returns those of the objects that another Operator holds, each with that Operator.
     fn holders<'a>(
         &'a self,
         name: &str,
@@ -319,8 +318,7 @@ impl OperatorReconciler {
         keys.iter().copied().filter_map(holder).collect()
     }
 
-    /// Another Operator with a revision, installed, under way or about to be, that has an object; `None`
-    /// without one that is meant.
+    /// Returns another Operator that holds an object and satisfies `is_meant`; `None` if there is none.
     pub(super) fn holder(
         &self,
         name: &str,
@@ -334,7 +332,7 @@ impl OperatorReconciler {
         others.find(|(_, it)| has(it)).map(|(other, _)| other)
     }
 
-    /// The OperatorRevisions of a revision were written.
+    /// Handles the result of writing the OperatorRevisions of a revision.
     pub(super) fn revision_written(
         &mut self,
         name: &str,
@@ -362,7 +360,7 @@ fn is_namespace(key: &ObjectKey) -> bool {
     key.group.is_empty() && key.kind == "Namespace"
 }
 
-/// Why an object that exists is not taken over; `None` if it is.
+/// Returns the reason that an existing object is not taken over; `None` if it is.
 fn collision(
     name: &str,
     found: &FoundObject,

@@ -15,45 +15,46 @@ use super::observed::{ObservedKind, ObservedObject};
 use super::{Moment, OperatorEffect, OperatorReconciler};
 use crate::deletion::{self, DeletionInputs, LiveObject, NextDeletion};
 
-/// How soon a refused request to delete an object is repeated, and remaining objects are read again.
+/// The delay before a refused deletion is requested again, and remaining objects are read again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The content of a namespace, as far as it was read.
 #[derive(Debug, Clone)]
 enum NamespaceContent {
-    /// It is being read; why it could not be the last time, if it was tried.
+    /// It is being read; the reason if the last attempt failed.
     Reading(Option<String>),
     /// It was read.
     Read {
-        /// Whether it holds anything.
+        /// Whether it has no objects.
         is_empty: bool,
     },
     /// It cannot be read.
     Unreadable {
-        /// Why, and what would help.
+        /// The reason, and what resolves it.
         message: String,
-        /// When it is tried again.
+        /// The time of the next attempt.
         retry_at: Uptime,
     },
 }
 
-/// The deletion of objects, under way.
+/// A deletion of objects in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removal {
-    /// The objects that were asked to be deleted, by uid, and when to ask again.
+    /// The objects whose deletion was requested, by uid, each with the time to request it again.
     asked: BTreeMap<String, Uptime>,
-    /// Why the last request was refused, by uid.
+    /// The reasons that the last requests were refused, by uid.
     refused: BTreeMap<String, String>,
-    /// What namespaces hold, by name.
+    /// The content of namespaces, by name.
     namespaces: BTreeMap<String, NamespaceContent>,
-    /// The definitions whose objects are watched.
+    /// The definitions whose operands are watched.
     watched: BTreeSet<String>,
-    /// When it began; `None` for what a revision left.
+    /// The time at which the deletion of the Operator was requested; `None` if only objects of earlier
+    /// revisions are deleted.
     started: Option<Timestamp>,
     progress: Option<DeletionProgress>,
-    /// Why nothing is deleted, as a sentence; `None` if something is.
+    /// The reason that the deletion is refused, as a sentence; `None` if it is not.
     pub(super) refusal: Option<String>,
-    /// The finalizer is being removed.
+    /// Whether the finalizer is being removed.
     is_finished: bool,
     next: Option<Uptime>,
 }
@@ -63,12 +64,12 @@ impl Removal {
         self.next
     }
 
-    /// A time that was waited for has come.
+    /// Clears the time of the next step if it has come.
     pub(super) fn woken(&mut self, now: Uptime) {
         self.next = self.next.filter(|at| *at > now);
     }
 
-    /// A namespace whose content cannot be read, and why; `None` if there is none.
+    /// Returns a namespace whose content cannot be read, with the reason; `None` if there is none.
     pub(super) fn unreadable(&self) -> Option<(&str, &str)> {
         self.namespaces.iter().find_map(|(name, content)| match content {
             NamespaceContent::Unreadable { message, .. }
@@ -77,18 +78,19 @@ impl Removal {
         })
     }
 
-    /// How far the deletion of the Operator is; `None` if that is not deleted, but only what a revision
-    /// left.
+    /// Returns the progress of the deletion of the Operator; `None` if only objects of earlier revisions are
+    /// deleted.
     pub(super) fn progress(&self) -> Option<&DeletionProgress> {
         self.progress.as_ref().filter(|_| self.is_of_operator())
     }
 
-    /// Whether the Operator itself is being deleted.
+    /// Returns whether the Operator itself is being deleted.
     pub(super) fn is_of_operator(&self) -> bool {
         self.started.is_some()
     }
 
-    /// What a revision left and does not go, as a sentence; `None` if there is nothing.
+    /// Returns a sentence about objects of earlier revisions that cannot be deleted; `None` if there are
+    /// none.
     pub(super) fn leftovers(&self) -> Option<String> {
         if self.is_of_operator() {
             return None;
@@ -103,7 +105,7 @@ impl Removal {
         }
     }
 
-    /// Why objects cannot be deleted, as the API server says it.
+    /// Returns the reasons that objects cannot be deleted, as the API server reports them.
     pub(super) fn refusals(&self) -> impl Iterator<Item = &String> {
         self.refused.values()
     }
@@ -113,7 +115,7 @@ impl OperatorReconciler {
     /// Continues the deletion of an Operator.
     pub(super) fn remove(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get_mut(name) else { return };
-        // Nothing is installed or repaired any more.
+        // Nothing is installed or reverted any more.
         operator.rollout = None;
         operator.forget_preparation();
         if !operator.object.has_finalizer() {
@@ -131,7 +133,7 @@ impl OperatorReconciler {
         let mut objects = self.live_objects(name, |_| true);
         objects.extend(self.abandoned_namespaces(name));
         let shared = self.shared(name, &objects);
-        // Of definitions that stay the operands stay too.
+        // Definitions that are kept keep their operands.
         let definitions: Vec<String> = objects
             .iter()
             .filter(|it| is_definition(&it.key) && !shared.contains(&it.key))
@@ -143,7 +145,7 @@ impl OperatorReconciler {
         let dependants = operator.decision.as_ref().map(|it| it.dependants.as_slice());
         let refusal = protected(policy.protect, dependants.unwrap_or_default(), operands.len());
         let Some(removal) = &mut operator.removal else { return };
-        // A deletion that has begun goes on: what is gone does not come back.
+        // A deletion that has begun continues: deleted objects are lost.
         if removal.progress.is_none() && refusal.is_some() {
             removal.refusal = refusal;
             return;
@@ -202,7 +204,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// The finalizer of an Operator was not removed: it is tried again.
+    /// Records that the finalizer of an Operator was not removed, so that it is tried again.
     pub(super) fn removal_unfinished(&mut self, name: &str) {
         let removal = self.operators.get_mut(name).and_then(|it| it.removal.as_mut());
         if let Some(removal) = removal {
@@ -210,7 +212,7 @@ impl OperatorReconciler {
         }
     }
 
-    /// Whether the watches of all kinds that an Operator had objects of have shown what there is.
+    /// Watches all kinds that an Operator has had objects of. Returns whether their objects are listed.
     fn sees_all_of(&mut self, name: &str, effects: &mut Vec<OperatorEffect>) -> bool {
         let Some(operator) = self.operators.get(name) else { return false };
         let manifests = operator.revisions.values().flat_map(|it| it.manifests());
@@ -225,7 +227,7 @@ impl OperatorReconciler {
         let mut sees_all = true;
         for kind in kinds {
             let group_kind = GroupKind::new(&kind.group, &kind.kind);
-            // What is not served has no objects.
+            // A kind that is not served has no objects.
             let Some(served) = self.served_version(&kind) else { continue };
             self.watch(served, effects);
             sees_all &= self.observed.kinds.get(&group_kind).is_some_and(|it| it.is_listed);
@@ -241,7 +243,7 @@ impl OperatorReconciler {
         self.served.keys().find(is_same).cloned()
     }
 
-    /// The objects that were applied for an Operator and are there.
+    /// Returns the existing objects that were applied for an Operator.
     fn live_objects(
         &self,
         name: &str,
@@ -251,7 +253,7 @@ impl OperatorReconciler {
         objects.filter(|it| is_meant(it)).map(ObservedObject::live).collect()
     }
 
-    /// The objects among some that another Operator which stays has too.
+    /// Returns those of the objects that another Operator, which is not being deleted, holds too.
     fn shared(&self, name: &str, objects: &[LiveObject]) -> BTreeSet<ObjectKey> {
         let is_shared = |key: &&ObjectKey| {
             self.holder(name, key, |other| other.object.deleted.is_none()).is_some()
@@ -259,7 +261,7 @@ impl OperatorReconciler {
         objects.iter().map(|it| &it.key).filter(is_shared).cloned().collect()
     }
 
-    /// The objects of the kinds of definitions; `None` until all have been shown.
+    /// Returns the operands of definitions; `None` until all are listed.
     fn operands(
         &mut self,
         name: &str,
@@ -292,8 +294,8 @@ impl OperatorReconciler {
         }
     }
 
-    /// The namespaces of an Operator that hold objects of others; `None` until that is known. Only
-    /// asked once nothing else is left.
+    /// Returns the namespaces of an Operator that contain objects of other owners; `None` until that is
+    /// known. They are only read when no other objects are left.
     fn occupied(
         &mut self,
         name: &str,
@@ -342,7 +344,7 @@ impl OperatorReconciler {
         is_known.then_some(occupied)
     }
 
-    /// A namespace was read.
+    /// Handles the content of a namespace.
     pub(super) fn namespace_read(
         &mut self,
         name: &str,
@@ -362,7 +364,8 @@ impl OperatorReconciler {
         self.unsettled.insert(name.to_owned());
     }
 
-    /// The namespaces of an Operator that were made for another one that is gone, or going.
+    /// Returns the namespaces of an Operator that were created for another one which was deleted or is being
+    /// deleted.
     fn abandoned_namespaces(&self, name: &str) -> Vec<LiveObject> {
         let Some(operator) = self.operators.get(name) else { return Vec::new() };
         let names: BTreeSet<&String> =
@@ -377,7 +380,8 @@ impl OperatorReconciler {
         abandoned.map(ObservedObject::live).collect()
     }
 
-    /// Whether another Operator that stays is installed in a namespace, or about to be.
+    /// Returns whether another Operator, which is not being deleted, is installed in a namespace or about to
+    /// be.
     fn is_used_by_others(&self, name: &str, namespace: &str) -> bool {
         self.operators.iter().any(|(other, it)| {
             let is_there = it.object.spec.namespace == namespace
@@ -386,7 +390,7 @@ impl OperatorReconciler {
         })
     }
 
-    /// The API server answered a request to delete an object.
+    /// Handles the response to a request to delete an object.
     pub(super) fn deletion_answered(
         &mut self,
         name: &str,
@@ -408,7 +412,8 @@ impl OperatorReconciler {
         self.unsettled.insert(name.to_owned());
     }
 
-    /// Marks the Operators that are being deleted, or leave something behind, for their next step.
+    /// Marks the Operators that are being deleted, or have objects of earlier revisions to delete, for their
+    /// next step.
     pub(super) fn unsettle_deleting(&mut self) {
         let deleting = self
             .operators
@@ -418,7 +423,7 @@ impl OperatorReconciler {
         self.unsettled.extend(names);
     }
 
-    /// Deletes what earlier revisions had and the installed one lacks, but for definitions.
+    /// Deletes objects of earlier revisions that the installed one lacks, except for definitions.
     pub(super) fn tidy(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
         let Some(operator) = self.operators.get(name) else { return };
         let Some(rollout) = operator.rollout.as_ref().filter(|it| it.is_complete) else { return };
@@ -467,7 +472,7 @@ impl OperatorReconciler {
                 }
             }
         }
-        // What does not go holds up updates.
+        // Objects that are not deleted block updates.
         let objection = self.objection(name);
         let known = self.requested.get(name).and_then(|it| it.installed.as_ref());
         if known.is_some_and(|it| it.objection != objection) {
@@ -478,7 +483,7 @@ impl OperatorReconciler {
 }
 
 impl Removal {
-    /// Asks for the deletion of objects, each once in a while.
+    /// Requests the deletion of objects, of each at most once per [`RETRY_INTERVAL`].
     fn ask(
         &mut self,
         name: &str,
@@ -496,7 +501,7 @@ impl Removal {
     }
 }
 
-/// The kinds that are watched for every Operator, whatever its objects.
+/// Returns the kinds that are watched for every Operator, whatever its objects.
 pub(super) fn always_watched() -> [GroupVersionKind; 2] {
     [("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "Namespace")].map(
         |(group, kind)| GroupVersionKind {
@@ -511,7 +516,7 @@ fn is_definition(key: &ObjectKey) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
-/// Why an Operator is not deleted; `None` if it is.
+/// Returns the reason that an Operator is protected from deletion; `None` if it is not.
 fn protected(
     protection: DeletionProtection,
     dependants: &[plimsoll_api::olm::Dependant],

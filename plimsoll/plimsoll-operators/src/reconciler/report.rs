@@ -1,4 +1,4 @@
-//! What is reported of an Operator: its status, and events about what changed in it.
+//! Reports about an Operator: its status, and events about changes of its conditions.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::conditions::{
 use crate::deletion::DeletionPhase;
 use crate::{OperatorAction, RequestedOperator};
 
-/// How often the status of one Operator is written at most.
+/// The minimum interval between writes of the status of an Operator.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// When a status that could not be written is written again.
+/// The delay before a failed write of a status is retried.
 pub(super) const STATUS_RETRY: Duration = Duration::from_secs(2);
 
 impl OperatorReconciler {
@@ -44,7 +44,7 @@ impl OperatorReconciler {
         }
         let is_moving = operator.is_finalizer_written && operator.object.deleted.is_none();
         if operator.is_status_written || is_moving {
-            // The answer comes, or the object as it was written.
+            // The response, or the object as it was written, is still to come.
             return;
         }
         if let Some(at) = operator.status_at.filter(|at| *at > moment.uptime) {
@@ -61,7 +61,7 @@ impl OperatorReconciler {
         });
     }
 
-    /// A finalizer or a status was written, or could not be.
+    /// Handles the result of writing a finalizer or a status.
     pub(super) fn written(
         &mut self,
         kind: OperatorKind,
@@ -83,12 +83,12 @@ impl OperatorReconciler {
                 self.reindex(name, moment);
             }
             WrittenPart::Finalizer => {
-                // The watch shows it; what could not be written is tried again.
+                // The watch shows a finalizer that was written; a failed write is retried.
                 if !is_written {
                     operator.is_finalizer_written = false;
                     operator.finalizer_at = Some(moment.uptime + STATUS_RETRY);
                     if operator.object.deleted.is_none() {
-                        // The status waits for the finalizer no longer.
+                        // The status no longer waits for the finalizer.
                         self.unsettled.insert(name.to_owned());
                     }
                     self.removal_unfinished(name);
@@ -99,7 +99,7 @@ impl OperatorReconciler {
 }
 
 impl TrackedOperator {
-    /// What is to be reported; `None` before it is decided.
+    /// Returns the status to report; `None` before the first decision.
     fn status(
         &self,
         name: &str,
@@ -178,7 +178,7 @@ impl TrackedOperator {
         })
     }
 
-    /// What is known of the content of the bundle that is installed, or about to be.
+    /// Returns the state of the content of the bundle that is installed or about to be.
     fn bundle_content(&self, block: Option<&crate::OperatorBlock>) -> BundleContent {
         let wanted = self.preparation.as_ref().map(Preparation::wanted);
         if let (Some(block), Some(wanted)) = (block, wanted) {
@@ -198,7 +198,7 @@ impl TrackedOperator {
                 Some(Preparation::Failed { wanted, is_bundle: false, .. }) => {
                     BundleContent::Valid { bundle: wanted.bundle.name.clone() }
                 }
-                // It is read again because of something else that was in the way.
+                // It is read again after a failure that was not due to its content.
                 Some(Preparation::Reading { wanted, .. }) if matches!(&self.last_block, Some((_, is_bundle)) if !is_bundle) => {
                     BundleContent::Valid { bundle: wanted.bundle.name.clone() }
                 }
@@ -233,7 +233,7 @@ impl TrackedOperator {
         }
     }
 
-    /// A deletion reports what it waits for in place of what it does.
+    /// Replaces the message of a deletion's `Progressing` by what the deletion waits for.
     fn say_what_deletion_waits_for(&self, conditions: &mut [MetaCondition]) {
         let Some(removal) = &self.removal else { return };
         if self.object.deleted.is_none() {
@@ -266,13 +266,13 @@ impl TrackedOperator {
     }
 }
 
-/// Events about conditions that changed: once for each change, whatever restarts in between.
+/// Returns events about conditions that changed: one for each change, even after restarts.
 fn announcements(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     for condition in after {
         let old = before.iter().find(|it| it.type_ == condition.type_);
         let is_same = old.is_some_and(|it| {
-            // What a requirement lacks is in its message.
+            // The message has the unmet requirements.
             it.status == condition.status
                 && it.reason == condition.reason
                 && (condition.type_ != CONSTRAINTS_SATISFIED || it.message == condition.message)
@@ -282,7 +282,7 @@ fn announcements(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<Event
             "Degraded" | DEPRECATED | INVALID => condition.status == ConditionStatus::True,
             _ => condition.status == ConditionStatus::False || is_stuck,
         };
-        // These say what others say, or what everybody sees.
+        // These repeat other conditions, or are expected.
         let is_plain = (matches!(condition.type_.as_str(), "Progressing" | "Available")
             && !is_stuck)
             || condition.reason == Reason::NotInstalled.as_str();

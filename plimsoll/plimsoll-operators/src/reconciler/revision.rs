@@ -1,4 +1,4 @@
-//! Revisions of an Operator: how their objects are kept in OperatorRevisions, and read again.
+//! Revisions of an Operator, stored in OperatorRevisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,40 +16,40 @@ use serde_json::{Value, json};
 
 use crate::rollout::Phase;
 
-/// Revisions of an Operator that are kept.
+/// The number of revisions of an Operator that are kept.
 pub const REVISIONS_KEPT: usize = 5;
-/// Most bytes of objects in one part of a revision: what is around them has room in an object of etcd.
+/// The maximum size of the objects in one part of a revision, in bytes, so that the rest of its
+/// OperatorRevision also fits into the limit of etcd.
 const PART_SIZE_MAX: usize = 900 << 10;
 
-/// What a revision is made of.
+/// The content of a revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RevisionContent {
-    /// The bundle.
+    /// The bundle that it is made of.
     pub bundle: BundleReference,
-    /// The properties of the bundle as its catalog has them.
+    /// The properties of the bundle in its catalog.
     pub properties: Vec<BundleProperty>,
-    /// The namespace that the operator is installed in.
+    /// The namespace to install the operator in.
     pub namespace: String,
-    /// The configuration that the objects are made with; `None` for none.
+    /// The configuration that the objects are rendered with; `None` for none.
     pub config: Option<Value>,
-    /// The objects, in the order they are applied.
+    /// The objects, in the order in which they are applied.
     pub objects: Vec<Value>,
 }
 
 /// A revision that the cluster has.
 #[derive(Debug, Clone)]
 pub(super) struct KeptRevision {
-    /// The OperatorRevisions of its parts, by number of the part.
+    /// The parts, each an OperatorRevision, by number.
     parts: BTreeMap<u32, KeptPart>,
     of: u32,
     pub(super) bundle: BundleReference,
     pub(super) namespace: String,
     pub(super) config: Option<Value>,
     properties: Vec<BundleProperty>,
-    /// Capabilities that were not enabled, and that objects which were left out need.
+    /// The capabilities that are not enabled and that omitted objects need.
     omitted: BTreeSet<String>,
-    /// What was found in its way and is accepted, as sentences; none for a revision that an earlier
-    /// process made.
+    /// The accepted risks of applying it, as sentences; empty for a revision that a previous process made.
     pub(super) risks: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ struct KeptPart {
 }
 
 impl KeptRevision {
-    /// Reads a part.
+    /// Reads a part of a revision.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl KeptRevision {
         })
     }
 
-    /// Takes the parts of another one of the same number.
+    /// Adds the parts of another revision with the same number.
     pub(super) fn merge(&mut self, other: Self) {
         self.parts.extend(other.parts);
         self.of = other.of;
@@ -95,35 +95,35 @@ impl KeptRevision {
         self.omitted = other.omitted;
     }
 
-    /// Forgets a part that is gone; whether nothing is left.
+    /// Removes a part, by the name of its OperatorRevision. Returns whether no part is left.
     pub(super) fn forget(&mut self, name: &str) -> bool {
         self.parts.retain(|_, part| part.name != name);
         self.parts.is_empty()
     }
 
-    /// Whether all of its parts are there.
+    /// Returns whether all of its parts exist.
     pub(super) fn is_complete(&self) -> bool {
         (1..=self.of).all(|number| self.parts.contains_key(&number))
     }
 
-    /// Whether the same would be made of its bundle with a configuration, on a cluster with these
-    /// capabilities. While it is not known what is enabled, nothing is added.
+    /// Returns whether it is up to date for a configuration and the enabled capabilities. While these are not
+    /// known, omitted objects are not added.
     pub(super) fn is_made_for(&self, config: Option<&Value>, facts: Option<&ClusterFacts>) -> bool {
         let enabled = facts.and_then(|it| it.capabilities.as_deref()).unwrap_or_default();
         self.config.as_ref() == config && !enabled.iter().any(|it| self.omitted.contains(it))
     }
 
-    /// The names of its OperatorRevisions.
+    /// Returns the names of its OperatorRevisions.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.values().map(|part| part.name.as_str())
     }
 
-    /// Its objects, in the order they are applied.
+    /// Returns its objects, in the order in which they are applied.
     pub(super) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         self.parts.values().flat_map(|part| &part.manifests)
     }
 
-    /// The bundle as the resolver knows it. `package` is the name of the Operator.
+    /// Returns the bundle for the resolver. `package` is the name of the Operator.
     pub(super) fn resolver_bundle(&self, package: &str) -> Bundle {
         let property =
             |it: &BundleProperty| Property { kind: it.type_.clone(), value: it.value.clone() };
@@ -131,13 +131,13 @@ impl KeptRevision {
         bundle_from_properties(&self.bundle.name, package, &properties)
     }
 
-    /// The kinds that it defines.
+    /// Returns the kinds that it defines.
     pub(super) fn defined(&self) -> impl Iterator<Item = GroupKind> {
         self.manifests().filter_map(|it| Some(it.definition.as_ref()?.kind.clone()))
     }
 }
 
-/// A revision that is being made: its objects are read once.
+/// A revision in preparation, with parsed objects.
 #[derive(Debug, Clone)]
 pub(super) struct RevisionDraft {
     pub(super) bundle: BundleReference,
@@ -148,7 +148,7 @@ pub(super) struct RevisionDraft {
     omitted: BTreeSet<String>,
 }
 
-/// An object of a revision that is being made.
+/// An object of a revision in preparation.
 #[derive(Debug, Clone)]
 pub(super) struct DraftObject {
     pub(super) manifest: Manifest,
@@ -156,11 +156,11 @@ pub(super) struct DraftObject {
 }
 
 impl RevisionDraft {
-    /// Reads what a revision is made of.
+    /// Reads the content of a revision.
     ///
     /// # Errors
     ///
-    /// When something of the content is no object; the message says which and why.
+    /// When an object is invalid; the message says which and why.
     pub(super) fn read(content: RevisionContent) -> Result<Self, String> {
         let RevisionContent { bundle, properties, namespace, config, mut objects } = content;
         objects.iter_mut().for_each(normalize);
@@ -170,8 +170,8 @@ impl RevisionDraft {
         Ok(Self { bundle, namespace, objects, config, properties, omitted: BTreeSet::new() })
     }
 
-    /// Leaves out what needs capabilities that are not enabled, by the annotation that manifests of
-    /// releases have; what is installed stays. Without a ClusterVersion nothing is left out.
+    /// Omits objects that need capabilities which are not enabled, by the annotation that manifests of
+    /// releases have. Installed objects are kept. Without a ClusterVersion, nothing is omitted.
     pub(super) fn filter(
         &mut self,
         facts: Option<&ClusterFacts>,
@@ -190,14 +190,14 @@ impl RevisionDraft {
         });
     }
 
-    /// The definitions among its objects.
+    /// Returns the definitions among its objects.
     pub(super) fn definitions(&self) -> impl Iterator<Item = &Value> {
         let definitions = self.objects.iter().filter(|it| it.manifest.definition.is_some());
         definitions.map(|it| &it.object)
     }
 
-    /// The revision of this number, and its OperatorRevisions, each with its name, as they are written.
-    /// `owner` is the uid of the Operator.
+    /// Returns the revision with a number, and its OperatorRevisions to write, each with its name. `owner` is
+    /// the uid of the Operator.
     pub(super) fn numbered(
         self,
         operator: &str,
@@ -275,7 +275,7 @@ pub(super) fn manifests<'a>(
     objects.into_iter().enumerate().map(read).collect()
 }
 
-/// Objects in as few parts as the API server accepts; one part if there are none.
+/// Splits objects into as few parts as the API server accepts; without objects, there is one part.
 fn split(objects: Vec<DraftObject>) -> Vec<Vec<DraftObject>> {
     let mut parts = vec![Vec::new()];
     let mut size = 0;
@@ -293,13 +293,12 @@ fn split(objects: Vec<DraftObject>) -> Vec<Vec<DraftObject>> {
     parts
 }
 
-/// Numbers as the API server writes them: 1.0 comes back as 1, and what comes back is to have the same
-/// digest.
+/// Normalizes numbers as the API server does: it returns 1.0 as 1, and the digest must be the same.
 pub(super) fn normalize(value: &mut Value) {
     match value {
         Value::Number(number) => {
             let whole = number.as_f64().filter(|it| number.is_f64() && it.fract() == 0.0);
-            // Within the integers that are exact as floating-point numbers.
+            // Up to here, all integers are exact as floating-point numbers.
             const EXACT: f64 = 9_007_199_254_740_992.0;
             if let Some(whole) = whole.filter(|it| it.abs() <= EXACT) {
                 *value = Value::from(whole as i64);

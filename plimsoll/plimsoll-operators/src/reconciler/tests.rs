@@ -1,5 +1,5 @@
-//! Whole lives of Operators on a cluster in memory, in an order that a seed decides: answers come late,
-//! and the process ends at any moment and another one takes over.
+//! Lifecycles of Operators on an in-memory cluster. A seed determines the order of events: responses are
+//! late, and at any moment a new process may replace the current one.
 
 mod cluster;
 
@@ -13,13 +13,13 @@ use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::*;
 use crate::tests::{NoExpressions, catalogs, operators, part};
 
-/// Seeds that are played.
+/// The number of seeds.
 const SEEDS: u64 = 40;
 
-/// Requests by a person: `apply NAME: FIELD VALUE; …`, `delete NAME`, `label KIND NAME` removes the
-/// label of an object, `remove KIND NAME` deletes one, `operand NAME` makes an object of a kind,
-/// `enable NAME…` enables these capabilities and no others;
-/// `expect NAME VERSION` after everything has settled, `-` for an Operator that is gone.
+/// Requests of users: `apply NAME: FIELD VALUE; …`, `delete NAME`, `label KIND NAME` removes the label of an
+/// object, `remove KIND NAME` deletes one, `operand NAME` creates an operand, `enable NAME…` enables these
+/// capabilities and no others; `expect NAME VERSION` after everything has settled, `-` for an Operator that
+/// is deleted.
 const LIVES: &[&str] = &[
     "apply foo: version 1.2.3
      expect foo 1.2.3
@@ -80,7 +80,7 @@ const LIVES: &[&str] = &[
      delete baz
      expect baz -
      expect foo 2.0.1",
-    // What needs a capability comes when it is enabled, and stays.
+    // An object that needs a capability is created when it is enabled, and kept.
     "enable -
      apply baz: version 1.5.6
      expect baz 1.5.6
@@ -258,7 +258,7 @@ fn what_an_update_leaves_and_does_not_go_holds_up_the_next_minor_version() {
         let left = "configmap \"foo/foo-1.2.3\": finalizer example.com/kept";
         let objection = format!("Objects of earlier revisions are not deleted: {left}");
         assert_eq!(cluster.condition("foo", "Upgradeable"), objection, "{:#?}", cluster.log);
-        // The same minor version is installed all the same.
+        // The same minor version is installed nevertheless.
         cluster.apply("foo: version 1.2.9");
         cluster.settle_for(60).expect("it settles");
         assert_eq!(cluster.installed("foo"), "1.2.9", "{:#?}", cluster.log);

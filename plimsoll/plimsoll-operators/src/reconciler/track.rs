@@ -1,4 +1,4 @@
-//! What is known of one Operator: its object, its revisions, and what is under way for it.
+//! State of an Operator: its object, its revisions, and its preparation, rollout and removal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,25 +24,24 @@ use crate::{
     InstalledOperator, OperatorAction, OperatorBlock, OperatorDecision, RequestedOperator,
 };
 
-/// Entries of a history that are kept.
+/// The number of entries of a history that are kept.
 const HISTORY_KEPT: usize = 10;
 
 /// An Operator as a watch showed it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OperatorObject {
     pub(super) uid: String,
-    /// Its resourceVersion.
+    /// The resourceVersion.
     pub(super) revision: String,
     pub(super) generation: i64,
     pub(super) finalizers: Vec<String>,
-    /// When its deletion was requested; `None` if it was not.
+    /// The time at which the deletion was requested; `None` if it was not.
     pub(super) deleted: Option<Timestamp>,
-    /// What is requested; if `invalid`, what was requested last, or that the Operator is left as it is if
-    /// that is not known.
+    /// The requested spec; while `invalid` is set, the last valid one, or a paused one if there was none.
     pub(super) spec: OperatorSpec,
-    /// How long a rollout may take; `None` for any time.
+    /// The progress deadline of rollouts; `None` for none.
     pub(super) deadline: Option<Duration>,
-    /// Why the spec cannot be read; `None` if it can.
+    /// The reason that the spec cannot be read; `None` if it can.
     pub(super) invalid: Option<InvalidSpec>,
 }
 
@@ -52,20 +51,20 @@ impl OperatorObject {
     }
 }
 
-/// What is installed from, before a revision is made of it.
+/// The inputs of a new revision.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Wanted {
     pub(super) bundle: BundleReference,
     pub(super) config: Option<Value>,
     pub(super) namespace: String,
-    /// What does not hold and is overridden by policy.
+    /// The unmet constraints that the policy overrides, as sentences.
     pub(super) risks: Vec<String>,
-    /// Generation of the spec that asks for it.
+    /// The generation of the spec that requests it.
     pub(super) generation: i64,
 }
 
 impl Wanted {
-    /// Whether the same would be made of both.
+    /// Returns whether both result in the same revision.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.bundle == other.bundle
             && self.config == other.config
@@ -73,16 +72,16 @@ impl Wanted {
     }
 }
 
-/// How far the making of a revision is.
+/// The progress of preparing a revision.
 #[derive(Debug, Clone)]
 pub(super) enum Preparation {
     /// The bundle is being read.
     Reading { ticket: u64, wanted: Wanted },
-    /// The objects that it would take are being inspected.
+    /// The objects that it would apply are being inspected.
     Inspecting { ticket: u64, wanted: Wanted, draft: Box<RevisionDraft> },
     /// Its OperatorRevisions are being written.
     Writing { ticket: u64, wanted: Wanted, number: u32, revision: Box<KeptRevision> },
-    /// Something is in the way.
+    /// The preparation is blocked.
     Failed { wanted: Wanted, block: OperatorBlock, is_bundle: bool, retry_at: Uptime },
 }
 
@@ -97,90 +96,90 @@ impl Preparation {
     }
 }
 
-/// The rollout of a revision, under way or complete.
+/// The rollout of a revision, in progress or complete.
 #[derive(Debug, Clone)]
 pub(super) struct OperatorRollout {
     pub(super) run: u64,
-    /// Number of the revision.
+    /// The number of the revision.
     pub(super) number: u32,
-    /// Generation of the spec that it began under.
+    /// The generation of the spec at the start.
     pub(super) generation: i64,
     pub(super) execution: PlanExecution,
-    /// The namespaces that its objects are in.
+    /// The namespaces of its objects.
     pub(super) namespaces: BTreeSet<String>,
     /// The kinds of its objects, and those that they define.
     pub(super) kinds: BTreeSet<GroupVersionKind>,
-    /// When it began; for the deadline.
+    /// The start time, for the deadline.
     pub(super) began: Timestamp,
     pub(super) is_complete: bool,
-    /// Why it counts as failed although it goes on; `None` if it does not.
+    /// The reason that it counts as failed although it continues; `None` if it does not.
     pub(super) overdue: Option<String>,
-    /// What earlier revisions left is deleted.
+    /// Whether objects that only earlier revisions have are deleted.
     pub(super) is_tidy: bool,
 }
 
 /// An OperatorRevision that the cluster has.
 #[derive(Debug, Clone)]
 pub(super) struct WrittenRevision {
-    /// The name of its Operator, which may be gone.
+    /// The name of its Operator, which may be deleted.
     operator: String,
     /// The number of its revision.
     number: u32,
 }
 
-/// What is known of one Operator.
+/// The state of an Operator.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TrackedOperator {
     pub(super) object: OperatorObject,
     pub(super) revisions: BTreeMap<u32, KeptRevision>,
-    /// OperatorRevisions that are not used, each with its number and the reason.
+    /// The OperatorRevisions that are not usable, by name, each with its number and the reason.
     pub(super) unusable: BTreeMap<String, (u32, String)>,
-    /// Number of the revision that was complete last; `None` before the first.
+    /// The number of the revision that was completed last; `None` before the first.
     pub(super) installed: Option<u32>,
-    /// Newest first.
+    /// The history, newest first.
     pub(super) history: Vec<OperatorHistory>,
     pub(super) decision: Option<OperatorDecision>,
     pub(super) preparation: Option<Preparation>,
-    /// What was in the way the last time, while it is tried again; whether it is the bundle.
+    /// The block of the last attempt while it is retried, and whether it is due to the bundle.
     pub(super) last_block: Option<(OperatorBlock, bool)>,
     pub(super) rollout: Option<OperatorRollout>,
     pub(super) removal: Option<Removal>,
-    /// The finalizer is being written.
+    /// Whether the finalizer is being written.
     pub(super) is_finalizer_written: bool,
-    /// When the finalizer is written again that could not be; `None` if it could.
+    /// The time at which a failed write of the finalizer is retried; `None` if none failed.
     pub(super) finalizer_at: Option<Uptime>,
     /// The status as the cluster has it.
     pub(super) reported: OperatorStatus,
-    /// A status is being written.
+    /// Whether a status is being written.
     pub(super) is_status_written: bool,
-    /// When the next status may be written.
+    /// The earliest time of the next status; `None` for any time.
     pub(super) status_at: Option<Uptime>,
     /// The conditions that events were emitted for.
     pub(super) announced: Vec<MetaCondition>,
 }
 
 impl TrackedOperator {
-    /// Nothing is prepared any more, and nothing that was is in the way.
+    /// Drops the preparation and the block of the last attempt.
     pub(super) fn forget_preparation(&mut self) {
         self.preparation = None;
         self.last_block = None;
     }
 
-    /// The revision that is installed.
+    /// Returns the installed revision, with its number; `None` if it is not complete.
     pub(super) fn installed_revision(&self) -> Option<(u32, &KeptRevision)> {
         let number = self.installed?;
         Some((number, self.revisions.get(&number).filter(|it| it.is_complete())?))
     }
 
-    /// The revision whose rollout the history has as under way.
+    /// Returns the revision whose rollout is in progress, by the history.
     pub(super) fn begun(&self) -> Option<u32> {
         let newest = self.history.first().filter(|it| it.state == UpdateState::Partial)?;
         let is_kept = self.revisions.get(&newest.revision).is_some_and(KeptRevision::is_complete);
         is_kept.then_some(newest.revision)
     }
 
-    /// The revisions whose objects it has or is about to have, by number: what is installed, what is
-    /// rolled out, what is being written.
+    /// Returns the revisions whose objects it has or is about to have, by number: the installed one, the one
+    /// that is rolled out, and the one that is being written.
     pub(super) fn held(&self) -> impl Iterator<Item = (u32, &KeptRevision)> {
         let rollout = self.rollout.as_ref().map(|it| it.number);
         let numbers = self.installed.into_iter().chain(rollout);
@@ -192,8 +191,8 @@ impl TrackedOperator {
         kept.chain(written)
     }
 
-    /// Takes over what the history that is reported has from before what is known: all of it at first, and
-    /// what was written back when the deletion of the Operator was aborted.
+    /// Adds those entries of the reported history that are older than the known ones: all of it at first, and
+    /// entries that were written back when the deletion of the Operator was aborted.
     fn take_earlier_history(&mut self) {
         let oldest = self.history.last().map(|it| it.started_time.as_second());
         let is_earlier = |it: &&OperatorHistory| {
@@ -203,7 +202,7 @@ impl TrackedOperator {
         self.history.truncate(HISTORY_KEPT);
     }
 
-    /// Records that the rollout of a revision begins.
+    /// Records the start of the rollout of a revision.
     pub(super) fn record_begin(&mut self, number: u32, risks: &[String], now: Timestamp) {
         if self
             .history
@@ -226,7 +225,7 @@ impl TrackedOperator {
         self.history.truncate(HISTORY_KEPT);
     }
 
-    /// Records that a revision that was complete before is returned to.
+    /// Records the return to a revision that was complete before.
     pub(super) fn record_return(&mut self, number: u32, now: Timestamp) {
         let Some(revision) = self.revisions.get(&number) else { return };
         let entry = OperatorHistory {
@@ -242,7 +241,7 @@ impl TrackedOperator {
         self.history.truncate(HISTORY_KEPT);
     }
 
-    /// Whether a bundle was given up for the revision before, and is not to be tried again by itself.
+    /// Returns whether a bundle was rolled back, so that it is not tried again automatically.
     pub(super) fn was_rolled_back(&self, bundle: &str) -> bool {
         let mut completed = self.history.iter().skip_while(|it| it.bundle == bundle);
         self.object.spec.rollback == RollbackPolicy::Automatic
@@ -250,7 +249,7 @@ impl TrackedOperator {
             && completed.any(|it| it.bundle == bundle && it.state == UpdateState::Partial)
     }
 
-    /// Returns when the next decision is due; `None` for only after an event.
+    /// Returns when the next decision is due; `None` if only an event causes one.
     pub(super) fn wake_at(&self, moment: Moment) -> Option<Uptime> {
         let after = |at: Timestamp| {
             let delay = at.duration_since(moment.steady);
@@ -268,7 +267,7 @@ impl TrackedOperator {
             _ => None,
         };
         let removal = self.removal.as_ref().and_then(|it| it.wake_at());
-        // An answer comes first.
+        // The response to the last write comes first.
         let status = self.status_at.filter(|_| !self.is_status_written);
         let times = [execution, deadline].into_iter().flatten().map(after);
         let is_paused =
@@ -282,7 +281,7 @@ impl TrackedOperator {
         }
     }
 
-    /// A time that was waited for has come: it is not waited for again.
+    /// Clears the times that have come.
     pub(super) fn woken(&mut self, moment: Moment) {
         let is_over = |at: &Uptime| *at <= moment.uptime;
         if self.status_at.as_ref().is_some_and(is_over) {
@@ -298,7 +297,7 @@ impl TrackedOperator {
 }
 
 impl OperatorReconciler {
-    /// A watch showed an Operator.
+    /// Handles an Operator that a watch showed; `None` if it was deleted.
     pub(super) fn operator_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
             self.operators.remove(name);
@@ -325,7 +324,7 @@ impl OperatorReconciler {
             ..OperatorObject::default()
         };
         if self.operators.get(name).is_some_and(|known| known.object.uid != seen.uid) {
-            // Another one took the place of one that was deleted.
+            // The Operator was deleted and created again.
             self.operators.remove(name);
         }
         let seen = match (parsed, self.operators.get(name).map(|it| &it.object)) {
@@ -388,7 +387,7 @@ impl OperatorReconciler {
         self.unsettled.insert(name.to_owned());
     }
 
-    /// A watch showed an OperatorRevision.
+    /// Handles an OperatorRevision that a watch showed; `None` if it was deleted.
     pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
             self.written_revisions.remove(name);
@@ -418,7 +417,8 @@ impl OperatorReconciler {
         self.written_revisions.insert(name.to_owned(), written);
         let operator = self.operators.get_mut(&spec.operator);
         let Some(operator) = operator.filter(|it| it.object.uid == owner) else {
-            // That of an Operator that is gone goes soon; that of its successor may be shown first.
+            // Either its Operator was deleted, and it will be as well, or its Operator is new and was not
+            // shown yet.
             self.unclaimed.insert(name.to_owned(), (owner.to_owned(), spec));
             return;
         };
@@ -429,7 +429,7 @@ impl OperatorReconciler {
         self.undecided.insert(operator);
     }
 
-    /// Takes the revisions that were shown before their Operator.
+    /// Adds the revisions that were shown before their Operator.
     fn adopt_revisions(&mut self, name: &str) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let uid = operator.object.uid.clone();
@@ -441,8 +441,8 @@ impl OperatorReconciler {
         }
     }
 
-    /// The number of the revision of an Operator that is made next: one that no OperatorRevision of an
-    /// Operator of that name has, be it one that was deleted.
+    /// Returns the number of the next revision of an Operator: one that no OperatorRevision of an Operator
+    /// with this name has, even if that was deleted.
     pub(super) fn next_revision(&self, name: &str) -> u32 {
         let written = self.written_revisions.values().filter(|it| it.operator == name);
         let operator = self.operators.get(name);
@@ -452,15 +452,15 @@ impl OperatorReconciler {
         known.max().unwrap_or_default() + 1
     }
 
-    /// Why other minor and major versions of an Operator are not installed, as a sentence: what its
-    /// ClusterOperator says, else what its last update left.
+    /// Returns the reason, as a sentence, that blocks other minor and major versions of an Operator: that of
+    /// its ClusterOperator, else objects that its last update has not deleted.
     pub(super) fn objection(&self, name: &str) -> Option<String> {
         let removal = self.operators.get(name).and_then(|it| it.removal.as_ref());
         self.observed.objection(name).or_else(|| removal?.leftovers())
     }
 
-    /// Brings what decisions are made from up to date with what is installed. If that changed, others are
-    /// decided anew that it is of concern to.
+    /// Updates the inputs of decisions to what is installed. If they change, the Operators that this affects
+    /// are decided on again.
     pub(super) fn refresh_request(&mut self, name: &str) {
         let Some(operator) = self.operators.get(name) else { return };
         let numbers = operator.installed.into_iter().chain(operator.begun());
@@ -484,7 +484,7 @@ impl OperatorReconciler {
     }
 }
 
-/// The uid of the controlling owner of an object; empty without one.
+/// Returns the uid of the controlling owner of an object; empty without one.
 fn controller(metadata: &Value) -> &str {
     let owners = metadata["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
     let controller = owners.iter().find(|it| it["controller"] == true);

@@ -1,4 +1,4 @@
-//! The order of a rollout as a table.
+//! Tests of the order of a rollout.
 
 use plimsoll_plan::plan::{Action, Readiness};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn objects_are_applied_phase_by_phase() {
         (plan.release.version.as_str(), plan.release.image.as_str()),
         ("1.0.0", "kettle.v1.0.0")
     );
-    // Each node with the number of those that come before it.
+    // Each node with the number of its predecessors.
     let order: Vec<String> = plan
         .graph
         .nodes

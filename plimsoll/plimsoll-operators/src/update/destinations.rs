@@ -1,4 +1,4 @@
-//! What Operators may become: all that their channels lead to, in however many steps.
+//! Destinations of Operators: all bundles that their channels lead to, in any number of steps.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use super::{is_pinned, may_move};
 use crate::selection::offer_request;
 use crate::{OperatorInputs, RequestedOperator, version_text};
 
-/// Name of the channel that leads from what is installed straight to all that can be reached.
+/// The name of the channel that leads from the installed bundle directly to all destinations.
 pub(super) const CHANNEL: &str = "destinations";
 
-/// What Operators may become, by name.
+/// The destinations of Operators, by name.
 pub(super) struct Destinations<'a> {
     by_name: BTreeMap<&'a str, Destination<'a>>,
 }
 
 struct Destination<'a> {
-    /// Name of the bundle that is installed.
+    /// The name of the installed bundle.
     installed: &'a str,
-    /// The most preferred first.
+    /// The destinations, the most preferred first.
     offers: Vec<Offer<'a>>,
-    /// The range that it is to be in; `None` if any version will do.
+    /// The range that the version must be in; `None` for any version.
     range: Option<String>,
-    /// Why the highest version that the channel has is not among them, as a sentence without a stop;
-    /// `None` if it is, or is installed.
+    /// The reason that the highest version of the channel is not a destination, as a sentence without a full
+    /// stop; `None` if it is one, or is installed.
     beyond: Option<String>,
 }
 
 impl<'a> Destinations<'a> {
-    /// Those of all Operators that have something installed, without bundles that are refused;
-    /// `ranges` are requested of some.
+    /// Returns the destinations of all Operators with an installed bundle, without bundles that are refused;
+    /// `ranges` has requested ranges, by Operator.
     pub(super) fn of(
         inputs: OperatorInputs<'a>,
         catalogs: &'a [CatalogPart],
@@ -49,8 +49,8 @@ impl<'a> Destinations<'a> {
         Self { by_name: by_name.collect() }
     }
 
-    /// The catalogs, with packages of which something is installed leading from that to all that it
-    /// may become in one step.
+    /// Returns the catalogs; the only channel of each installed package leads to its destinations in one
+    /// step.
     pub(super) fn offered_by(&self, catalogs: &[CatalogPart]) -> Vec<CatalogPart> {
         let parts = catalogs.iter().map(|part| {
             let packages =
@@ -67,24 +67,24 @@ impl<'a> Destinations<'a> {
         parts.collect()
     }
 
-    /// Whether an Operator has a channel that leads to them.
+    /// Returns whether an Operator has a channel to its destinations.
     pub(super) fn are_followed(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// The range that an Operator is to be in; `None` if any version will do.
+    /// Returns the range that the version of an Operator must be in; `None` for any version.
     pub(super) fn range(&self, name: &str) -> Option<&str> {
         self.by_name.get(name)?.range.as_deref()
     }
 
-    /// Whether an Operator may become a bundle.
+    /// Returns whether a bundle is a destination of an Operator.
     pub(super) fn has(&self, name: &str, bundle: &str) -> bool {
         let destination = self.by_name.get(name);
         destination.is_some_and(|it| it.offers.iter().any(|offer| offer.bundle.name == bundle))
     }
 
-    /// Why an Operator cannot have the highest version of its channel whatever the others have, as a
-    /// sentence without a stop; `None` if it can or has.
+    /// Returns the reason that an Operator cannot have the highest version of its channel, whatever versions
+    /// the others have, as a sentence without a full stop; `None` if it can have it, or has it.
     pub(super) fn beyond(&self, name: &str) -> Option<&str> {
         self.by_name.get(name)?.beyond.as_deref()
     }
@@ -102,11 +102,11 @@ impl<'a> Destination<'a> {
         let current = &installed.bundle.version;
         let found = destinations(catalogs, inputs.facts, &offer_request(name, operator, None));
         let requested = operator.spec.version.as_str();
-        // A version is a decision that moves on; a range holds, unless it was written for others.
+        // A pinned version is replaced by an update; a range is kept, unless it is that of a dependency.
         let holds =
             range.or((!is_pinned(requested) && !operator.is_dependency).then_some(requested));
         let holds = holds.filter(|range| !range.trim().is_empty());
-        // The resolver can hold what is in its range already to it, and say so.
+        // The resolver keeps an Operator in its range if it is there already, and reports that.
         let is_held = holds.is_some_and(|range| is_in_range(range, current));
         let limit = if is_held { range } else { holds };
         let mut offers: Vec<Offer<'a>> = found
@@ -118,7 +118,7 @@ impl<'a> Destination<'a> {
         if operator.is_dependency && !is_pinned(requested) {
             offers.sort_by_key(|it| !is_in_range(requested, &it.bundle.version));
         }
-        // Who names a range knows what is outside of it.
+        // Versions outside of a requested range need no explanation.
         let is_asked = |it: &semver::Version| range.is_none_or(|range| is_in_range(range, it));
         let mut above = found.versions.iter().copied().filter(|it| *it > current);
         let highest = above.find(|it| is_asked(it));
@@ -141,12 +141,12 @@ impl<'a> Destination<'a> {
                 }),
             }
         });
-        // One that cannot get into its own range holds up nobody else.
+        // An Operator that cannot reach its own range does not block others.
         let range = range.or(holds.filter(|_| is_held)).map(str::to_owned);
         Some(Self { installed: &installed.reference.name, offers, range, beyond })
     }
 
-    /// A package whose only channel has all that is offered, the most preferred at its head.
+    /// Returns a package whose only channel has all destinations, the most preferred at its head.
     fn package(&self, part: &CatalogPart, package: &Package) -> Package {
         let offers = self.offers.iter().filter(|it| it.catalog.name == part.name);
         let offers: Vec<&Offer<'_>> = offers.collect();
@@ -171,7 +171,7 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Whether a range has a version; one that cannot be read has none, an empty one has all.
+/// Returns whether a range contains a version. An invalid range contains none, an empty one all.
 pub(super) fn is_in_range(range: &str, version: &semver::Version) -> bool {
     range.trim().is_empty() || Range::parse(range).is_ok_and(|it| it.matches(version))
 }

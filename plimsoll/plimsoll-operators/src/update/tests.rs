@@ -1,11 +1,11 @@
-//! Updates are tables: what there is, what is requested, and the plan.
+//! Tests of updates as tables: the Operators, the request, and the plan.
 
 use std::fmt::Write as _;
 
 use super::*;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
 
-/// Packages beside those of the fixture.
+/// Packages in addition to those of the fixture.
 const OTHERS: &str = "
     main 0 fiz/stable
       2.9.2 provides Fiz
@@ -20,7 +20,7 @@ const PINNED: &str = "
     fiz: version 2.9.2; at 2.9.2
     buz: version 0.2.4; at 0.2.4";
 
-/// `latest`, `together` and ranges such as `foo@~1.2`.
+/// Parses a request: `latest`, `together` and ranges such as `foo@~1.2`.
 fn request(text: &str) -> UpdateRequest {
     let mut request = UpdateRequest::default();
     for word in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
@@ -165,7 +165,7 @@ fn ranges_are_followed_and_kept() {
          held back: v2.0.1 is outside the range \"^1.2\"
          writes bar",
     );
-    // What a person has limited stays within.
+    // A range that a user wrote is respected.
     check(
         FIXTURE,
         "foo: version ~1.2; at 1.2.3
@@ -218,7 +218,7 @@ fn what_cannot_be_had_is_said() {
          request another version of foo
          drop the request for bar",
     );
-    // What reports that it is not upgradeable does not keep others from moving.
+    // An Operator that is not upgradeable does not block updates of others.
     check(
         FIXTURE,
         "fiz: version 2.9.2; at 2.9.2; objection the cask leaks
@@ -234,7 +234,7 @@ fn what_cannot_be_had_is_said() {
 
 #[test]
 fn a_version_that_no_way_leads_to_is_passed_over() {
-    // The only way to 2.0.1 is through 1.2.9, which requires another bar.
+    // The only path to 2.0.1 is through 1.2.9, which requires another bar.
     let catalog = "
         main 0 foo/stable
           1.2.5 provides Foo, requires bar >=1.2.3

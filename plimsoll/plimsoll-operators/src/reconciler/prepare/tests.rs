@@ -1,4 +1,4 @@
-//! When what could not be prepared is tried again.
+//! Tests of retries of failed preparations.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ fn wanted(generation: i64) -> Wanted {
     }
 }
 
-/// Whether a bundle that an object was in the way of is tried again, for a generation of the spec and
-/// some time after it failed for generation 1.
+/// Returns whether a bundle that was blocked by an object is tried again, for a generation of the spec and
+/// some time after the failure for generation 1.
 fn is_tried_again(generation: i64, after: Duration) -> bool {
     let block = OperatorBlock::new(Reason::Conflict, "an object is in the way");
     let failed = Preparation::Failed {
@@ -36,7 +36,7 @@ fn is_tried_again(generation: i64, after: Duration) -> bool {
     let (time, uptime) = (Timestamp::UNIX_EPOCH, Uptime::from_start(after));
     let moment = Moment { time, steady: time, uptime };
     reconciler.prepare("bar", wanted(generation), moment, &mut Vec::new());
-    // There is no catalog to read it from, so it fails with another reason.
+    // Without a catalog to read from, it fails for another reason.
     match &reconciler.operators["bar"].preparation {
         Some(Preparation::Failed { block: now, .. }) => *now != block,
         _ => false,

@@ -1,4 +1,4 @@
-//! A cluster in memory that carries out what the reconciler says.
+//! An in-memory cluster that carries out the effects of the reconciler.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::super::revision::manifests;
 use super::*;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, part};
 
-/// Most rounds until everything has to be settled.
+/// The maximum number of rounds until everything is settled.
 const ROUNDS_MAX: usize = 4000;
 
 /// An object of the cluster.
@@ -35,18 +35,18 @@ pub(super) struct FakeCluster {
     operators: BTreeMap<String, Value>,
     revisions: BTreeMap<String, Value>,
     objects: BTreeMap<ObjectKey, FakeObject>,
-    /// Objects of kinds that Operators define, by definition and name.
+    /// The operands, by definition and name.
     operands: BTreeMap<(String, String), String>,
     watched: BTreeSet<GroupKind>,
     watched_operands: BTreeSet<String>,
-    /// What is on its way to the reconciler; events of one source keep their order.
+    /// The events for the reconciler; events of one source keep their order.
     pending: Vec<(&'static str, OperatorEvent)>,
     catalogs: Vec<CatalogPart>,
     is_restarting: bool,
     facts: ClusterFacts,
-    /// Whether what needs the capability Console is there once everything has settled.
+    /// Whether objects that need the capability Console exist once everything has settled.
     has_console: bool,
-    /// Why namespaces cannot be read; `None` if they can.
+    /// The reason that namespaces cannot be read; `None` if they can.
     pub(super) unreadable: Option<String>,
     /// The object that has a finalizer, by name; `None` if there is none.
     pub(super) stuck: Option<String>,
@@ -64,7 +64,7 @@ fn definition(package: &str) -> String {
 /// An object of the bundles of baz that needs the capability Console.
 const CONSOLE: &str = "for-the-console";
 
-/// The objects of a bundle: those that every version has, and one of its own.
+/// Returns the objects of a bundle: those that every version has, and one of its own.
 fn objects(package: &str, version: &str, namespace: &str) -> Vec<Value> {
     let labels = json!({ OPERATOR_LABEL: package });
     let object = |api_version: &str, kind: &str, name: &str, namespace: Option<&str>| {
@@ -98,8 +98,7 @@ fn objects(package: &str, version: &str, namespace: &str) -> Vec<Value> {
     objects
 }
 
-/// The namespace of the objects of an Operator: those that do not share one have their own, whatever a
-/// bundle suggests.
+/// Returns the namespace of the objects of an Operator: the shared one if it is requested, otherwise its own.
 fn namespace_of<'a>(package: &'a str, requested: &'a str) -> &'a str {
     if requested == "shared" { requested } else { package }
 }
@@ -170,7 +169,7 @@ impl FakeCluster {
         self.revision
     }
 
-    /// The process ends, and another one begins with what the cluster has.
+    /// Replaces the process by a new one, which starts with what the cluster has.
     pub(super) fn restart(&mut self) {
         self.log.push("restart".to_owned());
         let mut kinds = served();
@@ -205,7 +204,7 @@ impl FakeCluster {
         self.pending = shown;
     }
 
-    /// Everything that is on its way arrives, one after the other, until nothing is left to do.
+    /// Delivers all events, one after the other, until nothing is left to do.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
             if self.is_restarting && self.random(40) == 0 {
@@ -214,7 +213,7 @@ impl FakeCluster {
             if self.step() {
                 continue;
             }
-            // Nothing is on its way: what waits for a time gets it, unless that is only polling.
+            // Without events, time passes until the next wake time, unless that is only polling.
             let moment = self.moment();
             let due = self.reconciler.wake_at();
             let soon = moment.uptime + std::time::Duration::from_secs(59);
@@ -232,7 +231,7 @@ impl FakeCluster {
         Err(format!("it does not settle\n{}", self.log.join("\n")))
     }
 
-    /// What was decided one after another is what is decided of all at a time.
+    /// Checks that decisions made one after another are the same as decisions on all Operators at once.
     fn check_decisions(&self) -> Result<(), String> {
         let Some(facts) = &self.reconciler.facts else { return Ok(()) };
         let inputs = OperatorInputs {
@@ -258,7 +257,7 @@ impl FakeCluster {
         Ok(())
     }
 
-    /// Some seconds pass, in which something may be tried again and again.
+    /// Lets some seconds pass, with everything that is due in them.
     pub(super) fn settle_for(&mut self, seconds: i64) -> Result<(), String> {
         let end = self.seconds + seconds;
         while self.seconds < end {
@@ -277,7 +276,7 @@ impl FakeCluster {
         }
     }
 
-    /// The message of a condition.
+    /// Returns the message of a condition.
     pub(super) fn condition(&self, name: &str, type_: &str) -> String {
         let status: OperatorStatus =
             serde_json::from_value(self.operators[name]["status"].clone()).unwrap_or_default();
@@ -285,8 +284,7 @@ impl FakeCluster {
         found.map(|it| it.message).unwrap_or_default()
     }
 
-    /// Writes the definition of an Operator into the revision of another one, as one that was made
-    /// elsewhere may have it.
+    /// Adds the definition of an Operator to the revision of another one, as another client may do.
     pub(super) fn share_definition(&mut self, of: &str, with: &str) {
         let shared = objects(of, "", of).remove(2);
         for revision in self.revisions.values_mut() {
@@ -303,18 +301,18 @@ impl FakeCluster {
         self.restart();
     }
 
-    /// Whether an object of the kind of the definition is there.
+    /// Returns whether an operand of the definition exists.
     pub(super) fn has_operand(&self, of: &str) -> bool {
         self.operands.keys().any(|(it, _)| *it == definition(of))
     }
 
-    /// The namespaces that there are.
+    /// Returns the existing namespaces.
     pub(super) fn namespaces(&self) -> Vec<&str> {
         let namespaces = self.objects.keys().filter(|it| it.kind == "Namespace");
         namespaces.map(|it| it.name.as_str()).collect()
     }
 
-    /// One thing happens; false when nothing is on its way.
+    /// Delivers one event; returns false if there is none.
     fn step(&mut self) -> bool {
         let moment = self.moment();
         assert!(self.reconciler.is_indexed(moment), "{}", self.log.join("\n"));
@@ -341,7 +339,7 @@ impl FakeCluster {
             }
             return false;
         }
-        // The first of some source.
+        // The first event of a random source.
         let sources: BTreeSet<&'static str> =
             self.pending.iter().map(|(source, _)| *source).collect();
         let chosen = self.random(sources.len());
@@ -376,7 +374,7 @@ impl FakeCluster {
         }
     }
 
-    /// The garbage collector deletes the OperatorRevisions whose Operator is gone.
+    /// Deletes the OperatorRevisions of deleted Operators, as the garbage collector does.
     pub(super) fn collect_garbage(&mut self) {
         let uid = |it: &Value| it["metadata"]["uid"].clone();
         let uids: Vec<Value> = self.operators.values().map(uid).collect();
@@ -595,7 +593,7 @@ impl FakeCluster {
         let key = manifest.key.clone();
         self.log.push(format!("apply {key} of {operator} {}", plan.release.version));
         let revision = self.next_revision();
-        // An object that exists is not changed by what it has already.
+        // An unchanged apply does not change the object.
         let known = self.objects.get(&key);
         let is_same = known.is_some_and(|it| it.operator == operator);
         if !is_same {
@@ -617,7 +615,7 @@ impl FakeCluster {
             self.operands.iter().find(|(_, uid)| **uid == object.uid).map(|(id, _)| id.clone());
         if let Some((definition, name)) = operand {
             let package = definition.split('s').next().unwrap_or_default().to_owned();
-            // Only its operator lets it go.
+            // Only its operator removes the finalizer.
             let runs = self.objects.keys().any(|it| it.kind == "Deployment" && it.name == package);
             if runs {
                 self.operands.remove(&(definition.clone(), name.clone()));
@@ -642,7 +640,7 @@ impl FakeCluster {
         }
     }
 
-    /// `NAME: FIELD VALUE; …`; `set ID/MEMBERS` is its change set.
+    /// Applies an Operator: `NAME: FIELD VALUE; …`; `set ID/MEMBERS` is its change set.
     pub(super) fn apply(&mut self, text: &str) {
         let (name, fields) = text.split_once(": ").unwrap_or((text, ""));
         let mut spec = json!({});
@@ -674,7 +672,7 @@ impl FakeCluster {
         self.change_operator(name, |object| object["metadata"]["deletionTimestamp"] = time.into());
     }
 
-    /// The ClusterVersion says that these capabilities are enabled, and no others.
+    /// Enables these capabilities, and no others, in the ClusterVersion.
     pub(super) fn enable(&mut self, capabilities: &str) {
         let names: Vec<String> =
             capabilities.split(' ').filter(|it| *it != "-").map(str::to_owned).collect();
@@ -711,7 +709,7 @@ impl FakeCluster {
         self.operands.insert((definition(package), format!("an-{package}")), uid);
     }
 
-    /// The version that an Operator reports; `-` if it is gone, empty if nothing is installed.
+    /// Returns the version that an Operator reports; `-` if it is deleted, empty if nothing is installed.
     pub(super) fn installed(&self, name: &str) -> String {
         let Some(object) = self.operators.get(name) else { return "-".to_owned() };
         let status: OperatorStatus =
@@ -719,7 +717,8 @@ impl FakeCluster {
         status.bundle.map(|it| it.version).unwrap_or_default()
     }
 
-    /// Whether the revision that an Operator reports belongs to it, and not to one that was deleted.
+    /// Returns whether the revision that an Operator reports belongs to it, and not to a deleted one of that
+    /// name.
     pub(super) fn owns_its_revision(&self, name: &str) -> bool {
         let operator = &self.operators[name];
         let number = &operator["status"]["revision"];
@@ -729,7 +728,7 @@ impl FakeCluster {
             .any(|it| it["spec"]["revision"] == *number && owner(it) == operator["metadata"]["uid"])
     }
 
-    /// Of an Operator there are the objects of its version and definitions, and no others.
+    /// Checks that exactly the objects of a version and the definitions of an Operator exist.
     pub(super) fn check_objects(&self, name: &str, version: &str) -> Result<(), String> {
         let of_operator = self.objects.iter().filter(|(_, it)| it.operator == name);
         let found: BTreeSet<String> = of_operator.map(|(key, _)| key.to_string()).collect();
@@ -741,7 +740,7 @@ impl FakeCluster {
             expected.iter().filter(|it| self.has_console || it["metadata"]["name"] != CONSOLE);
         let manifests = expected.map(|it| Manifest::read("".into(), 0, it).expect("one"));
         let mut expected: BTreeSet<String> = manifests.map(|it| it.key.to_string()).collect();
-        // A shared one names the Operator that it was made for.
+        // The label of a shared namespace is that of the Operator that it was created for.
         let mut found = found;
         for keys in [&mut found, &mut expected] {
             keys.retain(|it| !it.starts_with("namespace \"shared"));
@@ -786,7 +785,7 @@ fn defined(definition: &str) -> (GroupVersionKind, Scope) {
     (GroupVersionKind { group, version, kind }, Scope::Namespaced)
 }
 
-/// The watch that shows objects of a kind.
+/// Returns the watch that shows objects of a kind.
 fn source(kind: &GroupKind) -> &'static str {
     match kind.kind.as_str() {
         "Namespace" => "namespaces",
