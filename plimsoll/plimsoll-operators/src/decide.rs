@@ -12,7 +12,7 @@ use super::change_set::{self, ChangeSet};
 use super::installed::{InstalledBundles, OperatorIndex, all_unmet, kinds};
 use super::selection::{Candidates, candidates, named, reference};
 use super::{
-    InstalledOperator, JudgedBundles, OperatorAction, OperatorBlock, OperatorDecision,
+    CandidateRequirements, InstalledOperator, OperatorAction, OperatorBlock, OperatorDecision,
     OperatorInputs, RequestedOperator, SelectedBundle, version_text,
 };
 
@@ -109,7 +109,7 @@ fn alone<'a>(
     operator: &'a RequestedOperator,
     chosen: Choice<'a>,
 ) -> OperatorDecision {
-    let mut judged = JudgedBundles::default();
+    let mut judged = CandidateRequirements::default();
     let (action, held_back, bundle) = match chosen {
         Choice::Fixed(action) => (action, None, None),
         Choice::Among(chosen) => single_move(installed, name, operator, &chosen, &mut judged),
@@ -124,7 +124,7 @@ fn single_move<'a>(
     name: &'a str,
     operator: &'a RequestedOperator,
     chosen: &Candidates<'a>,
-    judged: &mut JudgedBundles,
+    judged: &mut CandidateRequirements,
 ) -> (OperatorAction, Option<OperatorBlock>, Option<&'a Bundle>) {
     let mut first_block: Option<OperatorBlock> = None;
     for offer in &chosen.offers {
@@ -337,7 +337,7 @@ fn decide_set<'a>(
     actions.extend(next);
     for (name, action) in actions {
         let operator = &inputs.operators[name];
-        let mut judged = JudgedBundles::default();
+        let mut judged = CandidateRequirements::default();
         let route = routes.get(name);
         for offer in route.into_iter().flat_map(|route| [&route.next, &route.destination]) {
             judged.add(offer.bundle);
@@ -491,7 +491,7 @@ struct Decided<'a> {
     held_back: Option<OperatorBlock>,
     /// The bundle that is about to be installed; `None` if there is none.
     bundle: Option<&'a Bundle>,
-    judged: JudgedBundles,
+    judged: CandidateRequirements,
 }
 
 /// Completes a decision with what is reported.

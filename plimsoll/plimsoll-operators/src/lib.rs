@@ -120,13 +120,13 @@ pub struct OperatorDecision {
     /// Whether it was installed as a dependency and no Operator depends on it.
     pub is_orphaned: bool,
     /// The requirements and APIs of the judged bundles, whether or not one was selected.
-    pub judged: JudgedBundles,
+    pub judged: CandidateRequirements,
 }
 
 /// The requirements and APIs of the bundles that an Operator may be updated to. A change of one of these may
 /// change the decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JudgedBundles {
+pub struct CandidateRequirements {
     /// The packages that the bundles require by name.
     pub packages: BTreeSet<String>,
     /// The kinds of the APIs that the bundles require.
@@ -137,7 +137,7 @@ pub struct JudgedBundles {
     pub provides: BTreeSet<GroupKind>,
 }
 
-impl JudgedBundles {
+impl CandidateRequirements {
     /// Adds a bundle.
     pub(crate) fn add(&mut self, bundle: &Bundle) {
         let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);

@@ -352,6 +352,8 @@ pub struct OperatorReconciler {
     watched: BTreeSet<plimsoll_api::GroupKind>,
     /// The last ticket or run that was assigned.
     tickets: u64,
+    /// What is to be done, since it was last asked for.
+    effects: Vec<OperatorEffect>,
 }
 
 impl OperatorReconciler {
@@ -442,7 +444,6 @@ impl OperatorReconciler {
 
     /// Handles an event and returns what to do next.
     pub fn handle(&mut self, event: OperatorEvent, moment: Moment) -> Vec<OperatorEffect> {
-        let mut effects = Vec::new();
         match event {
             OperatorEvent::Configuration { kind, name, object } => match kind {
                 OperatorKind::Operator => self.operator_changed(&name, object.as_deref(), moment),
@@ -462,10 +463,10 @@ impl OperatorReconciler {
                 self.catalog_read(&name, content, moment);
             }
             OperatorEvent::BundleRead { operator, ticket, content } => {
-                self.bundle_read(&operator, ticket, content, moment, &mut effects);
+                self.bundle_read(&operator, ticket, content, moment);
             }
             OperatorEvent::ObjectsInspected { operator, ticket, findings } => {
-                self.objects_inspected(&operator, ticket, findings, moment, &mut effects);
+                self.objects_inspected(&operator, ticket, findings, moment);
             }
             OperatorEvent::RevisionWritten { operator, ticket, result } => {
                 self.revision_written(&operator, ticket, result, moment);
@@ -474,23 +475,23 @@ impl OperatorReconciler {
                 self.written(kind, &name, what, is_written, moment);
             }
             OperatorEvent::Watched(kind, change) => {
-                self.watched_changed(&kind, &change, moment, &mut effects);
+                self.watched_changed(&kind, &change, moment);
             }
             OperatorEvent::OperandWatched(definition, change) => {
                 self.observed.operands.entry(definition).or_default().change(&change);
                 self.unsettle_deleting();
             }
             OperatorEvent::Namespace(name, state) => {
-                self.namespace_changed(&name, state, moment, &mut effects);
+                self.namespace_changed(&name, state, moment);
             }
             OperatorEvent::Definition(group, plural) => {
-                self.definition_changed(&group, &plural, moment, &mut effects);
+                self.definition_changed(&group, &plural, moment);
             }
             OperatorEvent::Executed { operator, run, step, outcome } => {
-                self.executed(&operator, run, step, outcome, moment, &mut effects);
+                self.executed(&operator, run, step, outcome, moment);
             }
             OperatorEvent::Discovered(version, kinds) => {
-                self.discovered(&version, &kinds, moment, &mut effects);
+                self.discovered(&version, &kinds, moment);
             }
             OperatorEvent::DeletionAnswered { operator, uid, result } => {
                 self.deletion_answered(&operator, &uid, result, moment);
@@ -499,22 +500,19 @@ impl OperatorReconciler {
                 self.namespace_read(&operator, &namespace, objects, moment);
             }
         }
-        effects.extend(self.settle(moment));
-        effects
+        self.settle(moment)
     }
 
     /// Continues with what is due, and returns what to do next.
     pub fn woken(&mut self, moment: Moment) -> Vec<OperatorEffect> {
-        let mut effects = Vec::new();
         for name in self.indexes.wakes.due(moment.uptime) {
-            self.start(&name, moment, &mut effects);
+            self.start(&name, moment);
             if let Some(operator) = self.operators.get_mut(&name) {
                 operator.woken(moment);
             }
             self.unsettled.insert(name);
         }
-        effects.extend(self.settle(moment));
-        effects
+        self.settle(moment)
     }
 
     /// Returns when to call [`Self::woken`] if there is no event before.
@@ -545,15 +543,14 @@ impl OperatorReconciler {
 
     /// Determines the next steps of everything that changed, and what to report.
     fn settle(&mut self, moment: Moment) -> Vec<OperatorEffect> {
-        let mut effects = Vec::new();
-        self.read_catalogs(moment, &mut effects);
+        self.read_catalogs(moment);
         while let Some(name) = self.unsettled.pop_first() {
-            self.act(&name, moment, &mut effects);
-            self.report(&name, moment, &mut effects);
+            self.act(&name, moment);
+            self.report(&name, moment);
             self.reindex(&name, moment);
         }
-        self.report_catalogs(moment, &mut effects);
-        effects
+        self.report_catalogs(moment);
+        std::mem::take(&mut self.effects)
     }
 }
 

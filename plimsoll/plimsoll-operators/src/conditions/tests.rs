@@ -5,7 +5,7 @@ use plimsoll_resolve::requirement::CheckedRequirement;
 use semver::Version;
 
 use super::*;
-use crate::{JudgedBundles, OperatorBlock, SelectedBundle};
+use crate::{CandidateRequirements, OperatorBlock, SelectedBundle};
 
 fn reference(version: &str) -> BundleReference {
     BundleReference {
@@ -33,7 +33,7 @@ fn decided(action: OperatorAction) -> OperatorDecision {
         deprecation: None,
         dependants: Vec::new(),
         is_orphaned: false,
-        judged: JudgedBundles::default(),
+        judged: CandidateRequirements::default(),
     }
 }
 

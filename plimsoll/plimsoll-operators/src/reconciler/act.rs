@@ -19,7 +19,7 @@ use super::observed::{ObservedObject, WatchedChange};
 use super::prepare::Step;
 use super::removal;
 use super::revision::KeptRevision;
-use super::track::{OperatorRollout, Wanted};
+use super::track::{OperatorRollout, RevisionInputs};
 use super::{Moment, OperatorEffect, OperatorReconciler};
 use crate::OperatorAction;
 use crate::rollout::rollout;
@@ -29,18 +29,18 @@ enum Target {
     /// A kept revision, by number.
     Revision(u32),
     /// A revision that has to be made of a bundle.
-    Bundle(Box<Wanted>),
+    Bundle(Box<RevisionInputs>),
     /// The current one.
     Unchanged,
 }
 
 impl OperatorReconciler {
     /// Determines the next step of an Operator.
-    pub(super) fn act(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn act(&mut self, name: &str, moment: Moment) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(decision) = &operator.decision else { return };
         if decision.action == OperatorAction::Delete || operator.object.deleted.is_some() {
-            self.remove(name, moment, effects);
+            self.remove(name, moment);
             return;
         }
         let is_paused = decision.action == OperatorAction::Paused;
@@ -54,16 +54,16 @@ impl OperatorReconciler {
             operator.forget_preparation();
             return;
         }
-        let is_requested = operator.is_finalizer_written || operator.finalizer_at.is_some();
+        let is_requested = operator.is_finalizer_write_pending || operator.finalizer_at.is_some();
         if !operator.object.has_finalizer() && !is_requested {
-            operator.is_finalizer_written = true;
-            effects.push(OperatorEffect::SetFinalizer {
+            operator.is_finalizer_write_pending = true;
+            self.effects.push(OperatorEffect::SetFinalizer {
                 operator: name.to_owned(),
                 before: operator.object.finalizers.clone(),
                 is_added: true,
             });
         }
-        self.check_rollout(name, moment, effects);
+        self.check_rollout(name, moment);
         match self.target(name, moment) {
             Target::Unchanged => {
                 if let Some(operator) = self.operators.get_mut(name) {
@@ -74,18 +74,18 @@ impl OperatorReconciler {
                 if let Some(operator) = self.operators.get_mut(name) {
                     operator.forget_preparation();
                 }
-                self.roll_out(name, number, &[], moment, effects);
+                self.roll_out(name, number, &[], moment);
             }
-            Target::Bundle(wanted) => match self.prepare(name, *wanted, moment, effects) {
+            Target::Bundle(wanted) => match self.prepare(name, *wanted, moment) {
                 Step::Ready { number, risks } => {
-                    self.roll_out(name, number, &risks, moment, effects);
+                    self.roll_out(name, number, &risks, moment);
                 }
                 Step::Waits => {}
             },
         }
         // The installed revision is maintained until another one is rolled out.
-        self.keep_installed(name, moment, effects);
-        self.tidy(name, moment, effects);
+        self.maintain_installed(name, moment);
+        self.tidy(name, moment);
     }
 
     /// Returns the revision that an Operator is to have, by the last decision.
@@ -110,7 +110,7 @@ impl OperatorReconciler {
         }
         let spec = &operator.object.spec;
         let wanted = |bundle: &BundleReference, risks: &[String]| {
-            Box::new(Wanted {
+            Box::new(RevisionInputs {
                 bundle: bundle.clone(),
                 config: spec.config.clone(),
                 namespace: spec.namespace.clone(),
@@ -158,14 +158,7 @@ impl OperatorReconciler {
     }
 
     /// Begins the rollout of a revision unless it is in progress or complete.
-    fn roll_out(
-        &mut self,
-        name: &str,
-        number: u32,
-        risks: &[String],
-        moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
-    ) {
+    fn roll_out(&mut self, name: &str, number: u32, risks: &[String], moment: Moment) {
         let run = self.ticket();
         let Some(operator) = self.operators.get_mut(name) else { return };
         if operator.rollout.as_ref().is_some_and(|it| it.number == number) {
@@ -211,23 +204,23 @@ impl OperatorReconciler {
             is_tidy: false,
         });
         self.refresh_request(name);
-        self.carry_out(name, began, moment, effects);
-        self.start(name, moment, effects);
+        self.carry_out(name, began, moment);
+        self.start(name, moment);
     }
 
     /// Maintains the installed revision while no other one is rolled out.
-    fn keep_installed(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    fn maintain_installed(&mut self, name: &str, moment: Moment) {
         let Some(operator) = self.operators.get(name) else { return };
         if operator.rollout.is_some() {
             return;
         }
         if let Some((number, _)) = operator.installed_revision() {
-            self.roll_out(name, number, &[], moment, effects);
+            self.roll_out(name, number, &[], moment);
         }
     }
 
     /// Marks a rollout as complete, or as overdue and rolls it back if the policy says so.
-    fn check_rollout(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    fn check_rollout(&mut self, name: &str, moment: Moment) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let deadline = operator.object.deadline;
         let Some(rollout) = operator.rollout.as_mut().filter(|it| !it.is_complete) else { return };
@@ -240,7 +233,7 @@ impl OperatorReconciler {
                 entry.completion_time = Some(moment.time);
             }
             operator.forget_preparation();
-            self.forget_old_revisions(name, effects);
+            self.forget_old_revisions(name);
             self.refresh_request(name);
             self.undecided.insert(name.to_owned());
             return;
@@ -261,13 +254,13 @@ impl OperatorReconciler {
                 if let Some(decision) = operator.decision.take() {
                     operator.decided(name, decision);
                 }
-                self.roll_out(name, number, &[], moment, effects);
+                self.roll_out(name, number, &[], moment);
             }
         }
     }
 
     /// Deletes the OperatorRevisions that are no longer kept.
-    fn forget_old_revisions(&self, name: &str, effects: &mut Vec<OperatorEffect>) {
+    fn forget_old_revisions(&mut self, name: &str) {
         let Some(operator) = self.operators.get(name) else { return };
         let rollout = operator.rollout.as_ref().map(|it| it.number);
         let kept = [operator.installed, rollout, operator.object.spec.revision];
@@ -275,7 +268,7 @@ impl OperatorReconciler {
         let kept: BTreeSet<u32> = newest.copied().chain(kept.into_iter().flatten()).collect();
         let old = operator.revisions.iter().filter(|(number, _)| !kept.contains(number));
         let names = old.flat_map(|(_, revision)| revision.names().map(str::to_owned));
-        effects.extend(names.map(OperatorEffect::DeleteRevision));
+        self.effects.extend(names.map(OperatorEffect::DeleteRevision));
     }
 
     /// Handles the end of the execution of a step.
@@ -286,11 +279,10 @@ impl OperatorReconciler {
         step: usize,
         outcome: StepOutcome,
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) {
         // The watches show the effects of an execution that was abandoned.
         if self.is_running(name, run) {
-            self.execute(name, ExecutionEvent::Executed(step, outcome), moment, effects);
+            self.execute(name, ExecutionEvent::Executed(step, outcome), moment);
         }
     }
 
@@ -300,49 +292,37 @@ impl OperatorReconciler {
     }
 
     /// Passes an event to a rollout.
-    fn execute(
-        &mut self,
-        name: &str,
-        event: ExecutionEvent,
-        moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
-    ) {
+    fn execute(&mut self, name: &str, event: ExecutionEvent, moment: Moment) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(rollout) = &mut operator.rollout else { return };
         let what = rollout.execution.handle(event, moment.steady, moment.uptime);
         for drift in rollout.execution.take_drifted() {
-            effects.push(OperatorEffect::Emit {
+            self.effects.push(OperatorEffect::Emit {
                 operator: name.to_owned(),
                 uid: operator.object.uid.clone(),
                 draft: plimsoll_plan::reconciler::events::drift_repaired(&drift),
             });
         }
         self.unsettled.insert(name.to_owned());
-        self.carry_out(name, what, moment, effects);
+        self.carry_out(name, what, moment);
     }
 
     /// Starts the steps of a rollout that are due.
-    pub(super) fn start(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn start(&mut self, name: &str, moment: Moment) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(rollout) = &mut operator.rollout else { return };
         let what = rollout.execution.start_due(moment.steady);
-        self.carry_out(name, what, moment, effects);
+        self.carry_out(name, what, moment);
     }
 
     /// Converts the effects of a rollout. A watch that exists already is answered from what it has shown.
-    fn carry_out(
-        &mut self,
-        name: &str,
-        what: Vec<ExecutionEffect>,
-        moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
-    ) {
+    fn carry_out(&mut self, name: &str, what: Vec<ExecutionEffect>, moment: Moment) {
         let mut watches = Vec::new();
         if let Some(rollout) = self.operators.get(name).and_then(|it| it.rollout.as_ref()) {
             for effect in what {
                 match effect {
                     ExecutionEffect::Execute { step, fills_related_objects: _ } => {
-                        effects.push(OperatorEffect::Execute {
+                        self.effects.push(OperatorEffect::Execute {
                             operator: name.to_owned(),
                             run: rollout.run,
                             plan: Arc::clone(rollout.execution.progress().plan()),
@@ -355,28 +335,22 @@ impl OperatorReconciler {
         }
         for kind in watches {
             let group_kind = GroupKind::new(&kind.group, &kind.kind);
-            self.watch(kind, effects);
-            self.replay(name, &group_kind, moment, effects);
+            self.watch(kind);
+            self.replay(name, &group_kind, moment);
         }
     }
 
     /// Starts the watch of a kind unless it exists.
-    pub(super) fn watch(&mut self, kind: GroupVersionKind, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn watch(&mut self, kind: GroupVersionKind) {
         let group_kind = GroupKind::new(&kind.group, &kind.kind);
         let scope = WatchScope::of(&group_kind);
         if self.watched.insert(group_kind) {
-            effects.push(OperatorEffect::Watch(kind, scope));
+            self.effects.push(OperatorEffect::Watch(kind, scope));
         }
     }
 
     /// Passes to a rollout what a watch has shown before the rollout began.
-    fn replay(
-        &mut self,
-        name: &str,
-        kind: &GroupKind,
-        moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
-    ) {
+    fn replay(&mut self, name: &str, kind: &GroupKind, moment: Moment) {
         let of_operator = self.observed.labelled(name).filter(|it| it.key.group_kind() == *kind);
         let mut shown: Vec<Observation> = of_operator.flat_map(observations).collect();
         if kind.group.is_empty()
@@ -393,7 +367,7 @@ impl OperatorReconciler {
             shown.push(Observation::Listed(kind.clone()));
         }
         for observation in shown {
-            self.execute(name, ExecutionEvent::Observed(observation), moment, effects);
+            self.execute(name, ExecutionEvent::Observed(observation), moment);
         }
     }
 
@@ -403,7 +377,6 @@ impl OperatorReconciler {
         kind: &GroupKind,
         change: &WatchedChange,
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) {
         let before = self.observed.change(kind, change);
         let previous = before.map(|it| it.operator).unwrap_or_default();
@@ -413,11 +386,11 @@ impl OperatorReconciler {
                 if previous != object.operator {
                     // Without the label, the object does not belong to the Operator until it is applied
                     // again.
-                    self.show_gone(&previous, object.key.clone(), revision, moment, effects);
+                    self.observe_gone(&previous, object.key.clone(), revision, moment);
                 }
                 for observation in observations(object) {
                     let event = ExecutionEvent::Observed(observation);
-                    self.execute(&object.operator, event, moment, effects);
+                    self.execute(&object.operator, event, moment);
                 }
                 if object.whole.is_some() {
                     self.refresh_request(&object.operator);
@@ -426,7 +399,7 @@ impl OperatorReconciler {
                 self.unsettled.insert(object.operator.clone());
             }
             WatchedChange::Gone { key, revision } => {
-                self.show_gone(&previous, key.clone(), *revision, moment, effects);
+                self.observe_gone(&previous, key.clone(), *revision, moment);
                 self.unsettled.insert(previous);
                 if kind.group.is_empty() && kind.kind == "Namespace" {
                     // The deletion of a shared namespace may be for another Operator than the one in its
@@ -445,7 +418,7 @@ impl OperatorReconciler {
                     });
                     if has_kind {
                         let event = ExecutionEvent::Observed(Observation::Listed(kind.clone()));
-                        self.execute(&name, event, moment, effects);
+                        self.execute(&name, event, moment);
                     }
                 }
                 self.unsettle_deleting();
@@ -453,17 +426,16 @@ impl OperatorReconciler {
         }
     }
 
-    fn show_gone(
+    fn observe_gone(
         &mut self,
         name: &str,
         key: plimsoll_api::ObjectKey,
         revision: u64,
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) {
         let mark = Mark::new(revision, Trace::Gone);
         let gone = Observation::Object { key, mark, health: None, terminating: None };
-        self.execute(name, ExecutionEvent::Observed(gone), moment, effects);
+        self.execute(name, ExecutionEvent::Observed(gone), moment);
     }
 
     /// Handles a change of a namespace.
@@ -472,7 +444,6 @@ impl OperatorReconciler {
         namespace: &str,
         state: Option<NamespaceState>,
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) {
         match state {
             Some(state) => self.observed.namespaces.insert(namespace.to_owned(), state),
@@ -480,23 +451,17 @@ impl OperatorReconciler {
         };
         for name in self.rolling_out_in(namespace) {
             let observation = Observation::Namespace { name: namespace.to_owned(), state };
-            self.execute(&name, ExecutionEvent::Observed(observation), moment, effects);
+            self.execute(&name, ExecutionEvent::Observed(observation), moment);
         }
     }
 
     /// Handles a change of a definition: rollouts that wait for its kind request discovery soon.
-    pub(super) fn definition_changed(
-        &mut self,
-        group: &str,
-        plural: &str,
-        moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
-    ) {
+    pub(super) fn definition_changed(&mut self, group: &str, plural: &str, moment: Moment) {
         let waiting = self.rolling_out_group(group, |it| it.execution.discover_at().is_some());
         for name in waiting {
             let (group, plural) = (group.to_owned(), plural.to_owned());
             let observation = Observation::Definition { group, plural };
-            self.execute(&name, ExecutionEvent::Observed(observation), moment, effects);
+            self.execute(&name, ExecutionEvent::Observed(observation), moment);
         }
     }
 
@@ -506,7 +471,6 @@ impl OperatorReconciler {
         version: &GroupVersion,
         kinds: &[(GroupVersionKind, Scope)],
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) {
         self.served.extend(kinds.iter().cloned());
         let is_of =
@@ -514,7 +478,7 @@ impl OperatorReconciler {
         let concerned = self.rolling_out_group(&version.0, |it| it.kinds.iter().any(is_of));
         for name in concerned {
             let event = ExecutionEvent::Discovered(version.clone(), kinds.to_vec());
-            self.execute(&name, event, moment, effects);
+            self.execute(&name, event, moment);
         }
     }
 }

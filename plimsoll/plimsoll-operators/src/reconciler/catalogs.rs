@@ -59,7 +59,7 @@ pub(super) struct TrackedCatalog {
     is_reading: bool,
     was_read: bool,
     next: Option<Uptime>,
-    is_status_written: bool,
+    is_status_write_pending: bool,
     is_report_due: bool,
     /// The time at which a failed write of the status is retried; `None` if none failed.
     status_at: Option<Uptime>,
@@ -80,7 +80,7 @@ impl TrackedCatalog {
     }
 
     pub(super) fn wake_at(&self) -> Option<Uptime> {
-        let status = self.status_at.filter(|_| !self.is_status_written);
+        let status = self.status_at.filter(|_| !self.is_status_write_pending);
         [self.next.filter(|_| !self.is_reading), status].into_iter().flatten().min()
     }
 
@@ -254,14 +254,14 @@ impl OperatorReconciler {
     }
 
     /// Requests reads of the catalogs whose poll interval is over.
-    pub(super) fn read_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn read_catalogs(&mut self, moment: Moment) {
         for (name, catalog) in &mut self.catalogs {
             let is_due = catalog.next.is_some_and(|at| at <= moment.uptime);
             let is_available = catalog.spec.availability == CatalogAvailability::Available;
             if is_due && is_available && !catalog.is_reading {
                 catalog.is_reading = true;
                 let source: CatalogSource = catalog.spec.source.clone();
-                effects.push(OperatorEffect::ReadCatalog { name: name.clone(), source });
+                self.effects.push(OperatorEffect::ReadCatalog { name: name.clone(), source });
             } else if is_due {
                 catalog.next = None;
             }
@@ -280,10 +280,10 @@ impl OperatorReconciler {
     }
 
     /// Writes the statuses of catalogs that changed.
-    pub(super) fn report_catalogs(&mut self, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn report_catalogs(&mut self, moment: Moment) {
         for (name, catalog) in &mut self.catalogs {
             let is_due = catalog.status_at.is_some_and(|at| at <= moment.uptime);
-            if !(catalog.is_report_due || is_due) || catalog.is_status_written {
+            if !(catalog.is_report_due || is_due) || catalog.is_status_write_pending {
                 continue;
             }
             (catalog.is_report_due, catalog.status_at) = (false, None);
@@ -291,8 +291,8 @@ impl OperatorReconciler {
             if status == catalog.reported {
                 continue;
             }
-            catalog.is_status_written = true;
-            effects.push(OperatorEffect::WriteStatus {
+            catalog.is_status_write_pending = true;
+            self.effects.push(OperatorEffect::WriteStatus {
                 kind: OperatorKind::Catalog,
                 name: name.clone(),
                 status: serde_json::to_value(&status).unwrap_or_default(),
@@ -304,7 +304,7 @@ impl OperatorReconciler {
     /// Handles the result of writing the status of a catalog.
     pub(super) fn catalog_status_written(&mut self, name: &str, is_written: bool, moment: Moment) {
         if let Some(catalog) = self.catalogs.get_mut(name) {
-            catalog.is_status_written = false;
+            catalog.is_status_write_pending = false;
             if !is_written {
                 catalog.status_at = Some(moment.uptime + STATUS_RETRY);
             }
@@ -362,7 +362,7 @@ mod tests {
         for name in ["same", "changed"] {
             reconciler.operator_changed(name, Some(&json!({ "metadata": { "uid": name } })), START);
         }
-        reconciler.read_catalogs(START, &mut Vec::new());
+        reconciler.read_catalogs(START);
         // It is created while the catalog is read, and its decision is based on the previous content.
         reconciler.operator_changed("new", Some(&json!({ "metadata": { "uid": "new" } })), START);
         reconciler.undecided.clear();

@@ -8,7 +8,7 @@ use plimsoll_resolve::NameIndex;
 use plimsoll_resolve::requirement::RequiredNames;
 
 use super::OperatorReconciler;
-use crate::{JudgedBundles, RequestedOperator, change_set};
+use crate::{CandidateRequirements, RequestedOperator, change_set};
 
 /// A package or a kind that requirements name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ struct Concern {
 }
 
 impl Concern {
-    fn of(name: &str, operator: &RequestedOperator, judged: &JudgedBundles) -> Self {
+    fn of(name: &str, operator: &RequestedOperator, judged: &CandidateRequirements) -> Self {
         let kinds = |it: &BTreeSet<GroupKind>| -> Vec<Subject> {
             it.iter().cloned().map(Subject::Kind).collect()
         };
@@ -105,7 +105,7 @@ impl Concerns {
 impl OperatorReconciler {
     /// Updates the entry of an Operator. Returns the previous and the current one.
     fn note_concern(&mut self, name: &str) -> [Concern; 2] {
-        let nothing = JudgedBundles::default();
+        let nothing = CandidateRequirements::default();
         let decision = self.operators.get(name).and_then(|it| it.decision.as_ref());
         let judged = decision.map_or(&nothing, |decision| &decision.judged);
         let after = self.requested.get(name).map(|it| Concern::of(name, it, judged));
@@ -120,7 +120,7 @@ impl OperatorReconciler {
 
     /// Marks the Operators to decide on again because the installed or requested bundle of one changed: those
     /// that it may satisfy, depend on or conflict with.
-    pub(super) fn undecided_because_of(&mut self, name: &str) {
+    pub(super) fn mark_affected_undecided(&mut self, name: &str) {
         for concern in self.note_concern(name) {
             self.undecided.extend(self.concerns.reached(&concern));
         }

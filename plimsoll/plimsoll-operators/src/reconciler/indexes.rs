@@ -50,13 +50,13 @@ impl WakeTimes {
 /// The index entries of an Operator: the API groups of its rollout, the namespaces of its objects, and the
 /// places of the objects that it holds.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Reach {
+struct IndexEntries {
     groups: BTreeSet<String>,
     namespaces: BTreeSet<String>,
     places: BTreeSet<String>,
 }
 
-impl Reach {
+impl IndexEntries {
     fn of(operator: &TrackedOperator) -> Self {
         let held = operator.held().flat_map(|(_, it)| it.manifests());
         let places = held.map(|it| place(&it.key)).collect();
@@ -77,9 +77,9 @@ fn place(key: &ObjectKey) -> String {
     format!("{}/{}", key.namespace, key.name)
 }
 
-/// The inputs of [`Reach`]: the run of the rollout, and the held revisions, each with the number of its
+/// The inputs of [`IndexEntries`]: the run of the rollout, and the held revisions, each with the number of its
 /// manifests.
-type ReachBasis = (Option<u64>, Vec<(u32, usize)>);
+type IndexInputs = (Option<u64>, Vec<(u32, usize)>);
 
 /// Indexes of Operators by what events concern.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +94,7 @@ pub(super) struct Indexes {
     namespaces: NameIndex<String>,
     /// The Operators that hold an object, by [`place`].
     objects: NameIndex<String>,
-    reached: BTreeMap<String, (ReachBasis, Reach)>,
+    reached: BTreeMap<String, (IndexInputs, IndexEntries)>,
 }
 
 impl Indexes {
@@ -113,7 +113,7 @@ impl Indexes {
             before.places.iter().for_each(|it| self.objects.remove(it, name));
         }
         if let Some((operator, basis)) = operator.zip(basis) {
-            let after = Reach::of(operator);
+            let after = IndexEntries::of(operator);
             after.groups.iter().for_each(|it| self.groups.insert(it, name));
             after.namespaces.iter().for_each(|it| self.namespaces.insert(it, name));
             after.places.iter().for_each(|it| self.objects.insert(it, name));
@@ -170,7 +170,7 @@ impl OperatorReconciler {
             let discover_at = it.rollout.as_ref().and_then(|it| it.execution.discover_at());
             at(wakes) == later(it.wake_at(moment))
                 && at(discoveries) == later(discover_at)
-                && reached.get(name).is_some_and(|(_, reach)| *reach == Reach::of(it))
+                && reached.get(name).is_some_and(|(_, reach)| *reach == IndexEntries::of(it))
         }) && names(wakes).union(&names(discoveries)).all(|it| self.operators.contains_key(it))
             && reached.keys().all(|name| self.operators.contains_key(name))
     }

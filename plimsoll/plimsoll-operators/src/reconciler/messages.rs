@@ -4,10 +4,10 @@ use plimsoll_api::olm::BundleReference;
 use plimsoll_api::{ObjectKey, Reason};
 
 use super::FoundObject;
-use super::track::{TrackedOperator, Wanted};
+use super::track::{RevisionInputs, TrackedOperator};
 use crate::{OperatorBlock, version_text};
 
-pub(super) fn catalog_gone(wanted: &Wanted) -> (OperatorBlock, bool) {
+pub(super) fn catalog_gone(wanted: &RevisionInputs) -> (OperatorBlock, bool) {
     let BundleReference { name, catalog, .. } = &wanted.bundle;
     let message = format!(
         "bundle {name} comes from Catalog \"{catalog}\", which does not exist any more: create it, or \

@@ -11,7 +11,7 @@ use plimsoll_plan::reconciler::events;
 
 use super::messages;
 use super::revision::{KeptRevision, RevisionContent, RevisionDraft};
-use super::track::{Preparation, TrackedOperator, Wanted};
+use super::track::{Preparation, RevisionInputs, TrackedOperator};
 use super::{Findings, FoundObject, Moment, OperatorEffect, OperatorReconciler};
 use crate::{OperatorAction, OperatorBlock, OperatorDecision};
 
@@ -64,13 +64,7 @@ impl TrackedOperator {
 
 impl OperatorReconciler {
     /// Takes the next step of preparing a revision.
-    pub(super) fn prepare(
-        &mut self,
-        name: &str,
-        wanted: Wanted,
-        moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
-    ) -> Step {
+    pub(super) fn prepare(&mut self, name: &str, wanted: RevisionInputs, moment: Moment) -> Step {
         let Some(operator) = self.operators.get(name) else { return Step::Waits };
         // A previous process, or a rollout that was interrupted, may have made such a revision.
         let is_like = |it: &KeptRevision| {
@@ -112,7 +106,7 @@ impl OperatorReconciler {
             // The namespace is that of the installed revision, whatever the next bundle suggests.
             spec.namespace.clone_from(&installed.namespace);
         }
-        effects.push(OperatorEffect::ReadBundle {
+        self.effects.push(OperatorEffect::ReadBundle {
             operator: name.to_owned(),
             ticket,
             bundle: wanted.bundle.clone(),
@@ -131,8 +125,8 @@ impl OperatorReconciler {
     fn fail(
         &mut self,
         name: &str,
-        wanted: Wanted,
-        block: impl FnOnce(&Wanted) -> (OperatorBlock, bool),
+        wanted: RevisionInputs,
+        block: impl FnOnce(&RevisionInputs) -> (OperatorBlock, bool),
         moment: Moment,
     ) {
         let Some(operator) = self.operators.get_mut(name) else { return };
@@ -166,7 +160,6 @@ impl OperatorReconciler {
         ticket: u64,
         content: Result<Box<RevisionContent>, String>,
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) {
         let Some(Preparation::Reading { wanted, .. }) = self.answered(name, ticket) else { return };
         let mut draft = match content.and_then(|content| RevisionDraft::read(*content)) {
@@ -194,7 +187,7 @@ impl OperatorReconciler {
         };
         let objects = draft.objects.iter().map(|it| &it.manifest);
         let unknown = objects.filter(|it| !known.contains(&it.key));
-        effects.push(OperatorEffect::InspectObjects {
+        self.effects.push(OperatorEffect::InspectObjects {
             operator: name.to_owned(),
             ticket,
             objects: unknown.map(|it| (it.key.clone(), it.version.clone())).collect(),
@@ -210,7 +203,6 @@ impl OperatorReconciler {
         ticket: u64,
         findings: Result<Findings, String>,
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) {
         let Some(Preparation::Inspecting { wanted, mut draft, .. }) = self.answered(name, ticket)
         else {
@@ -231,7 +223,7 @@ impl OperatorReconciler {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let replaced = operator.replaced_workloads(&draft);
         for note in &replaced {
-            effects.push(OperatorEffect::Emit {
+            self.effects.push(OperatorEffect::Emit {
                 operator: name.to_owned(),
                 uid: operator.object.uid.clone(),
                 draft: events::workload_replaced(note.clone()),
@@ -240,7 +232,7 @@ impl OperatorReconciler {
         risks.extend(replaced);
         let (mut revision, revisions) = draft.numbered(name, &operator.object.uid, number);
         revision.risks = risks;
-        effects.push(OperatorEffect::WriteRevision {
+        self.effects.push(OperatorEffect::WriteRevision {
             operator: name.to_owned(),
             ticket,
             revisions,

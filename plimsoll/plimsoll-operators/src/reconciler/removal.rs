@@ -113,7 +113,7 @@ impl Removal {
 
 impl OperatorReconciler {
     /// Continues the deletion of an Operator.
-    pub(super) fn remove(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn remove(&mut self, name: &str, moment: Moment) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         // Nothing is installed or reverted any more.
         operator.rollout = None;
@@ -127,7 +127,7 @@ impl OperatorReconciler {
             *removal = Removal { started: Some(started), ..Removal::default() };
         }
         removal.next = Some(moment.uptime + RETRY_INTERVAL);
-        if !self.sees_all_of(name, effects) {
+        if !self.sees_all_of(name) {
             return;
         }
         let mut objects = self.live_objects(name, |_| true);
@@ -139,7 +139,7 @@ impl OperatorReconciler {
             .filter(|it| is_definition(&it.key) && !shared.contains(&it.key))
             .map(|it| it.key.name.clone())
             .collect();
-        let Some(operands) = self.operands(name, &definitions, effects) else { return };
+        let Some(operands) = self.operands(name, &definitions) else { return };
         let Some(operator) = self.operators.get_mut(name) else { return };
         let policy = operator.object.spec.deletion.clone();
         let dependants = operator.decision.as_ref().map(|it| it.dependants.as_slice());
@@ -151,7 +151,7 @@ impl OperatorReconciler {
             return;
         }
         removal.refusal = None;
-        let occupied = match self.occupied(name, &objects, moment, effects) {
+        let occupied = match self.occupied(name, &objects, moment) {
             Some(occupied) => occupied,
             None => return,
         };
@@ -182,25 +182,25 @@ impl OperatorReconciler {
                 let Some(operator) = self.operators.get_mut(name) else { return };
                 let Some(removal) = &mut operator.removal else { return };
                 removal.progress = Some(progress);
-                removal.ask(name, delete, moment, effects);
+                removal.ask(name, delete, moment, &mut self.effects);
             }
-            NextDeletion::Complete { .. } => self.finish_removal(name, effects),
+            NextDeletion::Complete { .. } => self.finish_removal(name),
         }
     }
 
-    fn finish_removal(&mut self, name: &str, effects: &mut Vec<OperatorEffect>) {
+    fn finish_removal(&mut self, name: &str) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(removal) = &mut operator.removal else { return };
         let watched = std::mem::take(&mut removal.watched);
         if !std::mem::replace(&mut removal.is_finished, true) {
-            effects.push(OperatorEffect::SetFinalizer {
+            self.effects.push(OperatorEffect::SetFinalizer {
                 operator: name.to_owned(),
                 before: operator.object.finalizers.clone(),
                 is_added: false,
             });
         }
         for definition in watched {
-            self.unwatch_operands(definition, effects);
+            self.unwatch_operands(definition);
         }
     }
 
@@ -213,7 +213,7 @@ impl OperatorReconciler {
     }
 
     /// Watches all kinds that an Operator has had objects of. Returns whether their objects are listed.
-    fn sees_all_of(&mut self, name: &str, effects: &mut Vec<OperatorEffect>) -> bool {
+    fn sees_all_of(&mut self, name: &str) -> bool {
         let Some(operator) = self.operators.get(name) else { return false };
         let manifests = operator.revisions.values().flat_map(|it| it.manifests());
         let kinds: BTreeSet<GroupVersionKind> = manifests
@@ -229,7 +229,7 @@ impl OperatorReconciler {
             let group_kind = GroupKind::new(&kind.group, &kind.kind);
             // A kind that is not served has no objects.
             let Some(served) = self.served_version(&kind) else { continue };
-            self.watch(served, effects);
+            self.watch(served);
             sees_all &= self.observed.kinds.get(&group_kind).is_some_and(|it| it.is_listed);
         }
         sees_all
@@ -262,12 +262,7 @@ impl OperatorReconciler {
     }
 
     /// Returns the operands of definitions; `None` until all are listed.
-    fn operands(
-        &mut self,
-        name: &str,
-        definitions: &[String],
-        effects: &mut Vec<OperatorEffect>,
-    ) -> Option<Vec<LiveObject>> {
+    fn operands(&mut self, name: &str, definitions: &[String]) -> Option<Vec<LiveObject>> {
         let operator = self.operators.get_mut(name)?;
         let removal = operator.removal.as_mut()?;
         for definition in definitions {
@@ -275,7 +270,7 @@ impl OperatorReconciler {
                 && !self.observed.operands.contains_key(definition)
             {
                 self.observed.operands.insert(definition.clone(), ObservedKind::default());
-                effects.push(OperatorEffect::WatchOperands(definition.clone()));
+                self.effects.push(OperatorEffect::WatchOperands(definition.clone()));
             }
         }
         let mut operands = Vec::new();
@@ -286,11 +281,11 @@ impl OperatorReconciler {
         Some(operands)
     }
 
-    fn unwatch_operands(&mut self, definition: String, effects: &mut Vec<OperatorEffect>) {
+    fn unwatch_operands(&mut self, definition: String) {
         let removals = self.operators.values().filter_map(|it| it.removal.as_ref());
         let is_needed = removals.into_iter().any(|it| it.watched.contains(&definition));
         if !is_needed && self.observed.operands.remove(&definition).is_some() {
-            effects.push(OperatorEffect::UnwatchOperands(definition));
+            self.effects.push(OperatorEffect::UnwatchOperands(definition));
         }
     }
 
@@ -301,7 +296,6 @@ impl OperatorReconciler {
         name: &str,
         objects: &[LiveObject],
         moment: Moment,
-        effects: &mut Vec<OperatorEffect>,
     ) -> Option<BTreeSet<String>> {
         let is_namespace = |it: &&LiveObject| it.key.group.is_empty() && it.key.kind == "Namespace";
         let namespaces: Vec<&LiveObject> = objects.iter().filter(is_namespace).collect();
@@ -336,7 +330,7 @@ impl OperatorReconciler {
             };
             is_known = false;
             removal.namespaces.insert(namespace.clone(), NamespaceContent::Reading(failure));
-            effects.push(OperatorEffect::ReadNamespace {
+            self.effects.push(OperatorEffect::ReadNamespace {
                 operator: name.to_owned(),
                 namespace: namespace.clone(),
             });
@@ -424,7 +418,7 @@ impl OperatorReconciler {
     }
 
     /// Deletes objects of earlier revisions that the installed one lacks, except for definitions.
-    pub(super) fn tidy(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn tidy(&mut self, name: &str, moment: Moment) {
         let Some(operator) = self.operators.get(name) else { return };
         let Some(rollout) = operator.rollout.as_ref().filter(|it| it.is_complete) else { return };
         if rollout.is_tidy || operator.revisions.len() < 2 {
@@ -432,7 +426,7 @@ impl OperatorReconciler {
         }
         let steps = &rollout.execution.progress().plan().steps;
         let has: BTreeSet<ObjectKey> = steps.iter().map(|it| it.manifest.key.clone()).collect();
-        if !self.sees_all_of(name, effects) {
+        if !self.sees_all_of(name) {
             if let Some(operator) = self.operators.get_mut(name) {
                 operator.removal.get_or_insert_default();
             }
@@ -447,7 +441,7 @@ impl OperatorReconciler {
         };
         let Some(operator) = self.operators.get_mut(name) else { return };
         operator.removal.get_or_insert_default();
-        let Some(occupied) = self.occupied(name, &left, moment, effects) else { return };
+        let Some(occupied) = self.occupied(name, &left, moment) else { return };
         let inputs = DeletionInputs {
             policy: &policy,
             objects: &left,
@@ -463,7 +457,7 @@ impl OperatorReconciler {
                 let removal = operator.removal.get_or_insert_default();
                 removal.next = Some(moment.uptime + RETRY_INTERVAL);
                 removal.progress = Some(progress);
-                removal.ask(name, delete, moment, effects);
+                removal.ask(name, delete, moment, &mut self.effects);
             }
             NextDeletion::Complete { .. } | NextDeletion::Refused { .. } => {
                 operator.removal = None;

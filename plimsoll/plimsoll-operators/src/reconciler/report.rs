@@ -25,25 +25,25 @@ pub(super) const STATUS_RETRY: Duration = Duration::from_secs(2);
 
 impl OperatorReconciler {
     /// Writes the status of an Operator if it changed, and emits events about it.
-    pub(super) fn report(&mut self, name: &str, moment: Moment, effects: &mut Vec<OperatorEffect>) {
+    pub(super) fn report(&mut self, name: &str, moment: Moment) {
         let Some(request) = self.requested.get(name) else { return };
         let unavailable = self.observed.unavailable(name);
         let Some(operator) = self.operators.get_mut(name) else { return };
         let Some(status) = operator.status(name, request, &unavailable, moment) else { return };
-        for draft in announcements(&operator.announced, &status.conditions) {
-            effects.push(OperatorEffect::Emit {
+        for draft in condition_events(&operator.reported_conditions, &status.conditions) {
+            self.effects.push(OperatorEffect::Emit {
                 operator: name.to_owned(),
                 uid: operator.object.uid.clone(),
                 draft,
             });
         }
-        operator.announced.clone_from(&status.conditions);
+        operator.reported_conditions.clone_from(&status.conditions);
         if status == operator.reported {
             operator.status_at = None;
             return;
         }
-        let is_moving = operator.is_finalizer_written && operator.object.deleted.is_none();
-        if operator.is_status_written || is_moving {
+        let is_moving = operator.is_finalizer_write_pending && operator.object.deleted.is_none();
+        if operator.is_status_write_pending || is_moving {
             // The response, or the object as it was written, is still to come.
             return;
         }
@@ -52,8 +52,8 @@ impl OperatorReconciler {
             return;
         }
         operator.status_at = Some(moment.uptime + STATUS_INTERVAL);
-        operator.is_status_written = true;
-        effects.push(OperatorEffect::WriteStatus {
+        operator.is_status_write_pending = true;
+        self.effects.push(OperatorEffect::WriteStatus {
             kind: OperatorKind::Operator,
             name: name.to_owned(),
             status: serde_json::to_value(&status).unwrap_or_default(),
@@ -77,7 +77,7 @@ impl OperatorReconciler {
         let Some(operator) = self.operators.get_mut(name) else { return };
         match what {
             WrittenPart::Status => {
-                operator.is_status_written = false;
+                operator.is_status_write_pending = false;
                 let delay = if is_written { STATUS_INTERVAL } else { STATUS_RETRY };
                 operator.status_at = Some(moment.uptime + delay);
                 self.reindex(name, moment);
@@ -85,7 +85,7 @@ impl OperatorReconciler {
             WrittenPart::Finalizer => {
                 // The watch shows a finalizer that was written; a failed write is retried.
                 if !is_written {
-                    operator.is_finalizer_written = false;
+                    operator.is_finalizer_write_pending = false;
                     operator.finalizer_at = Some(moment.uptime + STATUS_RETRY);
                     if operator.object.deleted.is_none() {
                         // The status no longer waits for the finalizer.
@@ -128,7 +128,7 @@ impl TrackedOperator {
             unavailable,
         };
         let mut conditions = conditions(&observation, &self.reported.conditions, moment.time);
-        self.say_what_deletion_waits_for(&mut conditions);
+        self.set_deletion_message(&mut conditions);
         if let Some(invalid) = &self.object.invalid {
             let (status, reason, message) = invalid.reported();
             let invalid = ConditionDraft { type_: INVALID, status, reason, message };
@@ -234,7 +234,7 @@ impl TrackedOperator {
     }
 
     /// Replaces the message of a deletion's `Progressing` by what the deletion waits for.
-    fn say_what_deletion_waits_for(&self, conditions: &mut [MetaCondition]) {
+    fn set_deletion_message(&self, conditions: &mut [MetaCondition]) {
         let Some(removal) = &self.removal else { return };
         if self.object.deleted.is_none() {
             return;
@@ -267,7 +267,7 @@ impl TrackedOperator {
 }
 
 /// Returns events about conditions that changed: one for each change, even after restarts.
-fn announcements(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<EventDraft> {
+fn condition_events(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     for condition in after {
         let old = before.iter().find(|it| it.type_ == condition.type_);
@@ -283,13 +283,13 @@ fn announcements(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<Event
             _ => condition.status == ConditionStatus::False || is_stuck,
         };
         // These repeat other conditions, or are expected.
-        let is_plain = (matches!(condition.type_.as_str(), "Progressing" | "Available")
+        let is_expected = (matches!(condition.type_.as_str(), "Progressing" | "Available")
             && !is_stuck)
             || condition.reason == Reason::NotInstalled.as_str();
         let is_well_again = condition.type_ == CONSTRAINTS_SATISFIED && old.is_some();
-        let is_news =
+        let is_notable =
             is_bad || is_well_again || condition.reason == Reason::InstallationSucceeded.as_str();
-        if is_same || is_plain || !is_news {
+        if is_same || is_expected || !is_notable {
             continue;
         }
         let Some(reason) = Reason::ALL.iter().find(|it| it.as_str() == condition.reason) else {

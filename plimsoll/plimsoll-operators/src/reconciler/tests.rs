@@ -199,7 +199,7 @@ fn only_those_are_decided_again_that_a_change_reaches() {
             reconciler.operators.insert(name.clone(), operator);
             reconciler.decision_changed(&name);
         }
-        reconciler.undecided_because_of(changed);
+        reconciler.mark_affected_undecided(changed);
         reconciler.undecided.remove(changed);
         let undecided: Vec<&str> = reconciler.undecided.iter().map(String::as_str).collect();
         assert_eq!(undecided.join(" "), expected, "of a change of {changed}");

@@ -53,7 +53,7 @@ impl OperatorObject {
 
 /// The inputs of a new revision.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct RevisionInputs {
     pub(super) bundle: BundleReference,
     pub(super) config: Option<Value>,
     pub(super) namespace: String,
@@ -63,7 +63,7 @@ pub(super) struct Wanted {
     pub(super) generation: i64,
 }
 
-impl Wanted {
+impl RevisionInputs {
     /// Returns whether both result in the same revision.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.bundle == other.bundle
@@ -76,17 +76,17 @@ impl Wanted {
 #[derive(Debug, Clone)]
 pub(super) enum Preparation {
     /// The bundle is being read.
-    Reading { ticket: u64, wanted: Wanted },
+    Reading { ticket: u64, wanted: RevisionInputs },
     /// The objects that it would apply are being inspected.
-    Inspecting { ticket: u64, wanted: Wanted, draft: Box<RevisionDraft> },
+    Inspecting { ticket: u64, wanted: RevisionInputs, draft: Box<RevisionDraft> },
     /// Its OperatorRevisions are being written.
-    Writing { ticket: u64, wanted: Wanted, number: u32, revision: Box<KeptRevision> },
+    Writing { ticket: u64, wanted: RevisionInputs, number: u32, revision: Box<KeptRevision> },
     /// The preparation is blocked.
-    Failed { wanted: Wanted, block: OperatorBlock, is_bundle: bool, retry_at: Uptime },
+    Failed { wanted: RevisionInputs, block: OperatorBlock, is_bundle: bool, retry_at: Uptime },
 }
 
 impl Preparation {
-    pub(super) fn wanted(&self) -> &Wanted {
+    pub(super) fn wanted(&self) -> &RevisionInputs {
         match self {
             Self::Reading { wanted, .. }
             | Self::Inspecting { wanted, .. }
@@ -145,17 +145,17 @@ pub(super) struct TrackedOperator {
     pub(super) rollout: Option<OperatorRollout>,
     pub(super) removal: Option<Removal>,
     /// Whether the finalizer is being written.
-    pub(super) is_finalizer_written: bool,
+    pub(super) is_finalizer_write_pending: bool,
     /// The time at which a failed write of the finalizer is retried; `None` if none failed.
     pub(super) finalizer_at: Option<Uptime>,
     /// The status as the cluster has it.
     pub(super) reported: OperatorStatus,
     /// Whether a status is being written.
-    pub(super) is_status_written: bool,
+    pub(super) is_status_write_pending: bool,
     /// The earliest time of the next status; `None` for any time.
     pub(super) status_at: Option<Uptime>,
     /// The conditions that events were emitted for.
-    pub(super) announced: Vec<MetaCondition>,
+    pub(super) reported_conditions: Vec<MetaCondition>,
 }
 
 impl TrackedOperator {
@@ -268,7 +268,7 @@ impl TrackedOperator {
         };
         let removal = self.removal.as_ref().and_then(|it| it.wake_at());
         // The response to the last write comes first.
-        let status = self.status_at.filter(|_| !self.is_status_written);
+        let status = self.status_at.filter(|_| !self.is_status_write_pending);
         let times = [execution, deadline].into_iter().flatten().map(after);
         let is_paused =
             matches!(self.decision.as_ref().map(|it| &it.action), Some(OperatorAction::Paused));
@@ -305,7 +305,7 @@ impl OperatorReconciler {
                 self.installed.remove(name, &request);
                 self.undecided_with(&request);
             }
-            self.undecided_because_of(name);
+            self.mark_affected_undecided(name);
             self.unsettled.insert(name.to_owned());
             return;
         };
@@ -357,12 +357,12 @@ impl OperatorReconciler {
         let operator = self.operators.entry(name.to_owned()).or_default();
         operator.object = seen;
         if operator.object.has_finalizer() {
-            operator.is_finalizer_written = false;
+            operator.is_finalizer_write_pending = false;
         }
         operator.reported = status;
         if is_new {
             operator.installed = operator.reported.revision;
-            operator.announced = operator.reported.conditions.clone();
+            operator.reported_conditions = operator.reported.conditions.clone();
         }
         operator.take_earlier_history();
         self.requested.insert(name.to_owned(), request);
@@ -382,7 +382,7 @@ impl OperatorReconciler {
                 self.undecided_with(&before);
             }
             self.undecided.insert(name.to_owned());
-            self.undecided_because_of(name);
+            self.mark_affected_undecided(name);
         }
         self.unsettled.insert(name.to_owned());
     }
@@ -480,7 +480,7 @@ impl OperatorReconciler {
         self.installed.remove(name, request);
         (request.owned, request.installed) = (owned, installed);
         self.installed.insert(name, request);
-        self.undecided_because_of(name);
+        self.mark_affected_undecided(name);
     }
 }
 

@@ -7,11 +7,11 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::BundleReference;
 use plimsoll_plan::reconciler::Uptime;
 
-use super::{OperatorBlock, Preparation, RETRY_INTERVAL, TrackedOperator, Wanted};
+use super::{OperatorBlock, Preparation, RETRY_INTERVAL, RevisionInputs, TrackedOperator};
 use crate::reconciler::{Moment, OperatorReconciler};
 
-fn wanted(generation: i64) -> Wanted {
-    Wanted {
+fn wanted(generation: i64) -> RevisionInputs {
+    RevisionInputs {
         bundle: BundleReference { name: "bar.v1.0.0".into(), ..BundleReference::default() },
         config: None,
         namespace: String::new(),
@@ -35,7 +35,7 @@ fn is_tried_again(generation: i64, after: Duration) -> bool {
     reconciler.operators.insert("bar".to_owned(), operator);
     let (time, uptime) = (Timestamp::UNIX_EPOCH, Uptime::from_start(after));
     let moment = Moment { time, steady: time, uptime };
-    reconciler.prepare("bar", wanted(generation), moment, &mut Vec::new());
+    reconciler.prepare("bar", wanted(generation), moment);
     // Without a catalog to read from, it fails for another reason.
     match &reconciler.operators["bar"].preparation {
         Some(Preparation::Failed { block: now, .. }) => *now != block,
