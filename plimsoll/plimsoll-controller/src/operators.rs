@@ -24,7 +24,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::control_loop::ControlLoop;
-pub use self::facts::read as cluster_facts;
 use crate::actions::{ActionController, ActionSettings, inventory};
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;

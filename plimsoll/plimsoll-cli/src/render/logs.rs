@@ -110,13 +110,13 @@ mod tests {
 
     impl Captured {
         fn text(&self) -> String {
-            String::from_utf8_lossy(&self.0.lock().expect("nobody panics")).into_owned()
+            String::from_utf8_lossy(&self.0.lock().expect("no thread panics")).into_owned()
         }
     }
 
     impl io::Write for Captured {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("nobody panics").write(bytes)
+            self.0.lock().expect("no thread panics").write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {

@@ -94,13 +94,13 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
         let patch = Patch::Merge(json!({ "data": { "of": "somebody else" } }));
         maps.patch("moored", &PatchParams::default(), &patch).await.expect("it can be changed");
         let name = "configmap \"default/moored\"";
-        until_told(&harness, "DriftRepaired", &format!("{name} was changed by somebody else"))
+        until_told(&harness, "DriftRepaired", &format!("{name} was changed by another client"))
             .await;
         // It is told when the repair begins. A deletion before its end would be repaired by it as well.
         let of = || async { maps.get_opt("moored").await.ok().flatten()?.data?.remove("of") };
         until("it is put right", of, |of| of.as_deref() == Some("ours")).await;
         maps.delete("moored", &DeleteParams::default()).await.expect("it is there");
-        until_told(&harness, "DriftRepaired", &format!("{name} was deleted by somebody else"))
+        until_told(&harness, "DriftRepaired", &format!("{name} was deleted by another client"))
             .await;
 
         let spec = |entries: serde_json::Value| json!({ "overrides": entries });

@@ -366,7 +366,7 @@ pub(crate) async fn answered<T: Debug, F: Future<Output = T>>(
         if wanted(&found) {
             return Some(found);
         }
-        *last.lock().expect("nobody panics") = Some(found);
+        *last.lock().expect("no thread panics") = Some(found);
         None
     });
     let found = found.await;

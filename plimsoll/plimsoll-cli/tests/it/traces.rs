@@ -38,7 +38,7 @@ async fn answer(mut connection: TcpStream, received: Received) {
     while connection.read_buf(&mut bytes).await.is_ok_and(|read| read > 0) {
         while let Some((path, body, rest)) = request(&bytes) {
             bytes = rest;
-            received.lock().expect("nobody panics").push((path, body));
+            received.lock().expect("no thread panics").push((path, body));
             let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
             if connection.write_all(answer).await.is_err() {
                 return;
@@ -86,7 +86,7 @@ fn a_collector_sees_the_release_its_run_levels_and_each_step() {
         harness.stop().await;
         drop(listening);
         traces.end().await;
-        let received = received.lock().expect("nobody panics");
+        let received = received.lock().expect("no thread panics");
         assert!(!received.is_empty(), "something is sent");
         let requests = received.iter().map(|(path, body)| {
             assert_eq!(path, "/v1/traces");

@@ -6,7 +6,7 @@ use kube::core::DynamicObject;
 use kube::{Api, Client};
 use plimsoll_api::olm::action::ActionRequester;
 use plimsoll_api::{ACTION_POLICY, ApiKind};
-use plimsoll_operators::actions::lifecycle::ByHand;
+use plimsoll_operators::actions::lifecycle::DirectPermissions;
 use plimsoll_operators::actions::policy::NamedPolicy;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::write::Writer;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Access {
     /// The permissions with which the requester needs no Action.
-    pub(super) by_hand: ByHand,
+    pub(super) by_hand: DirectPermissions,
     /// All policies of the cluster.
     pub(super) policies: Vec<NamedPolicy>,
 }
@@ -41,7 +41,7 @@ impl Access {
         let by_hand = async {
             match requester {
                 Some(requester) => by_hand(writer, requester).await,
-                None => Ok(ByHand::default()),
+                None => Ok(DirectPermissions::default()),
             }
         };
         let (by_hand, policies) = tokio::try_join!(by_hand, policies(client))?;
@@ -49,13 +49,16 @@ impl Access {
     }
 }
 
-async fn by_hand(writer: &Writer, requester: &ActionRequester) -> Result<ByHand, kube::Error> {
+async fn by_hand(
+    writer: &Writer,
+    requester: &ActionRequester,
+) -> Result<DirectPermissions, kube::Error> {
     let ActionRequester { username, groups } = requester;
-    let [create, patch, delete, list, release] = ByHand::CHECKS
+    let [create, patch, delete, list, release] = DirectPermissions::CHECKS
         .map(|(kind, verb)| writer.is_allowed(username, groups, attributes(kind, verb)));
     let (create, patch, delete, list, release) =
         tokio::try_join!(create, patch, delete, list, release)?;
-    Ok(ByHand::of([create, patch, delete, list, release]))
+    Ok(DirectPermissions::of([create, patch, delete, list, release]))
 }
 
 fn attributes(kind: ApiKind, verb: &str) -> ResourceAttributes {

@@ -116,7 +116,7 @@ impl ChangeWriter {
         }
         Ok(match self.read(name).await? {
             Some((_, there)) if there.created_by.as_deref() == Some(&action.uid) => Written::Done,
-            Some(_) => Written::Stale(format!("somebody else created {name}")),
+            Some(_) => Written::Stale(format!("another client created {name}")),
             None => Written::Failed(format!("{name} was there and is gone")),
         })
     }

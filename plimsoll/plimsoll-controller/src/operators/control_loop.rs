@@ -490,10 +490,10 @@ fn answer_write(
     Answer::Event(OperatorEvent::Written { kind, name, what, is_written })
 }
 
-/// Returns the resource of a definition, in the first version that is served; `None` if there is no
+/// Returns the resource of a definition, in the stored version if it is served; `None` if there is no
 /// such definition or it serves no version.
 async fn definition_resource(client: &Client, name: &str) -> Option<ApiResource> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
     let definition = api.get_opt(name).await.ok().flatten()?;
-    defined_resource(&definition.data, |_| ())
+    defined_resource(&definition.data, |it| it["storage"] != true)
 }

@@ -82,7 +82,7 @@ impl Setup {
                 warnings: vec!["somebody looks at it".to_owned()],
                 audit: vec![("policy".to_owned(), "tenants".to_owned())],
             };
-            log.lock().expect("nobody panics").push(request);
+            log.lock().expect("no thread panics").push(request);
             std::future::ready(decision)
         };
         let settings = WebhookSettings {
@@ -210,9 +210,9 @@ async fn a_guarded_class_is_decided_about() {
         assert_eq!(setup.guards().await, (200, 0), "{kind}: no class is guarded");
         guarded.send_replace(BTreeSet::from([GUARDED.to_owned(), "autoremove".to_owned()]));
         setup.until(cases::IS_GUARDED).await;
-        asked.lock().expect("nobody panics").clear();
+        asked.lock().expect("no thread panics").clear();
         setup.check(cases::GUARD).await;
-        let asked: Vec<_> = std::mem::take(&mut *asked.lock().expect("nobody panics"))
+        let asked: Vec<_> = std::mem::take(&mut *asked.lock().expect("no thread panics"))
             .into_iter()
             .map(|it| {
                 format!(

@@ -188,7 +188,7 @@ pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextSt
 
 /// The permissions of a user to make changes directly, without an Action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ByHand {
+pub struct DirectPermissions {
     /// Whether the user may create Operators.
     pub create: bool,
     /// Whether the user may patch Operators.
@@ -201,7 +201,7 @@ pub struct ByHand {
     pub patch_release: bool,
 }
 
-impl ByHand {
+impl DirectPermissions {
     /// The kinds and verbs to check, in order.
     pub const CHECKS: [(ApiKind, &'static str); 5] = [
         (OPERATOR, "create"),
@@ -211,7 +211,7 @@ impl ByHand {
         (CLUSTER_VERSION, "patch"),
     ];
 
-    /// Returns the permissions for the answers to [`ByHand::CHECKS`].
+    /// Returns the permissions for the answers to [`DirectPermissions::CHECKS`].
     pub fn of([create, patch, delete, list, patch_release]: [bool; 5]) -> Self {
         Self { create, patch, delete, list, patch_release }
     }
@@ -251,7 +251,7 @@ pub struct ActionDecision<'a> {
     /// The number of other Actions in the namespace that come before it and have not ended.
     pub active: usize,
     /// The permissions of the requester.
-    pub by_hand: ByHand,
+    pub by_hand: DirectPermissions,
     /// The current time.
     pub now: Timestamp,
 }
@@ -275,7 +275,7 @@ impl ActionDecision<'_> {
                 spec: &self.action.spec,
                 class: self.class,
                 active: self.active,
-                may_by_hand: Some(self.by_hand.may(&self.class.name, plan)),
+                may_directly: Some(self.by_hand.may(&self.class.name, plan)),
                 plan,
                 now: self.now,
             },

@@ -45,7 +45,7 @@ pub struct PolicyRequest<'a> {
     /// The number of other Actions in the namespace that have not ended.
     pub active: usize,
     /// Whether the requester may make the same changes directly; `None` if that is not known.
-    pub may_by_hand: Option<bool>,
+    pub may_directly: Option<bool>,
     /// The plan; `None` before there is one.
     pub plan: Option<&'a ActionPlan>,
     /// The current time.
@@ -108,7 +108,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
     let mut decisions = Vec::new();
     let mut granted = None;
     let mut refused: Option<ActionFailure> = None;
-    if request.may_by_hand == Some(true) {
+    if request.may_directly == Some(true) {
         let action = effective(request.spec, request.class, None);
         decisions.push(PolicyDecision {
             policy: String::new(),
@@ -165,7 +165,7 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
         effective(request.spec, request.class, None)?;
         Err(refused.unwrap_or_else(|| {
             let user = &request.requester.username;
-            let by_hand = match request.may_by_hand {
+            let by_hand = match request.may_directly {
                 Some(_) => format!(", and {user} may not do the same by hand"),
                 None => String::new(),
             };

@@ -23,7 +23,7 @@ use super::ActionFailure;
 use super::attributes::{NamedClass, effective};
 use super::execution::{is_untouched, next_write, observe, outcome};
 use super::files::{ActionFiles, built_in_classes};
-use super::lifecycle::{ActionDecision, ActionObject, ByHand, PlanDecision};
+use super::lifecycle::{ActionDecision, ActionObject, DirectPermissions, PlanDecision};
 use super::plan::{ActionPlan, digest};
 use super::planning;
 use super::policy::{PolicyRequest, PolicyVerdict, judge};
@@ -308,7 +308,7 @@ fn judged(
     policies: &str,
     action: Value,
     plan: Option<&ActionPlan>,
-    may_by_hand: bool,
+    may_directly: bool,
 ) -> PolicyVerdict {
     let file = LoadoutFile { path: "policies.yaml".into(), text: policies.into() };
     let files = ActionFiles::read(&[file]).unwrap();
@@ -321,7 +321,7 @@ fn judged(
         spec: &spec,
         class: &class,
         active: 2,
-        may_by_hand: Some(may_by_hand),
+        may_directly: Some(may_directly),
         plan,
         now: at("2026-01-01T00:00:00Z"),
     };
@@ -333,7 +333,7 @@ fn decided(
     policies: &str,
     action: Value,
     plan: Result<ActionPlan, ActionFailure>,
-    may_by_hand: bool,
+    may_directly: bool,
 ) -> ActionStatus {
     let file = LoadoutFile { path: "policies.yaml".into(), text: policies.into() };
     let policies = ActionFiles::read(&[file]).unwrap().policies;
@@ -341,8 +341,8 @@ fn decided(
     spec.requester = Some(ActionRequester { username: "alice".into(), groups: vec!["dev".into()] });
     let class = class(&spec.action_class);
     let action = ActionObject { namespace: "tea".into(), spec, ..ActionObject::default() };
-    let [create, patch, list] = [may_by_hand; 3];
-    let by_hand = ByHand { create, patch, list, ..ByHand::default() };
+    let [create, patch, list] = [may_directly; 3];
+    let by_hand = DirectPermissions { create, patch, list, ..DirectPermissions::default() };
     let now = at("2026-01-01T00:00:00Z");
     let decision = ActionDecision {
         action: &action,

@@ -104,7 +104,7 @@ pub fn capability_implied(implied: &Implied) -> EventDraft {
 /// An object was repaired after somebody else had changed it.
 pub fn drift_repaired(Drift { key, is_deleted }: &Drift) -> EventDraft {
     let what = if *is_deleted { "deleted" } else { "changed" };
-    let note = format!("{key} was {what} by somebody else and is reverted");
+    let note = format!("{key} was {what} by another client and is reverted");
     EventDraft::normal(Reason::DriftRepaired, note).action("Repair").related(key)
 }
 

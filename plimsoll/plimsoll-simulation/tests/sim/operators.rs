@@ -21,7 +21,7 @@ const JSON: &str = "application/json";
 /// The time without a write after which a cluster counts as quiet.
 const QUIET: Duration = Duration::from_secs(90);
 /// The time after the last fault for which a request for an operand is repeated, in seconds.
-const PATIENCE: u64 = 120;
+const OPERAND_RETRY_SECONDS: u64 = 120;
 /// The packages of the example catalog, each with the API group and the resource of its operands.
 pub(crate) const PACKAGES: [(&str, &str, &str); 3] = [
     ("lantern", "lantern.example.com", "beacons"),
@@ -199,7 +199,7 @@ pub(crate) struct AddOnsRunner {
     served_since: Option<u64>,
     /// The time until which a request for an operand is repeated, in seconds. Its kind may never be
     /// defined, if its Operator is not installed.
-    patient_until: u64,
+    retry_operands_until: u64,
 }
 
 impl AddOnsRunner {
@@ -212,7 +212,7 @@ impl AddOnsRunner {
             operands: Vec::new(),
             created: Vec::new(),
             served_since: None,
-            patient_until: u64::MAX,
+            retry_operands_until: u64::MAX,
         }
     }
 
@@ -229,7 +229,7 @@ impl AddOnsRunner {
             }
             let request = request.clone();
             let is_tried_again =
-                !matches!(request, Request::Operand(_)) || second < self.patient_until;
+                !matches!(request, Request::Operand(_)) || second < self.retry_operands_until;
             if !self.request(processes, &request).await && is_tried_again {
                 // Other requests that are due do not wait for this one.
                 let (_, later) = self.requests.pop_front().expect("it is the first one");
@@ -244,7 +244,7 @@ impl AddOnsRunner {
 
     /// Ends the faults: the catalog offers all packages, and no Operator is paused any more.
     pub(crate) fn end_faults(&mut self, second: u64) {
-        self.patient_until = second + PATIENCE;
+        self.retry_operands_until = second + OPERAND_RETRY_SECONDS;
         let Some(since) = self.served_since else { return };
         let due = second - since;
         self.requests.push_back((due, Request::Catalog(CatalogContent::Whole)));
@@ -369,7 +369,7 @@ impl AddOnsRunner {
     /// Does what the status of an Operator asks for whose deletion does not proceed: deletes the
     /// operands if the deletion is refused because of them, and removes their finalizers if the
     /// operator that would do so is gone.
-    async fn help_deletion(&mut self, processes: &Processes, operator: &Value) {
+    async fn unblock_deletion(&mut self, processes: &Processes, operator: &Value) {
         let name = operator["metadata"]["name"].as_str().unwrap_or_default();
         let Some(package) = PACKAGES.iter().position(|(it, ..)| *it == name) else { return };
         let (_, group, resource) = PACKAGES[package];
@@ -399,7 +399,7 @@ impl AddOnsRunner {
         let operators = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         for operator in operators {
             if operator["metadata"]["deletionTimestamp"].is_string() {
-                self.help_deletion(processes, operator).await;
+                self.unblock_deletion(processes, operator).await;
             }
         }
         self.requests.is_empty()

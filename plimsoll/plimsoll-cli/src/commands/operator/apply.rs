@@ -95,7 +95,7 @@ impl OperatorWrite {
                 let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
                 operators.delete(&self.name, &parameters).await.map(|_| ())
             }
-            WriteAction::Patch { undo, .. } => self.change_back(operators, undo, written).await,
+            WriteAction::Patch { undo, .. } => self.undo_patch(operators, undo, written).await,
         };
         match undone {
             // Undone, or the Operator is gone.
@@ -108,7 +108,7 @@ impl OperatorWrite {
     }
 
     /// Undoes the patch of an Operator, unless another client has changed the same fields since.
-    async fn change_back(
+    async fn undo_patch(
         &self,
         operators: &Api<DynamicObject>,
         undo: &Value,
@@ -122,7 +122,7 @@ impl OperatorWrite {
             patch["metadata"]["resourceVersion"] = json!(there.metadata.resource_version);
             if !is_same_in(undo, &written, &json!(there)) {
                 anstream::eprintln!(
-                    "Operator `{}` is not changed back: somebody has changed it since",
+                    "Operator `{}` is not changed back: it has been changed since",
                     self.name
                 );
                 return Ok(());
@@ -180,7 +180,7 @@ pub(super) async fn apply(
 /// # Errors
 ///
 /// When the API server rejects one.
-pub(super) async fn try_out(
+pub(super) async fn dry_run_writes(
     client: &Client,
     writes: &[OperatorWrite],
     out: &mut dyn Write,

@@ -34,7 +34,7 @@ use crate::render::format::Format;
 /// The beginning of the message with which the controller refuses a deletion.
 const REFUSED: &str = "It is not deleted: ";
 /// The time that the controller may take to release an Operator whose deletion is aborted.
-const ABORT_PATIENCE: Duration = Duration::from_secs(60);
+const ABORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The options for a deletion.
 #[derive(Debug, Clone, Default, Args)]
@@ -537,7 +537,7 @@ pub(super) async fn abort(
         let is_there = object.as_ref().is_some_and(|it| it.metadata.uid == uid);
         async move { Ok(is_there) }
     });
-    let gone = tokio::time::timeout(ABORT_PATIENCE, async { pin!(gone).next().await }).await;
+    let gone = tokio::time::timeout(ABORT_TIMEOUT, async { pin!(gone).next().await }).await;
     gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
     // The stored object, including fields that this program does not know.
     let again = json!({

@@ -13,7 +13,7 @@ use plimsoll_operators::install::InstallRequest;
 use serde_json::{Value, json};
 
 use super::agreement::{Planned as _, agreed};
-use super::apply::{apply, try_out, wait};
+use super::apply::{apply, dry_run_writes, wait};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::StateArguments;
@@ -96,7 +96,7 @@ pub(super) async fn run(
         if arguments.dry_run.is_on_server() {
             let mut discarded = io::sink();
             let said: &mut dyn Write = if is_written { &mut discarded } else { out };
-            try_out(client, &writes, said).await?;
+            dry_run_writes(client, &writes, said).await?;
         }
         return Ok(exit::SUCCESS.into());
     }

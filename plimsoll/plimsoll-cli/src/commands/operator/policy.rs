@@ -143,7 +143,7 @@ fn tested(
         spec,
         class,
         active: 0,
-        may_by_hand: None,
+        may_directly: None,
         plan: None,
         now: Timestamp::now(),
     };

@@ -17,7 +17,7 @@ use plimsoll_operators::loadout::Loadout;
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
-use super::apply::{OperatorWrite, WriteAction, apply, try_out};
+use super::apply::{OperatorWrite, WriteAction, apply, dry_run_writes};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
@@ -252,7 +252,7 @@ pub async fn run(
     }
     out.write_all(planned.text().as_bytes())?;
     if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
-        try_out(client, &planned.writes(&request), out).await?;
+        dry_run_writes(client, &planned.writes(&request), out).await?;
     }
     if planned.plan.operators.is_empty() || arguments.dry_run.is_set() {
         return Ok(exit::SUCCESS.into());

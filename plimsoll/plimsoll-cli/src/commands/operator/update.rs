@@ -27,7 +27,7 @@ use semver::Version;
 use serde_json::{Value, json};
 
 use super::agreement::{Planned, agreed};
-use super::apply::{OperatorWrite, WriteAction, apply, leave_change_set, try_out, wait};
+use super::apply::{OperatorWrite, WriteAction, apply, dry_run_writes, leave_change_set, wait};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
@@ -187,7 +187,7 @@ pub(super) async fn run(
     }
     out.write_all(planned.text().as_bytes())?;
     if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
-        try_out(client, &writes(update, &planned.state), out).await?;
+        dry_run_writes(client, &writes(update, &planned.state), out).await?;
     }
     if arguments.dry_run.is_set() {
         return Ok(exit::SUCCESS.into());

@@ -88,7 +88,7 @@ impl Service<Request<Body>> for Interrupted {
         let is_of_action = request.uri().path().contains("/actions/") || is_change;
         let mut fate = None;
         if is_write && is_of_action {
-            let mut record = self.record.lock().expect("nobody panics");
+            let mut record = self.record.lock().expect("no thread panics");
             match record.kill.take() {
                 Some((0, last)) => fate = Some(last),
                 Some((left, last)) => record.kill = Some((left - 1, last)),
@@ -111,7 +111,7 @@ impl Service<Request<Body>> for Interrupted {
             let answer = client.send(request).await?;
             if answer.status().is_success() {
                 let change = change(is_creation, &bytes);
-                *record.lock().expect("nobody panics").done.entry(change).or_default() += 1;
+                *record.lock().expect("no thread panics").done.entry(change).or_default() += 1;
             }
             finish(answer, fate, &killed).await
         }
@@ -232,12 +232,12 @@ fn an_action_that_is_interrupted_at_any_write_is_executed_once() {
                 let mut was_killed = false;
                 for (what, spec) in [("install", &install), ("delete", &delete)] {
                     {
-                        let mut record = client.record.lock().expect("nobody panics");
+                        let mut record = client.record.lock().expect("no thread panics");
                         *record = Record { kill: Some((at, last)), done: BTreeMap::new() };
                     }
                     let name = format!("{what}-{at}-{last:?}").to_lowercase();
                     was_killed |= add_ons.interrupted(&client, &name, spec.clone()).await;
-                    let record = client.record.lock().expect("nobody panics");
+                    let record = client.record.lock().expect("no thread panics");
                     let counts: Vec<usize> = record.done.values().copied().collect();
                     assert_eq!(counts, [1, 1], "{name}: {:?}", record.done);
                 }
@@ -303,7 +303,7 @@ fn concurrent_actions_are_executed_once_however_often_they_are_interrupted() {
         let mut changes = 0;
         for seed in 0..SEEDS {
             let mut random = fastrand::Rng::with_seed(seed);
-            client.record.lock().expect("nobody panics").done.clear();
+            client.record.lock().expect("no thread panics").done.clear();
             let mut names = Vec::new();
             for at in 0..5 {
                 let requests = requests();
@@ -319,14 +319,15 @@ fn concurrent_actions_are_executed_once_however_often_they_are_interrupted() {
             }
             for _ in 0..4 {
                 let last = if random.bool() { LastWrite::Lost } else { LastWrite::Applied };
-                client.record.lock().expect("nobody panics").kill = Some((random.usize(..6), last));
+                client.record.lock().expect("no thread panics").kill =
+                    Some((random.usize(..6), last));
                 let patience = std::time::Duration::from_secs(2);
                 if tokio::time::timeout(patience, client.killed.notified()).await.is_ok() {
                     add_ons.kill().await;
                     add_ons.control_with(client.client());
                 }
             }
-            client.record.lock().expect("nobody panics").kill = None;
+            client.record.lock().expect("no thread panics").kill = None;
             let mut expected: BTreeMap<String, usize> = BTreeMap::new();
             let mut possible: Vec<String> = Vec::new();
             for named in &names {
@@ -360,7 +361,7 @@ fn concurrent_actions_are_executed_once_however_often_they_are_interrupted() {
                 }
             }
             // What is said to be done was done, once; what was done is said, and once.
-            let mut done = client.record.lock().expect("nobody panics").done.clone();
+            let mut done = client.record.lock().expect("no thread panics").done.clone();
             done.retain(|change, count| !(possible.contains(change) && *count == 1));
             assert_eq!(done, expected, "seed {seed}");
             changes += done.len();

@@ -189,11 +189,15 @@ fn events_name_what_happened_to_what() {
     let object = key("a").to_string();
     check(
         &drift(false),
-        &format!("DriftRepaired Repair: {object} was changed by somebody else and is reverted [a]"),
+        &format!(
+            "DriftRepaired Repair: {object} was changed by another client and is reverted [a]"
+        ),
     );
     check(
         &drift(true),
-        &format!("DriftRepaired Repair: {object} was deleted by somebody else and is reverted [a]"),
+        &format!(
+            "DriftRepaired Repair: {object} was deleted by another client and is reverted [a]"
+        ),
     );
     let event = DeletionEvent {
         key: key("a"),

@@ -15,7 +15,7 @@ use crate::runner::ScenarioResult;
 
 /// The time after which a request has been observed: until then, requests have timed out and
 /// watches have restarted.
-const NOTICED: Duration = Duration::from_secs(90);
+const OBSERVED_WITHIN: Duration = Duration::from_secs(90);
 
 /// Returns the promises that do not hold, as sentences.
 pub(crate) fn violations(result: &ScenarioResult) -> Vec<String> {
@@ -113,7 +113,7 @@ fn fights(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
         let package = operator_of(&write.sent);
         let same = before.iter().rev().find(|it| it.sent == write.sent);
         if let Some(same) = same
-            && !add_ons.is_changed(package, same.at.saturating_sub(NOTICED), write.at)
+            && !add_ons.is_changed(package, same.at.saturating_sub(OBSERVED_WITHIN), write.at)
             && !add_ons.spec(package, write.at).is_some_and(|it| it.is_rolled_back)
         {
             let (then, now) = (same.at, write.at);
@@ -210,7 +210,8 @@ fn upgrades(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
             let is_met = Range::parse(range).is_ok_and(|range| {
                 parse_tolerant(installed).is_ok_and(|version| range.matches(&version))
             });
-            if !is_met && !add_ons.is_changed(required, write.at.saturating_sub(NOTICED), write.at)
+            if !is_met
+                && !add_ons.is_changed(required, write.at.saturating_sub(OBSERVED_WITHIN), write.at)
             {
                 found.push(format!(
                     "{operator} begins with {version}, which requires {required} {range}; there is \
