@@ -19,6 +19,12 @@
 mod act;
 mod catalogs;
 mod concerns;
+mod configuration;
+mod deletion;
+mod events;
+mod execution;
+mod handler;
+mod history;
 mod indexes;
 mod messages;
 mod observed;
@@ -27,305 +33,40 @@ mod prepare;
 mod removal;
 mod report;
 mod revision;
+mod shown;
 mod track;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use jiff::Timestamp;
-use plimsoll_api::ObjectKey;
-use plimsoll_api::olm::{BundleReference, CatalogSource, CrdUpgradeSafety, OperatorSpec};
-use plimsoll_plan::plan::{GroupVersionKind, Plan};
-use plimsoll_plan::progress::{NamespaceState, Scope, StepOutcome};
+use plimsoll_api::GroupKind;
+use plimsoll_api::olm::OperatorRevisionSpec;
+use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::progress::{NamespaceState, Scope};
 use plimsoll_plan::reconciler::Uptime;
 use plimsoll_plan::reconciler::discovery::GroupVersion;
-use plimsoll_plan::reconciler::events::EventDraft;
-use plimsoll_plan::reconciler::watches::WatchScope;
+use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
 use plimsoll_resolve::{CatalogPart, ClusterFacts, Expressions};
-use serde_json::Value;
 
 use self::catalogs::TrackedCatalog;
 use self::concerns::Concerns;
+use self::handler::{ObservedCluster, OperatorHandler, Output, Peers};
 use self::indexes::Indexes;
-use self::observed::Observed;
-use self::track::{TrackedOperator, WrittenRevision};
+use self::revision::WrittenRevision;
+use self::track::TrackedOperator;
 use super::decide::decide_indexed;
-use super::deletion::LiveObject;
 use super::installed::OperatorIndex;
 use super::inventory::AddOnInventory;
 use super::{OperatorInputs, RequestedOperator, change_set};
 
-pub use self::catalogs::CatalogContent;
+pub use self::events::{
+    CatalogContent, Findings, FoundObject, Moment, OperatorEffect, OperatorEvent, OperatorKind,
+    WrittenPart,
+};
 pub use self::observed::{ObservedObject, WatchedChange};
 pub use self::revision::{REVISIONS_KEPT, RevisionContent};
 
-/// The kinds that configure the add-on layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OperatorKind {
-    /// An Operator.
-    Operator,
-    /// An OperatorRevision.
-    Revision,
-    /// A Catalog.
-    Catalog,
-}
-
-/// The current time, in three forms.
-#[derive(Debug, Clone, Copy)]
-pub struct Moment {
-    /// The time of day, for reports.
-    pub time: Timestamp,
-    /// The time of day, unaffected by changes of the clock, for timeouts.
-    pub steady: Timestamp,
-    /// The time since the process started.
-    pub uptime: Uptime,
-}
-
-/// An event to handle.
-#[derive(Debug, Clone, PartialEq)]
-pub enum OperatorEvent {
-    /// An object that configures the add-on layer was created, changed or deleted.
-    Configuration {
-        /// The kind of the object.
-        kind: OperatorKind,
-        /// The name of the object.
-        name: String,
-        /// The object; `None` if it was deleted.
-        object: Option<Box<Value>>,
-    },
-    /// All objects of a kind that configures the add-on layer were listed.
-    ConfigurationListed(OperatorKind),
-    /// The facts about the cluster were read.
-    Facts(Box<ClusterFacts>),
-    /// A catalog was read, or is unchanged.
-    CatalogRead {
-        /// The name of the catalog.
-        name: String,
-        /// The content, `None` if it is unchanged; or the reason that it could not be read.
-        content: Result<Option<CatalogContent>, String>,
-    },
-    /// A bundle was read and rendered.
-    BundleRead {
-        /// The name of the Operator.
-        operator: String,
-        /// The ticket of the request.
-        ticket: u64,
-        /// The content of a revision, or the reason that it cannot be made.
-        content: Result<Box<RevisionContent>, String>,
-    },
-    /// Existing objects were inspected.
-    ObjectsInspected {
-        /// The name of the Operator.
-        operator: String,
-        /// The ticket of the request.
-        ticket: u64,
-        /// The findings, or the reason that the objects could not be inspected.
-        findings: Result<Findings, String>,
-    },
-    /// The OperatorRevisions of a revision were written, or could not be.
-    RevisionWritten {
-        /// The name of the Operator.
-        operator: String,
-        /// The ticket of the request.
-        ticket: u64,
-        /// The reason if they could not be written.
-        result: Result<(), String>,
-    },
-    /// A finalizer or a status was written, or could not be.
-    Written {
-        /// The kind of the object.
-        kind: OperatorKind,
-        /// The name of the object.
-        name: String,
-        /// The part of the object.
-        what: WrittenPart,
-        /// Whether it was written; a failed write is retried.
-        is_written: bool,
-    },
-    /// A watch showed a change of objects of this kind, whether or not they belong to an Operator.
-    Watched(plimsoll_api::GroupKind, WatchedChange),
-    /// A watch showed a change of operands, by the name of their definition.
-    OperandWatched(String, WatchedChange),
-    /// The state of a namespace changed; `None` if it was deleted.
-    Namespace(String, Option<NamespaceState>),
-    /// A CustomResourceDefinition changed, by group and plural.
-    Definition(String, String),
-    /// The execution of a step ended.
-    Executed {
-        /// The name of the Operator.
-        operator: String,
-        /// The run of the rollout.
-        run: u64,
-        /// The index of the step in the plan.
-        step: usize,
-        /// The outcome of the execution.
-        outcome: StepOutcome,
-    },
-    /// Discovery of a group version ended, with the kinds that were found.
-    Discovered(GroupVersion, Vec<(GroupVersionKind, Scope)>),
-    /// The API server accepted or refused to delete an object.
-    DeletionAnswered {
-        /// The name of the Operator.
-        operator: String,
-        /// The uid of the object.
-        uid: String,
-        /// The reason if it was refused.
-        result: Result<(), String>,
-    },
-    /// The content of a namespace was read, without objects that the cluster creates itself.
-    NamespaceRead {
-        /// The name of the Operator.
-        operator: String,
-        /// The name of the namespace.
-        namespace: String,
-        /// The objects, or the reason that they could not be read.
-        objects: Result<Vec<ObjectKey>, String>,
-    },
-}
-
-/// A part of an object that is written separately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WrittenPart {
-    /// The finalizer of an Operator.
-    Finalizer,
-    /// The status of an Operator or a Catalog.
-    Status,
-}
-
-/// The existing objects that a revision would apply, and the changes of definitions that are unsafe for
-/// users.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Findings {
-    /// The existing objects.
-    pub objects: Vec<FoundObject>,
-    /// The unsafe changes of definitions, as sentences.
-    pub unsafe_definitions: Vec<String>,
-}
-
-/// An existing object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundObject {
-    /// The key of the object.
-    pub key: ObjectKey,
-    /// The Operator that its label names; empty without one.
-    pub operator: String,
-    /// Whether this program applied it before.
-    pub is_ours: bool,
-    /// The controlling owner, as `Kind "name"`; `None` if it has none.
-    pub controller: Option<String>,
-    /// Whether it is being deleted.
-    pub is_terminating: bool,
-}
-
-/// An effect to carry out.
-#[derive(Debug, Clone)]
-pub enum OperatorEffect {
-    /// Read a catalog if it changed.
-    ReadCatalog {
-        /// The name of the catalog.
-        name: String,
-        /// The source of the catalog.
-        source: CatalogSource,
-    },
-    /// Read a bundle and render it.
-    ReadBundle {
-        /// The name of the Operator.
-        operator: String,
-        /// The ticket for the answer.
-        ticket: u64,
-        /// The bundle, and its catalog.
-        bundle: BundleReference,
-        /// The source of the catalog.
-        source: CatalogSource,
-        /// The spec, with the namespace and configuration to render the bundle for.
-        spec: Box<OperatorSpec>,
-    },
-    /// Inspect the existing objects that a revision would apply.
-    InspectObjects {
-        /// The name of the Operator.
-        operator: String,
-        /// The ticket for the answer.
-        ticket: u64,
-        /// The objects, each with the API version of its manifest.
-        objects: Vec<(ObjectKey, String)>,
-        /// The definitions to compare with existing ones, and what to do about unsafe changes.
-        definitions: (Vec<Value>, CrdUpgradeSafety),
-    },
-    /// Write the OperatorRevisions of a revision.
-    WriteRevision {
-        /// The name of the Operator.
-        operator: String,
-        /// The ticket for the answer.
-        ticket: u64,
-        /// The OperatorRevisions, each with its name.
-        revisions: Vec<(String, Value)>,
-    },
-    /// Delete an OperatorRevision that is no longer kept.
-    DeleteRevision(String),
-    /// Add or remove the finalizer of an Operator.
-    SetFinalizer {
-        /// The name of the Operator.
-        operator: String,
-        /// The current finalizers.
-        before: Vec<String>,
-        /// Whether to add it; otherwise it is removed.
-        is_added: bool,
-    },
-    /// Write the status of an Operator or a Catalog.
-    WriteStatus {
-        /// The kind of the object.
-        kind: OperatorKind,
-        /// The name of the object.
-        name: String,
-        /// The new status.
-        status: Value,
-        /// The resourceVersion that the write replaces.
-        revision: String,
-    },
-    /// Execute a step.
-    Execute {
-        /// The name of the Operator.
-        operator: String,
-        /// The run of the rollout, for the answer.
-        run: u64,
-        /// The plan of the rollout.
-        plan: Arc<Plan>,
-        /// The index of the step in the plan.
-        step: usize,
-    },
-    /// Watch the objects of a kind that have the label of an Operator; for definitions and namespaces, all
-    /// objects.
-    Watch(GroupVersionKind, WatchScope),
-    /// Watch all objects of the kind of a definition, by the definition's name.
-    WatchOperands(String),
-    /// Stop watching all objects of the kind of a definition.
-    UnwatchOperands(String),
-    /// Delete an object, with its uid as a precondition.
-    Delete {
-        /// The name of the Operator.
-        operator: String,
-        /// The object to delete.
-        object: LiveObject,
-    },
-    /// Read the content of a namespace.
-    ReadNamespace {
-        /// The name of the Operator.
-        operator: String,
-        /// The name of the namespace.
-        namespace: String,
-    },
-    /// Emit an event about an Operator.
-    Emit {
-        /// The name of the Operator.
-        operator: String,
-        /// The uid of the Operator.
-        uid: String,
-        /// The event to emit.
-        draft: EventDraft,
-    },
-}
-
-/// The state of the add-on layer.
+/// The state of the add-on layer. It routes each event to the Operators that it concerns, and owns what spans
+/// several Operators: the decisions, the indexes, and the order in which Operators are handled.
 #[derive(Debug, Clone, Default)]
 pub struct OperatorReconciler {
     operators: BTreeMap<String, TrackedOperator>,
@@ -335,31 +76,24 @@ pub struct OperatorReconciler {
     listed: BTreeSet<OperatorKind>,
     facts: Option<ClusterFacts>,
     concerns: Concerns,
-    /// The Operators to decide on.
-    undecided: BTreeSet<String>,
-    /// The Operators whose next step has to be determined.
-    unsettled: BTreeSet<String>,
     indexes: Indexes,
     /// The index of what Operators provide, require and own.
     installed: OperatorIndex,
-    observed: Observed,
     /// The OperatorRevisions whose Operator was not shown yet, or was deleted, by name, each with the uid of
     /// that Operator.
-    unclaimed: BTreeMap<String, (String, plimsoll_api::olm::OperatorRevisionSpec)>,
+    unclaimed: BTreeMap<String, (String, OperatorRevisionSpec)>,
     /// The existing OperatorRevisions, by name.
     written_revisions: BTreeMap<String, WrittenRevision>,
-    served: BTreeMap<GroupVersionKind, Scope>,
-    watched: BTreeSet<plimsoll_api::GroupKind>,
-    /// The last ticket or run that was assigned.
-    tickets: u64,
-    /// What is to be done, since it was last asked for.
-    effects: Vec<OperatorEffect>,
+    cluster: ObservedCluster,
+    output: Output,
 }
 
 impl OperatorReconciler {
     /// Creates the reconciler of a cluster that serves some kinds.
     pub fn new(served: impl IntoIterator<Item = (GroupVersionKind, Scope)>) -> Self {
-        Self { served: served.into_iter().collect(), ..Self::default() }
+        let mut reconciler = Self::default();
+        reconciler.cluster.served.extend(served);
+        reconciler
     }
 
     /// Returns whether all inputs of decisions were shown once.
@@ -378,9 +112,9 @@ impl OperatorReconciler {
         if !self.is_informed() {
             return BTreeSet::new();
         }
-        let mut names = self.undecided.clone();
+        let mut names = self.output.undecided.clone();
         let set_of = |name: &String| change_set::of(self.requested.get(name)?)?.ok();
-        let sets: BTreeSet<_> = self.undecided.iter().filter_map(set_of).collect();
+        let sets: BTreeSet<_> = self.output.undecided.iter().filter_map(set_of).collect();
         if !sets.is_empty() {
             let others = self.requested.keys();
             names.extend(
@@ -425,12 +159,12 @@ impl OperatorReconciler {
             expressions,
         };
         let decisions = decide_indexed(inputs, &self.installed, names, offered);
-        self.undecided.retain(|name| !names.contains(name));
+        self.output.undecided.retain(|name| !names.contains(name));
         for (name, decision) in decisions {
             if let Some(operator) = self.operators.get_mut(&name) {
                 operator.decided(&name, decision);
                 self.decision_changed(&name);
-                self.unsettled.insert(name);
+                self.output.unsettled.insert(name);
             }
         }
         self.settle(moment)
@@ -456,48 +190,47 @@ impl OperatorReconciler {
             OperatorEvent::Facts(facts) => {
                 if self.facts.as_ref() != Some(&facts) {
                     self.facts = Some(*facts);
-                    self.undecided.extend(self.operators.keys().cloned());
+                    self.output.undecided.extend(self.operators.keys().cloned());
                 }
             }
             OperatorEvent::CatalogRead { name, content } => {
                 self.catalog_read(&name, content, moment);
             }
             OperatorEvent::BundleRead { operator, ticket, content } => {
-                self.bundle_read(&operator, ticket, content, moment);
+                self.with(&operator, moment, |it| it.bundle_read(ticket, content));
             }
             OperatorEvent::ObjectsInspected { operator, ticket, findings } => {
-                self.objects_inspected(&operator, ticket, findings, moment);
+                self.with(&operator, moment, |it| it.objects_inspected(ticket, findings));
             }
             OperatorEvent::RevisionWritten { operator, ticket, result } => {
-                self.revision_written(&operator, ticket, result, moment);
+                self.with(&operator, moment, |it| it.revision_written(ticket, result));
             }
-            OperatorEvent::Written { kind, name, what, is_written } => {
-                self.written(kind, &name, what, is_written, moment);
+            OperatorEvent::Written { kind: OperatorKind::Catalog, name, is_written, .. } => {
+                self.catalog_status_written(&name, is_written, moment);
             }
-            OperatorEvent::Watched(kind, change) => {
-                self.watched_changed(&kind, &change, moment);
+            OperatorEvent::Written { name, what, is_written, .. } => {
+                self.with(&name, moment, |it| it.written(what, is_written));
+                self.reindex(&name, moment);
             }
+            OperatorEvent::Watched(kind, change) => self.watched(&kind, &change, moment),
             OperatorEvent::OperandWatched(definition, change) => {
-                self.observed.operands.entry(definition).or_default().change(&change);
+                let operands = &mut self.cluster.objects.operands;
+                operands.entry(definition).or_default().change(&change);
                 self.unsettle_deleting();
             }
-            OperatorEvent::Namespace(name, state) => {
-                self.namespace_changed(&name, state, moment);
-            }
+            OperatorEvent::Namespace(name, state) => self.namespace_changed(&name, state, moment),
             OperatorEvent::Definition(group, plural) => {
                 self.definition_changed(&group, &plural, moment);
             }
             OperatorEvent::Executed { operator, run, step, outcome } => {
-                self.executed(&operator, run, step, outcome, moment);
+                self.with(&operator, moment, |it| it.executed(run, step, outcome));
             }
-            OperatorEvent::Discovered(version, kinds) => {
-                self.discovered(&version, &kinds, moment);
-            }
+            OperatorEvent::Discovered(version, kinds) => self.discovered(&version, &kinds, moment),
             OperatorEvent::DeletionAnswered { operator, uid, result } => {
-                self.deletion_answered(&operator, &uid, result, moment);
+                self.with(&operator, moment, |it| it.deletion_answered(&uid, result));
             }
             OperatorEvent::NamespaceRead { operator, namespace, objects } => {
-                self.namespace_read(&operator, &namespace, objects, moment);
+                self.with(&operator, moment, |it| it.namespace_read(&namespace, objects));
             }
         }
         self.settle(moment)
@@ -506,11 +239,8 @@ impl OperatorReconciler {
     /// Continues with what is due, and returns what to do next.
     pub fn woken(&mut self, moment: Moment) -> Vec<OperatorEffect> {
         for name in self.indexes.wakes.due(moment.uptime) {
-            self.start(&name, moment);
-            if let Some(operator) = self.operators.get_mut(&name) {
-                operator.woken(moment);
-            }
-            self.unsettled.insert(name);
+            self.with(&name, moment, |it| it.timed_out());
+            self.output.unsettled.insert(name);
         }
         self.settle(moment)
     }
@@ -536,21 +266,142 @@ impl OperatorReconciler {
         self.indexes.discoveries.first()
     }
 
-    fn ticket(&mut self) -> u64 {
-        self.tickets += 1;
-        self.tickets
+    /// Lets an Operator handle something; nothing if there is no such Operator.
+    fn with(&mut self, name: &str, moment: Moment, handle: impl FnOnce(&mut OperatorHandler<'_>)) {
+        let Some((key, mut operator)) = self.operators.remove_entry(name) else { return };
+        let mut handler = OperatorHandler {
+            name,
+            operator: &mut operator,
+            peers: Peers { operators: &self.operators, indexes: &self.indexes },
+            requested: &self.requested,
+            catalogs: &self.catalogs,
+            facts: self.facts.as_ref(),
+            written_revisions: &self.written_revisions,
+            cluster: &mut self.cluster,
+            output: &mut self.output,
+            moment,
+            is_request_outdated: false,
+        };
+        handle(&mut handler);
+        let is_request_outdated = handler.is_request_outdated;
+        self.operators.insert(key, operator);
+        if is_request_outdated {
+            self.refresh_request(name);
+        }
     }
 
     /// Determines the next steps of everything that changed, and what to report.
     fn settle(&mut self, moment: Moment) -> Vec<OperatorEffect> {
         self.read_catalogs(moment);
-        while let Some(name) = self.unsettled.pop_first() {
-            self.act(&name, moment);
-            self.report(&name, moment);
+        while let Some(name) = self.output.unsettled.pop_first() {
+            self.with(&name, moment, |it| it.reconcile());
+            self.with(&name, moment, |it| it.report());
             self.reindex(&name, moment);
         }
         self.report_catalogs(moment);
-        std::mem::take(&mut self.effects)
+        std::mem::take(&mut self.output.effects)
+    }
+
+    /// Passes an observation to the rollout of an Operator.
+    fn observe(&mut self, name: &str, observation: Observation, moment: Moment) {
+        let event = ExecutionEvent::Observed(observation);
+        self.with(name, moment, |it| it.execute(event));
+    }
+
+    /// Handles a change that a watch showed.
+    fn watched(&mut self, kind: &GroupKind, change: &WatchedChange, moment: Moment) {
+        let before = self.cluster.objects.change(kind, change);
+        let previous = before.map(|it| it.operator).unwrap_or_default();
+        match change {
+            WatchedChange::Present(object) => {
+                if previous != object.operator {
+                    // Without the label, the object does not belong to the Operator until it is applied
+                    // again.
+                    let gone = observed::gone(&object.key, object.mark.revision);
+                    self.observe(&previous, gone, moment);
+                }
+                for observation in object.observations() {
+                    self.observe(&object.operator, observation, moment);
+                }
+                if object.whole.is_some() {
+                    self.refresh_request(&object.operator);
+                    self.output.undecided.insert(object.operator.clone());
+                }
+                self.output.unsettled.insert(object.operator.clone());
+            }
+            WatchedChange::Gone { key, revision } => {
+                self.observe(&previous, observed::gone(key, *revision), moment);
+                self.output.unsettled.insert(previous);
+                if kind.group.is_empty() && kind.kind == "Namespace" {
+                    // The deletion of a shared namespace may be for another Operator than the one in its
+                    // label.
+                    self.unsettle_deleting();
+                }
+            }
+            WatchedChange::Listed => {
+                let has_kind =
+                    |it: &TrackedOperator| it.rollout.as_ref().is_some_and(|it| it.has_kind(kind));
+                let operators = self.operators.iter().filter(|(_, it)| has_kind(it));
+                let names: Vec<String> = operators.map(|(name, _)| name.clone()).collect();
+                for name in names {
+                    self.observe(&name, Observation::Listed(kind.clone()), moment);
+                }
+                self.unsettle_deleting();
+            }
+        }
+    }
+
+    /// Handles a change of a namespace.
+    fn namespace_changed(
+        &mut self,
+        namespace: &str,
+        state: Option<NamespaceState>,
+        moment: Moment,
+    ) {
+        let namespaces = &mut self.cluster.objects.namespaces;
+        match state {
+            Some(state) => namespaces.insert(namespace.to_owned(), state),
+            None => namespaces.remove(namespace),
+        };
+        for name in self.rolling_out_in(namespace) {
+            let observation = Observation::Namespace { name: namespace.to_owned(), state };
+            self.observe(&name, observation, moment);
+        }
+    }
+
+    /// Handles a change of a definition: rollouts that wait for its kind request discovery soon.
+    fn definition_changed(&mut self, group: &str, plural: &str, moment: Moment) {
+        let waiting = self.rolling_out_group(group, |it| it.execution.discover_at().is_some());
+        for name in waiting {
+            let (group, plural) = (group.to_owned(), plural.to_owned());
+            self.observe(&name, Observation::Definition { group, plural }, moment);
+        }
+    }
+
+    /// Handles the result of discovery.
+    fn discovered(
+        &mut self,
+        version: &GroupVersion,
+        kinds: &[(GroupVersionKind, Scope)],
+        moment: Moment,
+    ) {
+        self.cluster.served.extend(kinds.iter().cloned());
+        let is_of =
+            |kind: &GroupVersionKind| (&kind.group, &kind.version) == (&version.0, &version.1);
+        let concerned = self.rolling_out_group(&version.0, |it| it.kinds.iter().any(is_of));
+        for name in concerned {
+            let event = ExecutionEvent::Discovered(version.clone(), kinds.to_vec());
+            self.with(&name, moment, |it| it.execute(event));
+        }
+    }
+
+    /// Requests the next step of the Operators that are being deleted, or have objects of earlier revisions
+    /// to delete.
+    fn unsettle_deleting(&mut self) {
+        let is_deleting =
+            |it: &TrackedOperator| it.removal.is_some() || it.object.deleted.is_some();
+        let deleting = self.operators.iter().filter(|(_, it)| is_deleting(it));
+        self.output.unsettled.extend(deleting.map(|(name, _)| name.clone()));
     }
 }
 

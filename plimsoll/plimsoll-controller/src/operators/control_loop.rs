@@ -310,12 +310,7 @@ impl ControlLoop {
                     Answer::Event(OperatorEvent::BundleRead { operator, ticket, content })
                 });
             }
-            OperatorEffect::InspectObjects {
-                operator,
-                ticket,
-                objects,
-                definitions: (definitions, _),
-            } => {
+            OperatorEffect::InspectObjects { operator, ticket, objects, definitions } => {
                 let cluster = self.cluster();
                 self.tasks.spawn(async move {
                     let findings = inspect::inspect_objects(cluster, objects, definitions).await;
@@ -355,14 +350,15 @@ impl ControlLoop {
                     answer_write(OperatorKind::Operator, operator, WrittenPart::Finalizer, &written)
                 });
             }
-            OperatorEffect::WriteStatus { kind, name, status, revision } => {
+            OperatorEffect::WriteStatus { kind, name, status, resource_version } => {
                 let writer = self.writer.clone();
                 self.tasks.spawn(async move {
                     let resource = api_resource(match kind {
                         OperatorKind::Catalog => CATALOG,
                         OperatorKind::Operator | OperatorKind::Revision => OPERATOR,
                     });
-                    let written = writer.write_status(&resource, &name, &status, &revision).await;
+                    let written =
+                        writer.write_status(&resource, &name, &status, &resource_version).await;
                     answer_write(kind, name, WrittenPart::Status, &written.map(|_| ()))
                 });
             }

@@ -1,19 +1,18 @@
 //! Catalogs: when they are read, and their statuses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_api::olm::{
-    CatalogAvailability, CatalogDefects, CatalogSource, CatalogSpec, CatalogStatus,
-};
+use plimsoll_api::olm::{CatalogAvailability, CatalogSource, CatalogSpec, CatalogStatus};
 use plimsoll_api::{ConditionStatus, Reason};
 use plimsoll_plan::reconciler::Uptime;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::OperatorReconciler;
+use super::events::{CatalogContent, Moment, OperatorEffect, OperatorKind};
 use super::parse::{self, InvalidSpec};
-use super::report::STATUS_RETRY;
-use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler};
+use super::track::STATUS_RETRY;
 use crate::conditions::{ConditionDraft, INVALID, capitalized, condition};
 
 /// The interval between checks of a catalog without `spec.pollInterval`.
@@ -21,30 +20,14 @@ const POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// The maximum delay before a catalog that could not be read is read again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The content of a catalog.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct CatalogContent {
-    /// The digest of the content.
-    pub digest: String,
-    /// The number of packages.
-    pub packages: u64,
-    /// The number of bundles.
-    pub bundles: u64,
-    /// The defects; `None` if there are none.
-    pub defects: Option<CatalogDefects>,
-    /// The Operators whose packages are unchanged. It lacks those whose packages differ, and those that were
-    /// created while the catalog was read, whose decision may be based on the previous content.
-    pub unchanged: BTreeSet<String>,
-}
-
 /// The state of a Catalog.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TrackedCatalog {
     uid: String,
-    revision: String,
+    resource_version: String,
     generation: i64,
     /// The requested spec; the last valid one while `invalid` is set.
-    pub(super) spec: CatalogSpec,
+    spec: CatalogSpec,
     /// The poll interval; `None` if the spec does not set it.
     interval: Option<Duration>,
     /// The reason that the spec cannot be read; `None` if it can.
@@ -69,6 +52,11 @@ impl TrackedCatalog {
     /// Returns whether a first read was attempted, or the catalog is not to be read.
     pub(super) fn was_read(&self) -> bool {
         self.was_read || self.spec.availability == CatalogAvailability::Unavailable
+    }
+
+    /// Returns the source of the content.
+    pub(super) fn source(&self) -> &CatalogSource {
+        &self.spec.source
     }
 
     pub(super) fn is_served(&self) -> bool {
@@ -172,7 +160,7 @@ impl OperatorReconciler {
     pub(super) fn catalog_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
             self.catalogs.remove(name);
-            self.undecided.extend(self.operators.keys().cloned());
+            self.output.undecided.extend(self.operators.keys().cloned());
             return;
         };
         let metadata = &value["metadata"];
@@ -185,7 +173,7 @@ impl OperatorReconciler {
         let is_new = !self.catalogs.contains_key(name);
         let catalog = self.catalogs.entry(name.to_owned()).or_default();
         catalog.uid = uid;
-        catalog.revision = text("resourceVersion");
+        catalog.resource_version = text("resourceVersion");
         catalog.generation = metadata["generation"].as_i64().unwrap_or_default();
         catalog.reported = Deserialize::deserialize(&value["status"]).unwrap_or_default();
         catalog.is_report_due = true;
@@ -218,7 +206,7 @@ impl OperatorReconciler {
             catalog.next = Some(moment.uptime);
         }
         if is_moved || is_ranked_otherwise {
-            self.undecided.extend(self.operators.keys().cloned());
+            self.output.undecided.extend(self.operators.keys().cloned());
         }
     }
 
@@ -241,7 +229,7 @@ impl OperatorReconciler {
                     catalog.content = Some(content);
                     catalog.read = Some(moment.time);
                     let changed = self.operators.keys().filter(|it| !unchanged.contains(*it));
-                    self.undecided.extend(changed.cloned());
+                    self.output.undecided.extend(changed.cloned());
                 }
             }
             Err(failure) => catalog.failure = Some(failure),
@@ -249,7 +237,7 @@ impl OperatorReconciler {
         catalog.next = Some(moment.uptime + catalog.interval());
         catalog.is_report_due = true;
         if catalog.is_served() != was_served || !was_read {
-            self.undecided.extend(self.operators.keys().cloned());
+            self.output.undecided.extend(self.operators.keys().cloned());
         }
     }
 
@@ -261,7 +249,9 @@ impl OperatorReconciler {
             if is_due && is_available && !catalog.is_reading {
                 catalog.is_reading = true;
                 let source: CatalogSource = catalog.spec.source.clone();
-                self.effects.push(OperatorEffect::ReadCatalog { name: name.clone(), source });
+                self.output
+                    .effects
+                    .push(OperatorEffect::ReadCatalog { name: name.clone(), source });
             } else if is_due {
                 catalog.next = None;
             }
@@ -272,11 +262,6 @@ impl OperatorReconciler {
     /// source, must be read even if the content is the same.
     pub fn is_catalog_known(&self, name: &str) -> bool {
         self.catalogs.get(name).is_some_and(|it| it.content.is_some())
-    }
-
-    /// Returns the source of a catalog.
-    pub(super) fn source(&self, catalog: &str) -> Option<CatalogSource> {
-        Some(self.catalogs.get(catalog)?.spec.source.clone())
     }
 
     /// Writes the statuses of catalogs that changed.
@@ -292,11 +277,11 @@ impl OperatorReconciler {
                 continue;
             }
             catalog.is_status_write_pending = true;
-            self.effects.push(OperatorEffect::WriteStatus {
+            self.output.effects.push(OperatorEffect::WriteStatus {
                 kind: OperatorKind::Catalog,
                 name: name.clone(),
                 status: serde_json::to_value(&status).unwrap_or_default(),
-                revision: catalog.revision.clone(),
+                resource_version: catalog.resource_version.clone(),
             });
         }
     }
@@ -315,6 +300,8 @@ impl OperatorReconciler {
 #[cfg(test)]
 mod tests {
     //! Tests of the state and the statuses of catalogs.
+
+    use std::collections::BTreeSet;
 
     use jiff::Timestamp;
     use serde_json::json;
@@ -365,16 +352,16 @@ mod tests {
         reconciler.read_catalogs(START);
         // It is created while the catalog is read, and its decision is based on the previous content.
         reconciler.operator_changed("new", Some(&json!({ "metadata": { "uid": "new" } })), START);
-        reconciler.undecided.clear();
+        reconciler.output.undecided.clear();
         let unchanged = BTreeSet::from(["same".to_owned()]);
         let content = CatalogContent { unchanged, ..CatalogContent::default() };
         reconciler.catalog_read("c", Ok(Some(content)), START);
-        let undecided: Vec<&String> = reconciler.undecided.iter().collect();
+        let undecided: Vec<&String> = reconciler.output.undecided.iter().collect();
         assert_eq!(undecided, ["changed", "new"]);
         // The content is unchanged.
-        reconciler.undecided.clear();
+        reconciler.output.undecided.clear();
         reconciler.catalog_read("c", Ok(None), START);
-        assert_eq!(reconciler.undecided, BTreeSet::new());
+        assert_eq!(reconciler.output.undecided, BTreeSet::new());
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl OperatorReconciler {
     /// that it may satisfy, depend on or conflict with.
     pub(super) fn mark_affected_undecided(&mut self, name: &str) {
         for concern in self.note_concern(name) {
-            self.undecided.extend(self.concerns.reached(&concern));
+            self.output.undecided.extend(self.concerns.reached(&concern));
         }
     }
 
@@ -133,6 +133,6 @@ impl OperatorReconciler {
             change_set::of(it).and_then(Result::ok).is_some_and(|other| other.id == set.id)
         };
         let members = self.requested.iter().filter(|(_, it)| is_member(it));
-        self.undecided.extend(members.map(|(name, _)| name.clone()));
+        self.output.undecided.extend(members.map(|(name, _)| name.clone()));
     }
 }

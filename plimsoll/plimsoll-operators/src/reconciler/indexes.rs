@@ -7,8 +7,9 @@ use plimsoll_api::ObjectKey;
 use plimsoll_plan::reconciler::Uptime;
 use plimsoll_resolve::NameIndex;
 
+use super::OperatorReconciler;
+use super::events::Moment;
 use super::track::{OperatorRollout, TrackedOperator};
-use super::{Moment, OperatorReconciler};
 
 /// The times at which Operators have something to do.
 #[derive(Debug, Clone, Default)]
@@ -122,6 +123,13 @@ impl Indexes {
     }
 }
 
+impl Indexes {
+    /// Returns the Operators that hold an object, or one of another kind in the same place.
+    pub(super) fn holding(&self, object: &ObjectKey) -> impl Iterator<Item = &str> {
+        self.objects.names(&place(object))
+    }
+}
+
 impl OperatorReconciler {
     /// Updates the times and index entries of an Operator.
     pub(super) fn reindex(&mut self, name: &str, moment: Moment) {
@@ -148,15 +156,6 @@ impl OperatorReconciler {
     /// Returns the Operators whose rollout has objects in a namespace.
     pub(super) fn rolling_out_in(&self, namespace: &str) -> Vec<String> {
         self.indexes.namespaces.names(namespace).map(str::to_owned).collect()
-    }
-
-    /// Returns the Operators that hold an object, or one of another kind in the same place.
-    pub(super) fn holding<'a>(
-        &'a self,
-        object: &ObjectKey,
-    ) -> impl Iterator<Item = (&'a str, &'a TrackedOperator)> {
-        let names = self.indexes.objects.names(&place(object));
-        names.filter_map(|name| Some((name, self.operators.get(name)?)))
     }
 
     /// Returns whether the indexes agree with the state of all Operators.

@@ -7,13 +7,13 @@ use super::FoundObject;
 use super::track::{RevisionInputs, TrackedOperator};
 use crate::{OperatorBlock, version_text};
 
-pub(super) fn catalog_gone(wanted: &RevisionInputs) -> (OperatorBlock, bool) {
+pub(super) fn catalog_gone(wanted: &RevisionInputs) -> OperatorBlock {
     let BundleReference { name, catalog, .. } = &wanted.bundle;
     let message = format!(
         "bundle {name} comes from Catalog \"{catalog}\", which does not exist any more: create it, or \
          name another one in spec.repository"
     );
-    (OperatorBlock::new(Reason::CatalogNotFound, message), true)
+    OperatorBlock::new(Reason::CatalogNotFound, message)
 }
 
 pub(super) fn revision_not_kept(operator: &TrackedOperator, revision: u32) -> OperatorBlock {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{CLUSTER_OPERATOR, GroupKind, ObjectKey, Verdict};
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
+use plimsoll_plan::reconciler::execution::Observation;
 use plimsoll_plan::removal::Terminating;
 use plimsoll_plan::update::upgradeable::{NotUpgradeable, objection_of};
 use serde_json::Value;
@@ -38,6 +39,22 @@ impl ObservedObject {
         matches!(self.mark.trace, Trace::Ours(_))
     }
 
+    /// Returns what a rollout observes of it.
+    pub(super) fn observations(&self) -> Vec<Observation> {
+        let operator = self.whole.as_ref().map(|whole| Observation::Operator {
+            name: self.key.name.clone(),
+            revision: self.mark.revision,
+            object: Some(whole.clone()),
+        });
+        let object = Observation::Object {
+            key: self.key.clone(),
+            mark: self.mark,
+            health: self.health.clone(),
+            terminating: self.terminating.clone(),
+        };
+        operator.into_iter().chain([object]).collect()
+    }
+
     /// Returns the parts that a deletion needs.
     pub(super) fn live(&self) -> LiveObject {
         let terminating = self.terminating.as_ref();
@@ -49,6 +66,12 @@ impl ObservedObject {
             finalizers: terminating.map(|it| it.finalizers.clone()).unwrap_or_default(),
         }
     }
+}
+
+/// Returns the observation that an object was deleted, at a revision.
+pub(super) fn gone(key: &ObjectKey, revision: u64) -> Observation {
+    let mark = Mark::new(revision, Trace::Gone);
+    Observation::Object { key: key.clone(), mark, health: None, terminating: None }
 }
 
 /// A change that a watch showed.

@@ -9,21 +9,22 @@ use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_content::Manifest;
 use plimsoll_plan::reconciler::events;
 
+use super::events::{Findings, FoundObject, OperatorEffect};
+use super::handler::OperatorHandler;
 use super::messages;
 use super::revision::{KeptRevision, RevisionContent, RevisionDraft};
-use super::track::{Preparation, RevisionInputs, TrackedOperator};
-use super::{Findings, FoundObject, Moment, OperatorEffect, OperatorReconciler};
+use super::track::{BlockCause, Preparation, RevisionInputs, TrackedOperator};
 use crate::{OperatorAction, OperatorBlock, OperatorDecision};
 
 /// The delay before a failed preparation is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The progress of a preparation.
-pub(super) enum Step {
-    /// The cluster has the revision.
-    Ready { number: u32, risks: Vec<String> },
-    /// The preparation is in progress, or blocked.
-    Waits,
+/// A revision that the cluster has.
+pub(super) struct PreparedRevision {
+    /// The number of the revision.
+    pub(super) number: u32,
+    /// The accepted risks of applying it, as sentences.
+    pub(super) risks: Vec<String>,
 }
 
 impl TrackedOperator {
@@ -62,85 +63,80 @@ impl TrackedOperator {
     }
 }
 
-impl OperatorReconciler {
-    /// Takes the next step of preparing a revision.
-    pub(super) fn prepare(&mut self, name: &str, wanted: RevisionInputs, moment: Moment) -> Step {
-        let Some(operator) = self.operators.get(name) else { return Step::Waits };
+impl OperatorHandler<'_> {
+    /// Takes the next step of preparing a revision. Returns the revision once the cluster has it.
+    pub(super) fn prepare(&mut self, wanted: RevisionInputs) -> Option<PreparedRevision> {
+        let operator = &mut *self.operator;
         // A previous process, or a rollout that was interrupted, may have made such a revision.
-        let is_like = |it: &KeptRevision| {
+        let has_same_result = |it: &KeptRevision| {
             it.is_complete()
                 && it.bundle.name == wanted.bundle.name
-                && it.is_made_for(wanted.config.as_ref(), self.facts.as_ref())
+                && it.is_made_for(wanted.config.as_ref(), self.facts)
                 && (wanted.namespace.is_empty() || it.namespace == wanted.namespace)
         };
         let made = operator.revisions.iter().rev().find(|(number, it)| {
-            operator.installed.is_none_or(|installed| **number > installed) && is_like(it)
+            operator.installed.is_none_or(|installed| **number > installed) && has_same_result(it)
         });
         if let Some((&number, it)) = made {
             let risks = wanted.risks.iter().chain(&it.risks).cloned().collect();
-            if let Some(operator) = self.operators.get_mut(name) {
-                operator.last_block = None;
-            }
-            return Step::Ready { number, risks };
+            operator.last_block = None;
+            return Some(PreparedRevision { number, risks });
         }
         if let Some(preparation) = &operator.preparation
-            && preparation.wanted().is_like(&wanted)
+            && preparation.wanted().has_same_result(&wanted)
         {
             // Another spec may remove the blocker.
             let is_over = matches!(preparation, Preparation::Failed { retry_at, wanted: failed, .. }
-                if *retry_at <= moment.uptime || failed.generation != wanted.generation);
+                if *retry_at <= self.moment.uptime || failed.generation != wanted.generation);
             if !is_over {
-                return Step::Waits;
+                return None;
             }
         }
-        let Some(source) = self.source(&wanted.bundle.catalog) else {
-            self.fail(name, wanted, messages::catalog_gone, moment);
-            return Step::Waits;
+        self.read_bundle(wanted);
+        None
+    }
+
+    /// Requests the content of a bundle.
+    fn read_bundle(&mut self, wanted: RevisionInputs) {
+        let Some(catalog) = self.catalogs.get(&wanted.bundle.catalog) else {
+            let block = messages::catalog_gone(&wanted);
+            self.fail(wanted, block, BlockCause::Bundle);
+            return;
         };
-        let ticket = self.ticket();
-        let Some(operator) = self.operators.get_mut(name) else { return Step::Waits };
+        let ticket = self.output.ticket();
+        let operator = &mut *self.operator;
         let mut spec = operator.object.spec.clone();
-        if let (true, Some((_, installed))) =
-            (spec.namespace.is_empty(), operator.installed_revision())
+        if spec.namespace.is_empty()
+            && let Some((_, installed)) = operator.installed_revision()
         {
             // The namespace is that of the installed revision, whatever the next bundle suggests.
             spec.namespace.clone_from(&installed.namespace);
         }
-        self.effects.push(OperatorEffect::ReadBundle {
-            operator: name.to_owned(),
+        self.output.effects.push(OperatorEffect::ReadBundle {
+            operator: self.name.to_owned(),
             ticket,
             bundle: wanted.bundle.clone(),
-            source,
+            source: catalog.source().clone(),
             spec: Box::new(spec),
         });
         // A failure is reported until it is known whether the retry fails, too.
         operator.last_block = match operator.preparation.take() {
-            Some(Preparation::Failed { block, is_bundle, .. }) => Some((block, is_bundle)),
+            Some(Preparation::Failed { block, cause, .. }) => Some((block, cause)),
             _ => None,
         };
         operator.preparation = Some(Preparation::Reading { ticket, wanted });
-        Step::Waits
     }
 
-    fn fail(
-        &mut self,
-        name: &str,
-        wanted: RevisionInputs,
-        block: impl FnOnce(&RevisionInputs) -> (OperatorBlock, bool),
-        moment: Moment,
-    ) {
-        let Some(operator) = self.operators.get_mut(name) else { return };
-        let (block, is_bundle) = block(&wanted);
-        operator.last_block = None;
-        let retry_at = moment.uptime + RETRY_INTERVAL;
-        operator.preparation = Some(Preparation::Failed { wanted, block, is_bundle, retry_at });
-        self.unsettled.insert(name.to_owned());
+    fn fail(&mut self, wanted: RevisionInputs, block: OperatorBlock, cause: BlockCause) {
+        self.operator.last_block = None;
+        let retry_at = self.moment.uptime + RETRY_INTERVAL;
+        self.operator.preparation = Some(Preparation::Failed { wanted, block, cause, retry_at });
+        self.unsettle();
     }
 
-    /// Takes the preparation of an Operator if an answer has its ticket.
-    fn answered(&mut self, name: &str, ticket: u64) -> Option<Preparation> {
-        let operator = self.operators.get_mut(name)?;
-        let asked = match operator.preparation.as_ref()? {
+    /// Takes the preparation if an answer has its ticket.
+    fn answered(&mut self, ticket: u64) -> Option<Preparation> {
+        let asked = match self.operator.preparation.as_ref()? {
             Preparation::Reading { ticket, .. }
             | Preparation::Inspecting { ticket, .. }
             | Preparation::Writing { ticket, .. } => *ticket,
@@ -149,37 +145,34 @@ impl OperatorReconciler {
         if asked != ticket {
             return None;
         }
-        self.unsettled.insert(name.to_owned());
-        operator.preparation.take()
+        self.unsettle();
+        self.operator.preparation.take()
     }
 
     /// Requests the inspection of the objects that a bundle would apply.
     pub(super) fn bundle_read(
         &mut self,
-        name: &str,
         ticket: u64,
         content: Result<Box<RevisionContent>, String>,
-        moment: Moment,
     ) {
-        let Some(Preparation::Reading { wanted, .. }) = self.answered(name, ticket) else { return };
+        let Some(Preparation::Reading { wanted, .. }) = self.answered(ticket) else { return };
         let mut draft = match content.and_then(|content| RevisionDraft::read(*content)) {
             Ok(draft) => Box::new(draft),
             Err(message) => {
                 let block = OperatorBlock::new(Reason::UnpackFailed, message);
-                self.fail(name, wanted, |_| (block, true), moment);
+                self.fail(wanted, block, BlockCause::Bundle);
                 return;
             }
         };
-        let installed = self.operators.get(name).and_then(TrackedOperator::installed_revision);
+        let operator = &mut *self.operator;
+        let installed = operator.installed_revision();
         let installed = installed.into_iter().flat_map(|(_, it)| it.manifests());
         let installed: BTreeSet<&ObjectKey> = installed.map(|it| &it.key).collect();
-        draft.filter(self.facts.as_ref(), |key| installed.contains(key));
-        let ticket = self.ticket();
-        let known: BTreeSet<ObjectKey> =
-            self.observed.of_operator(name).into_iter().map(|it| it.key.clone()).collect();
-        let Some(operator) = self.operators.get_mut(name) else { return };
-        let safety = operator.object.spec.crd_upgrade_safety;
-        let definitions = match safety {
+        draft.filter(self.facts, |key| installed.contains(key));
+        let ticket = self.output.ticket();
+        let known = self.cluster.objects.of_operator(self.name);
+        let known: BTreeSet<&ObjectKey> = known.into_iter().map(|it| &it.key).collect();
+        let definitions = match operator.object.spec.crd_upgrade_safety {
             CrdUpgradeSafety::Off => Vec::new(),
             CrdUpgradeSafety::Enforce | CrdUpgradeSafety::Warn => {
                 draft.definitions().cloned().collect()
@@ -187,58 +180,44 @@ impl OperatorReconciler {
         };
         let objects = draft.objects.iter().map(|it| &it.manifest);
         let unknown = objects.filter(|it| !known.contains(&it.key));
-        self.effects.push(OperatorEffect::InspectObjects {
-            operator: name.to_owned(),
+        self.output.effects.push(OperatorEffect::InspectObjects {
+            operator: self.name.to_owned(),
             ticket,
             objects: unknown.map(|it| (it.key.clone(), it.version.clone())).collect(),
-            definitions: (definitions, safety),
+            definitions,
         });
         operator.preparation = Some(Preparation::Inspecting { ticket, wanted, draft });
     }
 
     /// Writes a revision after its objects were inspected, unless another owner has one of them.
-    pub(super) fn objects_inspected(
-        &mut self,
-        name: &str,
-        ticket: u64,
-        findings: Result<Findings, String>,
-        moment: Moment,
-    ) {
-        let Some(Preparation::Inspecting { wanted, mut draft, .. }) = self.answered(name, ticket)
-        else {
+    pub(super) fn objects_inspected(&mut self, ticket: u64, findings: Result<Findings, String>) {
+        let Some(Preparation::Inspecting { wanted, mut draft, .. }) = self.answered(ticket) else {
             return;
         };
-        let judged = findings
+        let checked = findings
             .map_err(|error| OperatorBlock::new(Reason::InstallationFailed, error))
-            .and_then(|findings| self.judge(name, &findings, &mut draft));
-        let mut risks = match judged {
+            .and_then(|findings| self.check_findings(&findings, &mut draft));
+        let mut risks = match checked {
             Ok(risks) => risks,
             Err(block) => {
-                self.fail(name, wanted, |_| (block, false), moment);
+                self.fail(wanted, block, BlockCause::Cluster);
                 return;
             }
         };
-        let ticket = self.ticket();
-        let number = self.next_revision(name);
-        let Some(operator) = self.operators.get_mut(name) else { return };
-        let replaced = operator.replaced_workloads(&draft);
+        let ticket = self.output.ticket();
+        let number = self.next_revision();
+        let replaced = self.operator.replaced_workloads(&draft);
         for note in &replaced {
-            self.effects.push(OperatorEffect::Emit {
-                operator: name.to_owned(),
-                uid: operator.object.uid.clone(),
-                draft: events::workload_replaced(note.clone()),
-            });
+            self.emit(events::workload_replaced(note.clone()));
         }
         risks.extend(replaced);
-        let (mut revision, revisions) = draft.numbered(name, &operator.object.uid, number);
+        let (mut revision, revisions) =
+            draft.numbered(self.name, &self.operator.object.uid, number);
         revision.risks = risks;
-        self.effects.push(OperatorEffect::WriteRevision {
-            operator: name.to_owned(),
-            ticket,
-            revisions,
-        });
+        let operator = self.name.to_owned();
+        self.output.effects.push(OperatorEffect::WriteRevision { operator, ticket, revisions });
         let revision = Box::new(revision);
-        operator.preparation = Some(Preparation::Writing { ticket, wanted, number, revision });
+        self.operator.preparation = Some(Preparation::Writing { ticket, wanted, number, revision });
     }
 
     /// Checks whether a revision may apply the existing objects, and removes existing namespaces from it.
@@ -247,15 +226,13 @@ impl OperatorReconciler {
     /// # Errors
     ///
     /// When an object has another owner, or a change of a definition is unsafe for its users.
-    fn judge(
+    fn check_findings(
         &self,
-        name: &str,
         findings: &Findings,
         draft: &mut RevisionDraft,
     ) -> Result<Vec<String>, OperatorBlock> {
-        let Some(operator) = self.operators.get(name) else { return Ok(Vec::new()) };
-        let spec = &operator.object.spec;
-        if let Some((_, installed)) = operator.installed_revision()
+        let (name, spec) = (self.name, &self.operator.object.spec);
+        if let Some((_, installed)) = self.operator.installed_revision()
             && installed.namespace != draft.namespace
         {
             return Err(messages::namespace_moved(name, &installed.namespace, &draft.namespace));
@@ -263,7 +240,7 @@ impl OperatorReconciler {
         let mut left_out: BTreeSet<ObjectKey> = BTreeSet::new();
         let keys: BTreeSet<&ObjectKey> = draft.objects.iter().map(|it| &it.manifest.key).collect();
         // Objects that other Operators are about to apply do not exist yet.
-        for (key, holder) in self.holders(name, &keys) {
+        for (key, holder) in self.peers.holders(&keys) {
             match is_namespace(key) {
                 true => {
                     left_out.insert(key.clone());
@@ -300,51 +277,31 @@ impl OperatorReconciler {
         }
     }
 
-    /// Returns those of the objects that another Operator holds, each with that Operator.
-    fn holders<'a>(
-        &'a self,
-        name: &str,
-        keys: &BTreeSet<&'a ObjectKey>,
-    ) -> BTreeMap<&'a ObjectKey, &'a str> {
-        let holder = |key| Some((key, self.holder(name, key, |_| true)?));
-        keys.iter().copied().filter_map(holder).collect()
-    }
-
-    /// Returns another Operator that holds an object and satisfies `is_meant`; `None` if there is none.
-    pub(super) fn holder(
-        &self,
-        name: &str,
-        key: &ObjectKey,
-        is_meant: impl Fn(&TrackedOperator) -> bool,
-    ) -> Option<&str> {
-        let mut others = self.holding(key).filter(|(other, it)| *other != name && is_meant(it));
-        let has = |it: &TrackedOperator| {
-            it.held().flat_map(|(_, it)| it.manifests()).any(|it| it.key == *key)
-        };
-        others.find(|(_, it)| has(it)).map(|(other, _)| other)
-    }
-
     /// Handles the result of writing the OperatorRevisions of a revision.
-    pub(super) fn revision_written(
-        &mut self,
-        name: &str,
-        ticket: u64,
-        result: Result<(), String>,
-        moment: Moment,
-    ) {
-        let Some(Preparation::Writing { wanted, number, revision, .. }) =
-            self.answered(name, ticket)
+    pub(super) fn revision_written(&mut self, ticket: u64, result: Result<(), String>) {
+        let Some(Preparation::Writing { wanted, number, revision, .. }) = self.answered(ticket)
         else {
             return;
         };
-        if let Err(message) = result {
-            let block = OperatorBlock::new(Reason::InstallationFailed, message);
-            self.fail(name, wanted, |_| (block, false), moment);
-            return;
+        match result {
+            Ok(()) => {
+                self.operator.revisions.insert(number, *revision);
+            }
+            Err(message) => {
+                let block = OperatorBlock::new(Reason::InstallationFailed, message);
+                self.fail(wanted, block, BlockCause::Cluster);
+            }
         }
-        let Some(operator) = self.operators.get_mut(name) else { return };
-        operator.revisions.insert(number, *revision);
-        operator.preparation = None;
+    }
+
+    /// Returns the number of the next revision: one that no OperatorRevision of an Operator with this name
+    /// has, even if that was deleted.
+    fn next_revision(&self) -> u32 {
+        let written = self.written_revisions.values().filter(|it| it.operator == self.name);
+        let history = self.operator.history.iter().map(|it| it.revision);
+        let kept = self.operator.revisions.keys().copied();
+        let known = written.map(|it| it.number).chain(history).chain(kept);
+        known.max().unwrap_or_default() + 1
     }
 }
 

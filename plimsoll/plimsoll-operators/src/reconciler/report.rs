@@ -7,10 +7,12 @@ use plimsoll_api::olm::{DependencyStatus, InstalledApi, OperatorStatus};
 use plimsoll_api::{ConditionStatus, Effect, Reason};
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use plimsoll_plan::update::operators::platform_requirements;
-use plimsoll_resolve::requirement::Provider;
+use plimsoll_resolve::Api;
+use plimsoll_resolve::requirement::{CheckedRequirement, Provider};
 
-use super::track::{Preparation, TrackedOperator};
-use super::{Moment, OperatorEffect, OperatorKind, OperatorReconciler, WrittenPart};
+use super::events::{Moment, OperatorEffect, OperatorKind, WrittenPart};
+use super::handler::OperatorHandler;
+use super::track::{BlockCause, Preparation, STATUS_RETRY, TrackedOperator};
 use crate::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, ConditionDraft, DEPRECATED, INVALID, OperatorObservation,
     Rollout, condition, conditions, resolved_version,
@@ -20,24 +22,20 @@ use crate::{OperatorAction, RequestedOperator};
 
 /// The minimum interval between writes of the status of an Operator.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// The delay before a failed write of a status is retried.
-pub(super) const STATUS_RETRY: Duration = Duration::from_secs(2);
 
-impl OperatorReconciler {
-    /// Writes the status of an Operator if it changed, and emits events about it.
-    pub(super) fn report(&mut self, name: &str, moment: Moment) {
-        let Some(request) = self.requested.get(name) else { return };
-        let unavailable = self.observed.unavailable(name);
-        let Some(operator) = self.operators.get_mut(name) else { return };
-        let Some(status) = operator.status(name, request, &unavailable, moment) else { return };
-        for draft in condition_events(&operator.reported_conditions, &status.conditions) {
-            self.effects.push(OperatorEffect::Emit {
-                operator: name.to_owned(),
-                uid: operator.object.uid.clone(),
-                draft,
-            });
-        }
+impl OperatorHandler<'_> {
+    /// Writes the status if it changed, and emits events about it.
+    pub(super) fn report(&mut self) {
+        let Some(request) = self.requested.get(self.name) else { return };
+        let unavailable = self.cluster.objects.unavailable(self.name);
+        let operator = &mut *self.operator;
+        let Some(status) = operator.status(self.name, request, &unavailable, self.moment) else {
+            return;
+        };
+        let drafts = condition_events(&operator.reported_conditions, &status.conditions);
         operator.reported_conditions.clone_from(&status.conditions);
+        drafts.into_iter().for_each(|draft| self.emit(draft));
+        let operator = &mut *self.operator;
         if status == operator.reported {
             operator.status_at = None;
             return;
@@ -47,52 +45,38 @@ impl OperatorReconciler {
             // The response, or the object as it was written, is still to come.
             return;
         }
-        if let Some(at) = operator.status_at.filter(|at| *at > moment.uptime) {
-            operator.status_at = Some(at);
+        if operator.status_at.is_some_and(|at| at > self.moment.uptime) {
             return;
         }
-        operator.status_at = Some(moment.uptime + STATUS_INTERVAL);
+        operator.status_at = Some(self.moment.uptime + STATUS_INTERVAL);
         operator.is_status_write_pending = true;
-        self.effects.push(OperatorEffect::WriteStatus {
+        self.output.effects.push(OperatorEffect::WriteStatus {
             kind: OperatorKind::Operator,
-            name: name.to_owned(),
+            name: self.name.to_owned(),
             status: serde_json::to_value(&status).unwrap_or_default(),
-            revision: operator.object.revision.clone(),
+            resource_version: operator.object.resource_version.clone(),
         });
     }
 
-    /// Handles the result of writing a finalizer or a status.
-    pub(super) fn written(
-        &mut self,
-        kind: OperatorKind,
-        name: &str,
-        what: WrittenPart,
-        is_written: bool,
-        moment: Moment,
-    ) {
-        if kind == OperatorKind::Catalog {
-            self.catalog_status_written(name, is_written, moment);
-            return;
-        }
-        let Some(operator) = self.operators.get_mut(name) else { return };
+    /// Handles the result of writing a finalizer or the status.
+    pub(super) fn written(&mut self, what: WrittenPart, is_written: bool) {
+        let operator = &mut *self.operator;
         match what {
             WrittenPart::Status => {
                 operator.is_status_write_pending = false;
                 let delay = if is_written { STATUS_INTERVAL } else { STATUS_RETRY };
-                operator.status_at = Some(moment.uptime + delay);
-                self.reindex(name, moment);
+                operator.status_at = Some(self.moment.uptime + delay);
             }
+            // The watch shows a finalizer that was written; a failed write is retried.
+            WrittenPart::Finalizer if is_written => {}
             WrittenPart::Finalizer => {
-                // The watch shows a finalizer that was written; a failed write is retried.
-                if !is_written {
-                    operator.is_finalizer_write_pending = false;
-                    operator.finalizer_at = Some(moment.uptime + STATUS_RETRY);
-                    if operator.object.deleted.is_none() {
-                        // The status no longer waits for the finalizer.
-                        self.unsettled.insert(name.to_owned());
-                    }
-                    self.removal_unfinished(name);
+                operator.is_finalizer_write_pending = false;
+                operator.finalizer_at = Some(self.moment.uptime + STATUS_RETRY);
+                if operator.object.deleted.is_none() {
+                    // The status no longer waits for the finalizer.
+                    self.unsettle();
                 }
+                self.removal_unfinished();
             }
         }
     }
@@ -110,13 +94,14 @@ impl TrackedOperator {
         let decision = self.decision.as_ref()?;
         let mut decision = decision.clone();
         let block = match &self.preparation {
-            Some(Preparation::Failed { block, is_bundle, .. }) => Some((block, *is_bundle)),
-            _ => self.last_block.as_ref().map(|(block, is_bundle)| (block, *is_bundle)),
+            Some(Preparation::Failed { block, cause, .. }) => Some((block, *cause)),
+            _ => self.last_block.as_ref().map(|(block, cause)| (block, *cause)),
         };
         if let Some((block, _)) = block {
             decision.action = OperatorAction::Blocked(block.clone());
         }
-        let bundle = self.bundle_content(block.filter(|(_, is_bundle)| *is_bundle).map(|it| it.0));
+        let invalid = block.filter(|(_, cause)| *cause == BlockCause::Bundle);
+        let bundle = self.bundle_content(invalid.map(|(block, _)| block));
         let rollout = self.rollout_state(moment);
         let observation = OperatorObservation {
             name,
@@ -136,25 +121,8 @@ impl TrackedOperator {
             conditions.push(condition(invalid, before, generation, moment.time));
         }
         let installed = self.installed_revision().map(|(_, revision)| revision);
-        let dependencies = decision.requirements.iter().map(|it| DependencyStatus {
-            requirement: it.text.clone(),
-            satisfied: it.provider.is_some(),
-            operator: match &it.provider {
-                Some(Provider::Installed(package)) => package.clone(),
-                Some(Provider::Itself | Provider::Cluster) | None => {
-                    it.package.clone().unwrap_or_default()
-                }
-            },
-            version: it.version.as_ref().map(ToString::to_string).unwrap_or_default(),
-            message: if it.provider.is_some() { String::new() } else { it.missing.clone() },
-        });
         let bundle_of = request.installed.as_ref();
         let apis = bundle_of.map(|it| it.bundle.provides.as_slice()).unwrap_or_default();
-        let api = |it: &plimsoll_resolve::Api| InstalledApi {
-            group: it.group.clone(),
-            version: it.version.clone(),
-            kind: it.kind.clone(),
-        };
         Some(OperatorStatus {
             observed_generation: self.object.generation,
             conditions,
@@ -165,10 +133,10 @@ impl TrackedOperator {
             namespace: installed.map(|it| it.namespace.clone()).unwrap_or_default(),
             bundle: installed.map(|it| it.bundle.clone()),
             revision: installed.and(self.installed),
-            dependencies: dependencies.collect(),
+            dependencies: decision.requirements.iter().map(dependency_status).collect(),
             dependants: decision.dependants.clone(),
             orphaned: decision.is_orphaned,
-            provided_apis: apis.iter().map(api).collect(),
+            provided_apis: apis.iter().map(installed_api).collect(),
             platform: bundle_of.and_then(|it| platform_requirements(&it.bundle)),
             inventory: installed
                 .map(|it| it.manifests().map(|it| it.key.clone()).collect())
@@ -195,11 +163,13 @@ impl TrackedOperator {
                 Some(
                     Preparation::Inspecting { wanted, .. } | Preparation::Writing { wanted, .. },
                 ) => BundleContent::Valid { bundle: wanted.bundle.name.clone() },
-                Some(Preparation::Failed { wanted, is_bundle: false, .. }) => {
+                Some(Preparation::Failed { wanted, cause: BlockCause::Cluster, .. }) => {
                     BundleContent::Valid { bundle: wanted.bundle.name.clone() }
                 }
                 // It is read again after a failure that was not due to its content.
-                Some(Preparation::Reading { wanted, .. }) if matches!(&self.last_block, Some((_, is_bundle)) if !is_bundle) => {
+                Some(Preparation::Reading { wanted, .. })
+                    if matches!(&self.last_block, Some((_, BlockCause::Cluster))) =>
+                {
                     BundleContent::Valid { bundle: wanted.bundle.name.clone() }
                 }
                 _ => BundleContent::Unread,
@@ -264,6 +234,27 @@ impl TrackedOperator {
             progressing.message = format!("Deleting {}{stuck}", counts.join(", "));
         }
     }
+}
+
+fn dependency_status(requirement: &CheckedRequirement) -> DependencyStatus {
+    let CheckedRequirement { text, provider, package, version, missing } = requirement;
+    DependencyStatus {
+        requirement: text.clone(),
+        satisfied: provider.is_some(),
+        operator: match provider {
+            Some(Provider::Installed(package)) => package.clone(),
+            Some(Provider::Itself | Provider::Cluster) | None => {
+                package.clone().unwrap_or_default()
+            }
+        },
+        version: version.as_ref().map(ToString::to_string).unwrap_or_default(),
+        message: if provider.is_some() { String::new() } else { missing.clone() },
+    }
+}
+
+fn installed_api(api: &Api) -> InstalledApi {
+    let Api { group, version, kind } = api;
+    InstalledApi { group: group.clone(), version: version.clone(), kind: kind.clone() }
 }
 
 /// Returns events about conditions that changed: one for each change, even after restarts.

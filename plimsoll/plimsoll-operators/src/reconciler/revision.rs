@@ -37,6 +37,15 @@ pub struct RevisionContent {
     pub objects: Vec<Value>,
 }
 
+/// An OperatorRevision that the cluster has.
+#[derive(Debug, Clone)]
+pub(super) struct WrittenRevision {
+    /// The name of its Operator, which may be deleted.
+    pub(super) operator: String,
+    /// The number of its revision.
+    pub(super) number: u32,
+}
+
 /// A revision that the cluster has.
 #[derive(Debug, Clone)]
 pub(super) struct KeptRevision {

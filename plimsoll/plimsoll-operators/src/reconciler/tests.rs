@@ -5,7 +5,7 @@ mod cluster;
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::olm::OperatorHistory;
+use plimsoll_api::olm::{BundleReference, OperatorHistory};
 use serde_json::{Value, json};
 
 use self::cluster::FakeCluster;
@@ -200,8 +200,8 @@ fn only_those_are_decided_again_that_a_change_reaches() {
             reconciler.decision_changed(&name);
         }
         reconciler.mark_affected_undecided(changed);
-        reconciler.undecided.remove(changed);
-        let undecided: Vec<&str> = reconciler.undecided.iter().map(String::as_str).collect();
+        reconciler.output.undecided.remove(changed);
+        let undecided: Vec<&str> = reconciler.output.undecided.iter().map(String::as_str).collect();
         assert_eq!(undecided.join(" "), expected, "of a change of {changed}");
     }
 }

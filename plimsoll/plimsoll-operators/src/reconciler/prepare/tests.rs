@@ -7,7 +7,9 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::BundleReference;
 use plimsoll_plan::reconciler::Uptime;
 
-use super::{OperatorBlock, Preparation, RETRY_INTERVAL, RevisionInputs, TrackedOperator};
+use super::{
+    BlockCause, OperatorBlock, Preparation, RETRY_INTERVAL, RevisionInputs, TrackedOperator,
+};
 use crate::reconciler::{Moment, OperatorReconciler};
 
 fn wanted(generation: i64) -> RevisionInputs {
@@ -27,7 +29,7 @@ fn is_tried_again(generation: i64, after: Duration) -> bool {
     let failed = Preparation::Failed {
         wanted: wanted(1),
         block: block.clone(),
-        is_bundle: false,
+        cause: BlockCause::Cluster,
         retry_at: Uptime::from_start(RETRY_INTERVAL),
     };
     let operator = TrackedOperator { preparation: Some(failed), ..TrackedOperator::default() };
@@ -35,7 +37,9 @@ fn is_tried_again(generation: i64, after: Duration) -> bool {
     reconciler.operators.insert("bar".to_owned(), operator);
     let (time, uptime) = (Timestamp::UNIX_EPOCH, Uptime::from_start(after));
     let moment = Moment { time, steady: time, uptime };
-    reconciler.prepare("bar", wanted(generation), moment);
+    reconciler.with("bar", moment, |it| {
+        it.prepare(wanted(generation));
+    });
     // Without a catalog to read from, it fails for another reason.
     match &reconciler.operators["bar"].preparation {
         Some(Preparation::Failed { block: now, .. }) => *now != block,

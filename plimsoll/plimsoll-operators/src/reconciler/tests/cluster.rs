@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::olm::{DELETION_FINALIZER, OPERATOR_LABEL, OperatorStatus};
-use plimsoll_api::{GroupKind, Verdict};
+use plimsoll_api::{ObjectKey, Verdict};
 use plimsoll_content::Manifest;
 use plimsoll_content::hash::manifest_hash;
-use plimsoll_plan::progress::{Mark, Trace};
+use plimsoll_plan::plan::Plan;
+use plimsoll_plan::progress::{Mark, StepOutcome, Trace};
 use plimsoll_plan::removal::Terminating;
 
 use super::super::revision::manifests;
 use super::*;
+use crate::deletion::LiveObject;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, part};
 
 /// The maximum number of rounds until everything is settled.
@@ -518,7 +520,9 @@ impl FakeCluster {
                     let event = OperatorEvent::Written { kind, name, what, is_written: true };
                     self.pending.push(("writes", event));
                 }
-                OperatorEffect::WriteStatus { name, status, revision, .. } => {
+                OperatorEffect::WriteStatus {
+                    name, status, resource_version: revision, ..
+                } => {
                     let live = self.operators.get(&name);
                     let is_current = live
                         .is_some_and(|it| it["metadata"]["resourceVersion"] == revision.as_str());

@@ -1,0 +1,154 @@
+//! Changes of the Operators and OperatorRevisions that watches show.
+
+use plimsoll_api::olm::OperatorRevisionSpec;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::OperatorReconciler;
+use super::events::Moment;
+use super::revision::{KeptRevision, WrittenRevision};
+use super::shown::{ShownOperator, shown_operator, uid};
+use crate::{InstalledOperator, RequestedOperator};
+
+impl OperatorReconciler {
+    /// Handles an Operator that a watch showed; `None` if it was deleted.
+    pub(super) fn operator_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
+        self.output.unsettled.insert(name.to_owned());
+        let Some(object) = object else {
+            self.operators.remove(name);
+            if let Some(request) = self.requested.remove(name) {
+                self.installed.remove(name, &request);
+                self.undecided_with(&request);
+            }
+            self.mark_affected_undecided(name);
+            return;
+        };
+        let uid = uid(object);
+        if self.operators.get(name).is_some_and(|known| known.object.uid != uid) {
+            // The Operator was deleted and created again.
+            self.operators.remove(name);
+        }
+        let known = self.operators.get(name).map(|it| &it.object);
+        let is_new = known.is_none();
+        let ShownOperator { object, request, status } = shown_operator(object, known, moment);
+        let mut before = self.requested.remove(name);
+        let derived =
+            before.as_mut().map(|it| (it.installed.take(), std::mem::take(&mut it.owned)));
+        let (installed, owned) = derived.unwrap_or_default();
+        let after = RequestedOperator { installed, owned, ..request };
+        let is_changed = before.as_ref().is_none_or(|before| {
+            before.spec != after.spec
+                || before.change_set != after.change_set
+                || before.is_dependency != after.is_dependency
+                || before.is_deleting != after.is_deleting
+        });
+        let operator = self.operators.entry(name.to_owned()).or_default();
+        operator.object = object;
+        if operator.object.has_finalizer() {
+            operator.is_finalizer_write_pending = false;
+        }
+        operator.reported = status;
+        if is_new {
+            operator.installed = operator.reported.revision;
+            operator.reported_conditions = operator.reported.conditions.clone();
+        }
+        operator.take_earlier_history();
+        self.requested.insert(name.to_owned(), after);
+        if is_new {
+            self.adopt_revisions(name);
+        }
+        self.refresh_request(name);
+        if is_changed {
+            if let Some(before) = before {
+                self.undecided_with(&before);
+            }
+            self.output.undecided.insert(name.to_owned());
+            self.mark_affected_undecided(name);
+        }
+    }
+
+    /// Handles an OperatorRevision that a watch showed; `None` if it was deleted.
+    pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
+        let Some(value) = object else {
+            self.written_revisions.remove(name);
+            self.unclaimed.remove(name);
+            let mut affected = Vec::new();
+            for (operator, tracked) in &mut self.operators {
+                tracked.unusable.remove(name);
+                let count = tracked.revisions.len();
+                tracked.revisions.retain(|_, revision| !revision.forget(name));
+                if tracked.revisions.len() != count {
+                    affected.push(operator.clone());
+                }
+            }
+            for operator in affected {
+                self.reindex(&operator, moment);
+                self.refresh_request(&operator);
+                self.output.undecided.insert(operator);
+            }
+            return;
+        };
+        let spec = match OperatorRevisionSpec::deserialize(&value["spec"]) {
+            Ok(spec) => spec,
+            Err(_) => return,
+        };
+        let owner = controller(&value["metadata"]);
+        let written = WrittenRevision { operator: spec.operator.clone(), number: spec.revision };
+        self.written_revisions.insert(name.to_owned(), written);
+        let operator = self.operators.get_mut(&spec.operator);
+        let Some(operator) = operator.filter(|it| it.object.uid == owner) else {
+            // Either its Operator was deleted, and it will be as well, or its Operator is new and was not
+            // shown yet.
+            self.unclaimed.insert(name.to_owned(), (owner.to_owned(), spec));
+            return;
+        };
+        operator.add_revision(name, &spec);
+        let operator = spec.operator;
+        self.reindex(&operator, moment);
+        self.refresh_request(&operator);
+        self.output.undecided.insert(operator);
+    }
+
+    /// Adds the revisions that were shown before their Operator.
+    fn adopt_revisions(&mut self, name: &str) {
+        let Some(operator) = self.operators.get_mut(name) else { return };
+        let uid = operator.object.uid.clone();
+        let is_of = |_: &String, (owner, spec): &mut (String, OperatorRevisionSpec)| {
+            spec.operator == name && *owner == uid
+        };
+        for (revision, (_, spec)) in self.unclaimed.extract_if(.., is_of) {
+            operator.add_revision(&revision, &spec);
+        }
+    }
+
+    /// Updates the inputs of decisions to what is installed. If they change, the Operators that this affects
+    /// are decided on again.
+    pub(super) fn refresh_request(&mut self, name: &str) {
+        let Some(operator) = self.operators.get(name) else { return };
+        let numbers = operator.installed.into_iter().chain(operator.begun());
+        let owned = numbers.filter_map(|number| operator.revisions.get(&number));
+        let owned = owned.flat_map(KeptRevision::defined).collect();
+        let upgrade_block = operator.upgrade_block(name, &self.cluster.objects);
+        let Some(request) = self.requested.get_mut(name) else { return };
+        let installed = operator.installed_revision().map(|(number, revision)| InstalledOperator {
+            reference: revision.bundle.clone(),
+            bundle: revision.resolver_bundle(name),
+            revision: number,
+            objection: upgrade_block,
+        });
+        if request.owned == owned && request.installed == installed {
+            return;
+        }
+        self.installed.remove(name, request);
+        (request.owned, request.installed) = (owned, installed);
+        self.installed.insert(name, request);
+        self.mark_affected_undecided(name);
+    }
+}
+
+/// Returns the uid of the controlling owner of an object; empty without one.
+fn controller(metadata: &Value) -> &str {
+    let owners = metadata["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let controller = owners.iter().find(|it| it["controller"] == true);
+    controller.and_then(|it| it["uid"].as_str()).unwrap_or_default()
+}

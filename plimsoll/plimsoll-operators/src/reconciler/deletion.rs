@@ -1,0 +1,247 @@
+//! Deletion of objects: all objects of an Operator that is deleted, and those that a new revision lacks.
+
+mod leftovers;
+mod namespaces;
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::olm::{DeletionProgress, DeletionProtection, Dependant, RemainingObjects};
+use plimsoll_api::{GroupKind, ObjectKey};
+use plimsoll_plan::plan::GroupVersionKind;
+
+use super::events::OperatorEffect;
+use super::handler::OperatorHandler;
+use super::observed::{ObservedKind, ObservedObject};
+use super::removal::{RETRY_INTERVAL, Removal};
+use crate::deletion::{self, DeletionInputs, LiveObject, NextDeletion};
+
+impl OperatorHandler<'_> {
+    /// Continues the deletion of the Operator.
+    pub(super) fn remove(&mut self) {
+        // Nothing is installed or reverted any more.
+        self.operator.rollout = None;
+        self.operator.forget_preparation();
+        if !self.operator.object.has_finalizer() {
+            return;
+        }
+        let started = self.operator.object.deleted.unwrap_or(self.moment.time);
+        let removal = self.operator.removal.get_or_insert_default();
+        if removal.started.is_none() {
+            *removal = Removal { started: Some(started), ..Removal::default() };
+        }
+        removal.next = Some(self.moment.uptime + RETRY_INTERVAL);
+        if !self.sees_all_objects() {
+            return;
+        }
+        let mut objects = self.live_objects(|_| true);
+        objects.extend(self.abandoned_namespaces());
+        let shared = self.shared(&objects);
+        // Definitions that are kept keep their operands.
+        let definitions: Vec<String> = objects
+            .iter()
+            .filter(|it| is_definition(&it.key) && !shared.contains(&it.key))
+            .map(|it| it.key.name.clone())
+            .collect();
+        let Some(operands) = self.operands(&definitions) else { return };
+        if self.is_protected(operands.len()) {
+            return;
+        }
+        let Some(occupied) = self.occupied(&objects) else { return };
+        let policy = self.operator.object.spec.deletion.clone();
+        self.advance(&DeletionInputs {
+            policy: &policy,
+            objects: &objects,
+            operands: &operands,
+            shared: &shared,
+            occupied: &occupied,
+            started,
+            now: self.moment.time,
+        });
+    }
+
+    /// Takes the next step of the deletion of the Operator.
+    fn advance(&mut self, inputs: &DeletionInputs<'_>) {
+        match deletion::next(inputs) {
+            NextDeletion::Refused { remaining } => {
+                let Some(removal) = &mut self.operator.removal else { return };
+                removal.refusal = Some(refusal(&remaining));
+            }
+            NextDeletion::Phase { phase: _, delete, progress } => {
+                self.request_deletions(delete, progress);
+            }
+            NextDeletion::Complete { .. } => self.finish_removal(),
+        }
+    }
+
+    /// Requests the deletion of objects, and records the progress.
+    fn request_deletions(&mut self, objects: Vec<LiveObject>, progress: DeletionProgress) {
+        let removal = self.operator.removal.get_or_insert_default();
+        removal.progress = Some(progress);
+        removal.next = Some(self.moment.uptime + RETRY_INTERVAL);
+        for object in removal.due(objects, self.moment.uptime) {
+            let operator = self.name.to_owned();
+            self.output.effects.push(OperatorEffect::Delete { operator, object });
+        }
+    }
+
+    /// Returns whether the Operator is protected from a deletion that has not begun. One that has begun
+    /// continues: deleted objects are lost.
+    fn is_protected(&mut self, operands: usize) -> bool {
+        let dependants = self.operator.decision.as_ref().map(|it| it.dependants.as_slice());
+        let protection = self.operator.object.spec.deletion.protect;
+        let refusal = protected(protection, dependants.unwrap_or_default(), operands);
+        let Some(removal) = &mut self.operator.removal else { return false };
+        removal.refusal = refusal.filter(|_| removal.progress.is_none());
+        removal.refusal.is_some()
+    }
+
+    fn finish_removal(&mut self) {
+        let Some(removal) = &mut self.operator.removal else { return };
+        let watched = std::mem::take(&mut removal.watched);
+        if !std::mem::replace(&mut removal.is_finished, true) {
+            self.output.effects.push(OperatorEffect::SetFinalizer {
+                operator: self.name.to_owned(),
+                before: self.operator.object.finalizers.clone(),
+                is_added: false,
+            });
+        }
+        for definition in watched {
+            if !self.peers.watch_operands(&definition)
+                && self.cluster.objects.operands.remove(&definition).is_some()
+            {
+                self.output.effects.push(OperatorEffect::UnwatchOperands(definition));
+            }
+        }
+    }
+
+    /// Records that the finalizer was not removed, so that it is tried again.
+    pub(super) fn removal_unfinished(&mut self) {
+        if let Some(removal) = &mut self.operator.removal {
+            removal.is_finished = false;
+        }
+    }
+
+    /// Watches all kinds that the Operator has had objects of. Returns whether their objects are listed.
+    fn sees_all_objects(&mut self) -> bool {
+        let manifests = self.operator.revisions.values().flat_map(|it| it.manifests());
+        let kinds: BTreeSet<GroupVersionKind> = manifests
+            .map(|it| GroupVersionKind {
+                group: it.key.group.clone(),
+                version: it.version.clone(),
+                kind: it.key.kind.clone(),
+            })
+            .chain(always_watched())
+            .collect();
+        let mut sees_all = true;
+        for kind in kinds {
+            let group_kind = GroupKind::new(&kind.group, &kind.kind);
+            // A kind that is not served has no objects.
+            let Some(served) = self.cluster.served_version(&kind) else { continue };
+            self.watch(served);
+            let known = self.cluster.objects.kinds.get(&group_kind);
+            sees_all &= known.is_some_and(|it| it.is_listed);
+        }
+        sees_all
+    }
+
+    /// Returns the existing objects that were applied for the Operator.
+    fn live_objects(&self, is_meant: impl Fn(&ObservedObject) -> bool) -> Vec<LiveObject> {
+        let objects = self.cluster.objects.of_operator(self.name).into_iter();
+        objects.filter(|it| is_meant(it)).map(ObservedObject::live).collect()
+    }
+
+    /// Returns those of the objects that another Operator, which is not being deleted, holds too.
+    fn shared(&self, objects: &[LiveObject]) -> BTreeSet<ObjectKey> {
+        let is_shared = |key: &&ObjectKey| {
+            self.peers.holder(key, |peer| peer.object.deleted.is_none()).is_some()
+        };
+        objects.iter().map(|it| &it.key).filter(is_shared).cloned().collect()
+    }
+
+    /// Returns the operands of definitions; `None` until all are listed.
+    fn operands(&mut self, definitions: &[String]) -> Option<Vec<LiveObject>> {
+        let removal = self.operator.removal.as_mut()?;
+        let observed = &mut self.cluster.objects.operands;
+        for definition in definitions {
+            if removal.watched.insert(definition.clone()) && !observed.contains_key(definition) {
+                observed.insert(definition.clone(), ObservedKind::default());
+                let effect = OperatorEffect::WatchOperands(definition.clone());
+                self.output.effects.push(effect);
+            }
+        }
+        let mut operands = Vec::new();
+        for definition in definitions {
+            let known = observed.get(definition).filter(|it| it.is_listed)?;
+            operands.extend(known.objects().map(ObservedObject::live));
+        }
+        Some(operands)
+    }
+
+    /// Handles the response to a request to delete an object.
+    pub(super) fn deletion_answered(&mut self, uid: &str, result: Result<(), String>) {
+        let Some(removal) = &mut self.operator.removal else { return };
+        match result {
+            Ok(()) => {
+                removal.refused.remove(uid);
+            }
+            Err(message) => {
+                removal.refused.insert(uid.to_owned(), message);
+                removal.asked.insert(uid.to_owned(), self.moment.uptime + RETRY_INTERVAL);
+            }
+        }
+        self.unsettle();
+    }
+}
+
+/// Returns the kinds that are watched for every Operator, whatever its objects.
+pub(super) fn always_watched() -> [GroupVersionKind; 2] {
+    [("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "Namespace")].map(
+        |(group, kind)| GroupVersionKind {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+        },
+    )
+}
+
+fn is_definition(key: &ObjectKey) -> bool {
+    key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
+}
+
+/// Returns the reason that a deletion is refused while there are operands.
+fn refusal(remaining: &[RemainingObjects]) -> String {
+    let counts = remaining.iter().map(|it| match it.namespace.as_str() {
+        "" => format!("{} {}", it.count, it.kind),
+        namespace => format!("{} {} in {namespace}", it.count, it.kind),
+    });
+    let counts: Vec<String> = counts.collect();
+    format!(
+        "there are {}: delete them, or set spec.deletion.workloads to Delete or Orphan",
+        counts.join(", ")
+    )
+}
+
+/// Returns the reason that an Operator is protected from deletion; `None` if it is not.
+fn protected(
+    protection: DeletionProtection,
+    dependants: &[Dependant],
+    operands: usize,
+) -> Option<String> {
+    use DeletionProtection::{All, Dependants, Workloads};
+    if matches!(protection, Dependants | All) && !dependants.is_empty() {
+        let names: BTreeSet<&str> = dependants.iter().map(|it| it.operator.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let depend = if names.len() == 1 { "depends" } else { "depend" };
+        return Some(format!(
+            "{} {depend} on it: delete them first, or set spec.deletion.protect to None",
+            names.join(", ")
+        ));
+    }
+    if matches!(protection, Workloads | All) && operands > 0 {
+        return Some(format!(
+            "there are {operands} objects of its kinds: delete them first, or set \
+             spec.deletion.protect to None"
+        ));
+    }
+    None
+}

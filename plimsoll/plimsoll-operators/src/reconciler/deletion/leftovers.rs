@@ -1,0 +1,63 @@
+//! Deletion of the objects of earlier revisions that the installed one lacks.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::ObjectKey;
+use plimsoll_api::olm::{CrdDeletion, DeletionPolicy, WorkloadDeletion};
+
+use super::is_definition;
+use crate::deletion::{self, DeletionInputs, NextDeletion};
+use crate::reconciler::handler::OperatorHandler;
+
+impl OperatorHandler<'_> {
+    /// Deletes objects of earlier revisions that the installed one lacks, except for definitions.
+    pub(in crate::reconciler) fn delete_leftovers(&mut self) {
+        let rollout = self.operator.rollout.as_ref().filter(|it| it.is_complete);
+        let Some(rollout) = rollout.filter(|it| !it.is_cleaned_up) else { return };
+        if self.operator.revisions.len() < 2 {
+            return;
+        }
+        let steps = &rollout.execution.progress().plan().steps;
+        let has: BTreeSet<ObjectKey> = steps.iter().map(|it| it.manifest.key.clone()).collect();
+        let sees_all = self.sees_all_objects();
+        self.operator.removal.get_or_insert_default();
+        if !sees_all {
+            return;
+        }
+        let left = self.live_objects(|it| !has.contains(&it.key) && !is_definition(&it.key));
+        let shared = self.shared(&left);
+        let policy = DeletionPolicy {
+            crds: CrdDeletion::Orphan,
+            workloads: WorkloadDeletion::Orphan,
+            ..DeletionPolicy::default()
+        };
+        let Some(occupied) = self.occupied(&left) else { return };
+        let inputs = DeletionInputs {
+            policy: &policy,
+            objects: &left,
+            operands: &[],
+            shared: &shared,
+            occupied: &occupied,
+            started: self.moment.time,
+            now: self.moment.time,
+        };
+        match deletion::next(&inputs) {
+            NextDeletion::Phase { phase: _, delete, progress } => {
+                self.request_deletions(delete, progress);
+            }
+            NextDeletion::Complete { .. } | NextDeletion::Refused { .. } => {
+                self.operator.removal = None;
+                if let Some(rollout) = &mut self.operator.rollout {
+                    rollout.is_cleaned_up = true;
+                }
+            }
+        }
+        // Objects that are not deleted block updates.
+        let upgrade_block = self.operator.upgrade_block(self.name, &self.cluster.objects);
+        let known = self.requested.get(self.name).and_then(|it| it.installed.as_ref());
+        if known.is_some_and(|it| it.objection != upgrade_block) {
+            self.is_request_outdated = true;
+            self.output.undecided.insert(self.name.to_owned());
+        }
+    }
+}

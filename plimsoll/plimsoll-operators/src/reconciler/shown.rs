@@ -1,0 +1,70 @@
+//! Operators as watches show them.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::olm::{
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
+    OperatorStatus,
+};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::events::Moment;
+use super::parse;
+use super::track::OperatorObject;
+use crate::RequestedOperator;
+
+/// An Operator as a watch showed it.
+pub(super) struct ShownOperator {
+    pub(super) object: OperatorObject,
+    /// The request, without what is installed.
+    pub(super) request: RequestedOperator,
+    pub(super) status: OperatorStatus,
+}
+
+/// Returns the uid of an object.
+pub(super) fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
+}
+
+/// Reads an Operator. If its spec is invalid, that of `known` stays in force; without one, it is paused.
+pub(super) fn shown_operator(
+    object: &Value,
+    known: Option<&OperatorObject>,
+    moment: Moment,
+) -> ShownOperator {
+    let metadata = &object["metadata"];
+    let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+    let time = |field: &str| metadata[field].as_str().and_then(|it| it.parse().ok());
+    let finalizers = metadata["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let (spec, deadline, invalid) = match (parse::operator(object), known) {
+        (Ok((spec, deadline)), _) => (spec, deadline, None),
+        (Err(invalid), Some(known)) => (known.spec.clone(), known.deadline, Some(invalid)),
+        (Err(invalid), None) => {
+            let spec = OperatorSpec { paused: true, ..OperatorSpec::default() };
+            (spec, None, Some(invalid))
+        }
+    };
+    let shown = OperatorObject {
+        uid: text("uid"),
+        resource_version: text("resourceVersion"),
+        generation: metadata["generation"].as_i64().unwrap_or_default(),
+        finalizers: finalizers.iter().filter_map(|it| Some(it.as_str()?.to_owned())).collect(),
+        deleted: time("deletionTimestamp"),
+        spec,
+        deadline,
+        invalid,
+    };
+    let change_set = metadata["annotations"][CHANGE_SET_ANNOTATION].as_str();
+    let request = RequestedOperator {
+        spec: shown.spec.clone(),
+        created: time("creationTimestamp").unwrap_or(moment.time),
+        is_dependency: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY,
+        change_set: change_set.map(str::to_owned),
+        is_deleting: shown.deleted.is_some(),
+        installed: None,
+        owned: BTreeSet::new(),
+    };
+    let status = OperatorStatus::deserialize(&object["status"]).unwrap_or_default();
+    ShownOperator { object: shown, request, status }
+}
