@@ -30,6 +30,15 @@ impl fmt::Display for GroupKind {
     }
 }
 
+/// The namespace of an object, empty if it is cluster-scoped, and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamespacedName {
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
 /// What identifies an object of a payload in a cluster (CV-2.3): two manifests with
 /// the same key are manifests of the same object, whatever their API versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ mod reason;
 mod verdict;
 
 pub use condition::{Condition, ConditionStatus, merge_conditions, whole_seconds};
-pub use key::{GroupKind, ObjectKey};
+pub use key::{GroupKind, NamespacedName, ObjectKey};
 #[cfg(feature = "objects")]
 pub use objects::{
     Action, ActionClass, ActionPolicy, Catalog, ClusterOperator, ClusterVersion, CronAction,

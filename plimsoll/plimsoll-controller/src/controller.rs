@@ -10,7 +10,6 @@ mod startup;
 mod update_request;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::Client;
 use plimsoll_api::config::ClusterVersionSpec;
@@ -29,15 +28,13 @@ use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::Recorder;
+use crate::host::DRAIN_TIME_MAX;
 use crate::lease::{self, LEASE_NAME, Leadership};
 use crate::release_loader::SharedStore;
 use crate::view::View;
 use crate::webhook::capabilities::CapabilityReviewer;
 use crate::webhook::{self, WebhookSettings};
 use crate::write::Writer;
-
-/// How long executions in flight may take to end when the controller is stopped.
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// How a controller is set up.
 #[derive(Debug, Clone)]

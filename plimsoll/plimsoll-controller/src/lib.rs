@@ -15,6 +15,7 @@ mod dry_run;
 mod error;
 mod events;
 mod fence;
+mod host;
 mod implicit;
 mod lease;
 pub mod metrics;

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -17,12 +16,11 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::utils::Backoff as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
-use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, RELEASE_PROGRESS};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, NamespacedName, RELEASE_PROGRESS};
 use plimsoll_plan::apply::fingerprint::{FIELD_MANAGER, fingerprint};
 use plimsoll_plan::health::readiness;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
-use plimsoll_plan::reconciler::execution::Observation;
-use plimsoll_plan::reconciler::revisions::{KnownObjects, StorageRollback};
+use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
 use plimsoll_plan::reconciler::watches::{WatchScope, WatchedObjects};
 use plimsoll_plan::removal::{self, Terminating};
 use plimsoll_plan::update::acknowledge::ConfigMapName;
@@ -31,10 +29,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::relay::{Observer, Relay};
 use crate::resources::{api_resource, definitions};
-
-/// Observations that may wait to be handled: a burst of a whole payload fits.
-pub(crate) const OBSERVATIONS_QUEUED: usize = 1024;
 
 /// What a watch of an object that configures the controller showed.
 #[derive(Debug)]
@@ -57,38 +53,25 @@ pub(crate) enum ConfigObservation {
     ConfigMap { name: &'static str, data: Option<BTreeMap<String, String>> },
 }
 
-/// Watches a kind until the receiver is gone.
+/// Watches the objects of a plan of one kind until the receiver is dropped.
 pub(crate) async fn watch_kind(
     client: Client,
     resource: ApiResource,
     scope: WatchScope,
-    objects: Arc<WatchedObjects>,
-    sender: mpsc::Sender<Observation>,
+    objects: WatchedObjects,
+    relay: Relay<ExecutionEvent>,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
-    let mut relay = Relay { kind, scope, objects, sender, known: KnownObjects::default() };
+    let observer = PlanObserver { kind, scope, objects };
     let config = watcher::Config::default();
     match scope {
         WatchScope::Metadata | WatchScope::Definitions => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-            follow(&mut relay, ListingWatch::new(api, config)).await;
+            relay.observe(ListingWatch::new(api, config), &observer).await;
         }
         WatchScope::Namespaces | WatchScope::Workloads | WatchScope::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            follow(&mut relay, ListingWatch::new(api, config)).await;
-        }
-    }
-}
-
-/// Hands the events of a watch to a relay until its receiver is gone.
-async fn follow<K>(relay: &mut Relay, mut events: ListingWatch<K>)
-where
-    K: WatchedObject + kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
-{
-    loop {
-        let event = events.next().await;
-        if !relay.handle(event, events.lists_again()).await {
-            return;
+            relay.observe(ListingWatch::new(api, config), &observer).await;
         }
     }
 }
@@ -284,7 +267,7 @@ where
     }
 
     /// Whether the last event was the beginning of a list after a failure.
-    fn lists_again(&self) -> bool {
+    pub(crate) fn lists_again(&self) -> bool {
         self.lists_again
     }
 }
@@ -316,141 +299,89 @@ impl WatchedObject for PartialObjectMeta<DynamicObject> {
     }
 }
 
-struct Relay {
+/// The observer of the objects of a plan of one kind.
+struct PlanObserver {
     kind: GroupKind,
     scope: WatchScope,
-    objects: Arc<WatchedObjects>,
-    sender: mpsc::Sender<Observation>,
-    /// Objects of interest.
-    known: KnownObjects<(String, String)>,
+    objects: WatchedObjects,
 }
 
-impl Relay {
-    /// Handles one event, which may be the beginning of a list after a failure; false when the receiver
-    /// is gone.
-    async fn handle<T: WatchedObject>(
-        &mut self,
-        event: watcher::Result<Event<T>>,
-        lists_again: bool,
-    ) -> bool {
-        match event {
-            Ok(Event::Init) => {
-                self.known.list_begins();
-                let interrupted = || self.send(Observation::Interrupted(self.kind.clone()));
-                !lists_again || interrupted().await
+impl<K: WatchedObject> Observer<K> for PlanObserver {
+    type Event = ExecutionEvent;
+
+    fn shown(&self, object: Option<K>, name: NamespacedName, revision: u64) -> Vec<ExecutionEvent> {
+        let key = self.objects.get(&name).cloned();
+        let NamespacedName { namespace: _, name } = name;
+        let state = object.as_ref().map(|it| namespace_state(it.metadata()));
+        let shown = object.as_ref().filter(|_| key.is_some());
+        let shown = shown.map(|it| (mark(it.metadata()), terminating(it.metadata())));
+        let is_needed_whole = match self.scope {
+            WatchScope::Operators => true,
+            WatchScope::Workloads | WatchScope::Namespaces => key.is_some(),
+            WatchScope::Metadata | WatchScope::Definitions => false,
+        };
+        let mut whole = object.filter(|_| is_needed_whole).map(WatchedObject::into_value);
+        let mut observations = Vec::new();
+        match self.scope {
+            WatchScope::Namespaces => observations.push(Observation::Namespace { name, state }),
+            WatchScope::Definitions => observations.extend(definition(&name)),
+            WatchScope::Operators => {
+                let object = whole.take();
+                observations.push(Observation::Operator { name, revision, object });
             }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => self.present(object).await,
-            Ok(Event::Delete(object)) => {
-                let (id, revision) = (id(object.metadata()), revision(object.metadata()));
-                self.known.gone(&id, revision, self.objects.contains_key(&id));
-                self.gone(id, revision).await
-            }
-            Ok(Event::InitDone) => {
-                for (id, revision) in self.known.listed() {
-                    self.known.gone(&id, revision, self.objects.contains_key(&id));
-                    if !self.gone(id, revision + 1).await {
-                        return false;
-                    }
-                }
-                self.send(Observation::Listed(self.kind.clone())).await
-            }
-            Err(error) => {
-                tracing::debug!(kind = %self.kind, %error, "watching failed; trying again");
-                true
-            }
+            WatchScope::Metadata | WatchScope::Workloads => {}
         }
+        if let Some(key) = key {
+            let gone = || (Mark::new(revision, Trace::Gone), None);
+            let (mark, mut terminating) = shown.unwrap_or_else(gone);
+            let mut health = None;
+            match (self.scope, &whole, &mut terminating) {
+                (WatchScope::Workloads, Some(whole), _) => {
+                    health = readiness::workload(&key.group, &key.kind, whole);
+                }
+                (WatchScope::Namespaces, Some(whole), Some(terminating)) => {
+                    terminating.remaining = removal::remaining(whole);
+                }
+                _ => {}
+            }
+            observations.push(Observation::Object { key, mark, health, terminating });
+        }
+        observations.into_iter().map(ExecutionEvent::Observed).collect()
     }
 
-    async fn present<T: WatchedObject>(&mut self, object: T) -> bool {
-        let metadata = object.metadata();
-        let id = id(metadata);
-        let revision = revision(metadata);
-        let key = self.objects.get(&id).cloned();
-        let is_known = match self.scope {
+    fn listed(&self) -> ExecutionEvent {
+        ExecutionEvent::Observed(Observation::Listed(self.kind.clone()))
+    }
+
+    fn interrupted(&self) -> Option<ExecutionEvent> {
+        Some(ExecutionEvent::Observed(Observation::Interrupted(self.kind.clone())))
+    }
+
+    fn is_remembered(&self, name: &NamespacedName) -> bool {
+        match self.scope {
             WatchScope::Namespaces | WatchScope::Operators => true,
-            WatchScope::Metadata | WatchScope::Definitions | WatchScope::Workloads => key.is_some(),
-        };
-        if is_known && let Some(rollback) = self.known.shown(&id, revision) {
-            let StorageRollback { seen, now } = rollback;
-            let (kind, name) = (&self.kind, &id.1);
-            tracing::warn!(%kind, name, seen, now, "an object is listed at an earlier revision");
-            return self.send(Observation::RolledBack).await;
-        }
-        if self.scope == WatchScope::Namespaces {
-            let terminating = metadata.deletion_timestamp.is_some();
-            let state =
-                if terminating { NamespaceState::Terminating } else { NamespaceState::Active };
-            let name = id.1.clone();
-            if !self.send(Observation::Namespace { name, state: Some(state) }).await {
-                return false;
+            WatchScope::Metadata | WatchScope::Definitions | WatchScope::Workloads => {
+                self.objects.contains_key(name)
             }
-        }
-        if !self.send_definition(&id.1).await {
-            return false;
-        }
-        let mark = mark(metadata);
-        let mut terminating = terminating(metadata);
-        let mut health = None;
-        match (self.scope, &key) {
-            (WatchScope::Operators, _) => {
-                let (name, object) = (id.1, Some(object.into_value()));
-                if !self.send(Observation::Operator { name, revision, object }).await {
-                    return false;
-                }
-            }
-            (WatchScope::Workloads, Some(key)) => {
-                health = readiness::workload(&key.group, &key.kind, &object.into_value());
-            }
-            (WatchScope::Namespaces, _) => {
-                if let Some(terminating) = &mut terminating {
-                    terminating.remaining = removal::remaining(&object.into_value());
-                }
-            }
-            (WatchScope::Workloads, None) | (WatchScope::Metadata | WatchScope::Definitions, _) => {
-            }
-        }
-        match key {
-            Some(key) => self.send(Observation::Object { key, mark, health, terminating }).await,
-            None => true,
         }
     }
 
-    async fn gone(&mut self, id: (String, String), revision: u64) -> bool {
-        if self.scope == WatchScope::Namespaces {
-            let name = id.1.clone();
-            if !self.send(Observation::Namespace { name, state: None }).await {
-                return false;
-            }
-        }
-        if !self.send_definition(&id.1).await {
-            return false;
-        }
-        if self.scope == WatchScope::Operators {
-            let name = id.1.clone();
-            if !self.send(Observation::Operator { name, revision, object: None }).await {
-                return false;
-            }
-        }
-        let Some(key) = self.objects.get(&id).cloned() else {
-            return true;
-        };
-        let mark = Mark::new(revision, Trace::Gone);
-        self.send(Observation::Object { key, mark, health: None, terminating: None }).await
+    fn may_return(&self, name: &NamespacedName) -> bool {
+        self.objects.contains_key(name)
     }
+}
 
-    /// Sends a change of a definition, if definitions are watched; false when the receiver is gone.
-    async fn send_definition(&self, name: &str) -> bool {
-        match name.split_once('.') {
-            Some((plural, group)) if self.scope == WatchScope::Definitions => {
-                let (group, plural) = (group.to_owned(), plural.to_owned());
-                self.send(Observation::Definition { group, plural }).await
-            }
-            _ => true,
-        }
-    }
+/// Returns the observation of a change of a definition; `None` if no definition may have the name.
+fn definition(name: &str) -> Option<Observation> {
+    let (plural, group) = name.split_once('.')?;
+    Some(Observation::Definition { group: group.to_owned(), plural: plural.to_owned() })
+}
 
-    async fn send(&self, observation: Observation) -> bool {
-        self.sender.send(observation).await.is_ok()
+/// Returns the state of a namespace.
+pub(crate) fn namespace_state(metadata: &ObjectMeta) -> NamespaceState {
+    match metadata.deletion_timestamp {
+        Some(_) => NamespaceState::Terminating,
+        None => NamespaceState::Active,
     }
 }
 
@@ -473,10 +404,6 @@ fn is_unserved(error: &watcher::Error) -> bool {
         | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
         _ => false,
     }
-}
-
-fn id(metadata: &ObjectMeta) -> (String, String) {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
 /// The revision of an object: resourceVersions are comparable numbers.

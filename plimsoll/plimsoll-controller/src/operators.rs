@@ -8,6 +8,7 @@ mod catalogs;
 mod certificates;
 mod content;
 mod control_loop;
+mod effects;
 mod facts;
 mod inspect;
 mod watches;
@@ -29,6 +30,7 @@ use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
 use crate::error::Error;
 use crate::events::Recorder;
+use crate::host::DRAIN_TIME_MAX;
 use crate::lease::{self, Leadership, OPERATORS_LEASE_NAME};
 use crate::reinstall::{self, Installed};
 use crate::resources::{self, api_resource};
@@ -97,7 +99,7 @@ impl OperatorController {
             );
         };
         // Events emitted last are written before the process ends.
-        let _ = tokio::time::timeout(control_loop::DRAIN_TIME_MAX, event_writer).await;
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, event_writer).await;
         ended
     }
 

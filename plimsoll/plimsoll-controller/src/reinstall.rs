@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
-use plimsoll_api::{ApiKind, policies};
+use plimsoll_api::{ApiKind, NamespacedName, policies};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bootstrap::retry_until_ok;
 use crate::error::Error;
 use crate::observe::ListingWatch;
-use crate::relay::{Id, Relay};
+use crate::relay::Relay;
 use crate::resources::api_resource;
 use crate::write::chain;
 
@@ -118,7 +118,7 @@ fn watched(unwatched: &mut BTreeSet<String>, change: Change) {
 async fn watch(client: Client, installed: Installed, relay: Relay<Change>) {
     let Installed { resource, names } = installed;
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-    let shown = |_: Option<PartialObjectMeta<DynamicObject>>, id: Id, _| {
+    let shown = |_: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, _| {
         names.get(&id.name).map(|_| Change::Object).into_iter().collect()
     };
     let listed = || Change::Listed(resource.plural.clone());

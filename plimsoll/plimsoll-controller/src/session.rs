@@ -1,45 +1,40 @@
-//! One plan under way: carries out the effects of [`PlanExecution`], and reports the results to it.
+//! The plan of a release under way: carries out the effects of [`PlanExecution`], and reports the
+//! results to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
 use plimsoll_plan::plan::{GroupVersionKind, Plan};
-use plimsoll_plan::progress::{Progress, Scope, StepBlocker, StepOutcome};
+use plimsoll_plan::progress::{Progress, Scope, StepOutcome};
 use plimsoll_plan::reconciler::discovery::GroupVersion;
 use plimsoll_plan::reconciler::execution::{
     ExecutionEffect, ExecutionEvent, Observation, PlanExecution,
 };
 use plimsoll_plan::reconciler::removals::Removals;
 use plimsoll_plan::reconciler::watches::Watch;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{Instrument as _, Span};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::Stopwatch;
-use crate::observe::{self, OBSERVATIONS_QUEUED};
+use crate::host::{Host, HostEvent, StepExecution};
+use crate::observe;
 use crate::resources::Resources;
-use crate::spans::{self, Spans};
+use crate::spans::Spans;
 use crate::write::Writer;
 
-/// How long the response to a discovery request may take: a server that does not answer holds up
-/// no other request for longer than that.
-const DISCOVERY_TIME_MAX: Duration = Duration::from_secs(10);
+impl HostEvent for ExecutionEvent {
+    fn discovered(version: GroupVersion, kinds: Vec<(GroupVersionKind, Scope)>) -> Self {
+        Self::Discovered(version, kinds)
+    }
+}
 
-/// A plan under way, with its watches and its executions in flight.
+/// The plan of a release under way.
 pub(crate) struct Session {
-    client: Client,
-    writer: Writer,
+    host: Host<ExecutionEvent>,
     stopwatch: Stopwatch,
     pub(crate) execution: PlanExecution,
-    resources: Resources,
-    watches: JoinSet<()>,
-    sender: mpsc::Sender<Observation>,
-    observations: mpsc::Receiver<Observation>,
-    executing: JoinSet<(usize, StepOutcome)>,
-    discovering: JoinSet<(GroupVersion, Resources)>,
+    restored: CancellationToken,
     spans: Spans,
 }
 
@@ -52,82 +47,65 @@ impl Session {
         stopwatch: Stopwatch,
         now: Timestamp,
     ) -> Self {
-        let (sender, observations) = mpsc::channel(OBSERVATIONS_QUEUED);
         let spans = Spans::begin(&plan);
         let (execution, effects) = PlanExecution::new(plan, resources.scopes(), removals, now);
-        let mut session = Self {
-            writer: Writer::new(client.clone()),
-            client,
-            stopwatch,
-            execution,
-            resources,
-            watches: JoinSet::new(),
-            sender,
-            observations,
-            executing: JoinSet::new(),
-            discovering: JoinSet::new(),
-            spans,
-        };
+        let (writer, restored) = (Writer::new(client.clone()), CancellationToken::new());
+        let host = Host::new(client, writer, resources, restored.clone());
+        let mut session = Self { host, stopwatch, execution, restored, spans };
         session.carry_out(effects);
         session
     }
 
-    /// What discovery has shown, for the session after this one.
+    /// Returns the kinds that discovery has found, for the session after this one.
     pub(crate) fn resources(&self) -> &Resources {
-        &self.resources
+        &self.host.resources
     }
 
-    /// How far the plan has come.
+    /// Returns the progress of the plan.
     pub(crate) fn progress(&self) -> &Progress {
         self.execution.progress()
     }
 
     /// Waits for the executions in flight, at most for a while: their results are not lost.
-    pub(crate) async fn drain(&mut self, time_max: Duration, now: Timestamp) {
-        let drained = async {
-            while let Some(result) = self.executing.join_next().await {
-                if let Ok((step, outcome)) = result {
-                    self.execution.drained(step, outcome, now);
-                }
+    pub(crate) async fn drain(&mut self, now: Timestamp) {
+        let execution = &mut self.execution;
+        let drained = |event| {
+            if let ExecutionEvent::Executed(step, outcome) = event {
+                execution.drained(step, outcome, now);
             }
         };
-        // What does not end in time is found by the next process.
-        let _ = timeout(time_max, drained).await;
-        self.watches.abort_all();
+        self.host.drain(drained).await;
     }
 
-    /// Waits for the next thing to happen to this plan.
+    /// Waits for the next event of the plan.
     pub(crate) async fn next(&mut self) -> ExecutionEvent {
         loop {
             let discover_at = self.execution.discover_at().map(|at| self.stopwatch.instant(at));
             tokio::select! {
                 biased;
-                Some(Ok((step, outcome))) = self.executing.join_next(),
-                    if !self.executing.is_empty() => return ExecutionEvent::Executed(step, outcome),
-                Some(observation) = self.observations.recv() => {
-                    return ExecutionEvent::Observed(observation);
+                () = self.restored.cancelled() => {
+                    return ExecutionEvent::Observed(Observation::RolledBack);
                 }
-                Some(Ok((version, found))) = self.discovering.join_next(),
-                    if !self.discovering.is_empty() =>
-                {
-                    let kinds: Vec<(GroupVersionKind, Scope)> = found.scopes().collect();
-                    self.resources.extend(found);
-                    return ExecutionEvent::Discovered(version, kinds);
-                }
+                event = self.host.next() => return event,
                 () = sleep_until(discover_at.unwrap_or_else(Instant::now)),
-                    if discover_at.is_some() => self.discover(),
+                    if discover_at.is_some() =>
+                {
+                    if let Some(version) = self.execution.next_discovery(self.stopwatch.uptime()) {
+                        self.host.discover(version);
+                    }
+                }
             }
         }
     }
 
-    /// Tells the plan what happened, and carries out what follows.
+    /// Passes an event to the plan, and carries out what follows.
     pub(crate) fn handle(&mut self, event: ExecutionEvent, now: Timestamp) {
         let effects = self.execution.handle(event, now, self.stopwatch.uptime());
         self.carry_out(effects);
         self.spans.settle(self.execution.progress());
     }
 
-    /// Starts what is due now.
+    /// Starts the steps that are due.
     pub(crate) fn start_due(&mut self, now: Timestamp) {
         let effects = self.execution.start_due(now);
         self.carry_out(effects);
@@ -152,48 +130,24 @@ impl Session {
 
     fn execute(&mut self, index: usize, fills_related_objects: bool) {
         let plan = Arc::clone(self.execution.progress().plan());
-        let step = &plan.steps[index];
-        let Some(served) = self.resources.get(&step.kind()).cloned() else {
-            // Steps start once discovery has found their kind: this one was withdrawn since.
-            let blocker = StepBlocker::KindNotServed(step.kind());
-            self.executing.spawn(async move { (index, StepOutcome::Blocked(blocker)) });
-            return;
-        };
-        let writer = self.writer.clone();
         let span = self.spans.step(&plan, index);
-        let execution = async move {
-            let step = &plan.steps[index];
-            let outcome = writer.execute(step, &served).await;
+        let carry_out = move |writer: Writer, execution: StepExecution, served| async move {
+            let outcome = writer.execute(execution.step(), &served).await;
             if fills_related_objects && matches!(outcome, StepOutcome::Applied(_)) {
-                writer.fast_fill(step, &served).await;
+                writer.fast_fill(execution.step(), &served).await;
             }
-            spans::ended(&Span::current(), &outcome);
-            (index, outcome)
+            outcome
         };
-        self.executing.spawn(execution.instrument(span));
+        let ended = move |outcome| ExecutionEvent::Executed(index, outcome);
+        self.host.execute(StepExecution { plan, index, span }, carry_out, ended);
     }
 
     fn watch(&mut self, watch: Watch) {
+        let Watch { kind, scope, objects } = watch;
         // Watches start for kinds that discovery has found.
-        let Some(served) = self.resources.get(&watch.kind) else { return };
-        self.watches.spawn(observe::watch_kind(
-            self.client.clone(),
-            served.resource.clone(),
-            watch.scope,
-            Arc::new(watch.objects),
-            self.sender.clone(),
-        ));
-    }
-
-    fn discover(&mut self) {
-        if let Some(version) = self.execution.next_discovery(self.stopwatch.uptime()) {
-            let client = self.client.clone();
-            self.discovering.spawn(async move {
-                let found = Resources::discover_version(&client, &version.0, &version.1);
-                // A request that fails is repeated like one that finds nothing.
-                let found = timeout(DISCOVERY_TIME_MAX, found).await.ok().and_then(Result::ok);
-                (version, found.unwrap_or_default())
-            });
-        }
+        let Some(served) = self.host.resources.get(&kind) else { return };
+        let (client, resource) = (self.host.client.clone(), served.resource.clone());
+        let relay = self.host.relay();
+        self.host.watch(observe::watch_kind(client, resource, scope, objects, relay));
     }
 }

@@ -77,6 +77,21 @@ impl Spans {
     }
 }
 
+/// Returns the span of a step of an Operator's rollout, a trace of its own.
+pub(crate) fn operator_step(plan: &Plan, index: usize, operator: &str) -> Span {
+    let step = &plan.steps[index];
+    tracing::debug_span!(
+        parent: None,
+        "step",
+        operator,
+        object = %step.manifest.key,
+        version = %plan.release.version,
+        outcome = Empty,
+        otel.status_code = Empty,
+        otel.status_description = Empty,
+    )
+}
+
 /// Notes in a step's span how it ended.
 pub(crate) fn ended(span: &Span, outcome: &StepOutcome) {
     match outcome {

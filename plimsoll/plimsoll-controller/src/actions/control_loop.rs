@@ -16,8 +16,8 @@ use plimsoll_api::olm::action::{
     PlannedChange, SelectedObjects,
 };
 use plimsoll_api::{
-    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR,
-    ObjectKey, Reason,
+    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME,
+    NamespacedName, OPERATOR, ObjectKey, Reason,
 };
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::ActionFailure;
@@ -51,7 +51,7 @@ use super::selection::{self, Selection, SelectionChange, SelectionWatch};
 use crate::clock::{SharedClock, Stopwatch, run_beside};
 use crate::events::Recorder;
 use crate::observe::{ListingWatch, WatchedObject as _, watch_named};
-use crate::relay::{Id, Relay};
+use crate::relay::Relay;
 use crate::resources::api_resource;
 use crate::view::OperatorsView;
 use crate::workloads::workloads;
@@ -81,7 +81,7 @@ type SelectedContent<'a> = Result<&'a BTreeMap<String, String>, String>;
 /// A message from a watch.
 enum Observation {
     /// The current state of an object; `None` if it was deleted.
-    Object(ApiKind, Id, Option<Box<Value>>),
+    Object(ApiKind, NamespacedName, Option<Box<Value>>),
     /// All objects of a kind have been listed.
     Listed(ApiKind),
     /// The current ClusterVersion; `None` if there is none.
@@ -93,8 +93,8 @@ enum Observation {
 /// An item of work: an Action, in the order of creation, or an object that makes Actions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
-    Action(Timestamp, Id),
-    Maker(&'static str, Id),
+    Action(Timestamp, NamespacedName),
+    Maker(&'static str, NamespacedName),
 }
 
 /// A running controller of Actions.
@@ -108,10 +108,10 @@ pub(super) struct ControlLoop {
     observations: mpsc::Receiver<Observation>,
     /// The watches of kinds, which end with the loop.
     _watches: JoinSet<()>,
-    actions: BTreeMap<Id, ActionObject>,
+    actions: BTreeMap<NamespacedName, ActionObject>,
     /// The Actions that an object made, by the uid of that object.
-    made: BTreeMap<String, BTreeSet<Id>>,
-    makers: BTreeMap<(&'static str, Id), Maker>,
+    made: BTreeMap<String, BTreeSet<NamespacedName>>,
+    makers: BTreeMap<(&'static str, NamespacedName), Maker>,
     selections: BTreeMap<Selection, SelectionWatch>,
     /// The channel for the watches of selections.
     relay: Relay<Observation>,
@@ -125,7 +125,7 @@ pub(super) struct ControlLoop {
     /// The kinds whose objects have all been listed.
     listed: BTreeSet<&'static str>,
     /// The Actions whose status could not be written: the API server still has an earlier one.
-    unsaved: BTreeSet<Id>,
+    unsaved: BTreeSet<NamespacedName>,
     due: BTreeSet<Due>,
     /// Items that become due at a time of the system clock.
     timers: BTreeSet<(Timestamp, Due)>,
@@ -360,7 +360,7 @@ impl ControlLoop {
         }
     }
 
-    fn action_observed(&mut self, id: &Id, object: Option<&Value>) {
+    fn action_observed(&mut self, id: &NamespacedName, object: Option<&Value>) {
         let before = self.actions.remove(id);
         if let Some(before) = &before
             && let Some(made) = self.made.get_mut(&before.owner)
@@ -413,7 +413,7 @@ impl ControlLoop {
         }
     }
 
-    fn maker_observed(&mut self, kind: ApiKind, id: Id, object: Option<&Value>) {
+    fn maker_observed(&mut self, kind: ApiKind, id: NamespacedName, object: Option<&Value>) {
         let key = (kind.kind, id);
         let before = self.makers.get(&key);
         let selected = before.and_then(|it| it.selection.clone());
@@ -526,7 +526,7 @@ impl ControlLoop {
     }
 
     /// Takes the next step of an Action.
-    async fn act(&mut self, id: &Id) {
+    async fn act(&mut self, id: &NamespacedName) {
         let Some(action) = self.actions.get(id).cloned() else { return };
         let classes = Arc::clone(&self.classes);
         match next_step(&action, &classes) {
@@ -996,7 +996,7 @@ impl ControlLoop {
     }
 
     /// Makes, cancels and deletes the Actions of an object that makes Actions.
-    async fn make(&mut self, kind: &'static str, id: &Id) {
+    async fn make(&mut self, kind: &'static str, id: &NamespacedName) {
         let key = (kind, id.clone());
         let Some(maker) = self.makers.get(&key) else { return };
         let made = self.made.get(&maker.uid).into_iter().flatten();
@@ -1097,7 +1097,7 @@ impl ControlLoop {
 /// Watches the objects of a kind until the receiver is dropped.
 async fn watch_objects(client: Client, kind: ApiKind, relay: Relay<Observation>) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(kind));
-    let shown = |object: Option<DynamicObject>, id: Id, _: u64| {
+    let shown = |object: Option<DynamicObject>, id: NamespacedName, _: u64| {
         vec![Observation::Object(kind, id, object.map(|it| Box::new(it.into_value())))]
     };
     let listed = || Observation::Listed(kind);
@@ -1115,6 +1115,6 @@ fn is_newer(revision: &str, other: &str) -> bool {
     number(revision) > number(other)
 }
 
-fn id_of(action: &ActionObject) -> Id {
-    Id { namespace: action.namespace.clone(), name: action.name.clone() }
+fn id_of(action: &ActionObject) -> NamespacedName {
+    NamespacedName { namespace: action.namespace.clone(), name: action.name.clone() }
 }

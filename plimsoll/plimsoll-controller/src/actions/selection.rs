@@ -7,13 +7,14 @@ use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::core::{DynamicObject, GroupVersion, PartialObjectMeta};
 use kube::runtime::watcher::{Config, Error};
 use kube::{Api, Client};
+use plimsoll_api::NamespacedName;
 use plimsoll_api::olm::action::SelectedObjects;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use tokio::task::JoinSet;
 
 use crate::observe::ListingWatch;
-use crate::relay::{Id, Relay};
+use crate::relay::Relay;
 use crate::resources::{Resources, Served};
 use crate::write::chain;
 
@@ -174,7 +175,7 @@ async fn watch_served<T>(
     let labels = selection.objects.selector.iter().map(|(name, value)| format!("{name}={value}"));
     let config = Config::default().labels(&labels.collect::<Vec<String>>().join(","));
     let watched = ListingWatch::new(api, config);
-    let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, _: u64| {
+    let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, _: u64| {
         let content = object.map(|it| content(&it));
         vec![observed(SelectionChange::Object(id.name, content))]
     };

@@ -9,8 +9,8 @@ use plimsoll_plan::reconciler::events;
 use plimsoll_plan::reconciler::startup::done_of_begun;
 use plimsoll_plan::reconciler::timers::WRITE_RETRY_INTERVAL;
 
+use super::Controller;
 use super::control_loop::ControlLoop;
-use super::{Controller, DRAIN_TIME_MAX};
 use crate::session::Session;
 
 impl ControlLoop {
@@ -103,7 +103,7 @@ impl ControlLoop {
     pub(super) async fn replan(&mut self, controller: &Controller) {
         // A request of the old plan that reached the server after one of the new plan would undo
         // it unseen.
-        self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
+        self.session.drain(self.stopwatch.steady_time()).await;
         let now = self.stopwatch.steady_time();
         let mode = match self.session.progress().mode() {
             Mode::Initializing => Mode::Initializing,

@@ -15,9 +15,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
+use super::Controller;
 use super::features::FeatureWatch;
 use super::operators_watch::OperatorsWatch;
-use super::{Controller, DRAIN_TIME_MAX};
 use crate::clock::Stopwatch;
 use crate::events::Recorder;
 use crate::observe::ConfigObservation;
@@ -118,7 +118,7 @@ impl ControlLoop {
             self.end(controller).await;
             return LoopExit::Deleted;
         }
-        self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
+        self.session.drain(self.stopwatch.steady_time()).await;
         match self.is_rolled_back() {
             true => LoopExit::RolledBack,
             false => LoopExit::Outdated,
@@ -132,7 +132,7 @@ impl ControlLoop {
 
     /// Waits for the requests in flight, and writes the last status.
     async fn end(&mut self, controller: &Controller) {
-        self.session.drain(DRAIN_TIME_MAX, self.stopwatch.steady_time()).await;
+        self.session.drain(self.stopwatch.steady_time()).await;
         let (now, steady) = (controller.clock.now(), self.stopwatch.steady_time());
         let context = self.reconciler.status_context(&self.session.execution, now, steady);
         self.reporter.finish(&context).await;

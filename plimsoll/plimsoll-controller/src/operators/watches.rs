@@ -5,15 +5,14 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::olm::OPERATOR_LABEL;
-use plimsoll_api::{ApiKind, GroupKind, ObjectKey};
+use plimsoll_api::{ApiKind, GroupKind, NamespacedName, ObjectKey};
 use plimsoll_operators::reconciler::{ObservedObject, OperatorEvent, OperatorKind, WatchedChange};
 use plimsoll_plan::health::readiness;
-use plimsoll_plan::progress::NamespaceState;
 use plimsoll_plan::reconciler::watches::WatchScope;
 
 use super::inspect::operator;
-use crate::observe::{ListingWatch, WatchedObject, mark, terminating};
-use crate::relay::{Id, Relay};
+use crate::observe::{ListingWatch, WatchedObject, mark, namespace_state, terminating};
+use crate::relay::Relay;
 use crate::resources::api_resource;
 
 /// Watches Operators, OperatorRevisions or Catalogs until the receiver is dropped.
@@ -24,7 +23,7 @@ pub(super) async fn configuration(
     relay: Relay<OperatorEvent>,
 ) {
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(resource));
-    let shown = |object: Option<DynamicObject>, id: Id, _: u64| {
+    let shown = |object: Option<DynamicObject>, id: NamespacedName, _: u64| {
         let object = object.map(|it| Box::new(it.into_value()));
         vec![OperatorEvent::Configuration { kind, name: id.name, object }]
     };
@@ -51,14 +50,15 @@ pub(super) async fn objects(
     match scope {
         WatchScope::Metadata | WatchScope::Definitions | WatchScope::Namespaces => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-            let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, revision| {
-                events(&kind, scope, object, id, revision)
-            };
+            let shown =
+                |object: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, revision| {
+                    events(&kind, scope, object, id, revision)
+                };
             relay.follow(ListingWatch::new(api, config), shown, listed).await;
         }
         WatchScope::Workloads | WatchScope::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            let shown = |object: Option<DynamicObject>, id: Id, revision| {
+            let shown = |object: Option<DynamicObject>, id: NamespacedName, revision| {
                 events(&kind, scope, object, id, revision)
             };
             relay.follow(ListingWatch::new(api, config), shown, listed).await;
@@ -75,7 +75,7 @@ pub(super) async fn operands(
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-    let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: Id, revision| {
+    let shown = |object: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, revision| {
         let change = change(&kind, WatchScope::Metadata, object, id, revision);
         vec![OperatorEvent::OperandWatched(definition.clone(), change)]
     };
@@ -88,16 +88,13 @@ fn events<T: WatchedObject>(
     kind: &GroupKind,
     scope: WatchScope,
     object: Option<T>,
-    id: Id,
+    id: NamespacedName,
     revision: u64,
 ) -> Vec<OperatorEvent> {
     let mut events = Vec::new();
     match scope {
         WatchScope::Namespaces => {
-            let state = object.as_ref().map(|it| match it.metadata().deletion_timestamp {
-                Some(_) => NamespaceState::Terminating,
-                None => NamespaceState::Active,
-            });
+            let state = object.as_ref().map(|it| namespace_state(it.metadata()));
             events.push(OperatorEvent::Namespace(id.name.clone(), state));
         }
         WatchScope::Definitions => {
@@ -115,7 +112,7 @@ fn change<T: WatchedObject>(
     kind: &GroupKind,
     scope: WatchScope,
     object: Option<T>,
-    id: Id,
+    id: NamespacedName,
     revision: u64,
 ) -> WatchedChange {
     let key = ObjectKey {

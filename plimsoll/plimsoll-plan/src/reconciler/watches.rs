@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::{GroupKind, ObjectKey};
+use plimsoll_api::{GroupKind, NamespacedName, ObjectKey};
 
 use crate::plan::GroupVersionKind;
 use crate::progress::{Scope, World};
@@ -40,7 +40,7 @@ impl WatchScope {
 }
 
 /// The objects of one kind that a plan mentions, by namespace and name as the server has them.
-pub type WatchedObjects = BTreeMap<(String, String), ObjectKey>;
+pub type WatchedObjects = BTreeMap<NamespacedName, ObjectKey>;
 
 /// A watch to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +103,8 @@ impl WatchPlan {
                 Scope::Cluster => String::new(),
             };
             let watch = due.entry(kind).or_insert_with(|| watch(version));
-            watch.objects.insert((namespace, key.name.clone()), key.clone());
+            let name = NamespacedName { namespace, name: key.name.clone() };
+            watch.objects.insert(name, key.clone());
         }
         due.retain(|kind, _| !self.started.contains(kind));
         self.started.extend(due.keys().cloned());
