@@ -83,7 +83,7 @@ fn choose<'a>(
     if let (Some(revision), Some(installed)) = (operator.spec.revision, &operator.installed) {
         return Choice::Fixed(match installed.revision == revision {
             true => OperatorAction::Keep,
-            false => OperatorAction::Return { revision },
+            false => OperatorAction::RollBack { revision },
         });
     }
     if let Some(Err(error)) = change_set::of(operator) {
@@ -184,7 +184,7 @@ fn judge<'a>(
         Some(installed) => {
             let mut risks = unmet;
             risks.extend(now.broken_by(after, moving));
-            risks.extend(objection(installed, name, offer));
+            risks.extend(upgrade_block(installed, name, offer));
             if operator.spec.constraint_policy.upgrade == UpgradeConstraints::Enforce
                 && !risks.is_empty()
             {
@@ -197,13 +197,13 @@ fn judge<'a>(
     Ok(SelectedBundle { reference: reference(offer), provides, accepted_risks })
 }
 
-/// Returns the objection to another minor or major version: a ClusterOperator that is not upgradeable, or
-/// objects that an update has not deleted yet.
-fn objection(installed: &InstalledOperator, name: &str, offer: &Offer<'_>) -> Option<String> {
+/// Returns the block of another minor or major version: a ClusterOperator that is not upgradeable, or objects
+/// that an update has not deleted yet.
+fn upgrade_block(installed: &InstalledOperator, name: &str, offer: &Offer<'_>) -> Option<String> {
     let (from, to) = (&installed.bundle.version, &offer.bundle.version);
     let is_patch = (from.major, from.minor) == (to.major, to.minor);
-    let objection = installed.objection.as_ref().filter(|_| !is_patch)?;
-    Some(format!("{name} is not upgradeable: {objection}"))
+    let block = installed.upgrade_block.as_ref().filter(|_| !is_patch)?;
+    Some(format!("{name} is not upgradeable: {block}"))
 }
 
 /// The bundles that a member of a change set moves to.
@@ -506,7 +506,7 @@ fn report<'a>(
     let current = operator.installed.as_ref().map(|it| &it.bundle);
     let subject = bundle.or(current);
     let requirements = subject.map(|it| installed.check(name, it)).unwrap_or_default();
-    let unfit = subject.and_then(|it| unfit_for(name, it, installed.inputs().facts));
+    let incompatibility = subject.and_then(|it| unfit_for(name, it, installed.inputs().facts));
     let deprecation = subject.and_then(|it| deprecation(catalogs, name, it));
     let dependants = installed.dependants(name);
     let is_orphaned =
@@ -515,7 +515,7 @@ fn report<'a>(
         action,
         held_back,
         requirements,
-        unfit,
+        incompatibility,
         deprecation,
         dependants,
         is_orphaned,

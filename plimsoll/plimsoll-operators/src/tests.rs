@@ -117,7 +117,7 @@ fn bundle(package: &str, line: &str) -> Bundle {
 
 /// Parses Operators from lines `NAME: FIELD; …` with `version RANGE`, `at VERSION` for the installed version,
 /// `from CATALOG/CHANNEL` (of the installed version), `install Enforce`, `upgrade Warn`, `policy Any`,
-/// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`, `objection
+/// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`, `blocked
 /// TEXT`, `owns KIND`, `dependency`, `deleting` and `paused`.
 pub(super) fn operators(of: &[CatalogPart], text: &str) -> BTreeMap<String, RequestedOperator> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -137,7 +137,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
         owned: BTreeSet::new(),
     };
     let mut origin = ("main", "stable");
-    let mut objection = None;
+    let mut upgrade_block = None;
     let mut policy = ConstraintPolicy::default();
     for field in fields.split(';').map(str::trim).filter(|field| !field.is_empty()) {
         let (key, value) = field.split_once(' ').unwrap_or((field, ""));
@@ -163,7 +163,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
                     },
                     bundle,
                     revision: 3,
-                    objection: None,
+                    upgrade_block: None,
                 });
             }
             "from" => origin = value.split_once('/').unwrap(),
@@ -176,7 +176,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
             "set" => it.change_set = Some(text),
             "created" => it.created = Timestamp::from_second(value.parse().unwrap()).unwrap(),
             "revision" => spec.revision = value.parse().ok(),
-            "objection" => objection = Some(text),
+            "blocked" => upgrade_block = Some(text),
             "owns" => it.owned = BTreeSet::from([GroupKind::new("example.com", value)]),
             "dependency" => it.is_dependency = true,
             "deleting" => it.is_deleting = true,
@@ -189,7 +189,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
     if let Some(installed) = &mut it.installed {
         (installed.reference.catalog, installed.reference.channel) =
             (origin.0.to_owned(), origin.1.to_owned());
-        installed.objection = objection;
+        installed.upgrade_block = upgrade_block;
     }
     (name.to_owned(), it)
 }
@@ -211,7 +211,7 @@ fn rendered(decisions: &BTreeMap<String, OperatorDecision>) -> String {
             OperatorAction::Keep => "keep".to_owned(),
             OperatorAction::Paused => "paused".to_owned(),
             OperatorAction::Delete => "delete".to_owned(),
-            OperatorAction::Return { revision } => format!("return to revision {revision}"),
+            OperatorAction::RollBack { revision } => format!("roll back to revision {revision}"),
             OperatorAction::Install(selected) => format!("install {}", chosen(selected)),
             OperatorAction::Upgrade(selected) => format!("upgrade {}", chosen(selected)),
             OperatorAction::Blocked(blocked) => format!("blocked {}", block(blocked)),
@@ -231,7 +231,7 @@ fn rendered(decisions: &BTreeMap<String, OperatorDecision>) -> String {
         for requirement in requirements.filter(|it| it.provider.is_none()) {
             writeln!(text, "  {}", installed::unmet(name, requirement)).unwrap();
         }
-        for warning in decision.unfit.iter().chain(&decision.deprecation) {
+        for warning in decision.incompatibility.iter().chain(&decision.deprecation) {
             writeln!(text, "  warning: {warning}").unwrap();
         }
         for dependant in &decision.dependants {
@@ -664,7 +664,7 @@ fn policies_people_and_other_versions() {
     let cases = [
         ("paused; at 1.0.0", "paused"),
         ("deleting; paused; at 1.0.0", "delete"),
-        ("revision 2; at 1.0.0", "return to revision 2"),
+        ("revision 2; at 1.0.0", "roll back to revision 2"),
         ("revision 3; at 1.0.0", "keep"),
         // A deprecated version is only selected if it is requested, or if the installed one is deprecated.
         ("at 1.1.0", "keep"),
@@ -693,7 +693,7 @@ fn policies_people_and_other_versions() {
         ),
         // A ClusterOperator that is not upgradeable does not block patch versions.
         (
-            "at 1.0.0; objection it migrates",
+            "at 1.0.0; blocked it migrates",
             "blocked UpgradeBlocked: foo v1.1.0 waits: foo is not upgradeable: it migrates",
         ),
     ];

@@ -32,7 +32,7 @@ use super::release::{self, ObservedRelease};
 use super::retry::{Attempt, RetryDecision, decide};
 use super::schedule::{Schedule, is_open};
 use super::triggers::{MadeAction, cron, event};
-use crate::inventory::AddOnInventory;
+use crate::inventory::OperatorInventory;
 use crate::loadout::LoadoutFile;
 use crate::observed::ObservedOperator;
 
@@ -625,7 +625,7 @@ fn a_dependency_is_taken_from_the_catalog_that_it_was_planned_from() {
         ..ActionSpec::default()
     };
     let action = effective(&spec, &class("operator-install"), None).unwrap();
-    let inventory = AddOnInventory::default();
+    let inventory = OperatorInventory::default();
     let plan =
         planning::plan(&action, &inventory, None, &BTreeMap::new(), &catalogs, &Cel).unwrap();
     let planned = plan.changes.iter().map(|it| {

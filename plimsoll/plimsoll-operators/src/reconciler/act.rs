@@ -130,7 +130,7 @@ impl OperatorReconciler {
                     None => Target::Bundle(wanted(&chosen.reference, &chosen.accepted_risks)),
                 }
             }
-            OperatorAction::Return { revision } => Target::Revision(*revision),
+            OperatorAction::RollBack { revision } => Target::Revision(*revision),
             OperatorAction::Keep | OperatorAction::Blocked(_) => {
                 match operator.installed_revision() {
                     Some((number, installed)) => {

@@ -467,9 +467,9 @@ impl OperatorReconciler {
             }
         }
         // Objects that are not deleted block updates.
-        let objection = self.objection(name);
+        let upgrade_block = self.upgrade_block(name);
         let known = self.requested.get(name).and_then(|it| it.installed.as_ref());
-        if known.is_some_and(|it| it.objection != objection) {
+        if known.is_some_and(|it| it.upgrade_block != upgrade_block) {
             self.refresh_request(name);
             self.undecided.insert(name.to_owned());
         }

@@ -454,9 +454,9 @@ impl OperatorReconciler {
 
     /// Returns the reason, as a sentence, that blocks other minor and major versions of an Operator: that of
     /// its ClusterOperator, else objects that its last update has not deleted.
-    pub(super) fn objection(&self, name: &str) -> Option<String> {
+    pub(super) fn upgrade_block(&self, name: &str) -> Option<String> {
         let removal = self.operators.get(name).and_then(|it| it.removal.as_ref());
-        self.observed.objection(name).or_else(|| removal?.leftovers())
+        self.observed.upgrade_block(name).or_else(|| removal?.leftovers())
     }
 
     /// Updates the inputs of decisions to what is installed. If they change, the Operators that this affects
@@ -466,13 +466,13 @@ impl OperatorReconciler {
         let numbers = operator.installed.into_iter().chain(operator.begun());
         let owned = numbers.filter_map(|number| operator.revisions.get(&number));
         let owned = owned.flat_map(KeptRevision::defined).collect();
-        let objection = self.objection(name);
+        let upgrade_block = self.upgrade_block(name);
         let Some(request) = self.requested.get_mut(name) else { return };
         let installed = operator.installed_revision().map(|(number, revision)| InstalledOperator {
             reference: revision.bundle.clone(),
             bundle: revision.resolver_bundle(name),
             revision: number,
-            objection,
+            upgrade_block,
         });
         if request.owned == owned && request.installed == installed {
             return;

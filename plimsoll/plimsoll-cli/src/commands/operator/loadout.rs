@@ -390,7 +390,12 @@ impl LoadoutState {
             return requested;
         };
         let bundle = self.bundle(name, revision, &reference, parts);
-        requested.with_installed(InstalledOperator { reference, bundle, revision, objection: None })
+        requested.with_installed(InstalledOperator {
+            reference,
+            bundle,
+            revision,
+            upgrade_block: None,
+        })
     }
 
     /// Returns the installed bundle as its revision has it, or else as a catalog has it.
