@@ -89,11 +89,15 @@ pub enum Rollout {
 
 /// A condition without its generation and transition time.
 #[derive(Debug)]
-pub(crate) struct ConditionDraft {
-    pub(crate) type_: &'static str,
-    pub(crate) status: ConditionStatus,
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
+pub struct ConditionDraft {
+    /// The type, such as `Available`.
+    pub type_: &'static str,
+    /// Whether it is true.
+    pub status: ConditionStatus,
+    /// The reason for the status.
+    pub reason: Reason,
+    /// The message for users.
+    pub message: String,
 }
 
 /// Returns the conditions of an Operator. A condition whose status is unchanged keeps its transition time.
@@ -125,7 +129,7 @@ pub fn conditions(
 
 /// Completes a condition with its generation and transition time, which is kept while the status is
 /// unchanged.
-pub(crate) fn condition(
+pub fn condition(
     reported: ConditionDraft,
     before: &[MetaCondition],
     generation: i64,
