@@ -133,6 +133,16 @@ impl Report {
         Self { status, state: ActionState::Failed, reason, message }
     }
 
+    /// Creates the report of an Action whose plan is executed.
+    pub fn running(status: ActionStatus) -> Self {
+        Self {
+            status,
+            state: ActionState::Running,
+            reason: Reason::ActionRunning,
+            message: "the plan is executed".to_owned(),
+        }
+    }
+
     /// Creates the report of an Action that waits.
     pub fn pending(status: ActionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { status, state: ActionState::Pending, reason, message: message.into() }
@@ -367,12 +377,7 @@ impl ActionDecision<'_> {
             return report(Report::pending(status, Reason::WaitingForAction, message));
         }
         status.start_time = Some(whole_seconds(self.now));
-        report(Report {
-            status,
-            state: ActionState::Running,
-            reason: Reason::ActionRunning,
-            message: "the plan is executed".to_owned(),
-        })
+        report(Report::running(status))
     }
 
     /// Returns the reason and message if a plan is not approved; `None` if it is.

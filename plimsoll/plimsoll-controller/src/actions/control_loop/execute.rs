@@ -51,7 +51,7 @@ impl ControlLoop {
         let now = self.clock.now();
         let Some(outcome) = outcome(&action.spec, &action.status, now) else {
             if action.status != before || self.unsaved.contains(&id_of(&action)) {
-                self.save(&mut action, Reason::ActionRunning).await;
+                self.save(&mut action).await;
             }
             if let Some(at) = deadline(&action.spec, &action.status) {
                 self.queue.add_at(WorkItem::of(&action), at);
@@ -62,7 +62,7 @@ impl ControlLoop {
         // recorded first.
         if action.status.plan.iter().any(is_refused)
             && action.status.plan != before.plan
-            && !self.save(&mut action, Reason::ActionRunning).await
+            && !self.save(&mut action).await
         {
             return;
         }
@@ -155,7 +155,7 @@ impl ControlLoop {
                     action.status.plan[at].state = ChangeState::Written;
                     self.announce(action, at);
                     // The next write begins only after this one is recorded.
-                    if !self.save(action, Reason::ActionRunning).await {
+                    if !self.save(action).await {
                         return Ok(());
                     }
                 }

@@ -43,13 +43,8 @@ impl ControlLoop {
 
     /// Records the progress of a plan, even if the Action was changed in the meantime; returns
     /// false if the status could not be written.
-    pub(super) async fn save(&mut self, action: &mut ActionObject, reason: Reason) -> bool {
-        let report = Report {
-            status: action.status.clone(),
-            state: ActionState::Running,
-            reason,
-            message: "the plan is executed".to_owned(),
-        };
+    pub(super) async fn save(&mut self, action: &mut ActionObject) -> bool {
+        let report = Report::running(action.status.clone());
         self.finish(action.clone(), report).await;
         let id = id_of(action);
         if let Some(kept) = self.actions.get(&id).filter(|it| it.uid == action.uid) {
