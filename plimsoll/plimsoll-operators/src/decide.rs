@@ -293,3 +293,6 @@ fn deprecation(catalogs: &[CatalogPart], name: &str, bundle: &Bundle) -> Option<
         Some(format!("{what} is deprecated: {message}"))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -184,3 +184,6 @@ pub fn deadline(spec: &ActionSpec, status: &ActionStatus) -> Option<Timestamp> {
         });
     status.start_time?.checked_add(lasts).ok()
 }
+
+#[cfg(test)]
+mod tests;

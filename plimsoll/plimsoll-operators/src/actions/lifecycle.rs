@@ -485,3 +485,6 @@ fn limited(text: &str, length_max: usize) -> String {
     }
     format!("{}{note}", &text[..end])
 }
+
+#[cfg(test)]
+mod tests;

@@ -329,3 +329,6 @@ fn attribute(
     let value = value.filter(|it| outside(it.trim_start_matches('v')))?;
     Some(format!("attribute {name} is {value}, which is not in range {}", rule.range))
 }
+
+#[cfg(test)]
+mod tests;

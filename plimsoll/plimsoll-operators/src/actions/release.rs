@@ -279,3 +279,6 @@ pub(super) fn observed(
         None => state(ChangeState::Written, reason, message),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -269,3 +269,6 @@ fn leading<'a>(
     });
     leading.filter(|(_, first)| !first.is_empty()).collect()
 }
+
+#[cfg(test)]
+mod tests;
