@@ -189,7 +189,7 @@ pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextSt
     if spec.requester.is_none() {
         let failure = ActionFailure::new(
             Reason::InvalidAction,
-            "spec.requester is missing: it is set when an Action is created, and nobody is guessed",
+            "spec.requester is missing: it is set when an Action is created, and has no default",
         );
         return report(Report::failed(status.clone(), failure));
     }
@@ -277,11 +277,11 @@ pub enum PlanDecision {
 
 impl ActionDecision<'_> {
     fn judge(&self, plan: Option<&ActionPlan>, policies: &[NamedPolicy]) -> PolicyVerdict {
-        let nobody = ActionRequester::default();
+        let unknown = ActionRequester::default();
         judge(
             &PolicyRequest {
                 namespace: &self.action.namespace,
-                requester: self.action.spec.requester.as_ref().unwrap_or(&nobody),
+                requester: self.action.spec.requester.as_ref().unwrap_or(&unknown),
                 spec: &self.action.spec,
                 class: self.class,
                 active: self.active,

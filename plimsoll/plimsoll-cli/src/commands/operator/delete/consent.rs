@@ -79,7 +79,7 @@ pub(super) async fn ask_safely(
         let next = plan.orphans.iter().find(|it| !kept.contains(*it));
         let Some(orphan) = next.cloned() else { return Ok(Consent::Delete(names)) };
         // Nothing is deleted without asking.
-        if matches!(person, Respondent::Nobody) {
+        if matches!(person, Respondent::Absent) {
             return Ok(Consent::Refused(format!(
                 "{orphan} would become an orphaned dependency, and there is no terminal to ask: add \
                  `--cascade` to delete it too, or delete without `--safe`"
