@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         if !step[2].is_object() {
             continue;
         }
-        let manager = step[0].as_str().unwrap_or("nobody");
+        let manager = step[0].as_str().unwrap_or("unnamed");
         let actor = ManagerInfo {
             manager,
             api_version: "example.com/v1",

@@ -1,7 +1,7 @@
 //! Records the roles and bindings that a new cluster has: `cargo xtask codegen policy --from FILE`.
 //!
-//! FILE is the kubeconfig of a real control plane of the wanted version that nobody has changed
-//! anything in, with its controller manager running; `kubectl` is taken from the path. What comes
+//! FILE is the kubeconfig of a real control plane of the wanted version in which nothing was
+//! changed, with its controller manager running; `kubectl` is taken from the path. What comes
 //! out is `kubernetes/k8s-apiserver/data/policy.bin`: a compressed JSON list of `[plural, object]`
 //! in the order of writing, without what differs from cluster to cluster.
 use std::fs;

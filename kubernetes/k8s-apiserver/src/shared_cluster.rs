@@ -114,7 +114,7 @@ impl SharedCluster {
 
     /// Compacts the event logs up to and including a revision.
     pub(crate) fn compact(&self, revision: u64) {
-        // Nobody can read the history of a poisoned cluster.
+        // The history of a poisoned cluster cannot be read.
         if let Ok(mut state) = self.lock() {
             state.cluster.store.compact(revision);
         }

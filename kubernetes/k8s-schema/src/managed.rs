@@ -38,7 +38,7 @@ pub struct ManagerInfo<'a> {
     pub subresource: &'a str,
     /// RFC 3339 time in whole seconds, in UTC.
     pub now: &'a str,
-    /// Fields that this endpoint resets: paths such as `status` or `metadata.labels`. Nobody comes
+    /// Fields that this endpoint resets: paths such as `status` or `metadata.labels`. No manager comes
     /// to own them through it, and in an object that exists they stay as they are.
     pub reset_fields: &'a [&'a str],
 }

@@ -58,7 +58,7 @@ pub(crate) enum AuditLog {
     Absent,
 }
 
-/// The running programs; dropped in this order, so that nobody misses its server.
+/// The running programs; dropped in this order, so that no client misses its server.
 pub(crate) struct ControlPlane {
     controller_manager: Process,
     api_server: Process,
@@ -251,7 +251,7 @@ fn api_server_arguments(root: &Path, etcd_port: u16, port: u16, audit: AuditLog)
         "--authorization-mode=RBAC".to_owned(),
         format!("--token-auth-file={}", path(files::TOKENS)),
         "--allow-privileged=true".to_owned(),
-        // Starting sooner: no shares among clients, no endpoint of a service that nobody calls.
+        // Starting sooner: no shares among clients, no endpoint of a service that is not called.
         "--enable-priority-and-fairness=false".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
     ];

@@ -33,7 +33,7 @@ pub fn skip(reason: &str) {
     let line = format!("skipped: {}: {reason}\n", thread.name().unwrap_or("a test"));
     let first = PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(reason.to_owned());
     if first {
-        // Nobody reads a closed stderr.
+        // A closed stderr is not read.
         let _ = std::io::stderr().write_all(line.as_bytes());
     }
     if let Some(path) = std::env::var_os(RECORD)

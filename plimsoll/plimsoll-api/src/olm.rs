@@ -152,7 +152,7 @@ pub enum CrdUpgradeSafety {
     Enforce,
     /// It is reported.
     Warn,
-    /// Nobody looks.
+    /// It is not checked.
     Off,
 }
 

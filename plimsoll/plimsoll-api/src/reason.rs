@@ -34,7 +34,7 @@ reasons! {
     MultipleErrors,
     /// The object or something it needs is not there.
     UpdatePayloadResourceNotFound,
-    /// Somebody else changed the object at the same moment.
+    /// Another client changed the object at the same time.
     UpdatePayloadResourceConflict,
     /// The API server does not answer.
     UpdatePayloadClusterDown,
@@ -94,7 +94,7 @@ reasons! {
     JobRunning,
     /// A Job failed.
     JobFailed,
-    /// The object is being deleted by somebody else.
+    /// Another client is deleting the object.
     ObjectTerminating,
     /// The payload is loaded and accepted.
     PayloadLoaded,
@@ -108,9 +108,9 @@ reasons! {
     PreconditionChecks,
     /// The ClusterVersion's spec is invalid.
     InvalidClusterVersion,
-    /// Capabilities are enabled that nobody asked for.
+    /// Capabilities are enabled that were not requested.
     CapabilitiesImplicitlyEnabled,
-    /// An update made a capability necessary that nobody had asked for.
+    /// An update made a capability necessary that was not requested.
     CapabilityImplied,
     /// The installed definition of ClusterVersion does not let its status name a capability.
     CapabilityNameRefused,
@@ -136,7 +136,7 @@ reasons! {
     MajorVersionClusterUpdateInProgress,
     /// The release of another minor version asked for deletes what is gone already.
     ResourceAlreadyDeleted,
-    /// Nobody knows of an update to the release asked for.
+    /// The requested release is not a known update.
     UnknownUpdate,
     /// An administrator has to acknowledge something first.
     AdminAckRequired,
@@ -170,7 +170,7 @@ reasons! {
     UpdatesRetrieved,
     /// A ClusterOperator has reached the release.
     ClusterOperatorUpdated,
-    /// Somebody changed or deleted an object, and it is put right.
+    /// Another client changed or deleted an object, and the change was reverted.
     DriftRepaired,
     /// A capability is enabled because it was asked for.
     CapabilityEnabled,
@@ -280,7 +280,7 @@ reasons! {
     OperatorDeleted,
     /// An Operator was installed because another one needs it.
     DependencyCreated,
-    /// There is no such class of Actions, or nobody serves it.
+    /// There is no such class of Actions, or no controller serves it.
     ActionClassNotFound,
     /// An Action has attributes that its class does not know, or lacks some that it needs.
     InvalidAction,

@@ -203,7 +203,7 @@ pub enum WebhookKind {
     Mutating,
     /// To convert custom resources.
     Conversion,
-    /// Something that nobody calls.
+    /// A type that no API server calls.
     Unknown(String),
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn complete(words: &[String]) -> ExitCode {
     for (value, help) in found {
         text.push_str(&format!("{value}\t{help}\n"));
     }
-    // Nobody is left to read of an error.
+    // An error could not be shown either.
     let _ = writeln!(out, "{text}{NO_FILES}");
     exit::SUCCESS.into()
 }

@@ -28,9 +28,9 @@ impl DefaultAnswer {
 
 /// Who answers questions.
 pub enum Respondent {
-    /// Nobody: each answer is no.
-    Nobody,
-    /// Somebody who said `--yes` beforehand.
+    /// No person, as without a terminal: each answer is no.
+    Absent,
+    /// A person who agreed beforehand with `--yes`.
     Agreed,
     /// A person at a terminal.
     Person(Box<dyn BufRead + Send>),
@@ -42,7 +42,7 @@ impl Respondent {
         match (is_agreed, io::stdin().is_terminal()) {
             (true, _) => Self::Agreed,
             (false, true) => Self::Person(Box::new(io::BufReader::new(io::stdin()))),
-            (false, false) => Self::Nobody,
+            (false, false) => Self::Absent,
         }
     }
 
@@ -61,7 +61,7 @@ impl Respondent {
         write!(out, "{question}{blank}{}: ", default.letters())?;
         out.flush()?;
         let input = match self {
-            Self::Nobody => {
+            Self::Absent => {
                 writeln!(out, "n (no terminal; --yes agrees)")?;
                 return Ok(false);
             }
@@ -108,8 +108,8 @@ mod tests {
         check(typed("\n"), DefaultAnswer::YesLast, true, "Continue? [n/Y]: ");
         check(typed("what\nyes\n"), no, true, "Continue? [N/y]: Answer y or n [N/y]: ");
         check(typed(""), yes, false, "Continue? [Y/n]: \n");
-        let nobody = "Continue? [Y/n]: n (no terminal; --yes agrees)\n";
-        check(Respondent::Nobody, yes, false, nobody);
+        let declined = "Continue? [Y/n]: n (no terminal; --yes agrees)\n";
+        check(Respondent::Absent, yes, false, declined);
         check(Respondent::Agreed, no, true, "Continue? [N/y]: y (--yes)\n");
     }
 }

@@ -12,7 +12,7 @@ use crate::location::FileLocation;
 pub enum Severity {
     /// The payload cannot be used, or a document cannot do what its author meant.
     Error,
-    /// It works, but somebody should look at it.
+    /// It works, but its author should check it.
     Warning,
     /// It works, and may be what its author wants.
     Info,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::Packed;
 use crate::definition::Definition;
 
-/// Annotation: values of the object are nobody's business but the API server's, as in a Secret.
+/// Annotation: values of the object are sent to the API server alone, as those of a Secret.
 pub const SENSITIVE: &str = "plimsoll.io/sensitive";
 
 /// Most bytes of JSON in a document: an API server refuses larger requests.
@@ -115,7 +115,7 @@ impl Manifest {
         serde_json::from_slice(&self.raw.unpack()).expect("raw was written by serde_json")
     }
 
-    /// Whether values of the object must be sent to nobody but an API server: those of Secrets, and
+    /// Whether values of the object must be sent to API servers alone: those of Secrets, and
     /// of what a payload annotates with [`SENSITIVE`].
     pub fn is_sensitive(&self) -> bool {
         self.key.group.is_empty() && self.key.kind == "Secret" || self.is_annotated_true(SENSITIVE)

@@ -6,10 +6,10 @@
 
 mod access;
 pub mod admission;
+mod change_writer;
 mod control_loop;
-mod execute;
+mod generators;
 pub(crate) mod inventory;
-mod makers;
 mod review;
 mod selection;
 
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::admission::{ActionWebhooks, AdmissionRequest};
 use self::control_loop::{ControlLoop, LoopSettings};
+use self::generators::GENERATORS;
 use self::inventory::InventoryClient;
 use self::review::AdmissionRules;
 use crate::bootstrap::{self, retry_until_ok};
@@ -68,7 +69,7 @@ impl ActionController {
         let writer = Writer::new(client.clone());
         let definitions = crd::action_manifests();
         let kinds: Vec<_> =
-            [ACTION, ACTION_CLASS, ACTION_POLICY].into_iter().chain(makers::KINDS).collect();
+            [ACTION, ACTION_CLASS, ACTION_POLICY].into_iter().chain(GENERATORS).collect();
         let install =
             || bootstrap::install_definitions(&client, &writer, &definitions, &kinds, stop);
         retry_until_ok(stop, install).await?;

@@ -265,8 +265,8 @@ pub(crate) async fn recorded_progress(client: &Client) -> Result<Option<DynamicO
     found.map_err(|source| Error::ReadProgress { source })
 }
 
-/// The object in which processes record how far they are; makes it when there is none. Nobody owns
-/// it: it outlives the ClusterVersion.
+/// The object in which processes record how far they are; makes it when there is none. It has no
+/// owner: it outlives the ClusterVersion.
 pub(crate) async fn release_progress(
     client: &Client,
     writer: &Writer,

@@ -57,7 +57,7 @@ impl Stopwatch {
         Self { started: Instant::now(), started_at: now }
     }
 
-    /// The time of day as it would be if nobody had set the clock since the start.
+    /// The time of day as it would be if the clock had not been set since the start.
     pub(crate) fn steady_time(self) -> Timestamp {
         self.started_at.saturating_add(self.started.elapsed()).unwrap_or(self.started_at)
     }

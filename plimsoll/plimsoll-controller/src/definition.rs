@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::resources::definitions;
 use crate::write::Writer;
 
-/// Makes the definition accept these names only, or all. One that does not exist, or that somebody
-/// else made, is not changed.
+/// Makes the definition accept these names only, or all. One that does not exist, or that another
+/// client made, is not changed.
 ///
 /// # Errors
 ///

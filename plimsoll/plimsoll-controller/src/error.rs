@@ -116,10 +116,10 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
-    /// The release is not begun: nobody can have meant it.
+    /// The release is not begun: it seems to be a mistake.
     #[error("{0}; start with --force-release if that is meant")]
     Refused(ReleaseRefusal),
-    /// Somebody else took the lease, or it ran out while the API server was away.
+    /// Another process took the lease, or it ran out while the API server was away.
     #[error("lost the lease \"kube-system/plimsoll\"; another controller may be at work")]
     LeaseLost,
     /// ReportedEvents to stop before the work had begun.

@@ -1,7 +1,7 @@
 //! A fence around a client: once it is up nothing is written any more, whoever holds the client.
 //!
 //! A controller that lost its lease may have writes in flight, statuses to finish and executions
-//! that have not noticed. Reads go on, since they harm nobody.
+//! that have not noticed. Reads go on, since they do no harm.
 
 use http::{Method, Request};
 use kube::Client;

@@ -1,6 +1,6 @@
 //! Leadership by Lease: one controller writes, others wait (CV-30.1).
 //!
-//! A lease is taken when its holder is us, nobody, or somebody who has not renewed it for its
+//! A lease is taken when it has no holder, or its holder is us or has not renewed it for its
 //! whole duration by our own clock; times of other machines are never compared. One that is deleted is
 //! made again by its holder; those who saw it held wait as long as if it were there.
 
@@ -119,7 +119,7 @@ pub(crate) async fn acquire(
     stop: &CancellationToken,
 ) -> Option<Held> {
     let keeper = Keeper { writer: Writer::new(client.clone()), client, clock, name, identity };
-    // What was last seen of somebody else's lease, and since when it has been so.
+    // What was last seen of another holder's lease, and since when it has been so.
     let mut seen: Option<(Option<String>, Instant)> = None;
     let mut is_logged = false;
     loop {
@@ -144,7 +144,7 @@ pub(crate) async fn acquire(
 
 impl Held {
     /// Renews the lease until stopped, then releases it. Returns early when it is lost:
-    /// somebody else took it, or it could not be renewed in time.
+    /// another process took it, or it could not be renewed in time.
     pub(crate) async fn keep(mut self, stop: CancellationToken) -> LeaseLoss {
         let mut pause = LEASE_RENEWAL;
         loop {
@@ -191,7 +191,7 @@ impl Held {
         }
     }
 
-    /// The lease as it is now; one that somebody deleted is made again.
+    /// The lease as it is now; one that was deleted is made again.
     async fn reload(&self) -> Result<Reloaded, kube::Error> {
         let Some(lease) = self.keeper.api().get_opt(self.keeper.name).await? else {
             tracing::warn!("the lease was deleted; it is made again");
@@ -231,7 +231,7 @@ enum Reloaded {
 pub(crate) enum LeaseLoss {
     /// Given back on purpose.
     Released,
-    /// Somebody else has it.
+    /// Another process has it.
     Taken,
     /// It could not be renewed in time.
     Expired,
@@ -248,7 +248,7 @@ impl Keeper {
     ) -> Result<Option<Lease>, kube::Error> {
         let current = self.api().get_opt(self.name).await?;
         let Some(current) = current else {
-            // Deleted while somebody held it: the holder makes it again, or stops in time.
+            // Deleted while it was held: the holder makes it again, or stops in time.
             let is_held = seen.as_ref().is_some_and(|(_, since)| since.elapsed() <= LEASE_DURATION);
             return if is_held { Ok(None) } else { self.write(None).await.map(Some) };
         };

@@ -18,6 +18,7 @@ mod fence;
 mod host;
 mod implicit;
 mod lease;
+mod listing_watch;
 pub mod metrics;
 mod observe;
 pub mod operators;

@@ -52,7 +52,7 @@ const WRITES: Family = Family(
 );
 const REPAIRS: Family = Family(
     "plimsoll_drift_repairs_total",
-    "Objects repaired since the start after somebody had changed or deleted them.",
+    "Objects repaired since the start after other clients had changed or deleted them.",
     &[],
 );
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::retry_until_ok;
 use crate::error::Error;
-use crate::observe::ListingWatch;
+use crate::listing_watch::ListingWatch;
 use crate::relay::Relay;
 use crate::resources::api_resource;
 use crate::write::chain;

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::observe::{ListingWatch, WatchedObject, revision};
+use crate::listing_watch::{ListingWatch, WatchedObject, revision};
 
 /// The events that a watch is turned into.
 pub(crate) trait Observer<K> {

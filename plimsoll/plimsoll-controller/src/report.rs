@@ -56,7 +56,7 @@ pub(crate) struct Reporter {
     /// The revisions of both objects.
     cluster_version: WrittenRevision,
     release_progress: WrittenRevision,
-    /// Somebody else wrote after this process had read; see [`Self::is_outdated`].
+    /// Another client wrote after this process had read; see [`Self::is_outdated`].
     is_outdated: bool,
     /// There was no ClusterVersion to write to.
     is_deleted: bool,
@@ -190,7 +190,7 @@ impl Reporter {
         }
     }
 
-    /// Whether somebody else, as a leader whose last write came in late, wrote the status after
+    /// Whether another client, as a leader whose last write came in late, wrote the status after
     /// this process had read it and before it wrote any: the process has to start again with what
     /// is there now.
     pub(crate) fn is_outdated(&self) -> bool {
@@ -247,7 +247,7 @@ impl Reporter {
 ///
 /// # Errors
 ///
-/// When a write is rejected or not answered, or somebody else wrote a status first.
+/// When a write is rejected or not answered, or another client wrote a status first.
 async fn write_statuses(
     client: &Client,
     seen: &mut SeenStatuses,
@@ -265,11 +265,11 @@ async fn write_statuses(
     write_cluster_version(client, &mut seen.cluster_version, &status, left_out).await.map(Some)
 }
 
-/// Writes the status of ReleaseProgress, which is made again if somebody deleted it or its kind.
+/// Writes the status of ReleaseProgress, which is made again if it or its kind was deleted.
 ///
 /// # Errors
 ///
-/// When a write is rejected or not answered, or somebody else wrote the status first.
+/// When a write is rejected or not answered, or another client wrote the status first.
 async fn write_release_progress(
     client: &Client,
     seen: &mut VersionedStatus,
@@ -314,7 +314,7 @@ async fn write_release_progress(
 ///
 /// # Errors
 ///
-/// When the status is rejected for another reason, the write is not answered, or somebody else
+/// When the status is rejected for another reason, the write is not answered, or another client
 /// wrote the status first.
 async fn write_cluster_version(
     client: &Client,

@@ -32,7 +32,7 @@ pub(crate) struct VersionedStatus {
 /// Why a status was not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusWriteError {
-    /// Somebody else wrote it after this process read it and before it wrote anything.
+    /// Another client wrote it after this process read it and before it wrote anything.
     #[error("the status changed after it was read")]
     Outdated,
     /// There is no such object.
@@ -68,7 +68,7 @@ impl VersionedStatus {
     ///
     /// # Errors
     ///
-    /// When the server does not answer or rejects the write, or somebody else has written the status
+    /// When the server does not answer or rejects the write, or another client has written the status
     /// since this process read it.
     pub(crate) async fn replace(
         &mut self,
@@ -117,7 +117,7 @@ impl VersionedStatus {
             if !self.is_ours {
                 return Err(StatusWriteError::Outdated);
             }
-            tracing::warn!("somebody else wrote a status that is ours; it is written anew");
+            tracing::warn!("another client wrote a status that is ours; it is written anew");
         }
         (self.revision, self.status) = (live.revision, live.status);
         Ok(())

@@ -142,8 +142,8 @@ pub(crate) trait Reviewer: Clone + Send + Sync + 'static {
     }
 }
 
-/// How often the certificate and the configurations are looked at: they come back when somebody
-/// deletes them, and the certificate is replaced before it ends.
+/// How often the certificate and the configurations are looked at: they come back when they are
+/// deleted, and the certificate is replaced before it ends.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// Serves reviews and registers the webhooks with the cluster's API servers; ends with `stop`.
@@ -173,7 +173,7 @@ pub(crate) async fn start<R: Reviewer>(
     };
     let certificate = retry_until_ok(stop, || registration.certificate()).await?;
     let (acceptor, acceptors) = watch::channel(certificate.acceptor()?);
-    // Served before it is registered: a webhook that nobody answers may refuse everything.
+    // Served before it is registered: a webhook that does not answer may refuse everything.
     tokio::spawn(server::serve(listener, acceptors, reviewer, stop.clone()));
     retry_until_ok(stop, || registration.register(&certificate, None)).await?;
     tracing::info!(%address, "answering reviews of the {} webhook", R::NAME);
@@ -269,7 +269,7 @@ impl<R: Reviewer> Registration<R> {
     }
 }
 
-/// Removes what an earlier process with a webhook left: nobody answers any more.
+/// Removes what an earlier process with a webhook left: no process answers any more.
 pub(crate) async fn remove<R: Reviewer>(client: &Client, writer: &Writer) -> Result<(), Error> {
     let failed = |source| Error::Webhook { webhook: R::NAME, source };
     for (kind, name) in R::CONFIGURATIONS {

@@ -89,11 +89,15 @@ pub enum Rollout {
 
 /// A condition without its generation and transition time.
 #[derive(Debug)]
-pub(crate) struct ConditionDraft {
-    pub(crate) type_: &'static str,
-    pub(crate) status: ConditionStatus,
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
+pub struct ConditionDraft {
+    /// The type, such as `Available`.
+    pub type_: &'static str,
+    /// Whether it is true.
+    pub status: ConditionStatus,
+    /// The reason for the status.
+    pub reason: Reason,
+    /// The message for users.
+    pub message: String,
 }
 
 /// Returns the conditions of an Operator. A condition whose status is unchanged keeps its transition time.
@@ -125,7 +129,7 @@ pub fn conditions(
 
 /// Completes a condition with its generation and transition time, which is kept while the status is
 /// unchanged.
-pub(crate) fn condition(
+pub fn condition(
     reported: ConditionDraft,
     before: &[MetaCondition],
     generation: i64,
@@ -154,8 +158,8 @@ pub fn resolved_version(requested: &str, installed: Option<&BundleReference>) ->
 
 fn constraints_satisfied(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let OperatorObservation { name, decision, installed, .. } = observation;
-    let (status, reason, message) = if let Some(unfit) = &decision.unfit {
-        (ConditionStatus::False, Reason::ClusterIncompatible, unfit.clone())
+    let (status, reason, message) = if let Some(message) = &decision.incompatibility {
+        (ConditionStatus::False, Reason::ClusterIncompatible, message.clone())
     } else {
         let unmet = all_unmet(name, &decision.requirements);
         match (&decision.action, unmet.is_empty()) {
@@ -243,7 +247,7 @@ fn progressing(observation: &OperatorObservation<'_>) -> ConditionDraft {
         (OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen), Rollout::Idle) => {
             rolling(format!("Preparing {}", version_text(&chosen.reference.version)))
         }
-        (OperatorAction::Return { revision }, Rollout::Idle) => {
+        (OperatorAction::RollBack { revision }, Rollout::Idle) => {
             rolling(format!("Returning to revision {revision}"))
         }
         (OperatorAction::Keep, Rollout::Idle) => {
@@ -298,12 +302,12 @@ fn upgradeable(observation: &OperatorObservation<'_>) -> ConditionDraft {
         OperatorAction::Blocked(block) => Some(block),
         _ => decision.held_back.as_ref(),
     };
-    let objection = observation.installed.and_then(|it| it.objection.as_ref());
+    let upgrade_block = observation.installed.and_then(|it| it.upgrade_block.as_ref());
     let (status, reason, message) =
-        match (blocked.filter(|_| observation.installed.is_some()), objection) {
+        match (blocked.filter(|_| observation.installed.is_some()), upgrade_block) {
             (Some(block), _) => (ConditionStatus::False, block.reason, capitalized(&block.message)),
-            (None, Some(objection)) => {
-                (ConditionStatus::False, Reason::UpgradeBlocked, capitalized(objection))
+            (None, Some(message)) => {
+                (ConditionStatus::False, Reason::UpgradeBlocked, capitalized(message))
             }
             (None, None) => {
                 (ConditionStatus::True, Reason::AsExpected, "Nothing holds up an update".to_owned())

@@ -9,7 +9,7 @@ use super::{OperatorInputs, RequestedOperator};
 
 /// The Operators, the catalogs that are unavailable, and the facts about the cluster.
 #[derive(Debug, Clone, Default)]
-pub struct AddOnInventory {
+pub struct OperatorInventory {
     /// All Operators, with the installed bundle of each.
     pub operators: BTreeMap<String, RequestedOperator>,
     /// The same Operators as the API server has them.
@@ -20,7 +20,7 @@ pub struct AddOnInventory {
     pub facts: ClusterFacts,
 }
 
-impl AddOnInventory {
+impl OperatorInventory {
     /// Returns the inputs of decisions on Operators.
     pub fn inputs<'a>(&'a self, expressions: &'a dyn Expressions) -> OperatorInputs<'a> {
         OperatorInputs {

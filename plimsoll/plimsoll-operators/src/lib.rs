@@ -83,7 +83,7 @@ pub struct InstalledOperator {
     /// package is not upgradeable, or objects of earlier revisions are not deleted yet; `None` if nothing
     /// does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub objection: Option<String>,
+    pub upgrade_block: Option<String>,
 }
 
 /// The inputs of decisions on Operators.
@@ -111,7 +111,7 @@ pub struct OperatorDecision {
     pub requirements: Vec<CheckedRequirement>,
     /// The reason, as a sentence, that the installed or selected bundle is incompatible with the cluster;
     /// `None` if it is compatible.
-    pub unfit: Option<String>,
+    pub incompatibility: Option<String>,
     /// A sentence that says what is deprecated, that bundle or its package, with the author's message; `None`
     /// if neither is.
     pub deprecation: Option<String>,
@@ -158,7 +158,7 @@ pub enum OperatorAction {
     /// The Operator is being deleted.
     Delete,
     /// An earlier revision is applied again.
-    Return {
+    RollBack {
         /// The number of the revision.
         revision: u32,
     },

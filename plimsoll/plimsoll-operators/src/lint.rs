@@ -168,7 +168,7 @@ impl<'a> Linter<'a> {
         {
             self.blocked(declared, block);
         }
-        if let Some(message) = &decision.unfit {
+        if let Some(message) = &decision.incompatibility {
             self.add(declared, "spec.version", LoadoutCode::ClusterUnfit, message.clone(), None);
         }
         if let Some(message) = &decision.deprecation {

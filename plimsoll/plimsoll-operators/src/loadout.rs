@@ -323,12 +323,12 @@ pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOp
             {
                 operator.owned.extend(kinds(bundle));
                 let revision = operator.installed.as_ref().map_or(0, |it| it.revision) + 1;
-                let objection = operator.installed.take().and_then(|it| it.objection);
+                let upgrade_block = operator.installed.take().and_then(|it| it.upgrade_block);
                 operator.installed = Some(InstalledOperator {
                     reference: selected.reference.clone(),
                     bundle: bundle.clone(),
                     revision,
-                    objection,
+                    upgrade_block,
                 });
                 moved = true;
             }

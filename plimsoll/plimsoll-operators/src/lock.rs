@@ -90,7 +90,12 @@ impl OperatorLock {
             channel: locked.channel.clone(),
             catalog: locked.catalog.clone(),
         };
-        Some(InstalledOperator { reference, bundle: bundle.clone(), revision: 1, objection: None })
+        Some(InstalledOperator {
+            reference,
+            bundle: bundle.clone(),
+            revision: 1,
+            upgrade_block: None,
+        })
     }
 
     /// Returns the differences of another lock file from this one, a sentence for each Operator.

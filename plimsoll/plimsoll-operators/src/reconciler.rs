@@ -55,7 +55,7 @@ use self::revision::WrittenRevision;
 use self::track::TrackedOperator;
 use super::decide::decide_indexed;
 use super::installed::OperatorIndex;
-use super::inventory::AddOnInventory;
+use super::inventory::OperatorInventory;
 use super::{OperatorInputs, RequestedOperator, change_set};
 
 pub use self::events::{
@@ -126,9 +126,9 @@ impl OperatorReconciler {
 
     /// Returns the inventory to plan from, without the Operators as the API server has them; `None` before it
     /// is known.
-    pub fn inventory(&self) -> Option<AddOnInventory> {
+    pub fn inventory(&self) -> Option<OperatorInventory> {
         let facts = self.facts.as_ref().filter(|_| self.is_informed())?;
-        Some(AddOnInventory {
+        Some(OperatorInventory {
             operators: self.requested.clone(),
             observed: BTreeMap::new(),
             unavailable: catalogs::unavailable(&self.catalogs),

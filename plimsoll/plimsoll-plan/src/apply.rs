@@ -1,5 +1,5 @@
 //! What is applied: the object that a manifest becomes, how it differs from another, and the sign
-//! that somebody changed it afterwards.
+//! that another client changed it afterwards.
 
 pub mod diff;
 pub mod fingerprint;

@@ -8,7 +8,7 @@
 //!
 //! * A name or a set that does not exist is unavailable, not acted on: it would stay enabled for good.
 //!   That includes a misspelt set, which does not count as `vCurrent`.
-//! * A name that nobody knows but that became enabled because a payload brought it is applied, not
+//! * An unknown name that became enabled because a payload brought it is applied, not
 //!   only listed: once applied, a resource must be applied further.
 
 mod admission;
@@ -32,7 +32,7 @@ pub use implied::{Implied, applied, implied, implied_by_update, implied_within};
 pub struct EnabledCapability {
     /// Its name.
     pub name: String,
-    /// Which manifest forces it, or that somebody asks for it.
+    /// Which manifest forces it, or that it is requested.
     pub because: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// What decides about the inclusion of manifests. Names that nobody knows but that are enabled
+    /// What decides about the inclusion of manifests. Unknown names that are enabled
     /// count as known: a payload brought them.
     pub fn for_inclusion(&self) -> EnabledCapabilities {
         EnabledCapabilities {
@@ -108,7 +108,7 @@ pub fn effective(
     registry: &CapabilityRegistry,
     gates: &BTreeSet<String>,
 ) -> Capabilities {
-    // A name that nobody knows may be one of another release: what was enabled stays.
+    // An unknown name may be one of another release: what was enabled stays.
     let exists = |name: &str| registry.capability(name).is_none_or(|it| it.is_allowed(gates));
     let kept: BTreeSet<String> =
         before.iter().chain(always).filter(|name| exists(name)).cloned().collect();

@@ -155,7 +155,7 @@ pub struct Gate {
     pub now: Option<Verdict>,
 }
 
-/// An object that is ours and that the plan leaves behind: nobody looks after it any more.
+/// An object that is ours and that the plan leaves behind: it is not managed any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
     /// The object.

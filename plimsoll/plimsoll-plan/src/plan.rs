@@ -233,7 +233,7 @@ impl Plan {
 }
 
 /// The manifest that a release would delete an orphan by; `None` for what no object can be called,
-/// which only somebody else can have recorded.
+/// which only another client can have recorded.
 fn deletion_of(orphan: &Orphan) -> Option<Manifest> {
     let key = &orphan.object;
     let api_version = match key.group.as_str() {

@@ -25,7 +25,7 @@
 //! # Drift
 //!
 //! Each write leaves a [`Mark`]: the object's revision and a digest of our managedFields entry.
-//! A later revision with another digest means that somebody changed a field of ours; anything
+//! A later revision with another digest means that another client changed a field of ours; anything
 //! else about the object is not our business.
 
 pub mod pause;
@@ -74,7 +74,7 @@ pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(15);
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Repairs of one object in a row that are made at once; more are a fight and slow down.
 pub const REPAIRS_AT_ONCE: u32 = 3;
-/// How long a server may be busy with a definition; after that it waits for somebody.
+/// How long a server may be busy with a definition; after that an administrator has to intervene.
 pub const DEFINITION_ESTABLISHES: Duration = Duration::from_secs(30);
 /// An object left alone for this long starts anew with repairs at once.
 pub const REPAIRS_FORGOTTEN: Duration = Duration::from_secs(60);
@@ -360,7 +360,7 @@ impl Progress {
         self.passes
     }
 
-    /// How often something was put right that somebody had changed or deleted, under this plan and
+    /// The number of changes and deletions by other clients that were reverted, under this plan and
     /// those that it took up.
     pub fn repairs(&self) -> u64 {
         self.repairs
@@ -769,7 +769,7 @@ impl Progress {
             Verdict::Waiting { effect: Effect::None, .. }
                 if self.mode == Mode::Reconciling && step.readiness == Readiness::RolledOut =>
             {
-                // A rollout that somebody else started is not a failure to reconcile.
+                // A rollout that another client started is not a failure to reconcile.
                 State::Done(None)
             }
             verdict @ Verdict::Waiting { .. } => State::Waiting(verdict),

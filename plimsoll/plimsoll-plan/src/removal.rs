@@ -2,7 +2,7 @@
 //!
 //! Deletions do not hold up an update (DEL-4): each is asked for once, and the
 //! tracker follows it to its end, through restarts, since it is kept in ReleaseProgress. What a
-//! release no longer mentions is an orphan: listed, and deleted only when somebody asks for it.
+//! release no longer mentions is an orphan: listed, and deleted only on request.
 
 mod deletions;
 mod orphans;
@@ -89,7 +89,7 @@ pub struct DeletionEvent {
     pub key: ObjectKey,
     /// What happened.
     pub reason: Reason,
-    /// Whether somebody may have to do something.
+    /// Whether an administrator may have to intervene.
     pub is_warning: bool,
     /// What it waits for, as a sentence.
     pub message: String,

@@ -227,7 +227,7 @@ pub enum Provider {
 pub struct CheckedRequirement {
     /// The requirement, such as `bar >=1.2.3`.
     pub text: String,
-    /// Who satisfies it; `None` if nobody does.
+    /// What satisfies it; `None` if nothing does.
     pub provider: Option<Provider>,
     /// The package that is required by name; `None` if something else is required.
     pub package: Option<String>,

@@ -84,7 +84,7 @@ impl ClusterState {
     /// When a request fails, or an object cannot be deserialized.
     pub async fn read_opt(client: &Client) -> Result<Option<Self>, StateError> {
         let Some(version) = get::<ClusterVersion>(client).await? else { return Ok(None) };
-        // A cluster that nobody keeps at a release has no ReleaseProgress, nor its definition.
+        // A cluster that is not reconciled to a release has no ReleaseProgress, nor its definition.
         let progress = get::<ReleaseProgress>(client).await?;
         Ok(Some(Self {
             spec: version.spec,

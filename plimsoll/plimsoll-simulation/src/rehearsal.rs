@@ -296,7 +296,7 @@ impl Rehearsal {
         let options = Options {
             clock: Arc::new(clock),
             webhooks: webhooks::content(objects),
-            // Nobody reaches this server from outside, and every rehearsal is to be the same.
+            // This server cannot be reached from outside, and every rehearsal is to be the same.
             access: AccessOptions { keys: KeySource::Seed(0), ..AccessOptions::default() },
             ..Options::default()
         };
@@ -471,7 +471,7 @@ fn refused(installed: &Timeline) -> Vec<UnmanagedObject> {
 }
 
 /// Withdraws what the ClusterVersion of a copy requests of its controller: the update that is
-/// rehearsed takes the place of a requested one, and nobody is there to resume a paused one.
+/// rehearsed takes the place of a requested one, and a paused one would not be resumed.
 async fn withdraw_requests(client: &Client) -> Result<(), RehearsalError> {
     let patch = json!({
         "metadata": { "annotations": { PAUSE_BEFORE: null } },

@@ -4,12 +4,12 @@
 //!   present generation has rolled out, each Job that it is complete.
 //! * For each ClusterOperator manifest of the releases an operator reports as a healthy one would,
 //!   some time after its Deployments have rolled out (see [`SimulationOptions::delay`]).
-//! * What no manifest creates but somebody does at run time appears: namespaces, and kinds that
+//! * What no manifest creates but operators create at run time appears: namespaces, and kinds that
 //!   neither the payload nor the server brings (as definitions that allow everything). That is the
 //!   delay after the first Deployment of an operator has rolled out.
 //! * Operators of bundles run, and look after the objects of their kinds (see `packages`).
 //!
-//! Nobody polls: everything follows from watches. What to do is decided by `simulator` and
+//! Nothing is polled: everything follows from watches. What to do is decided by `simulator` and
 //! `packages`, which have no client and no clock; this module watches and writes.
 //!
 //! # Caveats

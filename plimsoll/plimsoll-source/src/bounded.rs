@@ -1,4 +1,4 @@
-//! Reading files that somebody named: bounded in bytes and in time, whatever lies there.
+//! Reading files that a user named: bounded in bytes and in time, whatever lies there.
 
 use std::fs::{self, File, FileType};
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ pub const GENERATED_SIZE_MAX: u64 = 1 << 30;
 /// How long a pipe or a terminal may take to give all that it has.
 const PIPE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Reads a file that somebody named. A pipe, such as that of `<(command)`, is read to its end if
+/// Reads a file that a user named. A pipe, such as that of `<(command)`, is read to its end if
 /// that comes soon.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub fn read_file(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_file_within(path, bytes_max, PIPE_TIME_MAX)
 }
 
-/// Reads a text that somebody named; see [`read_file`].
+/// Reads a text that a user named; see [`read_file`].
 ///
 /// # Errors
 /// As [`read_file`]; and one of the kind [`io::ErrorKind::InvalidData`] when it is not UTF-8.

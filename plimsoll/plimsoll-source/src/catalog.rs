@@ -135,7 +135,7 @@ fn open_found(
     if let Some((index, digest)) = cache.and_then(|cache| cache.by_files(&key)) {
         return Ok(OpenCatalog { index, digest });
     }
-    // Somebody may have read the same content elsewhere.
+    // The same content may have been read at another path.
     let digest = digest(found).map_err(|source| unreadable(path, source))?;
     if let Some(cache) = cache
         && let Some(index) = cache.by_content(&digest)

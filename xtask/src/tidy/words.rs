@@ -40,7 +40,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Paths that only exist on somebody's machine.
+/// Paths that only exist on one machine.
 const MACHINE_PATHS: &[&str] =
     &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 

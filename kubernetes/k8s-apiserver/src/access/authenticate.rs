@@ -19,7 +19,7 @@ use crate::user::{AUTHENTICATED, UserInfo};
 /// Authenticates the user of a request.
 ///
 /// # Errors
-/// When it carries credentials that are not valid, when it carries none and nobody is anonymous, or
+/// When it carries credentials that are not valid, when it carries none and no user is anonymous, or
 /// when those who send none are administrators and a page in a browser may have sent it.
 ///
 /// Upstream: k8s.io/apiserver/pkg/endpoints/filters/authentication.go: WithAuthentication

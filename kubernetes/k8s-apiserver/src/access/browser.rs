@@ -1,7 +1,7 @@
 //! Requests that a page in a browser may have sent.
 //!
 //! A listener without TLS takes requests without credentials as the administrator's. Any page that
-//! somebody looks at on the same machine can send such requests too: under a name that resolves to
+//! is opened on the same machine can send such requests too: under a name that resolves to
 //! loopback (`Host`), or to the address itself from another origin. Both are recognized by what
 //! browsers always say.
 use std::net::IpAddr;

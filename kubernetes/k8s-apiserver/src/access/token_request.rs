@@ -72,7 +72,7 @@ pub(crate) fn create(
         request["spec"]["audiences"] = Value::Null;
     }
     let writer = actor(context, resource, "authentication.k8s.io/v1", "token");
-    // Go encodes the fields that a request leaves out as null, which nobody owns.
+    // Go encodes the fields that a request leaves out as null, which has no owner.
     let nothing = json!({
         "spec": {"audiences": null, "expirationSeconds": null, "boundObjectRef": null},
     });

@@ -88,7 +88,7 @@ fn an_object_without_any_living_owner_is_collected() {
 }
 
 #[test]
-fn orphans_stay_and_are_nobodys() {
+fn orphans_stay_without_an_owner() {
     let cluster = TestCluster::new();
     let owner = create(&cluster, "owner", "");
     create(&cluster, "child", &owned_by(&owner, ""));

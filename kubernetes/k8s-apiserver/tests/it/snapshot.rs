@@ -50,7 +50,7 @@ fn play(cluster: &TestCluster) {
     cluster.check(&format!("POST {THINGS}"), &thing, 201, r#"{"spec": {"size": 3}}"#);
     cluster.apply(
         &format!("{CONFIG_MAPS}/applied"),
-        "somebody",
+        "another-client",
         r#"{
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "applied"}, "data": {"k": "v"}

@@ -69,7 +69,7 @@ mod tests {
             memo.error_of(&index.to_string(), |_| None);
         }
         memo.error_of(&"a".repeat(TEXT_LEN_MAX + 1), |_| None);
-        let kept = memo.0.lock().expect("nobody has panicked");
+        let kept = memo.0.lock().expect("no thread has panicked");
         assert!(kept.len() <= ENTRIES_MAX && kept.keys().all(|text| text.len() <= TEXT_LEN_MAX));
     }
 }

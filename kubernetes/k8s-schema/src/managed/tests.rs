@@ -302,7 +302,7 @@ fn numbers_compare_by_value() {
 }
 
 #[test]
-fn reset_fields_are_nobodys() {
+fn reset_fields_have_no_owner() {
     check(
         vec![Apply("one", json!({"spec": {"a": "1"}, "status": {"x": 1}}), false)],
         json!({"a": "1"}),

@@ -754,7 +754,7 @@ async fn few_rights_reach_no_further_by_detours() {
 }
 
 #[tokio::test]
-async fn nobody_gives_away_more_than_they_have() {
+async fn no_user_gives_away_more_than_they_have() {
     check(ESCALATION).await;
 }
 

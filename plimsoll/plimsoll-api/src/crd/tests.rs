@@ -128,7 +128,7 @@ pub(super) fn meta_condition() -> MetaCondition {
         observed_generation: Some(1),
         last_transition_time: Timestamp::from_second(1).unwrap(),
         reason: "Unknown".into(),
-        message: "Nobody measured it".into(),
+        message: "It was not measured".into(),
     }
 }
 

@@ -63,7 +63,7 @@ pub struct ActionSpec {
     // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deadline: String,
-    /// Who requests it. Set at admission; a request that names somebody else is refused.
+    /// Who requests it. Set at admission; a request that names another user is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<ActionRequester>,
     /// The approval of a plan; absent without one.
@@ -329,7 +329,7 @@ pub struct PlannedChange {
     /// The capability that is enabled; empty for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub capability: String,
-    /// Whether others need it, and nobody requested it.
+    /// Whether others need it, and it was not requested itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dependency: bool,
     /// The Operator to create; absent otherwise.
@@ -416,7 +416,7 @@ pub struct RetryActionSpec {
     /// The Action.
     // +required
     pub template: ActionSpec,
-    /// Who requests it. Set at admission; a request that names somebody else is refused.
+    /// Who requests it. Set at admission; a request that names another user is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<ActionRequester>,
 }
@@ -465,7 +465,7 @@ pub struct CronActionSpec {
     // +kubebuilder:validation:MaxLength=64
     #[serde(skip_serializing_if = "String::is_empty")]
     pub time_zone: String,
-    /// How many seconds late an Action may begin, after times when nobody made it; absent for any.
+    /// How many seconds late an Action may begin if no controller ran at its time; absent for any.
     // +kubebuilder:validation:Minimum=0
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starting_deadline_seconds: Option<i64>,
@@ -488,7 +488,7 @@ pub struct CronActionSpec {
     /// The Action.
     // +required
     pub template: ActionSpec,
-    /// Who requests it. Set at admission; a request that names somebody else is refused.
+    /// Who requests it. Set at admission; a request that names another user is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<ActionRequester>,
 }
@@ -537,7 +537,7 @@ pub struct EventActionSpec {
     /// The Action.
     // +required
     pub template: ActionSpec,
-    /// Who requests it. Set at admission; a request that names somebody else is refused.
+    /// Who requests it. Set at admission; a request that names another user is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<ActionRequester>,
 }

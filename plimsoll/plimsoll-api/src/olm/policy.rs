@@ -38,7 +38,7 @@ pub struct ActionPolicySpec {
     pub audit: Option<PolicyRules>,
 }
 
-/// Somebody that a policy is about.
+/// A subject of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicySubject {

@@ -18,7 +18,7 @@ pub const CA_ANNOTATION: &str = "plimsoll.io/inject-ca-from";
 /// Who issues certificates, and tells callers whom to trust.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CertificateProvider {
-    /// Nobody: Secrets and `caBundle` are somebody else's business.
+    /// None: another controller fills Secrets and `caBundle`.
     None,
     /// cert-manager, with an Issuer that signs for itself.
     CertManager,

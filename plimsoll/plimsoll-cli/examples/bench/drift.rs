@@ -1,4 +1,4 @@
-//! How long it takes to put right what somebody changed, with a thousand objects under watch.
+//! How long it takes to revert what another client changed, with a thousand objects under watch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,13 +30,13 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     let version = api.list_metadata(&Default::default()).await?.metadata.resource_version;
     let mut events =
         api.watch(&WatchParams::default(), &version.unwrap_or_default()).await?.boxed();
-    let somebody = PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
+    let other = PatchParams { field_manager: Some("another-client".into()), ..Default::default() };
     let mut times = Vec::new();
     for change in 0..CHANGES {
         let name = format!("map-{}", change * 7 % OBJECTS);
         let patch = Patch::Merge(json!({ "data": { "key": format!("changed {change}") } }));
         let began = Instant::now();
-        api.patch(&name, &somebody, &patch).await?;
+        api.patch(&name, &other, &patch).await?;
         let mut changed = false;
         loop {
             let event = events.next().await.context("the watch ended")??;

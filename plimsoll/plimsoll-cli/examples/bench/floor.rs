@@ -146,7 +146,7 @@ async fn one(client: &Client, step: &Step, resource: &ApiResource, scope: Scope)
     }
 }
 
-/// Makes what simulated operators make: namespaces that no manifest creates, and kinds that nobody defines.
+/// Creates what simulated operators create: namespaces and definitions that the release does not have.
 async fn furnish(client: &Client, plan: &Plan) -> Result<(), anyhow::Error> {
     let created = |name: &str| {
         plan.steps.iter().any(|s| s.manifest.key.kind == "Namespace" && s.manifest.key.name == name)

@@ -160,7 +160,7 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
         objects.extend(operator_policies());
     }
     if arguments.rbac.operators.actions {
-        // First: nobody should be able to request anything without them.
+        // First: without them, nothing may be requested.
         objects.extend(action_policies());
         objects.extend(action_manifests());
     }

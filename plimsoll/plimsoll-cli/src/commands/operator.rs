@@ -10,6 +10,7 @@
 //! [`exit::USAGE`]: crate::exit::USAGE
 //! [`exit::DECLINED`]: crate::exit::DECLINED
 
+pub mod abort;
 pub mod action;
 mod agreement;
 mod apply;
@@ -17,6 +18,7 @@ pub mod catalogs;
 pub mod delete;
 pub mod describe;
 pub mod dry_run;
+pub mod events;
 mod finalizers;
 pub mod history;
 pub mod install;
@@ -32,7 +34,9 @@ pub mod policy;
 pub mod resolve;
 pub mod snapshot;
 pub(crate) mod state;
+pub mod tree;
 pub mod update;
+pub mod why;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -79,11 +83,11 @@ pub enum OperatorCommand {
     /// Show an Operator: conditions, requirements, what depends on it, events
     Describe(describe::DescribeArguments),
     /// Show which Operators depend on which
-    Tree(describe::TreeArguments),
+    Tree(tree::TreeArguments),
     /// Show who asked for an Operator: a person, or Operators that depend on it
-    Why(describe::WhyArguments),
+    Why(why::WhyArguments),
     /// List the events of Operators
-    Events(describe::EventsArguments),
+    Events(events::EventsArguments),
     /// List what was installed of an Operator, and the revisions that it can return to
     History(history::HistoryArguments),
     /// Return an Operator to a kept revision
@@ -108,7 +112,7 @@ pub enum OperatorCommand {
     /// Delete the Operators that were installed as dependencies and that nothing depends on any more
     Autoremove(delete::AutoremoveArguments),
     /// Abort the deletion of an Operator: what is left of it is kept, and managed again
-    Abort(delete::AbortArguments),
+    Abort(abort::AbortArguments),
     /// Request changes as Actions; show, approve, retry and cancel them
     Action(action::ActionArguments),
     /// Try policies of Actions out
@@ -256,12 +260,10 @@ pub async fn execute(
             packages::who_provides(client, arguments, out).await
         }
         OperatorCommand::List(arguments) => list::run(cluster()?, arguments, out).await,
-        OperatorCommand::Describe(arguments) => {
-            describe::describe(cluster()?, arguments, out).await
-        }
-        OperatorCommand::Tree(arguments) => describe::tree(cluster()?, arguments, out).await,
-        OperatorCommand::Why(arguments) => describe::why(cluster()?, arguments, out).await,
-        OperatorCommand::Events(arguments) => describe::events(cluster()?, arguments, out).await,
+        OperatorCommand::Describe(arguments) => describe::run(cluster()?, arguments, out).await,
+        OperatorCommand::Tree(arguments) => tree::run(cluster()?, arguments, out).await,
+        OperatorCommand::Why(arguments) => why::run(cluster()?, arguments, out).await,
+        OperatorCommand::Events(arguments) => events::run(cluster()?, arguments, out).await,
         OperatorCommand::History(arguments) => history::run(cluster()?, arguments, out).await,
         OperatorCommand::Rollback(arguments) => history::rollback(cluster()?, arguments, out).await,
         OperatorCommand::Pause(arguments) => pause::run(cluster()?, arguments, true, out).await,
@@ -276,7 +278,7 @@ pub async fn execute(
         OperatorCommand::Install(arguments) => {
             install::run(cluster()?, arguments, person, out).await
         }
-        OperatorCommand::Abort(arguments) => delete::abort(cluster()?, arguments, out).await,
+        OperatorCommand::Abort(arguments) => abort::run(cluster()?, arguments, out).await,
         OperatorCommand::Policy(arguments) => match &arguments.command {
             policy::PolicyCommand::Test(arguments) => policy::test(arguments, out),
         },

@@ -1,7 +1,7 @@
 //! `plimsoll override`: objects that are unmanaged, why, and until when.
 //!
 //! Overrides lie in the ClusterVersion's spec, their terms in an annotation beside it. Both are
-//! written together, and only if nobody changed them in between.
+//! written together, and only if they were not changed in between.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -95,7 +95,7 @@ pub struct SetArguments {
 ///
 /// # Errors
 ///
-/// When the cluster cannot be reached, what is there cannot be read, or somebody else changed it
+/// When the cluster cannot be reached, what is there cannot be read, or another client changed it
 /// at the same moment.
 pub async fn run(
     arguments: OverrideArguments,
@@ -167,7 +167,7 @@ impl StoredOverrides {
         Overrides::parse(&self.overrides, self.annotation.as_deref())
     }
 
-    /// Nothing that somebody wrote is thrown away because it cannot be read.
+    /// Fails if the annotation cannot be read: its content is not to be lost.
     fn must_be_readable(&self) -> Result<(), anyhow::Error> {
         match &self.unreadable {
             None => Ok(()),

@@ -54,7 +54,7 @@ impl<'a> Description<'a> {
         }
     }
 
-    /// `yes`, `no`, or `implicit` for what nobody asks for.
+    /// `yes`, `no`, or `implicit` for what is not requested.
     pub(crate) fn state(&self) -> &'static str {
         match (self.enabled, self.implicit) {
             (true, Some(true)) => "implicit",

@@ -183,7 +183,7 @@ pub struct GateReport {
     pub level: Option<u32>,
     /// The versions that it must report, by name.
     pub expects: BTreeMap<String, String>,
-    /// What keeps it from passing now; none where nothing does or nobody asked.
+    /// What keeps it from passing now; none where nothing does or it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<Blocker>,
 }

@@ -223,7 +223,7 @@ pub fn ignore_broken_pipe(written: Result<(), impl Into<anyhow::Error>>) -> anyh
     }
 }
 
-/// Whether an error only says that nobody reads the output any more.
+/// Whether an error only says that the output is not read any more.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>().map(io::Error::kind);
     let json = || error.downcast_ref::<serde_json::Error>().and_then(|it| it.io_error_kind());

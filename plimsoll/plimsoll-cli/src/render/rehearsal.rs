@@ -236,7 +236,7 @@ fn transitions(result: &RehearsalResult) -> Vec<ConditionReport> {
 }
 
 /// Steps that were reached and went otherwise than expected. A field counts by its place alone:
-/// what a simulated operator adds to an object is nobody's deviation.
+/// what a simulated operator adds to an object is no deviation.
 fn deviations(result: &RehearsalResult) -> Vec<Deviation> {
     let forecast = &result.forecast;
     let complete = result.timeline.end == RehearsalEnd::Complete;

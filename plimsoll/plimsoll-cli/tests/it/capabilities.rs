@@ -469,7 +469,7 @@ fn the_webhook_answers_a_mistake_with_400_and_what_to_do() {
         }
         harness.set_spec(json!({ "capabilities": asking("None", &["Console", "Insights"]) })).await;
         harness.cluster_version_until(|status| enabled(status).contains("Insights")).await;
-        // Another one has the same certificate; without the flag nobody is asked any more.
+        // Another one has the same certificate; without the flag there is no webhook any more.
         harness.stop().await;
         harness.settings.capability_webhook = None;
         harness.control();

@@ -62,17 +62,17 @@ fn assert_put_right(first: &Arc<Payload>) {
             let (namespace, name, key, wanted) = config_map(&first);
             let api: Api<ConfigMap> = Api::namespaced(harness.client.clone(), &namespace);
             let change = |data: Value| Patch::Merge(json!({ "data": data }));
-            let somebody =
-                PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
+            let other =
+                PatchParams { field_manager: Some("another-client".into()), ..Default::default() };
 
             let patch = change(json!({ (key.as_str()): "changed", "added": "theirs" }));
-            api.patch(&name, &somebody, &patch).await.expect("a change");
+            api.patch(&name, &other, &patch).await.expect("a change");
             put_right(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
             let map = api.get(&name).await.expect("it is there");
             assert_eq!(value(&map, "added").as_deref(), Some("theirs"));
 
             let patch = change(json!({ (key.as_str()): null }));
-            api.patch(&name, &somebody, &patch).await.expect("a removal");
+            api.patch(&name, &other, &patch).await.expect("a removal");
             put_right(&api, &name, |map| value(map, &key).as_ref() == Some(&wanted)).await;
 
             let uid = api.get(&name).await.expect("it is there").metadata.uid;
@@ -166,10 +166,10 @@ fn tags_that_others_add_to_an_image_stream_stay_and_a_default_is_no_drift() {
         assert_eq!(tags().await, json!([ours]));
         let theirs = tag("theirs", "sha256:2");
         let change = async |tags: Value| {
-            let somebody =
-                PatchParams { field_manager: Some("somebody".into()), ..Default::default() };
+            let other =
+                PatchParams { field_manager: Some("another-client".into()), ..Default::default() };
             let patch = Patch::Merge(json!({ "spec": { "tags": tags } }));
-            api.patch("tally", &somebody, &patch).await.expect("a change");
+            api.patch("tally", &other, &patch).await.expect("a change");
         };
         // As one change: after one that is not to what is ours, the controller applies the object once
         // more, and that may put right what is changed meanwhile before a watch shows it.

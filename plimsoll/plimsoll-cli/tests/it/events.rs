@@ -91,7 +91,7 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
         until_told(&harness, "ClusterOperatorUpdated", "ClusterOperator beacon is at 1.0.0").await;
 
         let maps: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "default");
-        let patch = Patch::Merge(json!({ "data": { "of": "somebody else" } }));
+        let patch = Patch::Merge(json!({ "data": { "of": "another client" } }));
         maps.patch("moored", &PatchParams::default(), &patch).await.expect("it can be changed");
         let name = "configmap \"default/moored\"";
         until_told(&harness, "DriftRepaired", &format!("{name} was changed by another client"))

@@ -114,7 +114,7 @@ fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_res
         let left = orphans(&progress);
         assert!(left[0].contains("\"gated\"") && left[0].contains("Bold"), "{left:?}");
         assert!(left[1].contains("\"autopilot\"") && left[1].contains("feature-set"), "{left:?}");
-        assert!(are_there().await, "nobody asked to delete them");
+        assert!(are_there().await, "they are not pruned");
         assert!(has_looked());
         harness.stop().await;
 
@@ -158,7 +158,7 @@ fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
         let left = orphans(&progress);
         assert!(left.len() == 1 && left[0].contains("autopilot"), "{left:?}");
         assert!(left[0].contains("feature-set"), "{left:?}");
-        assert!(is_there(&preview, "autopilot").await, "nobody asked to delete it");
+        assert!(is_there(&preview, "autopilot").await, "it is not pruned");
         // Without the object it is as if it had never been.
         harness
             .api(FEATURE_GATE)

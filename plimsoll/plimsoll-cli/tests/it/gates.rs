@@ -153,7 +153,7 @@ fn an_operator_whose_version_an_installation_did_not_wait_for_is_told_of_afterwa
 }
 
 #[test]
-fn a_release_that_nobody_has_is_not_accepted_and_disturbs_nothing() {
+fn a_release_that_is_nowhere_is_not_accepted_and_disturbs_nothing() {
     on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = Harness::installed(kind, &[Arc::clone(&first)]).await;

@@ -132,7 +132,7 @@ impl Harness {
         harness
     }
 
-    /// The same cluster, with nobody playing any more.
+    /// The same cluster, without simulated operators.
     pub(crate) fn without_operators(self) -> Self {
         self.stop_operators.cancel();
         self

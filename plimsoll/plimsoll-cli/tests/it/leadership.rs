@@ -30,7 +30,7 @@ fn severable(client: Client, is_cut: Arc<AtomicBool>) -> Client {
     Client::new(service, "default")
 }
 
-/// Returns who holds the lease; nothing if nobody does.
+/// Returns the holder of the lease; empty if it has none.
 pub(crate) async fn holder(harness: &Harness) -> String {
     let leases: Api<Lease> = Api::namespaced(harness.client.clone(), "kube-system");
     let lease = leases.get_opt("plimsoll").await.expect("the server answers");
@@ -67,7 +67,7 @@ fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() 
         harness.settings.leadership = Leadership::Lease("second".to_owned());
         harness.replaces_deposed = true;
         harness.control();
-        until("somebody leads again", || holder(&harness), |holder| holder == "second").await;
+        until("there is a leader again", || holder(&harness), |holder| holder == "second").await;
         let written = log.count_writes();
         let ended = tokio::time::timeout(PATIENCE, deposed).await.expect("it ends");
         let ended = ended.expect("it does not panic");

@@ -76,7 +76,7 @@ fn an_object_is_managed_again_once_its_override_has_expired() {
             })
             .await;
         let found = maps.get_opt("held").await.expect("the server answers");
-        assert!(found.is_none(), "nobody knows when it expires, so it is left alone");
+        assert!(found.is_none(), "its expiry is not known, so it is left alone");
         override_with(&harness, terms(Timestamp::now() + SignedDuration::from_millis(300))).await;
         let held = || async { maps.get_opt("held").await.ok().flatten() };
         until("it is applied again", held, Option::is_some).await;

@@ -1,5 +1,5 @@
-//! The controller's own objects come back when somebody deletes them, nothing goes with them, and
-//! releases that nobody can have meant are refused.
+//! The controller's own objects come back when they are deleted, nothing goes with them, and
+//! releases that seem to be mistakes are refused.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ fn deleting_the_cluster_version_deletes_nothing_else_and_loses_nothing() {
         harness.completed(&second.release.version).await;
         harness.stop().await;
 
-        // Without --create it is waited for; one that somebody makes continues as well.
+        // Without --create it is waited for; one that a user creates continues as well.
         harness.settings.create = None;
         harness.control();
         harness.completed(&second.release.version).await;

@@ -41,7 +41,7 @@ impl Registry {
                 Some(address.split(['"', ' ']).next()?.to_owned())
             })
             .expect("it says where it listens");
-        // What nobody reads would block it.
+        // A pipe that is not read would block it.
         std::thread::spawn(move || log.for_each(drop));
         Self { process, host }
     }

@@ -1,4 +1,4 @@
-//! What a release deletes goes, what it forgets stays until somebody asks, and nothing of it holds
+//! What a release deletes goes, what it forgets stays until it is pruned, and nothing of it holds
 //! up an update (DEL-4, DEL-6; CVS-63 to CVS-66).
 
 use std::sync::Arc;
@@ -235,7 +235,10 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
         assert!(scene.exists("first").await);
         scene.update().await;
         scene.until("orphans", |it| it.len() == 2).await;
-        assert!(scene.exists("first").await && scene.exists("second").await, "nobody asked again");
+        assert!(
+            scene.exists("first").await && scene.exists("second").await,
+            "they are not pruned again"
+        );
         scene.prune(name).await;
         scene.until("orphans", |it| it.len() == 1).await;
         assert!(!scene.exists("first").await);
@@ -264,7 +267,7 @@ fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_releas
 }
 
 #[test]
-fn an_orphan_that_somebody_else_deletes_is_forgotten() {
+fn an_orphan_that_another_client_deletes_is_forgotten() {
     on_any_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
         scene.update().await;

@@ -128,8 +128,8 @@ async fn over_tls_permissions_are_those_of_the_user() {
 
     let reader = AuthInfo { token: token.map(Into::into), ..AuthInfo::default() };
     assert_eq!(can_list(&client(&path, Some(reader)).await).await, (true, false));
-    let nobody = AuthInfo::default();
-    assert_eq!(can_list(&client(&path, Some(nobody)).await).await, (false, false));
+    let anonymous = AuthInfo::default();
+    assert_eq!(can_list(&client(&path, Some(anonymous)).await).await, (false, false));
 }
 
 #[tokio::test]
@@ -138,8 +138,8 @@ async fn without_tls_whoever_reaches_the_server_is_its_administrator() {
     let path = directory.path().join("kubeconfig");
     let file = path.to_str().expect("a path");
     let _server = serve(&["--plain", "--kubeconfig", file]);
-    let nobody = client(&path, Some(AuthInfo::default())).await;
-    assert_eq!(can_list(&nobody).await, (true, true));
+    let anonymous = client(&path, Some(AuthInfo::default())).await;
+    assert_eq!(can_list(&anonymous).await, (true, true));
 }
 
 /// Two ports of this machine that are free now. Both are held until both are found, so that they differ.
@@ -161,7 +161,7 @@ async fn programs_start_as_envtest_starts_those_of_a_control_plane() {
     let line = String::from_utf8(written.stdout).expect("text");
     assert_eq!(line.trim_end(), format!("export KUBEBUILDER_ASSETS='{}'", assets.display()));
 
-    // Somebody else may take a port before a program does.
+    // Another program may take a port before this one does.
     let address = loop {
         if let Some(address) = service_address(&assets, directory.path()).await {
             break address;
@@ -237,7 +237,7 @@ impl Program {
         Self { process: RefCell::new(process), errors }
     }
 
-    /// Returns whether it ended since somebody else has its port; another end is a failure.
+    /// Returns whether it ended since another program has its port; another end is a failure.
     fn lacks_port(&self) -> bool {
         let ended = self.process.borrow_mut().0.try_wait().expect("it is a child");
         ended.is_some_and(|status| {

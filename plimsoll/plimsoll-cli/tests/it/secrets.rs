@@ -9,7 +9,7 @@ use crate::harness::{Harness, OperatorSetup, on_each_cluster, sample_with, until
 use crate::plans::forecast;
 
 const EVENT: ApiKind = ApiKind { group: "", version: "v1", kind: "Event", plural: "events" };
-/// What nobody is to read. A number is no value of a Secret: every API server refuses it, and some
+/// The value that is to be hidden. A number is no value of a Secret: every API server refuses it, and some
 /// quote it.
 const PIN: &str = "987654321";
 

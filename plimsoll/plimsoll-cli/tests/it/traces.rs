@@ -76,7 +76,7 @@ fn a_collector_sees_the_release_its_run_levels_and_each_step() {
         let (endpoint, received) = collector().await;
         let (traces, layer) = Traces::start(&endpoint, "this one").expect("traces begin");
         // With one subscriber alone, what other tests do first on their threads would decide that
-        // nobody listens.
+        // no subscriber listens.
         let _second = tracing::Dispatch::new(tracing_subscriber::registry());
         // All tasks of this runtime are on this thread.
         let listening =

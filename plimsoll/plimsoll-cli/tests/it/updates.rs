@@ -140,7 +140,7 @@ fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured()
         assert_eq!(status["desired"]["version"], "1.0.0");
         assert!(says(&status, "Available", "True", ""), "{status:#}");
         assert_eq!(history(&status), ["1.0.0 Completed"]);
-        // The store is repaired, and nobody has to ask again: by now, preconditions are in the way.
+        // The store is repaired, and no new request is needed: by now, preconditions are in the way.
         let store = PayloadSet::new();
         store.add(sample::v1(), None, Signature::NotSigned).expect("in order");
         store.add(sample::v2(), Some(&image), Signature::NotSigned).expect("in order");

@@ -355,7 +355,7 @@ fn is_inside(path: &str) -> bool {
     !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// Reports capabilities that components name and nobody declares.
+/// Reports capabilities that components name and that are not declared.
 fn references(source: &ReleaseSource, reader: &mut FieldReader<'_>) {
     let known = || source.capabilities.iter().map(|it| it.name.as_str());
     for (index, component) in source.components.iter().enumerate() {

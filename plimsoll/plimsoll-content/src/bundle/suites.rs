@@ -566,9 +566,9 @@ mod tests {
             (
                 OperatorHub,
                 "",
-                &format!("{all}, maintainers: [{{name: M, email: nobody}}]"),
+                &format!("{all}, maintainers: [{{name: M, email: unknown}}]"),
                 "",
-                "error: `nobody` is not an address",
+                "error: `unknown` is not an address",
             ),
             (
                 OperatorHub,

@@ -94,7 +94,7 @@ pub enum DeclarationError {
         /// The name, as it is written.
         name: String,
     },
-    /// A capability that nobody declares.
+    /// A capability that is not declared.
     #[error("{field}: there is no capability {name:?}{}", meant(.similar.as_deref()))]
     UnknownCapability {
         /// The path of the field, such as `spec.sets[0].name`.
@@ -104,7 +104,7 @@ pub enum DeclarationError {
         /// The closest name that exists; `None` when none is close.
         similar: Option<String>,
     },
-    /// A set that nobody declares.
+    /// A set that is not declared.
     #[error("{field}: there is no set {name:?}{}", meant(.similar.as_deref()))]
     UnknownSet {
         /// The path of the field, such as `spec.sets[0].name`.
@@ -244,7 +244,7 @@ impl CapabilityRegistry {
         Ok(())
     }
 
-    /// A problem for each name of a list that nobody declares.
+    /// A problem for each name of a list that is not declared.
     fn unknown(&self, field: &str, names: &[String]) -> Vec<DeclarationError> {
         let unknown = names.iter().enumerate().filter(|(_, name)| self.capability(name).is_none());
         let problem = |(index, name): (usize, &String)| DeclarationError::UnknownCapability {

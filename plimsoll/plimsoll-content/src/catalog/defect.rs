@@ -59,7 +59,7 @@ codes! {
     BundleAnnotation = "bundle-annotation", Error;
     /// An API that a bundle says it owns without bringing its definition.
     OwnedApi = "owned-api", Error;
-    /// Something of a bundle directory that works, but that somebody should look at.
+    /// Something of a bundle directory that works, but that its author should check.
     BundleAdvice = "bundle-advice", Warning;
     /// A deployment of a bundle that cannot be created.
     BundleDeployment = "bundle-deployment", Error;

@@ -13,7 +13,7 @@ pub struct IndexedPackage<'a> {
     /// Its name.
     #[serde(borrow)]
     pub name: Text<'a>,
-    /// The channel that is taken when nobody names one; empty if it is not known.
+    /// The channel that is taken when none is named; empty if it is not known.
     #[serde(borrow)]
     pub default_channel: Text<'a>,
     /// What it is, in its author's words.
@@ -57,7 +57,7 @@ impl<'a> IndexedPackage<'a> {
         self.bundles.iter().find(|bundle| &*bundle.name == name)
     }
 
-    /// The bundle at the head of the default channel: what is installed when nobody says more.
+    /// The bundle at the head of the default channel: what is installed unless more is requested.
     pub fn default_bundle(&self) -> Option<&IndexedBundle<'a>> {
         let head = self.channel(&self.default_channel)?.head()?;
         self.bundles.get(head.bundle? as usize)

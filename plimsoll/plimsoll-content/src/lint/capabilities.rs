@@ -1,4 +1,4 @@
-//! Capabilities that do not exist, that nobody uses, or that cannot work: alone, or because only
+//! Capabilities that do not exist, that are not used, or that cannot work: alone, or because only
 //! part of what belongs to them is annotated.
 
 use std::collections::{BTreeMap, BTreeSet};

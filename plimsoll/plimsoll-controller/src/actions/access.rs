@@ -11,7 +11,7 @@ use plimsoll_operators::actions::policy::NamedPolicy;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::observe::WatchedObject as _;
+use crate::listing_watch::WatchedObject as _;
 use crate::resources::api_resource;
 use crate::write::Writer;
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use kube::Client;
 use plimsoll_api::olm::action::{ActionRequester, ActionSpec};
-use plimsoll_api::{ACTION, ApiKind, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, policies};
+use plimsoll_api::{ACTION, ApiKind, policies};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -31,8 +31,6 @@ use crate::write::Writer;
 
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
 const CONFIGURATION: &str = "plimsoll-actions";
-/// The kinds with a template for Actions.
-const MAKERS: [ApiKind; 3] = [RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
 
 /// A request for an Action of a guarded class, either directly or as the template of another kind.
 #[derive(Debug, Clone, Default, PartialEq)]

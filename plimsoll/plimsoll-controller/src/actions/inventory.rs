@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_api::olm::action::PlannedChange;
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog, PackageBlock};
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::inventory::AddOnInventory;
+use plimsoll_operators::inventory::OperatorInventory;
 use plimsoll_operators::observed::ObservedOperator;
 use plimsoll_operators::reconciler::OperatorKind;
 use plimsoll_resolve::{CatalogPart, CatalogSource, PackageRequest, Query, collect_problem};
@@ -32,7 +32,7 @@ pub(crate) enum AddOnChange {
 pub(crate) struct CatalogInventory {
     /// The Operators and the facts of the cluster. The controller of Actions fills in the Operators
     /// as it has observed them.
-    pub(crate) inventory: AddOnInventory,
+    pub(crate) inventory: OperatorInventory,
     /// The names and weights of the catalogs that are served.
     pub(crate) served: Vec<(String, i64)>,
     /// The indexes of the catalogs, by name.

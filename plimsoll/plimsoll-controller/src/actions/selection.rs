@@ -13,7 +13,7 @@ use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use tokio::task::JoinSet;
 
-use crate::observe::ListingWatch;
+use crate::listing_watch::ListingWatch;
 use crate::relay::Relay;
 use crate::resources::{Resources, Served};
 use crate::write::chain;

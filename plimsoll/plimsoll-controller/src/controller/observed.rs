@@ -17,7 +17,8 @@ use serde::Deserialize;
 use super::Controller;
 use super::control_loop::ControlLoop;
 use super::features::features_of;
-use crate::observe::{ConfigObservation, revision};
+use crate::listing_watch::revision;
+use crate::observe::ConfigObservation;
 use crate::report::StatusObject;
 
 impl ControlLoop {

@@ -14,7 +14,8 @@ use tokio::task::JoinSet;
 
 use crate::bootstrap;
 use crate::error::Error;
-use crate::observe::{self, ConfigObservation, ListingWatch};
+use crate::listing_watch::ListingWatch;
+use crate::observe::{self, ConfigObservation};
 use crate::resources::api_resource;
 
 /// Operators in one answer: their statuses list all of their objects.

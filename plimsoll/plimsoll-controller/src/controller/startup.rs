@@ -1,10 +1,11 @@
-//! What a process reads when it starts, and how the loop starts with that.
+//! The start of a process: the initial state, and the loop that continues from it.
 
 use std::sync::Arc;
 
-use kube::ResourceExt as _;
+use jiff::Timestamp;
 use kube::core::DynamicObject;
-use plimsoll_api::config::ClusterVersionStatus;
+use kube::{Client, ResourceExt as _};
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME};
 use plimsoll_content::inclusion::Context;
@@ -48,16 +49,9 @@ use crate::versioned_status::VersionedStatus;
 use crate::write::Writer;
 use crate::{dry_run, implicit, owners};
 
-/// What was read from the cluster and from the payload store.
+/// The initial state, read from the cluster and from the payload store.
 pub(super) struct InitialState {
-    cluster_version: DynamicObject,
-    /// What an earlier process recorded in ReleaseProgress.
-    recorded: ReleaseProgressStatus,
-    /// The status to start from, and whether the ClusterVersion does not have it.
-    status: (ClusterVersionStatus, bool),
-    /// The ClusterVersion and ReleaseProgress as they were read.
-    seen: SeenStatuses,
-    resources: Resources,
+    objects: StatusObjects,
     recorder: Recorder,
     rules: watch::Sender<CapabilityRules>,
     payload: Arc<Payload>,
@@ -66,6 +60,22 @@ pub(super) struct InitialState {
     feature_watch: FeatureWatch,
     operators: OperatorsOnPlatform,
     operators_watch: OperatorsWatch,
+}
+
+/// The objects with a status of this controller, and the resources of the cluster.
+struct StatusObjects {
+    cluster_version: DynamicObject,
+    /// The spec of the ClusterVersion.
+    spec: ClusterVersionSpec,
+    /// The status of the ReleaseProgress, which an earlier process recorded.
+    recorded: ReleaseProgressStatus,
+    /// The status to start from.
+    status: ClusterVersionStatus,
+    /// Whether the ClusterVersion does not have that status.
+    is_restored: bool,
+    /// The ClusterVersion and ReleaseProgress as they were read.
+    seen: SeenStatuses,
+    resources: Resources,
 }
 
 impl Controller {
@@ -84,6 +94,46 @@ impl Controller {
         sender: mpsc::Sender<ConfigObservation>,
     ) -> Result<InitialState, Error> {
         let client = &self.client;
+        let mut objects = self.read_objects(writer, stop).await?;
+        watch_configuration(client, &sender, watches);
+        let features = retry_until_ok(stop, || features::find(client, &self.settings)).await?;
+        let operators = retry_until_ok(stop, || operators_on_platform(client)).await?;
+        let operators_watch = OperatorsWatch::start(client.clone(), sender.clone(), watches);
+        let feature_watch =
+            FeatureWatch::start(client.clone(), &self.settings, sender, &objects.resources);
+        let given = Arc::clone(&self.release.borrow_and_update());
+        let (payload, listing) = release_loader::first_payload(
+            self.store.as_ref(),
+            &objects.status.desired,
+            given,
+            &self.settings.profile,
+            stop,
+        )
+        .await?;
+        if is_other_release(&objects.recorded, &payload.image) {
+            self.imply_capabilities(&mut objects, &payload, &features, recorder, stop).await?;
+        }
+        let (recorder, rules) = (recorder.clone(), rules.clone());
+        Ok(InitialState {
+            objects,
+            recorder,
+            rules,
+            payload,
+            listing,
+            features,
+            feature_watch,
+            operators,
+            operators_watch,
+        })
+    }
+
+    /// Reads the ClusterVersion and the ReleaseProgress, and creates them if they are missing.
+    async fn read_objects(
+        &self,
+        writer: &Writer,
+        stop: &CancellationToken,
+    ) -> Result<StatusObjects, Error> {
+        let client = &self.client;
         let create = self.settings.create.as_ref();
         let progress = retry_until_ok(stop, || bootstrap::recorded_progress(client)).await?;
         let mut recorded = progress.as_ref().map(recorded_progress).unwrap_or_default();
@@ -92,7 +142,6 @@ impl Controller {
             bootstrap::cluster_version(client, writer, create, lost.as_ref(), stop)
         })
         .await?;
-        let uid = cluster_version.uid().unwrap_or_default();
         let (spec, status) = read_cluster_version(&cluster_version);
         if let Some(message) = create.and_then(|it| bootstrap::unused_choice(it, &spec)) {
             tracing::info!("{message}");
@@ -120,66 +169,97 @@ impl Controller {
                 "the ClusterVersion is a new one; it continues from what ReleaseProgress recorded"
             );
         }
-        watches.spawn(observe::watch_named(
-            self.client.clone(),
-            CLUSTER_VERSION,
-            CLUSTER_VERSION_NAME,
-            ConfigObservation::ClusterVersion,
-            Some(|| ConfigObservation::ClusterVersionInterrupted),
-            sender.clone(),
-        ));
-        watches.spawn(observe::watch_release_progress(self.client.clone(), sender.clone()));
-        for name in [acknowledge::GATES, acknowledge::ACKS] {
-            watches.spawn(observe::watch_config_map(self.client.clone(), name, sender.clone()));
-        }
-        let features = retry_until_ok(stop, || features::find(client, &self.settings)).await?;
-        let operators = retry_until_ok(stop, || operators_on_platform(client)).await?;
-        let operators_watch = OperatorsWatch::start(self.client.clone(), sender.clone(), watches);
-        let feature_watch =
-            FeatureWatch::start(self.client.clone(), &self.settings, sender, &resources);
-        let given = Arc::clone(&self.release.borrow_and_update());
-        let profile = &self.settings.profile;
-        let (payload, listing) = release_loader::first_payload(
-            self.store.as_ref(),
-            &status.desired,
-            given,
-            profile,
-            stop,
-        )
-        .await?;
-        if is_other_release(&recorded, &payload.image) {
-            let before = enabled_before(&status, &recorded);
-            let now = self.clock.now();
-            let terms = Annotations::of(&cluster_version).override_terms;
-            let overrides = Overrides::parse(&spec.overrides, terms.as_deref()).for_inclusion(now);
-            let context = Context { overrides, ..features.context(&payload, profile) };
-            let implied = retry_until_ok(stop, || async {
-                implicit::by_what_is_there(client, &resources, &payload, &context, &before)
-                    .await
-                    .map_err(|source| Error::Discover { source })
-            })
-            .await?;
-            for implied in &implied {
-                recorder.emit(&uid, capability_implied(implied));
-                recorded.capabilities.implied.push(record(implied, now));
-            }
-        }
-        let (recorder, rules) = (recorder.clone(), rules.clone());
-        Ok(InitialState {
-            cluster_version,
-            recorded,
-            status: (status, is_restored),
-            seen,
-            resources,
-            recorder,
-            rules,
-            payload,
-            listing,
-            features,
-            feature_watch,
-            operators,
-            operators_watch,
+        Ok(StatusObjects { cluster_version, spec, recorded, status, is_restored, seen, resources })
+    }
+
+    /// Records the capabilities that another release than before enables, since the cluster has
+    /// objects of them.
+    async fn imply_capabilities(
+        &self,
+        objects: &mut StatusObjects,
+        payload: &Payload,
+        features: &Features,
+        recorder: &Recorder,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
+        let (cluster_version, resources) = (&objects.cluster_version, &objects.resources);
+        let before = enabled_before(&objects.status, &objects.recorded);
+        let now = self.clock.now();
+        let terms = Annotations::of(cluster_version).override_terms;
+        let overrides = Overrides::parse(&objects.spec.overrides, terms.as_deref());
+        let overrides = overrides.for_inclusion(now);
+        let context = Context { overrides, ..features.context(payload, &self.settings.profile) };
+        let implied = retry_until_ok(stop, || async {
+            implicit::by_what_is_there(&self.client, resources, payload, &context, &before)
+                .await
+                .map_err(|source| Error::Discover { source })
         })
+        .await?;
+        let uid = cluster_version.uid().unwrap_or_default();
+        for implied in &implied {
+            recorder.emit(&uid, capability_implied(implied));
+            objects.recorded.capabilities.implied.push(record(implied, now));
+        }
+        Ok(())
+    }
+
+    /// Returns what the cluster is to be brought to.
+    fn desired_state(
+        &self,
+        objects: &StatusObjects,
+        annotations: &Annotations,
+        payload: Arc<Payload>,
+        features: Features,
+        now: Timestamp,
+    ) -> DesiredState {
+        DesiredState::new(DesiredInputs {
+            profile: &self.settings.profile,
+            always_enabled: &self.settings.always_enabled,
+            payload,
+            spec: objects.spec.clone(),
+            override_terms: annotations.override_terms.as_deref(),
+            features,
+            enabled_before: &enabled_before(&objects.status, &objects.recorded),
+            implied: objects.recorded.capabilities.implied.clone(),
+            now,
+        })
+    }
+
+    /// Decides what the process starts with, based on what an earlier one recorded.
+    ///
+    /// # Errors
+    ///
+    /// When the release is refused, the API server rejects a request for good, or the controller is
+    /// stopped.
+    async fn first_plan(
+        &self,
+        desired: &DesiredState,
+        objects: &StatusObjects,
+        annotations: &Annotations,
+        now: Timestamp,
+        stop: &CancellationToken,
+    ) -> Result<Start, Error> {
+        let StatusObjects { recorded, status, resources, .. } = objects;
+        let startup = tracing::debug_span!("plan", version = %desired.release().version)
+            .in_scope(|| Startup::new(desired, &status.history, recorded));
+        let inherited = match startup.needs_inventory() {
+            true => Some(self.inventory(recorded, resources, stop).await?),
+            false => None,
+        };
+        if let Some(refusal) = startup.refusal(&status.history, inherited.as_ref()) {
+            if !self.settings.force_release {
+                return Err(Error::Refused(refusal));
+            }
+            tracing::warn!("{refusal}; it is begun all the same, as --force-release asks for");
+        }
+        let (prune, pause) = (annotations.prune.clone(), annotations.pause.as_deref());
+        let start = startup.finish(inherited.as_ref(), prune, pause, now);
+        log_plan(&start.plan);
+        if !start.done.is_empty() {
+            let (done, total) = (start.done.len(), start.plan.steps.len());
+            tracing::info!(done, total, "resuming where an earlier process stopped");
+        }
+        Ok(start)
     }
 
     /// The objects that an earlier process applied with another plan of this release or of another
@@ -207,44 +287,18 @@ impl ControlLoop {
         state: InitialState,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
-        let InitialState { cluster_version, recorded, resources, payload, .. } = state;
         let (now, settings) = (controller.clock.now(), &controller.settings);
         let stopwatch = Stopwatch::start(now);
-        let (spec, _) = read_cluster_version(&cluster_version);
-        let (status, is_restored) = state.status;
-        let annotations = Annotations::of(&cluster_version);
+        let objects = state.objects;
+        let annotations = Annotations::of(&objects.cluster_version);
         let recorded_annotations = annotations.recorded();
-        let desired = DesiredState::new(DesiredInputs {
-            profile: &settings.profile,
-            always_enabled: &settings.always_enabled,
-            payload,
-            spec,
-            override_terms: annotations.override_terms.as_deref(),
-            features: state.features,
-            enabled_before: &enabled_before(&status, &recorded),
-            implied: recorded.capabilities.implied.clone(),
-            now,
-        });
-        let startup = tracing::debug_span!("plan", version = %desired.release().version)
-            .in_scope(|| Startup::new(&desired, &status.history, &recorded));
-        let inherited = match startup.needs_inventory() {
-            true => Some(controller.inventory(&recorded, &resources, stop).await?),
-            false => None,
-        };
-        if let Some(refusal) = startup.refusal(&status.history, inherited.as_ref()) {
-            if !settings.force_release {
-                return Err(Error::Refused(refusal));
-            }
-            tracing::warn!("{refusal}; it is begun all the same, as --force-release asks for");
-        }
-        let pause = annotations.pause.as_deref();
-        let start = startup.finish(inherited.as_ref(), annotations.prune, pause, now);
+        let (payload, features) = (state.payload, state.features);
+        let desired = controller.desired_state(&objects, &annotations, payload, features, now);
+        let start = controller.first_plan(&desired, &objects, &annotations, now, stop).await?;
         let Start { plan, removals, done, pause, begun } = start;
-        log_plan(&plan);
-        if !done.is_empty() {
-            let (done, total) = (done.len(), plan.steps.len());
-            tracing::info!(done, total, "resuming where an earlier process stopped");
-        }
+        let StatusObjects {
+            cluster_version, recorded, status, is_restored, seen, resources, ..
+        } = objects;
         let client = controller.client.clone();
         let mut session = Session::new(client.clone(), plan, resources, removals, stopwatch, now);
         session.execution.resume(&done, now);
@@ -267,7 +321,7 @@ impl ControlLoop {
         reconciler.events.operators_recorded(session.progress());
         let loader =
             ReleaseLoader::new(controller.store.clone(), &settings.profile, &state.listing);
-        let mut reporter = Reporter::new(client, stopwatch, status, &recorded, state.seen);
+        let mut reporter = Reporter::new(client, stopwatch, status, &recorded, seen);
         if is_restored {
             reporter.cluster_version_lost();
         }
@@ -296,7 +350,27 @@ impl ControlLoop {
     }
 }
 
-/// What an earlier process recorded.
+/// Watches the ClusterVersion, the ReleaseProgress, and the gates of administrators.
+fn watch_configuration(
+    client: &Client,
+    sender: &mpsc::Sender<ConfigObservation>,
+    watches: &mut JoinSet<()>,
+) {
+    watches.spawn(observe::watch_named(
+        client.clone(),
+        CLUSTER_VERSION,
+        CLUSTER_VERSION_NAME,
+        ConfigObservation::ClusterVersion,
+        Some(|| ConfigObservation::ClusterVersionInterrupted),
+        sender.clone(),
+    ));
+    watches.spawn(observe::watch_release_progress(client.clone(), sender.clone()));
+    for name in [acknowledge::GATES, acknowledge::ACKS] {
+        watches.spawn(observe::watch_config_map(client.clone(), name, sender.clone()));
+    }
+}
+
+/// Returns the status that an earlier process recorded.
 fn recorded_progress(progress: &DynamicObject) -> ReleaseProgressStatus {
     let mut recorded: ReleaseProgressStatus =
         Deserialize::deserialize(&progress.data["status"]).unwrap_or_default();

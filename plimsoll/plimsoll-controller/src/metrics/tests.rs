@@ -161,7 +161,7 @@ fn who_stands_by_tells_so_and_nothing_more() {
     };
     let (release, operators) = (View::default(), OperatorsView::default());
     check(Some(&release), None, &["plimsoll_leader 0"]);
-    // Without a release there is nobody to lead its controllers, and nothing to raise an alert about.
+    // Without a release its controllers have no leader, and there is nothing to raise an alert about.
     check(None, Some(&operators), &["plimsoll_operators_leader 0"]);
     check(Some(&release), Some(&operators), &["plimsoll_leader 0", "plimsoll_operators_leader 0"]);
 }

@@ -17,7 +17,8 @@ use serde::Deserialize as _;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::observe::{self, ListingWatch};
+use crate::listing_watch::ListingWatch;
+use crate::observe::{self};
 
 /// The name of the definition of ClusterVersions.
 const CLUSTER_VERSION_DEFINITION: &str = "clusterversions.config.openshift.io";

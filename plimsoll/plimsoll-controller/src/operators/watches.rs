@@ -11,7 +11,8 @@ use plimsoll_plan::health::readiness;
 use plimsoll_plan::reconciler::watches::WatchScope;
 
 use super::inspect::operator;
-use crate::observe::{ListingWatch, WatchedObject, mark, namespace_state, terminating};
+use crate::listing_watch::{ListingWatch, WatchedObject};
+use crate::observe::{mark, namespace_state, terminating};
 use crate::relay::Relay;
 use crate::resources::api_resource;
 

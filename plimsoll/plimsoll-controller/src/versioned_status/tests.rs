@@ -1,4 +1,4 @@
-//! What becomes of a write when somebody else wrote before.
+//! Writes after another client has written.
 
 use std::sync::{Arc, Mutex};
 

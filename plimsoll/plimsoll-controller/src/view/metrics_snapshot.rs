@@ -27,7 +27,7 @@ pub struct MetricsSnapshot {
     pub orphans: usize,
     /// Objects that an administrator took out of management.
     pub overrides: Vec<OverrideProgress>,
-    /// Objects repaired after somebody had changed them, since the process started.
+    /// Objects repaired after other clients had changed them, since the process started.
     pub drift_repairs: u64,
     /// What happened since the process started.
     pub counters: Arc<Counters>,

@@ -105,7 +105,7 @@ fn kept(secret: &Secret, name: &str, now: Timestamp) -> Option<Certificate> {
     }
     let text = |key: &str| String::from_utf8(secret.data.as_ref()?.get(key)?.0.clone()).ok();
     let kept = Certificate { certificate: text("tls.crt")?, key: text("tls.key")? };
-    // What somebody broke is made anew.
+    // A Secret that is not valid is written again.
     kept.acceptor().is_ok().then_some(kept)
 }
 

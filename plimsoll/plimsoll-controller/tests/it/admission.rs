@@ -79,7 +79,7 @@ impl Setup {
             let decision = Decision {
                 allowed: request.requester.username == "alice",
                 message: format!("no policy allows it to {}", request.requester.username),
-                warnings: vec!["somebody looks at it".to_owned()],
+                warnings: vec!["it is reviewed".to_owned()],
                 audit: vec![("policy".to_owned(), "tenants".to_owned())],
             };
             log.lock().expect("no thread panics").push(request);
@@ -194,7 +194,7 @@ async fn a_requester_is_set_and_cannot_be_forged() {
         setup.check(cases::WITH_WEBHOOK).await;
         setup.stop.cancel();
         // A server that is asked on a connection that it has answers once more.
-        setup.until(cases::NOBODY_ANSWERS).await;
+        setup.until(cases::NO_ANSWER).await;
         setup.check(cases::WITHOUT_WEBHOOK).await;
     }
 }

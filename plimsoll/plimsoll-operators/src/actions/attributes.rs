@@ -190,3 +190,6 @@ fn check_parameters(class: &NamedClass, parameters: &Value) -> Result<(), String
     }
     if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -91,7 +91,7 @@ fn deleted(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Obser
             (ChangeState::Written, Reason::Deleting.to_string(), message)
         }
         Some(_) => {
-            let message = format!("{name} was deleted, and somebody created it again");
+            let message = format!("{name} was deleted, and another client created it again");
             (ChangeState::Completed, Reason::OperatorDeleted.to_string(), message)
         }
         None => {
@@ -184,3 +184,6 @@ pub fn deadline(spec: &ActionSpec, status: &ActionStatus) -> Option<Timestamp> {
         });
     status.start_time?.checked_add(lasts).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,3 +127,6 @@ pub fn built_in_classes() -> Vec<NamedClass> {
     };
     plimsoll_api::classes::built_in().into_iter().map(class).collect()
 }
+
+#[cfg(test)]
+mod tests;

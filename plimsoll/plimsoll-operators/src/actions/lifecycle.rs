@@ -133,6 +133,16 @@ impl Report {
         Self { status, state: ActionState::Failed, reason, message }
     }
 
+    /// Creates the report of an Action whose plan is executed.
+    pub fn running(status: ActionStatus) -> Self {
+        Self {
+            status,
+            state: ActionState::Running,
+            reason: Reason::ActionRunning,
+            message: "the plan is executed".to_owned(),
+        }
+    }
+
     /// Creates the report of an Action that waits.
     pub fn pending(status: ActionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self { status, state: ActionState::Pending, reason, message: message.into() }
@@ -179,7 +189,7 @@ pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextSt
     if spec.requester.is_none() {
         let failure = ActionFailure::new(
             Reason::InvalidAction,
-            "spec.requester is missing: it is set when an Action is created, and nobody is guessed",
+            "spec.requester is missing: it is set when an Action is created, and has no default",
         );
         return report(Report::failed(status.clone(), failure));
     }
@@ -267,11 +277,11 @@ pub enum PlanDecision {
 
 impl ActionDecision<'_> {
     fn judge(&self, plan: Option<&ActionPlan>, policies: &[NamedPolicy]) -> PolicyVerdict {
-        let nobody = ActionRequester::default();
+        let unknown = ActionRequester::default();
         judge(
             &PolicyRequest {
                 namespace: &self.action.namespace,
-                requester: self.action.spec.requester.as_ref().unwrap_or(&nobody),
+                requester: self.action.spec.requester.as_ref().unwrap_or(&unknown),
                 spec: &self.action.spec,
                 class: self.class,
                 active: self.active,
@@ -367,12 +377,7 @@ impl ActionDecision<'_> {
             return report(Report::pending(status, Reason::WaitingForAction, message));
         }
         status.start_time = Some(whole_seconds(self.now));
-        report(Report {
-            status,
-            state: ActionState::Running,
-            reason: Reason::ActionRunning,
-            message: "the plan is executed".to_owned(),
-        })
+        report(Report::running(status))
     }
 
     /// Returns the reason and message if a plan is not approved; `None` if it is.
@@ -480,3 +485,6 @@ fn limited(text: &str, length_max: usize) -> String {
     }
     format!("{}{note}", &text[..end])
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,3 +89,6 @@ pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
     });
     texts.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
 use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
 use crate::install::{InstallError, InstallPlan, InstallRequest, operator_manifest, plan_install};
-use crate::inventory::AddOnInventory;
+use crate::inventory::OperatorInventory;
 use crate::loadout::{SettledOperators, settle};
 use crate::update::{UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator};
@@ -40,13 +40,13 @@ pub const RELEASE_UPDATE: &str = "release-update";
 pub const CAPABILITY_ENABLE: &str = "capability-enable";
 
 /// Returns the packages to read from catalogs.
-pub fn packages(action: &EffectiveAction, inventory: &AddOnInventory) -> Vec<String> {
+pub fn packages(action: &EffectiveAction, inventory: &OperatorInventory) -> Vec<String> {
     let installed = inventory.operators.keys().cloned();
     installed.chain(action.optional_text("package")).collect()
 }
 
 /// Returns the Operators that a plan deletes, which depends on their workloads.
-pub fn deleted(action: &EffectiveAction, inventory: &AddOnInventory) -> Vec<String> {
+pub fn deleted(action: &EffectiveAction, inventory: &OperatorInventory) -> Vec<String> {
     match action.class.as_str() {
         DELETE | AUTOREMOVE => match deletion(action, inventory, &BTreeMap::new()) {
             Ok(plan) => plan.delete.into_iter().map(|it| it.name).collect(),
@@ -68,7 +68,7 @@ pub fn is_of_release(class: &str) -> bool {
 /// When it cannot be done.
 pub fn plan(
     action: &EffectiveAction,
-    inventory: &AddOnInventory,
+    inventory: &OperatorInventory,
     release: Option<&ObservedRelease>,
     workloads: &BTreeMap<String, Vec<RemainingObjects>>,
     catalogs: &[CatalogPart],
@@ -91,7 +91,7 @@ pub fn plan(
 
 struct Planner<'a> {
     action: &'a EffectiveAction,
-    inventory: &'a AddOnInventory,
+    inventory: &'a OperatorInventory,
     catalogs: &'a [CatalogPart],
     expressions: &'a dyn Expressions,
 }
@@ -469,7 +469,7 @@ impl Planner<'_> {
 
 fn deletion(
     action: &EffectiveAction,
-    inventory: &AddOnInventory,
+    inventory: &OperatorInventory,
     workloads: &BTreeMap<String, Vec<RemainingObjects>>,
 ) -> Result<DeletionPlan, ActionFailure> {
     let is_autoremove = action.class == AUTOREMOVE;

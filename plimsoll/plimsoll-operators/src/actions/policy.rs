@@ -126,14 +126,10 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
     for policy in policies.iter().filter(|it| is_about(&it.spec, request)) {
         let NamedPolicy { name, spec } = policy;
         if let Some(rules) = &spec.enforce {
-            let action = effective(request.spec, request.class, Some((name, rules)));
-            let failures = match &action {
-                Ok(action) => broken(rules, action, request),
-                Err(failure) => vec![failure.clone()],
-            };
-            decisions.push(decision(name, "Enforce", &failures));
-            match (failures.into_iter().next(), action) {
-                (None, Ok(action)) => {
+            let checked = check(name, rules, request);
+            decisions.push(decision(name, "Enforce", &checked));
+            match checked {
+                Ok(action) => {
                     granted.get_or_insert(Ok(Grant {
                         action,
                         requires_approval: rules.requires_approval,
@@ -141,59 +137,79 @@ pub fn judge(request: &PolicyRequest<'_>, policies: &[NamedPolicy]) -> PolicyVer
                         exact_catalogs: !rules.catalogs.is_empty(),
                     }));
                 }
-                (Some(failure), _) | (None, Err(failure)) => {
-                    refused.get_or_insert(ActionFailure::new(
-                        failure.reason,
-                        format!("ActionPolicy {name}: {}", failure.message),
-                    ));
+                Err(failures) => {
+                    let first = failures.into_iter().next().map(|it| {
+                        let message = format!("ActionPolicy {name}: {}", it.message);
+                        ActionFailure::new(it.reason, message)
+                    });
+                    refused = refused.or(first);
                 }
             }
         }
-        let reported = [("Warn", &spec.warn), ("Audit", &spec.audit)];
-        for (mode, rules) in
-            reported.into_iter().filter_map(|(it, rules)| Some((it, rules.as_ref()?)))
-        {
-            let failures = match effective(request.spec, request.class, Some((name, rules))) {
-                Ok(action) => broken(rules, &action, request),
-                Err(failure) => vec![failure],
-            };
-            decisions.push(decision(name, mode, &failures));
+        for (mode, rules) in [("Warn", &spec.warn), ("Audit", &spec.audit)] {
+            let checked = rules.as_ref().map(|rules| check(name, rules, request));
+            decisions.extend(checked.map(|it| decision(name, mode, &it)));
         }
     }
     let granted = granted.unwrap_or_else(|| {
         // A defect of the request itself is the better explanation.
         effective(request.spec, request.class, None)?;
-        Err(refused.unwrap_or_else(|| {
-            let user = &request.requester.username;
-            let by_hand = match request.may_directly {
-                Some(_) => format!(", and {user} may not do the same by hand"),
-                None => String::new(),
-            };
-            let (class, namespace) = (&request.class.name, request.namespace);
-            ActionFailure::new(
-                Reason::PolicyDenied,
-                format!(
-                    "no ActionPolicy allows {user} an Action of class {class} in namespace \
-                     {namespace}{by_hand}"
-                ),
-            )
-        }))
+        Err(refused.unwrap_or_else(|| no_policy(request)))
     });
     PolicyVerdict { decisions, granted }
 }
 
-fn decision(policy: &str, mode: &str, failures: &[ActionFailure]) -> PolicyDecision {
-    let messages: Vec<&str> = failures.iter().map(|it| it.message.as_str()).collect();
+/// Returns the failure of an Action that no policy is about.
+fn no_policy(request: &PolicyRequest<'_>) -> ActionFailure {
+    let user = &request.requester.username;
+    let by_hand = match request.may_directly {
+        Some(_) => format!(", and {user} may not do the same by hand"),
+        None => String::new(),
+    };
+    let (class, namespace) = (&request.class.name, request.namespace);
+    ActionFailure::new(
+        Reason::PolicyDenied,
+        format!(
+            "no ActionPolicy allows {user} an Action of class {class} in namespace \
+             {namespace}{by_hand}"
+        ),
+    )
+}
+
+fn decision(
+    policy: &str,
+    mode: &str,
+    checked: &Result<EffectiveAction, Vec<ActionFailure>>,
+) -> PolicyDecision {
+    let message = match checked {
+        Ok(_) => "all rules hold".to_owned(),
+        Err(failures) => {
+            let messages: Vec<&str> = failures.iter().map(|it| it.message.as_str()).collect();
+            messages.join("; ")
+        }
+    };
     PolicyDecision {
         policy: policy.to_owned(),
         mode: mode.to_owned(),
-        allowed: failures.is_empty(),
-        message: if failures.is_empty() {
-            "all rules hold".to_owned()
-        } else {
-            messages.join("; ")
-        },
+        allowed: checked.is_ok(),
+        message,
     }
+}
+
+/// Returns the effective attributes under the rules of a policy.
+///
+/// # Errors
+///
+/// A failure for each rule that does not hold.
+fn check(
+    policy: &str,
+    rules: &PolicyRules,
+    request: &PolicyRequest<'_>,
+) -> Result<EffectiveAction, Vec<ActionFailure>> {
+    let action = effective(request.spec, request.class, Some((policy, rules)));
+    let action = action.map_err(|failure| vec![failure])?;
+    let failures = broken(rules, &action, request);
+    if failures.is_empty() { Ok(action) } else { Err(failures) }
 }
 
 /// Returns a failure for each rule that does not hold.
@@ -313,3 +329,6 @@ fn attribute(
     let value = value.filter(|it| outside(it.trim_start_matches('v')))?;
     Some(format!("attribute {name} is {value}, which is not in range {}", rule.range))
 }
+
+#[cfg(test)]
+mod tests;

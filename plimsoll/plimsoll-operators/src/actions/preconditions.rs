@@ -66,3 +66,6 @@ fn holds(expression: &PlanExpression, plan: &ActionPlan) -> Result<bool, String>
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -267,7 +267,7 @@ pub(super) fn observed(
     let requested = release.requested();
     // A watch may show the request later than the response to it.
     if requested != change.requested && requested != change.requested_before {
-        let message = format!("somebody requested {requested:?} instead");
+        let message = format!("another client requested {requested:?}");
         return state(ChangeState::Failed, Reason::PlanChanged.as_str(), &message);
     }
     let refused = release.condition("ReleaseAccepted", ConditionStatus::False);
@@ -279,3 +279,6 @@ pub(super) fn observed(
         None => state(ChangeState::Written, reason, message),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,3 +75,6 @@ fn delay(uid: &str, failed: u32) -> Duration {
     let spread = uid.bytes().fold(0, |sum, byte| (sum * 31 + u32::from(byte)) % 100);
     delay + delay * spread / 1000
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,3 +85,6 @@ pub fn is_open(
         None => Err(schedule.after(now)),
     })
 }
+
+#[cfg(test)]
+mod tests;

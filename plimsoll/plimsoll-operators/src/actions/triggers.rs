@@ -207,3 +207,6 @@ fn outdated(made: &[MadeAction], successful: Option<u32>, failed: Option<u32>) -
     found.sort();
     found.into_iter().map(|(_, name)| name).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ fn at(version: &str) -> InstalledOperator {
         reference: reference(version),
         bundle: Bundle::new(format!("foo.v{version}"), Version::parse(version).unwrap()),
         revision: 1,
-        objection: None,
+        upgrade_block: None,
     }
 }
 
@@ -29,7 +29,7 @@ fn decided(action: OperatorAction) -> OperatorDecision {
         action,
         held_back: None,
         requirements: Vec::new(),
-        unfit: None,
+        incompatibility: None,
         deprecation: None,
         dependants: Vec::new(),
         is_orphaned: false,
@@ -176,7 +176,7 @@ fn other_situations_have_their_reasons() {
         (OperatorAction::Paused, "Progressing=False Paused: Paused by spec.paused"),
         (OperatorAction::Delete, "Progressing=True Deleting: Its objects are being deleted"),
         (
-            OperatorAction::Return { revision: 2 },
+            OperatorAction::RollBack { revision: 2 },
             "Progressing=True RollingOut: Returning to revision 2",
         ),
         (OperatorAction::Upgrade(chosen("1.2.9")), "Progressing=True RollingOut: Preparing v1.2.9"),
@@ -185,7 +185,7 @@ fn other_situations_have_their_reasons() {
         assert_eq!(progressing(action), expected);
     }
     let decision = OperatorDecision {
-        unfit: Some(
+        incompatibility: Some(
             "foo 1.2.3 requires Kubernetes 1.31 or later; the cluster runs 1.30.0".to_owned(),
         ),
         deprecation: Some("package foo is deprecated: use bar".to_owned()),

@@ -107,7 +107,7 @@ impl OperatorHandler<'_> {
                     None => wanted(&chosen.reference, &chosen.accepted_risks),
                 }
             }
-            OperatorAction::Return { revision } => TargetRevision::Kept(*revision),
+            OperatorAction::RollBack { revision } => TargetRevision::Kept(*revision),
             OperatorAction::Keep | OperatorAction::Blocked(_) => match installed {
                 Some((number, it)) if spec.revision.is_some() || is_up_to_date(it) => {
                     TargetRevision::Kept(number)

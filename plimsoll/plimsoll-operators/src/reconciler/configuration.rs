@@ -134,7 +134,7 @@ impl OperatorReconciler {
             reference: revision.bundle.clone(),
             bundle: revision.resolver_bundle(name),
             revision: number,
-            objection: upgrade_block,
+            upgrade_block,
         });
         if request.owned == owned && request.installed == installed {
             return;

@@ -174,7 +174,7 @@ impl Observed {
 
     /// Returns the reason that a ClusterOperator of an Operator is not upgradeable, as a sentence; `None` if
     /// there is no such ClusterOperator.
-    pub(super) fn objection(&self, operator: &str) -> Option<String> {
+    pub(super) fn upgrade_block(&self, operator: &str) -> Option<String> {
         let kind = GroupKind::new(CLUSTER_OPERATOR.group, CLUSTER_OPERATOR.kind);
         let mut found = self.labelled(operator).filter(|it| it.key.group_kind() == kind);
         found.find_map(|object| {

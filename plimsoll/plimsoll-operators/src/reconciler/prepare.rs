@@ -32,7 +32,7 @@ impl TrackedOperator {
     pub(super) fn decided(&mut self, name: &str, decision: OperatorDecision) {
         let mut decision = decision;
         let block = match &decision.action {
-            OperatorAction::Return { revision } => {
+            OperatorAction::RollBack { revision } => {
                 let is_kept = self.revisions.get(revision).is_some_and(KeptRevision::is_complete);
                 (!is_kept).then(|| messages::revision_not_kept(self, *revision))
             }

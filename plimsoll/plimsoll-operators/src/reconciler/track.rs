@@ -179,7 +179,7 @@ impl TrackedOperator {
     /// Returns the reason, as a sentence, that blocks other minor and major versions: that of its
     /// ClusterOperator, else objects that its last update has not deleted; `None` if nothing does.
     pub(super) fn upgrade_block(&self, name: &str, observed: &Observed) -> Option<String> {
-        observed.objection(name).or_else(|| self.removal.as_ref()?.leftovers())
+        observed.upgrade_block(name).or_else(|| self.removal.as_ref()?.leftovers())
     }
 
     /// Returns the revision whose rollout is in progress, by the history.

@@ -221,7 +221,7 @@ fn what_cannot_be_had_is_said() {
     // An Operator that is not upgradeable does not block updates of others.
     check(
         FIXTURE,
-        "fiz: version 2.9.2; at 2.9.2; objection the cask leaks
+        "fiz: version 2.9.2; at 2.9.2; blocked the cask leaks
          bar: version 1.2.5; at 1.2.5",
         "latest",
         "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7

@@ -16,7 +16,7 @@ use super::sensitive;
 const ITEM_KEYS: [&str; 9] =
     ["name", "key", "type", "mountPath", "containerPort", "port", "ip", "topologyKey", "uid"];
 
-/// Metadata that servers write into every object, and that nobody wants.
+/// Metadata that servers write into every object, and that no manifest has.
 const BOOKKEEPING: [&str; 6] =
     ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 

@@ -1,6 +1,6 @@
 //! The cheap, exact sign of drift: a digest of the fields that are ours.
 //!
-//! An API server takes a field out of a manager's managedFields entry when somebody else changes
+//! An API server takes a field out of a manager's managedFields entry when another client changes
 //! or removes it. So an entry that is as our last write left it means that all our fields still
 //! have our values, without looking at any of them. Its time tells of a write under our own name
 //! that was not ours: one of a process before this one that came late. Within the same second, only
@@ -73,7 +73,7 @@ mod tests {
         let ours = json!({ "f:metadata": { "f:annotations": { "f:b": {} } }, "f:data": {} });
         let before = of(&ours, 1, "x", "1.0.0");
         assert_eq!(of(&ours, 1, "x", "1.0.0"), before);
-        assert_eq!(of(&ours, 1, "somebody's", "1.0.0"), before);
+        assert_eq!(of(&ours, 1, "another", "1.0.0"), before);
         assert_ne!(of(&ours, 1, "x", "1.1.0"), before);
         assert_ne!(of(&ours, 2, "x", "1.0.0"), before);
         assert_ne!(of(&json!({ "f:data": {} }), 1, "x", "1.0.0"), before);

@@ -80,7 +80,7 @@ fn remove_ca_bundles(object: &mut Value, kind: &str) {
 }
 
 /// Sets the `caBundle` of whatever an object calls by a service, as base64; whether any was another
-/// one before. Objects that call nobody have none.
+/// one before. Objects that call no service have none.
 pub fn set_ca_bundles(object: &mut Value, ca_bundle: &str) -> bool {
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let mut is_changed = false;

@@ -1,4 +1,4 @@
-//! Hides values that nobody but an API server may see, as `kubectl diff` does: `***`, and where a
+//! Hides values that only an API server may see, as `kubectl diff` does: `***`, and where a
 /// value changes, `*** (before)` and `*** (after)`.
 use std::collections::BTreeSet;
 

@@ -207,7 +207,7 @@ fn all_capabilities_of_matched_manifests_are_united_with_those_enabled_before() 
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_implied_and_then_applied() {
+fn an_unknown_name_is_implied_and_then_applied() {
     // CVS-60.
     check_implied(&["m"], &["m:Zeppelin"], "", "Zeppelin");
     let kept = capabilities(&asking("None", ""), "Zeppelin");

@@ -2,7 +2,7 @@
 //!
 //! A resource that has been applied must be applied further. If the new payload makes it part of a
 //! capability that is disabled, the capability becomes enabled, and with it all its other
-//! resources. Which manifest of which payload forced it is kept: nobody has to guess.
+//! resources. Which manifest of which payload forced it is recorded.
 //!
 //! A manifest that deletes its object has never applied it, and forces nothing. Nor does an object
 //! that an override leaves unmanaged: it counts as not applied, whoever made it, for a running
@@ -20,7 +20,7 @@ use plimsoll_content::{Manifest, Payload};
 
 use crate::plan::DELETE;
 
-/// A capability that a payload enables although nobody asked for it, and why.
+/// A capability that a payload enables although it was not requested, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Implied {
     /// The capability.
@@ -53,7 +53,7 @@ impl fmt::Display for Implied {
 }
 
 /// The objects that a payload has a cluster apply where some capabilities are enabled: step 1 of
-/// the design. Those that an override leaves unmanaged are not among them, names that nobody knows
+/// the design. Those that an override leaves unmanaged are not among them, unknown names
 /// count as any.
 pub fn applied(
     manifests: &[Manifest],

@@ -69,7 +69,7 @@ pub fn assess(
     enabled.retain(|name| registry.is_known(name, gates));
     if !stanza.is_null() {
         requirements(&requested, &enabled, registry, &mut refusals);
-        // What a release does not have at all, nobody leaves out.
+        // A capability that the release does not have is not left out.
         let lacks = |name: &str| registry.capability(name).is_some() && !enabled.contains(name);
         platform(config, stanza, &requested, &lacks, &mut refusals);
     }

@@ -72,7 +72,7 @@ fn what_was_enabled_stays_and_is_implicit() {
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_kept() {
+fn an_unknown_name_is_kept() {
     let capabilities = effective(&spec("None", ""), &owned("Zeppelin"), &[]);
     check(&capabilities, "Zeppelin", "Zeppelin");
     assert!(!capabilities.known.contains("Zeppelin"));
@@ -163,7 +163,7 @@ fn a_write_that_takes_something_away_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_write_of_names_that_do_not_exist_is_refused_but_old_ones_harm_nobody() {
+fn a_write_of_names_that_do_not_exist_is_refused_but_old_ones_are_tolerated() {
     let none = spec("None", "");
     let bad = spec("None", "Consle");
     let said = "spec.capabilities.additionalEnabledCapabilities[0]: Unsupported value: \"Consle\": this release does not know it, did you mean \"Console\"?";

@@ -136,8 +136,8 @@ fn change(
                 let message = format!(
                     "objects are stored in version {version:?}, which this definition drops: an \
                      API server refuses that until a storage migration has removed the version \
-                     from status.storedVersions; keep it in spec.versions, not served if nobody is \
-                     to use it"
+                     from status.storedVersions; keep it in spec.versions, not served if it is not \
+                     to be used"
                 );
                 return StepChange::Refused { reason, message };
             }
@@ -192,7 +192,7 @@ pub(crate) fn orphans<'a>(
     let kinds: BTreeSet<&GroupKind> = deleted()
         .filter_map(|step| step.manifest.definition.as_ref().map(|definition| &definition.kind))
         .collect();
-    // What an override takes out of management, somebody else looks after.
+    // What an override takes out of management is managed by others.
     let is_left = |key: &&ObjectKey| {
         !named.contains(*key)
             && !matches!(excluded.get(*key), Some(ExclusionReason::Overridden))

@@ -83,7 +83,7 @@ pub fn namespaced_name(object: &Value) -> String {
     }
 }
 
-/// Whether somebody has asked for the object's deletion.
+/// Whether the deletion of the object was requested.
 pub fn is_terminating(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }

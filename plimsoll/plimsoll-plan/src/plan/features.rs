@@ -1,4 +1,4 @@
-//! The features of a cluster: its feature set and its feature gates, as somebody fixed them or as
+//! The features of a cluster: its feature set and its feature gates, as arguments fix them or as
 //! the FeatureGate `cluster` of `config.openshift.io` tells them while the controller runs.
 //!
 //! The gates of a release are those that the FeatureGate's status lists for its version. While it
@@ -26,7 +26,7 @@ pub struct Features {
     enabled: BTreeMap<String, BTreeSet<String>>,
     /// The gates that were switched on and off by hand.
     switched: [BTreeSet<String>; 2],
-    /// Whether somebody fixed the set, whatever the FeatureGate says.
+    /// Whether the set is fixed, whatever the FeatureGate says.
     is_fixed: bool,
 }
 

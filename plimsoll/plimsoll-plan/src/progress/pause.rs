@@ -15,7 +15,7 @@ pub enum Pause {
 }
 
 impl Pause {
-    /// Reads the annotation. What cannot be read pauses at once: somebody wanted it to stop.
+    /// Reads the annotation. What cannot be read pauses at once: a stop was requested.
     pub fn parse(annotation: Option<&str>) -> Option<Self> {
         let text = annotation?.trim();
         Some(text.parse().map_or(Self::Next, Self::Before))

@@ -363,7 +363,7 @@ fn a_write_that_leaves_the_trace_of_ours_in_the_same_second_is_found() {
          untouched a =>
          applied b => c",
     );
-    // A status changes no generation; somebody who scales a Deployment changes nothing of ours.
+    // A status changes no generation; a client that scales a Deployment changes nothing of ours.
     check(
         "0000_10_a_1 Deployment x/d",
         Mode::Reconciling,
@@ -780,7 +780,7 @@ fn a_namespace_that_was_not_seen_yet_is_not_said_to_be_missing() {
     let effect = |script: &Script, now| script.progress.problems(at(now))[0].effect;
     assert_eq!(script.started(), "");
     assert_eq!(effect(&script, 30), None);
-    // Nobody lists them: something is wrong.
+    // They are not listed: something is wrong.
     assert_eq!(effect(&script, 31), Some(Effect::None));
     script.handle("listed Namespace");
     assert_eq!(effect(&script, 1), Some(Effect::None));
@@ -799,7 +799,7 @@ fn an_operator_that_was_not_seen_yet_is_not_said_to_fail() {
     );
     let effect = |script: &Script, now| script.progress.problems(at(now))[0].effect;
     assert_eq!(effect(&script, 30), None);
-    // Nobody shows it: something is wrong.
+    // It is not shown: something is wrong.
     assert_eq!(effect(&script, 31), Some(Effect::None));
     script.handle("sick op");
     assert_eq!(effect(&script, 1), Some(Effect::Fail));
@@ -838,7 +838,7 @@ fn the_next_plan_leaves_alone_what_is_unchanged() {
         Progress::new(plan(next, Mode::Updating), world(), at(0)).succeed(&old.progress, at(0));
     let mut script = Script { progress, clock: 0, revision: 200 };
     assert_eq!(script.started(), "b");
-    // Nobody saw it go between the watches of one plan and of the next.
+    // It was deleted between the watches of one plan and of the next.
     script.handle("listed ConfigMap");
     assert_eq!(script.started(), "a");
 }
@@ -1037,7 +1037,7 @@ fn a_pause_holds_a_level_of_which_something_is_in_place_already() {
 }
 
 #[test]
-fn what_is_due_and_cannot_be_started_yet_wakes_nobody() {
+fn what_is_due_and_cannot_be_started_yet_wakes_no_loop() {
     let many = super::CONCURRENCY_RECONCILING + 1;
     let lines: Vec<String> =
         (0..many).map(|number| format!("0000_10_a_{number}.yaml ConfigMap x/c{number}")).collect();

@@ -82,7 +82,7 @@ impl TryError {
 pub enum Transience {
     /// A busy server, a lost connection, a conflict.
     Transient,
-    /// Somebody has to change something.
+    /// Something that an administrator has to change.
     Lasting,
 }
 

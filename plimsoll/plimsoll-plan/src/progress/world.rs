@@ -78,7 +78,7 @@ impl World {
         };
     }
 
-    /// Records that nobody knows yet what namespaces there are, but will soon.
+    /// Records that the namespaces are not known yet, but will be soon.
     pub fn await_namespaces(&mut self) {
         self.awaiting_namespaces = true;
     }

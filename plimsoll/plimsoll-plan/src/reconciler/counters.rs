@@ -75,7 +75,7 @@ pub struct StepCounts {
     pub pending: usize,
     /// Waiting for something that is expected to happen without intervention.
     pub waiting: usize,
-    /// Failed, so that the ClusterVersion is failing; somebody may have to intervene.
+    /// Failed, so that the ClusterVersion is failing; an administrator may have to intervene.
     pub failed: usize,
 }
 

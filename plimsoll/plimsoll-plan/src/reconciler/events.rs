@@ -21,7 +21,7 @@ use crate::update::acceptance::{LoadStatus, LoadStep};
 pub enum Severity {
     /// It goes as it should.
     Normal,
-    /// Somebody may have to intervene.
+    /// An administrator may have to intervene.
     Warning,
 }
 
@@ -101,7 +101,7 @@ pub fn capability_implied(implied: &Implied) -> EventDraft {
         .related(&implied.object)
 }
 
-/// An object was repaired after somebody else had changed it.
+/// An object was repaired after another client had changed it.
 pub fn drift_repaired(Drift { key, is_deleted }: &Drift) -> EventDraft {
     let what = if *is_deleted { "deleted" } else { "changed" };
     let note = format!("{key} was {what} by another client and is reverted");

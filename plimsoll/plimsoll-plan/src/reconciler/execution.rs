@@ -84,15 +84,15 @@ pub enum ExecutionEffect {
     Execute {
         /// Index of the step in the plan.
         step: usize,
-        /// Fill in the related objects of a ClusterOperator once it is applied: nobody has seen it
-        /// yet.
+        /// Fill in the related objects of a ClusterOperator once it is applied: no watch has
+        /// shown it yet.
         fills_related_objects: bool,
     },
     /// Start a watch.
     Watch(Watch),
 }
 
-/// An object that was repaired after somebody else had changed it.
+/// An object that was repaired after another client had changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
     /// The object.

@@ -1,8 +1,8 @@
-//! Releases that are not begun in a cluster because nobody can have meant them, unless forced.
+//! Releases that are not begun in a cluster because they are mistakes, unless forced.
 //!
 //! A release that is requested in the ClusterVersion passes the
 //! [preconditions](crate::update::preconditions). One that the controller is started with does not: it
-//! takes the place of the release before because somebody named another directory. What is
+//! takes the place of the release before because another directory was named. What is
 //! refused here would empty a cluster of its management, or take it back.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -41,8 +41,8 @@ pub struct Removals {
     /// Objects that are terminating, as watches last showed them: a watch may do so before the
     /// response to the delete request is handled.
     terminating: BTreeMap<ObjectKey, Terminating>,
-    /// Orphans recorded by an earlier process that no watch has shown yet: somebody may have
-    /// deleted them since.
+    /// Orphans recorded by an earlier process that no watch has shown yet: they may have
+    /// been deleted since.
     unseen: BTreeSet<ObjectKey>,
     deletion_events: Vec<DeletionEvent>,
 }

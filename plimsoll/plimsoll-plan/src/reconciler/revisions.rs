@@ -1,7 +1,7 @@
 //! Whether the API server's storage goes back to an earlier state, as one that is restored from a
 //! backup does.
 //!
-//! Nobody says so. A watch that continues at a revision which the storage has not reached again shows
+//! No response says so. A watch that continues at a revision which the storage has not reached again shows
 //! nothing, and one at a revision that it has passed misses what came before. Newer revisions prove
 //! nothing: a busy server passes those that were seen within seconds, and some restores raise them on
 //! purpose. But a storage is only replaced under a server that stops or ends its watches. So a watch
@@ -61,8 +61,8 @@ impl<I: Ord + Clone> KnownObjects<I> {
         (revision < seen).then_some(StorageRollback { seen, now: revision })
     }
 
-    /// An object is gone, since a revision if that is known. It `may_return` if somebody would make it
-    /// again: then it is remembered, otherwise there would be no end of them.
+    /// An object is gone, since a revision if that is known. It `may_return` if a client would create
+    /// it again: then it is remembered, otherwise there would be no end of them.
     pub fn gone(&mut self, id: &I, revision: u64, may_return: bool) {
         match may_return {
             true => self.objects.insert(id.clone(), LastShown { revision, exists: false }),

@@ -20,7 +20,7 @@ use crate::progress::timeline::Timeline;
 
 pub use compute::StatusContext;
 
-/// Least time between two computations: nobody sees more, and a burst of events costs one.
+/// Least time between two computations, so that a burst of events costs one.
 pub const COMPUTE_INTERVAL: Duration = Duration::from_millis(50);
 /// Least time between two writes of numbers and texts.
 pub const WRITE_INTERVAL: Duration = Duration::from_secs(1);

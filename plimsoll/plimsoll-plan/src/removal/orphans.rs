@@ -19,7 +19,7 @@ pub const PRUNE_ALL: &str = "all";
 /// Which orphans are to be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Prune {
-    /// None: they stay until somebody asks.
+    /// None: they stay until their deletion is requested.
     #[default]
     None,
     /// Every one.

@@ -136,7 +136,7 @@ fn an_object_that_comes_back_is_warned_about_and_deleted_by_the_next_update() {
 #[test]
 fn what_came_back_stays_until_a_release_deletes_it() {
     for (is_deleted_by_next, expected) in [
-        // The next release dropped the manifest: nobody promises that it goes.
+        // The next release dropped the manifest: that it goes is not promised.
         (false, None),
         (
             true,
@@ -195,12 +195,12 @@ fn nothing_is_left_of_a_kind_that_is_not_served_any_more() {
 }
 
 #[test]
-fn what_was_never_asked_to_go_is_nobodys_business() {
+fn what_was_never_asked_to_go_is_ignored() {
     check("seen =>\n going a/b =>\n gone =>\n listed =>");
 }
 
 #[test]
-fn finished_deletions_are_kept_as_long_as_somebody_asks_for_them() {
+fn finished_deletions_are_kept_as_long_as_they_are_requested() {
     let mut tracker = DeletionTracker::default();
     for name in ["done", "held"] {
         tracker.requested(&key(name), "f.yaml", "1.0.0", at(0));

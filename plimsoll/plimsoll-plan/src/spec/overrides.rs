@@ -11,7 +11,7 @@
 //!
 //! An override that has expired takes nothing out of management any more, whether it is still in
 //! the spec or not. Terms that cannot be read leave their override in force: the object was to be
-//! left alone, and nobody knows until when.
+//! left alone, and the end of that is not known.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ use serde_json::Value;
 /// The annotation of the ClusterVersion.
 pub const OVERRIDE_TERMS: &str = "plimsoll.io/override-terms";
 
-/// What to do about an annotation that cannot be read: no command changes it, so that nothing that
-/// somebody wrote is lost.
+/// What to do about an annotation that cannot be read: no command changes it, so that no content
+/// is lost.
 pub const CORRECTION: &str = "correct it with `kubectl edit clusterversion version`, or remove it \
     with `kubectl annotate clusterversion version plimsoll.io/override-terms-`";
 

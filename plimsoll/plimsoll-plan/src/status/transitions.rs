@@ -9,7 +9,7 @@ use plimsoll_api::{Condition, ConditionStatus, Reason};
 /// A condition that came to hold, or does not any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
-    /// Whether somebody may have to do something.
+    /// Whether an administrator may have to intervene.
     pub is_warning: bool,
     /// The reason of the event.
     pub reason: Reason,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_that_nobody_asked_for_are_not_missed() {
+    fn updates_that_were_not_requested_are_not_missed() {
         let failed = "RetrievedUpdates=False VersionNotFound";
         check(&[], &["RetrievedUpdates=False NoChannel"], &[]);
         check(&["RetrievedUpdates=False NoChannel"], &[failed], &["!VersionNotFound"]);

@@ -23,7 +23,7 @@ pub struct Updates {
 }
 
 impl Default for Updates {
-    /// Nobody to ask for updates.
+    /// No source of updates.
     fn default() -> Self {
         let message = "The update channel has not been configured.".to_owned();
         Self {

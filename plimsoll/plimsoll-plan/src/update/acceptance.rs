@@ -29,7 +29,7 @@ pub use load::{LoadStatus, LoadStep};
 
 /// First delay before a release that could not be retrieved or loaded is tried again.
 pub const RETRY_DELAY_MIN: Duration = Duration::from_secs(5);
-/// Longest such delay: somebody who repaired a store waits no longer than this.
+/// Longest such delay: a store that is repaired is tried again within it.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(120);
 
 /// A release that is asked for, found out from the spec.

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_where_nobody_uses_gates() {
+    fn nothing_is_asked_where_no_gates_are_used() {
         check("absent", "absent", "");
         check(
             "",

@@ -21,7 +21,7 @@ pub struct OperatorsOnPlatform {
 }
 
 impl OperatorsOnPlatform {
-    /// There may be Operators, and nobody knows what they require. `why` is what the API server says.
+    /// There may be Operators, and their requirements are not known. `why` is what the API server says.
     pub fn unknown(why: &str) -> Self {
         Self { required: BTreeMap::new(), unknown: Some(why.to_owned()) }
     }

@@ -2,7 +2,7 @@
 //!
 //! A patch update begins whatever the cluster says of itself; a minor or major one only while
 //! nothing says `Upgradeable=False`; going back leads only to the release before and not to another
-//! minor version; nobody skips a minor version. Another minor version drops the manifests that
+//! minor version; no update skips a minor version. Another minor version drops the manifests that
 //! delete what the one before has deleted (DEL-8). What blocks can be forced, and is then
 //! recorded as a risk that was accepted. All checks are made and told together.
 
@@ -306,7 +306,7 @@ fn under_way(facts: &Facts<'_>) -> Option<Version> {
     Version::parse(&completed.version).ok()
 }
 
-/// Never blocks: who asks for an image that nobody recommends knows why.
+/// Never blocks: an image that is not recommended is requested on purpose.
 fn recommended(facts: &Facts<'_>, target: &Release) -> Option<FailedPrecondition> {
     let available = facts.available?;
     let current = facts.current;

@@ -55,7 +55,7 @@ fn operand(of: &Constraint) -> String {
     }
 }
 
-/// Longest text of somebody else's that a sentence repeats, in characters.
+/// Longest quoted text that a sentence repeats, in characters.
 const QUOTED_MAX: usize = 200;
 
 /// At most [`QUOTED_MAX`] characters of a text.

@@ -246,7 +246,7 @@ impl<'p> Builder<'p> {
 }
 
 /// What of the installed a request is about: what it names, or what is of its package and follows
-/// a channel. What follows none was installed by somebody else and stays as it is.
+/// a channel. What follows none was not installed by this resolver and stays as it is.
 fn claim(request: &PackageRequest, installed: &[InstalledBundle]) -> Option<usize> {
     let here = |item: &InstalledBundle| item.namespace == request.namespace;
     match &request.installed {

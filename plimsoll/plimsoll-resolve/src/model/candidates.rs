@@ -71,7 +71,7 @@ pub(crate) fn satisfying<'p>(
     sorted(found)
 }
 
-/// Whether nobody chose another provider for what is required.
+/// Whether no other provider was chosen for what is required.
 pub(crate) fn provider_allowed(
     index: &Index<'_>,
     constraint: &Constraint,

@@ -16,7 +16,7 @@ pub(crate) enum Ineligible {
     Defect(String),
     /// It carries `olm.deprecated`.
     Deprecated,
-    /// Somebody excluded it.
+    /// The query excludes it.
     Excluded,
     /// It needs a newer Kubernetes: the lowest that would do.
     Kubernetes(String),

@@ -329,8 +329,8 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
         found
     }
 
-    /// The newest version of a package when it is only in channels that are not used, and nobody
-    /// named the channel that is. Pre-releases are of no interest to who has a release.
+    /// The newest version of a package when it is only in channels that are not used, and the
+    /// channel that is was not named. Pre-releases are of no interest to who has a release.
     fn newer_elsewhere(&self, id: SolvableId, chosen: &CatalogEntry<'p>) -> Option<LowerRanked> {
         let model = self.model;
         let solvable = &model.solvables[id];

@@ -181,7 +181,7 @@ fn what_is_not_known_of_a_cluster_rules_nothing_out() {
 }
 
 #[test]
-fn a_malformed_bundle_is_out_of_the_race_and_fails_nobody_else() {
+fn a_malformed_bundle_is_left_out_and_fails_no_other_one() {
     let query = || Query { requests: vec![request("a")], ..Query::default() };
     check("a.v1@1.0.0\na.v2@2.0.0 <-a.v1 broken", query(), "a.v1");
     check("a.v1@1.0.0 ?K\nb.v1@1.0.0 +K broken\nc.v1@1.0.0 +K", query(), "a.v1 c.v1");

@@ -76,7 +76,7 @@ fn preconditions_block_where_a_controller_checks_them() {
     };
     check(&rollback(true), "UnknownUpdate");
     check(&rollback(false), "LowDesiredVersion!");
-    // A rehearsal asks as where there is a store, and its own overrides are nobody's concern.
+    // A rehearsal asks as where there is a store, and its own overrides do not matter.
     check(&with(&|it| it.is_rehearsed = true), "OldNodes!");
     let overridden = |cluster: &mut ClusterState| {
         cluster.is_rehearsed = true;

@@ -6,7 +6,7 @@
 //!   after each of its changes.
 //! * While one of its Deployments is available, the operator looks after the objects of the kinds that
 //!   its definitions define: each has a finalizer, which the operator removes when the object is being
-//!   deleted. Once its Deployments are gone, nobody does.
+//!   deleted. Once its Deployments are gone, no finalizer is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! * Each ClusterOperator manifest is the role of an operator. What it reports is what the
 //!   manifest names. Its Deployments (DaemonSets, StatefulSets) are those before it in the files of
 //!   the same run level and component. It may have none.
-//! * A namespace that a manifest lies in and that no manifest creates is created by somebody at run
+//! * A namespace that a manifest lies in and that no manifest creates is created at run
 //!   time. So is a kind that no definition of the payload brings and the server does not serve.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,7 @@ pub(super) struct ReleaseRole {
     pub(super) workloads: BTreeMap<ObjectKey, TemplateFingerprint>,
 }
 
-/// A kind that somebody other than the payload must serve.
+/// A kind that the payload does not bring and that must be served.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ExternalKind {
     /// API group.

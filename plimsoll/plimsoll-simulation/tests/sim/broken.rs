@@ -42,7 +42,7 @@ fn a_restored_server_is_noticed_however_new_its_revisions_are() {
     let drift = Action::Drift { item: 0, is_deletion: false };
     let cut_off = Action::CutOff(Duration::from_secs(37));
     let cases = [
-        // The backup has the object as somebody else changed it.
+        // The backup has the object as another client changed it.
         vec![(54, drift), (54, Action::BackUp), (75, restart.clone())],
         // The backup has none of an update that has begun.
         vec![(21, cut_off), (48, Action::Release(2)), (48, Action::BackUp), (60, restart.clone())],

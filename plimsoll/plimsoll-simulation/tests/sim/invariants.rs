@@ -105,7 +105,7 @@ fn order(writes: &[Write], releases: &[Release]) -> Vec<String> {
     found
 }
 
-/// Nothing of a release is written that nobody asked for, or that cannot be loaded.
+/// Nothing of a release is written that was not requested, or that cannot be loaded.
 fn requests(writes: &[Write]) -> Vec<String> {
     let unasked =
         |write: &&Write| !write.release.is_empty() && !write.requested.contains(&write.release);
@@ -157,8 +157,8 @@ fn gates(writes: &[Write], releases: &[Release]) -> Vec<String> {
     found
 }
 
-/// Nothing is deleted that no release says is to be, but for what nobody needs any more and somebody
-/// asks to be.
+/// Nothing is deleted that no release says is to be, but for what is not needed any more and whose
+/// deletion is requested.
 fn removals(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let to_delete: BTreeSet<&str> = releases
         .iter()
@@ -182,7 +182,7 @@ fn is_left(path: &str, releases: &[Release]) -> bool {
     !releases[1..].iter().any(has)
 }
 
-/// Nothing of a capability is written that nobody asked for, and what is enabled stays so.
+/// Nothing of a capability is written that was not requested, and what is enabled stays so.
 fn capabilities(writes: &[Write], releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, write, _, item) in applied(writes, releases) {
@@ -249,7 +249,7 @@ fn history(writes: &[Write]) -> Vec<String> {
 /// process reports it; and the numbers of its steps mean the same in every report.
 ///
 /// It ends with the completion of the plan, which the next process checks from nothing, and with
-/// another plan for the same release: somebody has changed overrides, capabilities or features. A
+/// another plan for the same release: overrides, capabilities or features have changed. A
 /// process that took work up counts less once a ClusterOperator contradicts what was recorded: an
 /// installation does not wait for versions, and they may not have been reported yet. What a process
 /// reports that does not lead any more is undone by the one that does; and of the processes up to a

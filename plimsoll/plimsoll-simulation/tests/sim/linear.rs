@@ -41,7 +41,7 @@ fn contradictions(history: &[Operation]) -> Vec<String> {
     for operation in history {
         let writer = written.get(&operation.revision);
         if writer.is_none_or(|it| it.object != operation.object || it.value != operation.value) {
-            found.push(format!("nobody wrote what is answered: {operation:?}"));
+            found.push(format!("what is answered was not written: {operation:?}"));
         }
         for later in history {
             let is_later = operation.object == later.object && operation.ended < later.began;
@@ -157,6 +157,6 @@ fn concurrent_reads_and_writes_have_one_order() {
     };
     stale.push(operation(first, "first"));
     assert!(contradictions(&stale).iter().any(|text| text.starts_with("an earlier state")));
-    stale.push(operation(first, "nobody's"));
-    assert!(contradictions(&stale).iter().any(|text| text.starts_with("nobody wrote")));
+    stale.push(operation(first, "unknown"));
+    assert!(contradictions(&stale).iter().any(|text| text.starts_with("what is answered was not")));
 }

@@ -36,7 +36,7 @@ struct Process {
     clock: Arc<ProcessClock>,
 }
 
-/// The clock of a process, which somebody may set.
+/// The clock of a process, which may be set.
 struct ProcessClock {
     right: VirtualClock,
     /// By how many seconds it is fast.
@@ -195,7 +195,7 @@ impl Processes {
         }
     }
 
-    /// Sends a request as somebody whom nothing goes wrong with; gives the HTTP status.
+    /// Sends a request as a client without faults; returns the HTTP status.
     pub(crate) async fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> u16 {
         let request =
             http::Request::builder().method(method).uri(path).header("content-type", kind);

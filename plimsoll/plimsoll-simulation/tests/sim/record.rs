@@ -126,12 +126,12 @@ impl Recorder {
         self.elapsed().saturating_sub(last.map(|write| write.at).unwrap_or_default())
     }
 
-    /// Somebody asks for a capability or a release.
+    /// Records that a capability or a release is requested.
     pub(crate) fn ask(&self, name: &str) {
         self.lock().requested.insert(name.to_owned());
     }
 
-    /// Somebody holds updates before a run level, or lets them go on.
+    /// Records that updates are held before a run level, or resumed.
     pub(crate) fn hold(&self, level: Option<u32>) {
         self.lock().held = level;
     }

@@ -16,9 +16,9 @@ pub(crate) const BROKEN: &str = "1.1.2";
 pub(crate) const LEVELS: [(u32, &str); 3] = [(10, "keel"), (20, "hull"), (30, "mast")];
 /// The annotation that tells which release wrote an object.
 pub(crate) const WRITTEN_BY: &str = "simulation.example/release";
-/// How many objects somebody may change: of every run level the settings and the Deployment.
+/// How many objects another client may change: of every run level the settings and the Deployment.
 pub(crate) const DRIFTING: usize = 2 * LEVELS.len();
-/// The capability that somebody may ask for.
+/// The capability that may be requested.
 pub(crate) const OPTIONAL: &str = "Console";
 /// The capability that the second release puts an object in that every cluster has.
 pub(crate) const IMPLIED: &str = "Build";

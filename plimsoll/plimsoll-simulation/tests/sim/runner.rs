@@ -273,10 +273,10 @@ impl Runner {
         self.processes.restart(backup);
     }
 
-    /// Somebody else changes an object of a release, or deletes it.
+    /// Changes an object of a release as another client, or deletes it.
     async fn drift(&self, item: usize, is_deletion: bool) {
         let path = release::drifting(item);
-        let patch = json!({ "metadata": { "annotations": { WRITTEN_BY: "somebody" } } });
+        let patch = json!({ "metadata": { "annotations": { WRITTEN_BY: "another client" } } });
         let kind = "application/merge-patch+json";
         match is_deletion {
             true => self.processes.send("DELETE", path, "application/json", &json!({})).await,

@@ -11,17 +11,17 @@ use crate::release::{DRIFTING, LEVELS, VERSIONS};
 /// Something that is done to the cluster at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// The controllers are handed the release of this index. With a store, somebody asks for it.
+    /// The controllers are handed the release of this index. With a store, it is requested.
     Release(usize),
-    /// Somebody requests an update that is rejected; there is a store.
+    /// An update is requested that is rejected; there is a store.
     Ask(InvalidRequest),
-    /// Somebody holds updates before a run level, or the next one.
+    /// Updates are held before a run level, or the next one.
     Hold(Option<u32>),
-    /// Somebody lets updates go on.
+    /// Updates are resumed.
     Resume,
-    /// Somebody asks for the optional capability.
+    /// The optional capability is requested.
     Enable,
-    /// Somebody tries to take it back.
+    /// The request is withdrawn.
     Disable,
     /// The process that leads dies of the write that is so many away.
     KillAtWrite { count: u64, last: LastWrite },
@@ -35,11 +35,11 @@ pub(crate) enum Action {
     BackUp,
     /// The server restarts: with its last state, or with that of the backup.
     Restart { from_backup: bool },
-    /// Somebody takes the settings of the last run level out of management, or back into it.
+    /// The settings of the last run level are taken out of management, or back into it.
     Override(bool),
-    /// Somebody asks for what earlier releases left to be deleted.
+    /// The deletion of what earlier releases left is requested.
     Prune,
-    /// Somebody changes the object of this number, or deletes it.
+    /// Another client changes the object of this number, or deletes it.
     Drift { item: usize, is_deletion: bool },
 }
 
@@ -204,7 +204,7 @@ fn outages(random: &mut fastrand::Rng, stored: bool) -> Vec<(u64, Action)> {
     if random.u8(..3) == 0 {
         actions.push((random.u64(0..90), Action::Prune));
     }
-    // Somebody who asked for an update with a store has to ask again.
+    // An update that was requested with a store has to be requested again.
     if !stored && random.u8(..3) == 0 {
         let at = random.u64(20..60);
         actions.push((at, Action::BackUp));

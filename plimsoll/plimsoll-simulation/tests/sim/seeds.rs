@@ -126,7 +126,7 @@ pub(crate) fn is_fixed(seed: u64) -> bool {
 pub(crate) fn print_number_of_open() {
     if are_fixed() {
         let open = list().iter().filter(|it| it.is_open).count();
-        // Nobody reads a closed stderr.
+        // A closed stderr is not read.
         let _ = writeln!(std::io::stderr(), "{open} seeds of {LIST} are open");
     }
 }
@@ -140,7 +140,7 @@ fn outcome(listed: &Listed, failed: bool) -> String {
 }
 
 fn report(line: &str) {
-    // Nobody reads a closed stderr.
+    // A closed stderr is not read.
     let _ = std::io::stderr().write_all(format!("open seed: {line}\n").as_bytes());
     if let Some(path) = std::env::var_os(RECORD)
         && let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path)

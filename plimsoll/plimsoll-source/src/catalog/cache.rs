@@ -73,7 +73,7 @@ impl Cache {
         self.directory.join(format!("{name}.{extension}"))
     }
 
-    /// Writes a file so that nobody ever sees a part of it.
+    /// Writes a file so that no reader sees a part of it.
     fn write(&self, path: &Path, bytes: &[u8]) -> bool {
         let write = || -> std::io::Result<()> {
             fs::create_dir_all(&self.directory)?;

@@ -58,7 +58,7 @@ struct HelperAnswer {
 }
 
 /// The files that may have credentials, in the order in which they are read. The first one is
-/// required to be there if somebody named it.
+/// required to be there if it was named.
 fn files(given: Option<&Path>, environment: Environment<'_>) -> (Vec<PathBuf>, bool) {
     if let Some(given) = given {
         return (vec![given.to_owned()], true);

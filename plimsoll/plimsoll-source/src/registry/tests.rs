@@ -100,7 +100,7 @@ fn a_repository_is_a_store_that_is_read_once() {
     assert_eq!(images, ["1.0.0", "1.1.0"]);
     assert_eq!(listing.defects.len(), 1, "{:?}", listing.defects);
     assert!(listing.defects[0].contains("has no layers"), "{:?}", listing.defects);
-    // Blobs that are in the cache are not asked for again, by nobody.
+    // Blobs that are in the cache are not requested again.
     server.set(|state| state.requests.clear());
     open().list().expect("it can be read");
     assert_eq!(server.requests("/blobs/"), Vec::<String>::new());

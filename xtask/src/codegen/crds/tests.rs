@@ -90,7 +90,7 @@ fn what_is_not_understood_is_an_error() {
     for (from, to) in [
         ("// +listType=map", "// +listTyp=map"),
         ("MaxItems=3", "MaxItems=three"),
-        ("Vec<Name>", "Vec<Nobody>"),
+        ("Vec<Name>", "Vec<Unknown>"),
         ("    /// The name itself.\n", ""),
         ("pub text: String", "text: String"),
     ] {

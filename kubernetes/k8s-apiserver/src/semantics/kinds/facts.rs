@@ -83,7 +83,7 @@ pub(crate) fn returns_deleted_object(resource: &ApiResource) -> bool {
     }
 }
 
-/// The fields that an endpoint resets, so that nobody comes to own them through it.
+/// The fields that an endpoint resets, so that no manager comes to own them through it.
 ///
 /// Upstream: k8s.io/apiserver/pkg/registry/rest/rest.go: ResetFieldsStrategy
 pub(crate) fn reset_fields(resource: &ApiResource, subresource: &str) -> &'static [&'static str] {

@@ -61,7 +61,7 @@ async fn the_kubeconfig_makes_an_administrator_of_its_user() {
 }
 
 #[tokio::test]
-async fn over_tls_nobody_is_anonymous_and_may_not_much() {
+async fn over_tls_a_client_without_credentials_is_anonymous_and_may_not_much() {
     let listening = listen(true).await;
     let kubeconfig = listening.server.kubeconfig(&listening.url);
     let client = client(&kubeconfig, |kubeconfig| {
@@ -77,7 +77,7 @@ async fn over_tls_nobody_is_anonymous_and_may_not_much() {
 }
 
 #[tokio::test]
-async fn over_tls_nobody_is_anonymous_where_everything_is_allowed() {
+async fn over_tls_no_client_is_anonymous_where_everything_is_allowed() {
     let access =
         AccessOptions { authorization: Authorization::AlwaysAllow, ..AccessOptions::default() };
     let listening = listen_with(true, Options { access, ..Options::default() }).await;

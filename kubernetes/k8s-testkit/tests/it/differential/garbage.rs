@@ -87,7 +87,7 @@ async fn make(client: &Client, family: &Family) -> Vec<String> {
             .map(|(owner, blocks)| reference(&family.members[*owner].name, &uids[*owner], *blocks))
             .collect();
         if member.stray {
-            owners.push(reference("nobody", "no-such-uid", false));
+            owners.push(reference("missing", "no-such-uid", false));
         }
         let mut metadata = json!({"name": member.name, "ownerReferences": owners});
         if member.held {

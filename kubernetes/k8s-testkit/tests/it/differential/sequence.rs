@@ -310,7 +310,7 @@ impl Maker<'_> {
         self.patch(version, "/scale", MERGE, patch)
     }
 
-    /// Somebody meddles with the record of ownership itself.
+    /// A change of the record of ownership itself.
     fn managed_fields(&mut self) -> Request {
         let version = self.version();
         let api_version = self.target.versions[version].api_version.as_str();
@@ -359,7 +359,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A deletion that nobody but the server itself has to end.
+    /// A deletion that the server itself ends.
     fn delete(&mut self) -> Request {
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
         let with = |field: &str, value: Value| {

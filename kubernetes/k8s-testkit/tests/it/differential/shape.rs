@@ -69,7 +69,7 @@ pub(super) struct Taste {
 impl Taste {
     /// Objects that are fit to be created.
     pub(super) const WHOLE: Self = Self { fill: 60, required: 100, wild: 0 };
-    /// What somebody applies.
+    /// Objects that are applied.
     pub(super) const PART: Self = Self { fill: 45, required: 85, wild: 4 };
 }
 

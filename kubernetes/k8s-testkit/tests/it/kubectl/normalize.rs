@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Replaces what differs from run to run.
 pub(super) fn normalize(text: &str, home: &Path) -> String {
     if let Ok(document @ Value::Object(_)) = serde_json::from_str(text) {
-        // The order of fields is nobody's promise.
+        // The order of fields is not promised.
         return format!("{document:#}\n")
             .lines()
             .map(|line| format!("{}\n", comparable(line)))

@@ -56,7 +56,7 @@ pub(super) const DIFFERENCES: &[(&str, Difference)] = &[
     ("hm-quantities--default", Difference::PlusSign),
     (
         "bad-webhook-type--default",
-        Difference::Refused(DefectCode::BundleWebhook, "nobody calls it"),
+        Difference::Refused(DefectCode::BundleWebhook, "no API server calls it"),
     ),
     (
         "hm-csv-only-name--default",

@@ -19,7 +19,7 @@ spec:
   - name: Lights
     description: Lamps along the pier
   - name: FogHorn
-    description: Sounds when nobody sees the lamps
+    description: Sounds while the lamps cannot be seen
     requires: [Lights]
   sets:
   - name: vCurrent
@@ -71,7 +71,7 @@ fn the_capabilities_that_a_release_declares_are_listed() {
     assert_eq!(
         output("capability list --release DIR"),
         "NAME      DEFAULT   MANIFESTS   REQUIRES   DESCRIPTION\n\
-         FogHorn   no        3           Lights     Sounds when nobody sees the lamps\n\
+         FogHorn   no        3           Lights     Sounds while the lamps cannot be seen\n\
          Lights    yes       2           -          Lamps along the pier\n",
     );
     let json: serde_json::Value =
@@ -87,7 +87,7 @@ fn what_enabling_a_capability_would_create_is_explained() {
     assert_eq!(
         output("capability explain FogHorn --release DIR"),
         "Name:           FogHorn\n\
-         Description:    Sounds when nobody sees the lamps\n\
+         Description:    Sounds while the lamps cannot be seen\n\
          Enabled:        no\n\
          Requires:       Lights\n\
          Missing:        Lights\n\

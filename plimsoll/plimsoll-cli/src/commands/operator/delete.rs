@@ -1,5 +1,6 @@
-//! `plimsoll operator delete`, `autoremove` and `abort`: deleting Operators, and aborting a
-//! deletion.
+//! `plimsoll operator delete` and `autoremove`: deleting Operators.
+
+mod consent;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -10,31 +11,27 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use diffy::{Hunk, Line};
-use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
+use futures::StreamExt as _;
+use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
-use plimsoll_api::duration;
 use plimsoll_api::olm::RemainingObjects;
-use plimsoll_api::{OPERATOR, Operator};
+use plimsoll_api::{Operator, duration};
 use plimsoll_controller::workloads;
 use plimsoll_operators::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
 use plimsoll_operators::observed::ObservedOperator;
-use plimsoll_simulation::cluster_state::api;
-use serde::Deserialize;
 use serde_json::json;
 
+use self::consent::{Consent, ask_for_dependants, ask_safely};
 use super::dry_run::DryRun;
 use super::state::{AddOnState, observed, status};
-use super::{FIELD_MANAGER, finalizers, patch_parameters};
+use super::{finalizers, patch_parameters};
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
 use crate::render::format::Format;
 
 /// The beginning of the message with which the controller refuses a deletion.
 const REFUSED: &str = "It is not deleted: ";
-/// The time that the controller may take to release an Operator whose deletion is aborted.
-const ABORT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The options for a deletion.
 #[derive(Debug, Clone, Default, Args)]
@@ -98,27 +95,6 @@ impl AutoremoveArguments {
     pub(super) fn is_agreed(&self) -> bool {
         self.options.yes
     }
-}
-
-/// Arguments of `plimsoll operator abort`.
-#[derive(Debug, Args)]
-pub struct AbortArguments {
-    /// Operator whose deletion is aborted
-    name: String,
-    /// Show what would be done, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-}
-
-/// The decision of the user about a plan that was shown.
-#[derive(Debug, PartialEq, Eq)]
-enum Consent {
-    /// These Operators are deleted.
-    Delete(BTreeSet<String>),
-    /// The user declined.
-    Declined,
-    /// The deletion is refused; the text says why.
-    Refused(String),
 }
 
 /// The Operators of a cluster, and the options for planning a deletion.
@@ -274,94 +250,6 @@ fn print_plan(
     Ok(exit::SUCCESS.into())
 }
 
-/// Asks the user to agree to the deletion of each Operator that others depend on.
-async fn ask_for_dependants(
-    deletion: &mut Deletion<'_>,
-    names: BTreeSet<String>,
-    cascade: bool,
-    person: &mut Respondent,
-    out: &mut dyn Write,
-) -> Result<Consent, anyhow::Error> {
-    let plan = deletion.plan(&names, cascade).await?;
-    for it in &plan.delete {
-        let dependants = plan.dependants_of(&it.name);
-        if dependants.is_empty() {
-            continue;
-        }
-        let (name, depend) = (&it.name, depend(&dependants));
-        let question = format!(
-            "WARNING: deleting {name} will lead to an inconsistent state: {depend} on {name}. \
-             Would you like to continue?"
-        );
-        if !person.confirm(&question, DefaultAnswer::No, out)? {
-            return Ok(Consent::Declined);
-        }
-    }
-    Ok(Consent::Delete(names))
-}
-
-/// Refuses to delete Operators that others depend on, and asks the user about operands and about
-/// each orphan.
-async fn ask_safely(
-    deletion: &mut Deletion<'_>,
-    mut names: BTreeSet<String>,
-    cascade: bool,
-    person: &mut Respondent,
-    out: &mut dyn Write,
-) -> Result<Consent, anyhow::Error> {
-    let plan = deletion.plan(&names, cascade).await?;
-    for it in &plan.delete {
-        let dependants = plan.dependants_of(&it.name);
-        if !dependants.is_empty() {
-            let (name, depend) = (&it.name, depend(&dependants));
-            return Ok(Consent::Refused(format!("could not delete {name}: {depend} on {name}")));
-        }
-    }
-    for it in &plan.delete {
-        if deletion.has_workloads(&it.name) {
-            let question = format!(
-                "WARNING: {} still has running workloads. Would you like to continue?",
-                it.name
-            );
-            if !person.confirm(&question, DefaultAnswer::No, out)? {
-                return Ok(Consent::Declined);
-            }
-        }
-    }
-    let mut kept = BTreeSet::new();
-    loop {
-        let plan = deletion.plan(&names, cascade).await?;
-        let next = plan.orphans.iter().find(|it| !kept.contains(*it));
-        let Some(orphan) = next.cloned() else { return Ok(Consent::Delete(names)) };
-        // Nothing is deleted without asking.
-        if matches!(person, Respondent::Nobody) {
-            return Ok(Consent::Refused(format!(
-                "{orphan} would become an orphaned dependency, and there is no terminal to ask: add \
-                 `--cascade` to delete it too, or delete without `--safe`"
-            )));
-        }
-        let runs = deletion.has_workloads(&orphan);
-        let of: Vec<&str> = plan.delete.iter().map(|it| it.name.as_str()).collect();
-        let question = format!(
-            "WARNING: {orphan} will become an orphaned dependency of {}. Would you also like to \
-             delete {orphan}?",
-            of.join(", ")
-        );
-        let default = if runs { DefaultAnswer::No } else { DefaultAnswer::YesLast };
-        let mut is_deleted = person.confirm(&question, default, out)?;
-        if is_deleted && runs {
-            let question = format!(
-                "WARNING: {orphan} has running workloads. Would you still like to delete {orphan}?"
-            );
-            is_deleted = person.confirm(&question, DefaultAnswer::No, out)?;
-        }
-        match is_deleted {
-            true => names.insert(orphan),
-            false => kept.insert(orphan),
-        };
-    }
-}
-
 /// Deletes the Operators that the user has agreed to, unless the plan has changed since it was
 /// shown.
 async fn carry_out(
@@ -495,83 +383,4 @@ async fn follow(
         }
     }
     Ok(None)
-}
-
-/// Runs `plimsoll operator abort`: keeps what is left of an Operator that is being deleted, and
-/// manages it again.
-///
-/// An API server cannot undo a deletion. So the finalizers of the Operator are removed without
-/// another object being deleted, and the Operator is created again with the same spec. It owns the
-/// objects that are left, and installs the missing ones.
-///
-/// # Errors
-///
-/// When the cluster cannot be reached, or the Operator is not being deleted.
-pub(super) async fn abort(
-    client: &Client,
-    arguments: &AbortArguments,
-    out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    let AbortArguments { name, dry_run } = arguments;
-    let state = AddOnState::read(client).await?;
-    let operator = state.operator(name)?;
-    if operator.metadata.deletion_timestamp.is_none() {
-        bail!("Operator `{name}` is not being deleted: there is nothing to abort");
-    }
-    if *dry_run {
-        writeln!(out, "the deletion of {name} would be aborted, and {name} created again")?;
-        return Ok(exit::SUCCESS.into());
-    }
-    let operators: Api<Operator> = Api::all(client.clone());
-    let whole = api(client, OPERATOR)
-        .get(name)
-        .await
-        .with_context(|| format!("failed to read Operator `{name}`"))?;
-    let uid = whole.metadata.uid.clone();
-    let release = json!({ "metadata": { "uid": uid, "finalizers": null } });
-    operators
-        .patch(name, &patch_parameters(false), &Patch::Merge(release))
-        .await
-        .with_context(|| format!("failed to abort the deletion of Operator `{name}`"))?;
-    let gone = watch_object(operators.clone(), name).try_skip_while(|object| {
-        let is_there = object.as_ref().is_some_and(|it| it.metadata.uid == uid);
-        async move { Ok(is_there) }
-    });
-    let gone = tokio::time::timeout(ABORT_TIMEOUT, async { pin!(gone).next().await }).await;
-    gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
-    // The stored object, including fields that this program does not know.
-    let again = json!({
-        "apiVersion": OPERATOR.api_version(),
-        "kind": OPERATOR.kind,
-        "metadata": {
-            "name": name,
-            "labels": whole.metadata.labels,
-            "annotations": whole.metadata.annotations,
-        },
-        "spec": whole.data["spec"],
-    });
-    let parameters =
-        PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    let object = Deserialize::deserialize(&again)?;
-    let created = match api(client, OPERATOR).create(&parameters, &object).await {
-        Ok(created) => created,
-        Err(error) => {
-            // There is no other copy of the object.
-            anstream::eprintln!("{again}");
-            return Err(error).with_context(|| {
-                format!("failed to create Operator `{name}` again: create the object above")
-            });
-        }
-    };
-    // There is no other copy of the history.
-    let status = json!({
-        "metadata": { "uid": created.metadata.uid },
-        "status": { "observedGeneration": 0, "history": whole.data["status"]["history"] },
-    });
-    operators
-        .patch_status(name, &patch_parameters(false), &Patch::Merge(status))
-        .await
-        .with_context(|| format!("failed to write the history of Operator `{name}` back"))?;
-    writeln!(out, "deletion of {name} aborted")?;
-    Ok(exit::SUCCESS.into())
 }

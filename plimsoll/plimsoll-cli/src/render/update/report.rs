@@ -28,7 +28,7 @@ pub enum Assessment {
     Progressing,
     /// Something takes much longer than it used to, or than it should.
     Slow,
-    /// Held before a run level, as somebody asked.
+    /// Held before a run level, as requested.
     Paused,
     /// It cannot go on by itself.
     Stalled,
@@ -201,7 +201,7 @@ impl UpdateStatus {
         }
     }
 
-    /// Whether somebody has to do something.
+    /// Whether an administrator has to intervene.
     pub fn is_stuck(&self) -> bool {
         self.assessment == Assessment::Stalled
     }

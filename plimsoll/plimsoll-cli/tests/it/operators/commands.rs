@@ -31,7 +31,7 @@ pub(super) struct RunCommand {
     /// The file of `FILES` that the output is redirected to; empty for none.
     #[serde(default)]
     into: String,
-    /// What the person types at prompts, a line each; nobody is there if it is absent.
+    /// What the person types at prompts, a line each; without it there is no person.
     #[serde(default)]
     answers: Option<Vec<String>>,
     /// Texts of the output, in this order; other text may be between them.
@@ -69,7 +69,7 @@ impl RunCommand {
     pub(super) async fn play(&self, add_ons: &AddOns) {
         let person = match &self.answers {
             None if self.run.contains("--yes") => Respondent::Agreed,
-            None => Respondent::Nobody,
+            None => Respondent::Absent,
             Some(answers) => {
                 let typed: String = answers.iter().map(|it| format!("{it}\n")).collect();
                 Respondent::Person(Box::new(Cursor::new(typed)))
@@ -78,7 +78,7 @@ impl RunCommand {
         self.play_with(add_ons, person).await;
     }
 
-    /// Runs the command for somebody.
+    /// Runs the command for a person.
     pub(super) async fn play_with(&self, add_ons: &AddOns, mut person: Respondent) {
         let (line, catalog) = (&self.run, add_ons.catalog.path().to_string_lossy());
         let files = add_ons.files.path();

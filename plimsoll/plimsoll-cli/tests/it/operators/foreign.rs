@@ -1,5 +1,7 @@
-//! A class of Actions that a package of a catalog brings, and that somebody else serves, with `kubectl` alone.
+//! A class of Actions that a package of a catalog brings, and that another controller serves, with `kubectl`
+//! alone.
 
+use std::path::Path;
 use std::process::Command;
 
 use plimsoll_controller::actions::ActionSettings;
@@ -8,8 +10,36 @@ use serde_json::{Value, json};
 use super::{AddOns, Fixture, Named};
 use crate::harness::{on_each_cluster, until};
 
+/// Returns an Action in namespace `team-a`.
+fn action(name: &str, spec: &Value) -> Value {
+    let metadata = json!({ "name": name, "namespace": "team-a" });
+    json!({ "apiVersion": "olm.io/v1", "kind": "Action", "metadata": metadata, "spec": spec })
+}
+
+/// Returns an Action of the class that seals a ConfigMap.
+fn seal(name: &str, config_map: &str) -> Value {
+    let spec = json!({
+        "actionClass": "configmap-seal",
+        "parameters": { "name": config_map },
+        "requester": { "username": "alice", "groups": ["dev"] },
+    });
+    action(name, &spec)
+}
+
+/// Runs the script of the other controller once.
+fn run_controller(examples: &Path, kubeconfig: &Path) {
+    let mut command = Command::new("sh");
+    command.arg(examples.join("controller.sh")).arg("once").env("KUBECONFIG", kubeconfig);
+    if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", assets.to_string_lossy()));
+    }
+    let ran = command.output().expect("the script runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
 #[test]
-fn a_class_of_somebody_else_is_served_by_them_alone() {
+fn a_class_of_another_controller_is_served_by_that_one_alone() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::start_with(kind, "[]", Some(ActionSettings::default())).await;
         let examples = std::path::absolute("../../examples/actions").expect("a working directory");
@@ -34,51 +64,28 @@ fn a_class_of_somebody_else_is_served_by_them_alone() {
             .apply(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata }))
             .await;
         for name in ["settings", "missing"] {
-            add_ons
-                .apply(json!({
-                    "apiVersion": "olm.io/v1",
-                    "kind": "Action",
-                    "metadata": { "name": name, "namespace": "team-a" },
-                    "spec": {
-                        "actionClass": "configmap-seal",
-                        "parameters": { "name": name },
-                        "requester": { "username": "alice", "groups": ["dev"] },
-                    },
-                }))
-                .await;
+            add_ons.apply(seal(name, name)).await;
         }
-        // One of ours that comes later is done: the others were looked at and left alone.
-        add_ons
-            .apply(json!({
-                "apiVersion": "olm.io/v1",
-                "kind": "Action",
-                "metadata": { "name": "ours", "namespace": "team-a" },
-                "spec": {
-                    "actionClass": "autoremove",
-                    "requester": { "username": "admin", "groups": ["system:masters"] },
-                },
-            }))
-            .await;
-        let action = |name: &str| Named::parse(&format!("olm.io/v1 Action team-a/{name}"));
-        let ours = || async { add_ons.object(&action("ours")).await["status"]["state"].clone() };
-        until("our Action ends", ours, |it| it == "SUCCEEDED").await;
+        // An Action of this controller that comes later is executed: the others were observed and ignored.
+        let requester = json!({ "username": "admin", "groups": ["system:masters"] });
+        let ours = json!({ "actionClass": "autoremove", "requester": requester });
+        add_ons.apply(action("ours", &ours)).await;
+        let status = async |name: &str| {
+            let named = Named::parse(&format!("olm.io/v1 Action team-a/{name}"));
+            add_ons.object(&named).await["status"].clone()
+        };
+        let state = || async { status("ours").await["state"].clone() };
+        until("our Action ends", state, |it| it == "SUCCEEDED").await;
         for name in ["settings", "missing"] {
-            assert_eq!(add_ons.object(&action(name)).await["status"], Value::Null);
+            assert_eq!(status(name).await, Value::Null);
         }
         // The script needs a server that listens.
         if let Some(kubeconfig) = add_ons.harness.cluster.kubeconfig() {
-            let mut command = Command::new("sh");
-            command.arg(examples.join("controller.sh")).arg("once").env("KUBECONFIG", kubeconfig);
-            if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
-                let path = std::env::var("PATH").unwrap_or_default();
-                command.env("PATH", format!("{}:{path}", assets.to_string_lossy()));
-            }
-            let ran = command.output().expect("the script runs");
-            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+            run_controller(&examples, kubeconfig);
             for (name, state, reason) in
                 [("settings", "SUCCEEDED", "ActionSucceeded"), ("missing", "FAILED", "PatchFailed")]
             {
-                let status = add_ons.object(&action(name)).await["status"].clone();
+                let status = status(name).await;
                 assert_eq!(status["state"], state, "{status:#}");
                 assert_eq!(status["conditions"][0]["reason"], reason, "{status:#}");
             }
@@ -88,21 +95,8 @@ fn a_class_of_somebody_else_is_served_by_them_alone() {
         // The class goes with its package, and what is requested of it waits until it is back.
         add_ons.delete("olm.io/v1 Operator seal").await;
         add_ons.absent("olm.io/v1 ActionClass configmap-seal").await;
-        add_ons
-            .apply(json!({
-                "apiVersion": "olm.io/v1",
-                "kind": "Action",
-                "metadata": { "name": "late", "namespace": "team-a" },
-                "spec": {
-                    "actionClass": "configmap-seal",
-                    "parameters": { "name": "settings" },
-                    "requester": { "username": "alice", "groups": ["dev"] },
-                },
-            }))
-            .await;
-        let late = || async {
-            add_ons.object(&action("late")).await["status"]["conditions"][0]["reason"].clone()
-        };
+        add_ons.apply(seal("late", "settings")).await;
+        let late = || async { status("late").await["conditions"][0]["reason"].clone() };
         until("it waits for its class", late, |it| it == "ActionClassNotFound").await;
         add_ons.stop().await;
     });

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
+use k8s_testkit::ClusterKind;
 use kube::Client;
 use kube::client::Body;
 use plimsoll_controller::actions::ActionSettings;
@@ -16,7 +17,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, service_fn};
 
-use super::{AddOns, Fixture};
+use super::{AddOns, Fixture, Named};
 use crate::harness::{on_any_cluster, on_each_cluster, until};
 
 /// What becomes of the write at which a controller is killed.
@@ -24,7 +25,7 @@ use crate::harness::{on_any_cluster, on_each_cluster, until};
 enum LastWrite {
     /// The server never has it.
     Lost,
-    /// The server carries it out, and nobody learns of it.
+    /// The server carries it out, and the response is lost.
     Applied,
 }
 
@@ -133,37 +134,71 @@ async fn finish(
 }
 
 impl AddOns {
-    /// Requests an Action and waits until it succeeded; whether the controller was killed meanwhile.
+    /// Requests an Action and waits until it succeeded; returns whether the controller was killed meanwhile.
     async fn interrupted(&mut self, client: &Interrupted, name: &str, spec: Value) -> bool {
         let mut spec = spec;
-        spec["requester"] = json!({ "username": "admin", "groups": ["system:masters"] });
+        spec["requester"] = requester();
+        let named = self.request_action(name, spec).await;
+        let (action, was_killed) = self.ended(client, &named).await;
+        let status = &action["status"];
+        assert_eq!(status["state"], "SUCCEEDED", "{status:#}");
+        let plan = status["plan"].as_array().expect("it has a plan");
+        assert!(plan.iter().all(|it| it["state"] == "Completed"), "{status:#}");
+        was_killed
+    }
+
+    async fn request_action(&self, name: &str, spec: Value) -> Named {
         let metadata = json!({ "name": name, "namespace": "default" });
         self.apply(json!({
             "apiVersion": "olm.io/v1", "kind": "Action", "metadata": metadata, "spec": spec,
         }))
         .await;
-        let named = super::Named::parse(&format!("olm.io/v1 Action default/{name}"));
+        Named::parse(&format!("olm.io/v1 Action default/{name}"))
+    }
+
+    /// Waits until an Action ends, with another controller after each that is killed; returns the Action,
+    /// and whether one was killed.
+    async fn ended(&mut self, client: &Interrupted, named: &Named) -> (Value, bool) {
+        let what = format!("Action {} ends", named.name);
         let mut was_killed = false;
         loop {
-            let what = format!("Action {name} ends");
-            let ended = until(
-                &what,
-                || async { self.object(&named).await["status"].clone() },
-                |it| it["state"] == "SUCCEEDED" || it["state"] == "FAILED",
-            );
+            let action = || async { self.object(named).await };
+            let ended = until(&what, action, |it| it["status"]["completionTime"].is_string());
             tokio::select! {
                 () = client.killed.notified() => was_killed = true,
-                status = ended => {
-                    assert_eq!(status["state"], "SUCCEEDED", "{status:#}");
-                    let plan = status["plan"].as_array().expect("it has a plan");
-                    assert!(plan.iter().all(|it| it["state"] == "Completed"), "{status:#}");
-                    return was_killed;
-                }
+                action = ended => return (action, was_killed),
             }
             self.kill().await;
             self.control_with(client.client());
         }
     }
+}
+
+/// Starts a cluster whose controller can be killed at a write, with packages in its catalog.
+async fn start(kind: ClusterKind, packages: &[(&str, &str)]) -> (AddOns, Interrupted) {
+    let mut add_ons = AddOns::without_catalog(kind, "[]").await;
+    add_ons.actions = Some(ActionSettings::default());
+    let client = Interrupted {
+        client: add_ons.harness.client.clone(),
+        record: Arc::default(),
+        killed: Arc::default(),
+    };
+    let path = add_ons.catalog.path().to_owned();
+    for (package, version) in packages {
+        Fixture::publish(&path, package, version);
+    }
+    add_ons.control_with(client.client());
+    add_ons.add_catalog("fixture", &path).await;
+    let catalog = Named::parse("olm.io/v1 Catalog fixture");
+    let status = || async { add_ons.object(&catalog).await["status"]["bundles"].clone() };
+    // The fixture has one bundle itself.
+    let bundles = packages.len() + 1;
+    until("the catalog is read", status, |it| *it == bundles).await;
+    (add_ons, client)
+}
+
+fn requester() -> Value {
+    json!({ "username": "admin", "groups": ["system:masters"] })
 }
 
 #[test]
@@ -189,14 +224,8 @@ fn a_controller_ends_while_an_action_is_decided() {
             })
         };
         add_ons.control_with(Client::new(held, "default"));
-        let metadata = json!({ "name": "late", "namespace": "default" });
-        let requester = json!({ "username": "admin", "groups": ["system:masters"] });
-        add_ons
-            .apply(json!({
-                "apiVersion": "olm.io/v1", "kind": "Action", "metadata": metadata,
-                "spec": { "actionClass": "autoremove", "requester": requester },
-            }))
-            .await;
+        let spec = json!({ "actionClass": "autoremove", "requester": requester() });
+        add_ons.request_action("late", spec).await;
         asked.notified().await;
         stopped.cancel();
         add_ons.stop().await;
@@ -206,21 +235,7 @@ fn a_controller_ends_while_an_action_is_decided() {
 #[test]
 fn an_action_that_is_interrupted_at_any_write_is_executed_once() {
     on_any_cluster(|kind| async move {
-        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
-        add_ons.actions = Some(ActionSettings::default());
-        let client = Interrupted {
-            client: add_ons.harness.client.clone(),
-            record: Arc::default(),
-            killed: Arc::default(),
-        };
-        let path = add_ons.catalog.path().to_owned();
-        Fixture::publish(&path, "foo", "1.2.3");
-        Fixture::publish(&path, "bar", "1.2.5");
-        add_ons.control_with(client.client());
-        add_ons.add_catalog("fixture", &path).await;
-        let catalog = super::Named::parse("olm.io/v1 Catalog fixture");
-        let status = || async { add_ons.object(&catalog).await["status"]["bundles"].clone() };
-        until("the catalog is read", status, |it| *it == 3).await;
+        let (mut add_ons, client) = start(kind, &[("foo", "1.2.3"), ("bar", "1.2.5")]).await;
         let install = json!({
             "actionClass": "operator-install", "package": "foo", "installDependencies": true,
         });
@@ -254,10 +269,7 @@ fn an_action_that_is_interrupted_at_any_write_is_executed_once() {
 /// Requests that seeds mix.
 fn requests() -> Vec<Value> {
     let of = |class: &str, package: &str, parameters: Value| {
-        let mut spec = json!({
-            "actionClass": class,
-            "requester": { "username": "admin", "groups": ["system:masters"] },
-        });
+        let mut spec = json!({ "actionClass": class, "requester": requester() });
         if !package.is_empty() {
             spec["package"] = package.into();
         }
@@ -281,41 +293,49 @@ fn requests() -> Vec<Value> {
     ]
 }
 
+/// The changes of Actions that have ended.
+#[derive(Default)]
+struct Changes {
+    /// Those that were made, each once.
+    made: BTreeMap<String, usize>,
+    /// Those that may have been made.
+    possible: Vec<String>,
+}
+
+impl Changes {
+    fn add(&mut self, action: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        for change in action["status"]["plan"].as_array().into_iter().flatten() {
+            let of = match change["operation"].as_str() {
+                Some("Create") => {
+                    let uid = text(&action["metadata"]["uid"]);
+                    format!("create {} for {uid}", text(&change["operator"]))
+                }
+                Some("Delete") => format!("delete {}", text(&change["uid"])),
+                _ => continue,
+            };
+            match change["state"].as_str() {
+                Some("Completed") => drop(self.made.insert(of, 1)),
+                _ => self.possible.push(of),
+            }
+        }
+    }
+}
+
 #[test]
 fn concurrent_actions_are_executed_once_however_often_they_are_interrupted() {
     on_each_cluster(|kind| async move {
-        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
-        add_ons.actions = Some(ActionSettings::default());
-        let client = Interrupted {
-            client: add_ons.harness.client.clone(),
-            record: Arc::default(),
-            killed: Arc::default(),
-        };
-        let path = add_ons.catalog.path().to_owned();
-        for (package, version) in [("foo", "1.2.3"), ("bar", "1.2.5"), ("fiz", "2.9.2")] {
-            Fixture::publish(&path, package, version);
-        }
-        add_ons.control_with(client.client());
-        add_ons.add_catalog("fixture", &path).await;
-        let catalog = super::Named::parse("olm.io/v1 Catalog fixture");
-        let status = || async { add_ons.object(&catalog).await["status"]["bundles"].clone() };
-        until("the catalog is read", status, |it| *it == 4).await;
-        let mut changes = 0;
+        let packages = [("foo", "1.2.3"), ("bar", "1.2.5"), ("fiz", "2.9.2")];
+        let (mut add_ons, client) = start(kind, &packages).await;
+        let mut count = 0;
         for seed in 0..SEEDS {
             let mut random = fastrand::Rng::with_seed(seed);
             client.record.lock().expect("no thread panics").done.clear();
-            let mut names = Vec::new();
+            let mut requested = Vec::new();
             for at in 0..5 {
                 let requests = requests();
                 let spec = requests[random.usize(..requests.len())].clone();
-                let name = format!("mixed-{seed}-{at}");
-                let metadata = json!({ "name": name, "namespace": "default" });
-                add_ons
-                    .apply(json!({
-                        "apiVersion": "olm.io/v1", "kind": "Action", "metadata": metadata, "spec": spec,
-                    }))
-                    .await;
-                names.push(super::Named::parse(&format!("olm.io/v1 Action default/{name}")));
+                requested.push(add_ons.request_action(&format!("mixed-{seed}-{at}"), spec).await);
             }
             for _ in 0..4 {
                 let last = if random.bool() { LastWrite::Lost } else { LastWrite::Applied };
@@ -328,45 +348,19 @@ fn concurrent_actions_are_executed_once_however_often_they_are_interrupted() {
                 }
             }
             client.record.lock().expect("no thread panics").kill = None;
-            let mut expected: BTreeMap<String, usize> = BTreeMap::new();
-            let mut possible: Vec<String> = Vec::new();
-            for named in &names {
-                let what = format!("Action {} ends", named.name);
-                let ended = loop {
-                    let action = || async { add_ons.object(named).await };
-                    let ended =
-                        until(&what, action, |it| it["status"]["completionTime"].is_string());
-                    // The last write that was to be a process's end may have come late.
-                    tokio::select! {
-                        ended = ended => break ended,
-                        () = client.killed.notified() => {}
-                    }
-                    add_ons.kill().await;
-                    add_ons.control_with(client.client());
-                };
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                for change in ended["status"]["plan"].as_array().into_iter().flatten() {
-                    let of = match change["operation"].as_str() {
-                        Some("Create") => {
-                            let uid = text(&ended["metadata"]["uid"]);
-                            format!("create {} for {uid}", text(&change["operator"]))
-                        }
-                        Some("Delete") => format!("delete {}", text(&change["uid"])),
-                        _ => continue,
-                    };
-                    match change["state"].as_str() {
-                        Some("Completed") => drop(expected.insert(of, 1)),
-                        _ => possible.push(of),
-                    }
-                }
+            let mut changes = Changes::default();
+            for named in &requested {
+                // The last write that was to be a process's end may have come late.
+                let (action, _) = add_ons.ended(&client, named).await;
+                changes.add(&action);
             }
             // What is said to be done was done, once; what was done is said, and once.
             let mut done = client.record.lock().expect("no thread panics").done.clone();
-            done.retain(|change, count| !(possible.contains(change) && *count == 1));
-            assert_eq!(done, expected, "seed {seed}");
-            changes += done.len();
+            done.retain(|change, count| !(changes.possible.contains(change) && *count == 1));
+            assert_eq!(done, changes.made, "seed {seed}");
+            count += done.len();
         }
-        assert!(changes > 6, "only {changes} changes were made");
+        assert!(count > 6, "only {count} changes were made");
         add_ons.stop().await;
     });
 }

@@ -13,8 +13,8 @@ use super::commands::RunCommand;
 use super::{AddOns, Fixture, OPERATOR};
 use crate::harness::on_each_cluster;
 
-/// A client whose write of Operators after some others is refused; before that somebody changes an
-/// Operator, if it is said how.
+/// A client whose write of Operators after some others is refused; before that another client
+/// changes an Operator, if it is said how.
 fn refusing(client: &Client, after: usize, change: Option<(&'static str, Value)>) -> Client {
     let (client, left) = (client.clone(), Arc::new(AtomicUsize::new(after)));
     let service = service_fn(move |request: Request<Body>| {
@@ -28,7 +28,7 @@ fn refusing(client: &Client, after: usize, change: Option<(&'static str, Value)>
                 return client.send(request).await.map_err(tower::BoxError::from);
             }
             if let Some((name, patch)) = change {
-                let path = format!("/apis/olm.io/v1/operators/{name}?fieldManager=somebody");
+                let path = format!("/apis/olm.io/v1/operators/{name}?fieldManager=another-client");
                 let patch = Request::patch(path)
                     .header("content-type", "application/merge-patch+json")
                     .body(Body::from(patch.to_string().into_bytes()))?;
@@ -69,7 +69,7 @@ impl AddOns {
 }
 
 #[test]
-fn what_was_written_before_a_refusal_is_taken_back_unless_somebody_has_changed_it() {
+fn what_was_written_before_a_refusal_is_taken_back_unless_it_was_changed() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::start(kind, "[]").await;
         for (package, version) in
@@ -89,7 +89,7 @@ fn what_was_written_before_a_refusal_is_taken_back_unless_somebody_has_changed_i
 
         add_ons.request("bar", json!({ "version": "1.2.1" })).await;
         add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
-        // Nobody is to act on what is requested for a moment only.
+        // What is requested for a moment only is not to be installed.
         add_ons.stop().await;
         Fixture::publish(add_ons.catalog.path(), "fiz", "2.9.6");
         let before = add_ons.requested("bar").await;

@@ -31,7 +31,7 @@ enum ScenarioStep {
     Apply(BTreeMap<String, Value>),
     /// Operators get labels.
     Label(BTreeMap<String, Value>),
-    /// Somebody creates an object.
+    /// An object is created.
     Create(Value),
     /// An Operator is deleted.
     Delete(String),
@@ -57,7 +57,7 @@ enum ScenarioStep {
     Shell(ShellCommand),
     /// The files that commands wrote to directories.
     Files(BTreeMap<String, Vec<String>>),
-    /// Somebody applies the manifests of a directory that commands wrote.
+    /// The manifests of a directory that commands wrote are applied.
     ApplyFiles(String),
     /// Two files that commands wrote have the same content.
     Same([String; 2]),
@@ -116,8 +116,15 @@ impl Scenario {
 }
 
 impl AddOns {
-    /// Plays a step; whether it changes anything.
+    /// Plays a step; returns whether it changes anything.
     async fn play(&self, step: &ScenarioStep) -> bool {
+        let is_change = self.carry_out(step).await;
+        assert!(is_change || self.fulfils(step).await, "{step:?}");
+        is_change
+    }
+
+    /// Makes the change of a step; returns false if it makes none.
+    async fn carry_out(&self, step: &ScenarioStep) -> bool {
         match step {
             ScenarioStep::Publish(packages) => {
                 for (package, versions) in packages {
@@ -125,98 +132,31 @@ impl AddOns {
                         Fixture::publish(self.catalog.path(), package, version);
                     }
                 }
-                true
             }
-            ScenarioStep::Republish { bundle, approve } => {
-                let shown =
-                    self.object(&Named::parse(approve)).await["status"]["planDigest"].clone();
-                let catalog = Named::parse("olm.io/v1 Catalog fixture");
-                let digest = || async { self.object(&catalog).await["status"]["digest"].clone() };
-                let before = digest().await;
-                for (package, version) in bundle {
-                    Fixture::republish(self.catalog.path(), package, version);
-                }
-                until("the Catalog reports the change", digest, |it| *it != before).await;
-                self.approve(approve, shown).await;
-                true
-            }
+            ScenarioStep::Republish { bundle, approve } => self.republish(bundle, approve).await,
             ScenarioStep::Apply(operators) => {
                 for (name, spec) in operators {
                     self.request(name, spec.clone()).await;
                 }
-                true
             }
             ScenarioStep::Label(operators) => {
                 for (name, labels) in operators {
                     let patch = json!({ "metadata": { "labels": labels } });
                     self.change(&format!("olm.io/v1 Operator {name}"), patch).await;
                 }
-                true
             }
-            ScenarioStep::Create(object) => {
-                self.apply(object.clone()).await;
-                true
-            }
+            ScenarioStep::Create(object) => drop(self.apply(object.clone()).await),
             ScenarioStep::Delete(operator) => {
                 self.delete(&format!("olm.io/v1 Operator {operator}")).await;
-                true
             }
-            ScenarioStep::Warned { delete, warning } => {
-                // A server takes up a policy a moment after it is there.
-                let given = || self.warnings_of_deletion(delete);
-                until(&format!("{delete}: {warning}"), given, |it| it.contains(warning)).await;
-                false
-            }
-            ScenarioStep::Remove(named) => {
-                self.delete(named).await;
-                true
-            }
-            ScenarioStep::Expect(operators) => {
-                for (name, expected) in operators {
-                    self.expect_report(name, expected).await;
-                }
-                false
-            }
-            ScenarioStep::Listed(named) => {
-                let api = Named::parse(named).api(&self.harness.client);
-                let names = || async {
-                    let listed = api.list(&ListParams::default()).await;
-                    let items = listed.map(|it| it.items).unwrap_or_default();
-                    items.into_iter().filter_map(|it| it.metadata.name).collect::<Vec<String>>()
-                };
-                let name = Named::parse(named).name;
-                until(&format!("{named} is listed"), names, |it| it.contains(&name)).await;
-                false
-            }
-            ScenarioStep::Present(objects) => {
-                for named in objects {
-                    self.present(named).await;
-                }
-                false
-            }
-            ScenarioStep::Absent(objects) => {
-                for named in objects {
-                    self.absent(named).await;
-                }
-                false
-            }
-            ScenarioStep::Command(command) => {
-                command.play(self).await;
-                true
-            }
+            ScenarioStep::Remove(named) => self.delete(named).await,
+            ScenarioStep::Command(command) => command.play(self).await,
             ScenarioStep::Shell(command) => {
                 if command.deletes() {
                     self.until_listable().await;
                 }
                 let shell = self.shell.get_or_init(|| Shell::open(&self.harness.cluster)).await;
                 shell.play(command, self.files.path()).await;
-                true
-            }
-            ScenarioStep::Files(directories) => {
-                for (directory, expected) in directories {
-                    assert_eq!(names(&self.files.path().join(directory)), *expected, "{directory}");
-                }
-                false
             }
             ScenarioStep::ApplyFiles(directory) => {
                 let directory = self.files.path().join(directory);
@@ -224,14 +164,63 @@ impl AddOns {
                     let text = std::fs::read_to_string(directory.join(name)).expect("a file");
                     self.apply(serde_saphyr::from_str(&text).expect("a manifest")).await;
                 }
-                true
+            }
+            ScenarioStep::Change(objects) => {
+                for (named, patch) in objects {
+                    self.change(named, patch.clone()).await;
+                }
+            }
+            ScenarioStep::Approve { action: named, plan } => {
+                let shown = self.object(&Named::parse(named)).await["status"]["planDigest"].clone();
+                self.approve(named, plan.clone().map_or(shown, Value::from)).await;
+            }
+            ScenarioStep::Later(seconds) => {
+                self.clock.0.fetch_add(*seconds, Ordering::SeqCst);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Waits until what a step expects is so; returns false if it expects nothing.
+    async fn fulfils(&self, step: &ScenarioStep) -> bool {
+        match step {
+            ScenarioStep::Warned { delete, warning } => {
+                // A server takes up a policy a moment after it is there.
+                let given = || self.warnings_of_deletion(delete);
+                until(&format!("{delete}: {warning}"), given, |it| it.contains(warning)).await;
+            }
+            ScenarioStep::Expect(operators) => {
+                for (name, expected) in operators {
+                    self.expect_report(name, expected).await;
+                }
+            }
+            ScenarioStep::Listed(named) => self.listed(named).await,
+            ScenarioStep::Present(objects) => {
+                for named in objects {
+                    self.present(named).await;
+                }
+            }
+            ScenarioStep::Absent(objects) => {
+                for named in objects {
+                    self.absent(named).await;
+                }
+            }
+            ScenarioStep::LookedAfter(objects) => {
+                for named in objects {
+                    self.looked_after(named).await;
+                }
+            }
+            ScenarioStep::Files(directories) => {
+                for (directory, expected) in directories {
+                    assert_eq!(names(&self.files.path().join(directory)), *expected, "{directory}");
+                }
             }
             ScenarioStep::Same(names) => {
                 let [left, right] = names.each_ref().map(|name| {
                     std::fs::read_to_string(self.files.path().join(name)).expect("a file")
                 });
                 assert_eq!(left, right, "{names:?}");
-                false
             }
             ScenarioStep::Status(objects) => {
                 for (named, expected) in objects {
@@ -239,43 +228,47 @@ impl AddOns {
                     let is_so = |it: &Value| has(&it["status"], expected);
                     until(&format!("{named} reports {expected}"), object, is_so).await;
                 }
-                false
             }
             ScenarioStep::Made(objects) => {
                 for (named, expected) in objects {
                     self.made(named, expected).await;
                 }
-                false
             }
-            ScenarioStep::Change(objects) => {
-                for (named, patch) in objects {
-                    self.change(named, patch.clone()).await;
-                }
-                true
-            }
-            ScenarioStep::Approve { action: named, plan } => {
-                let shown = self.object(&Named::parse(named)).await["status"]["planDigest"].clone();
-                self.approve(named, plan.clone().map_or(shown, Value::from)).await;
-                true
-            }
-            ScenarioStep::Later(seconds) => {
-                self.clock.0.fetch_add(*seconds, Ordering::SeqCst);
-                true
-            }
-            ScenarioStep::LookedAfter(objects) => {
-                for named in objects {
-                    self.looked_after(named).await;
-                }
-                false
-            }
+            _ => return false,
         }
+        true
+    }
+
+    /// Gives versions another image, and approves the plan that an Action showed before.
+    async fn republish(&self, bundles: &BTreeMap<String, String>, approve: &str) {
+        let shown = self.object(&Named::parse(approve)).await["status"]["planDigest"].clone();
+        let catalog = Named::parse("olm.io/v1 Catalog fixture");
+        let digest = || async { self.object(&catalog).await["status"]["digest"].clone() };
+        let before = digest().await;
+        for (package, version) in bundles {
+            Fixture::republish(self.catalog.path(), package, version);
+        }
+        until("the Catalog reports the change", digest, |it| *it != before).await;
+        self.approve(approve, shown).await;
+    }
+
+    /// Waits until an object can be listed.
+    async fn listed(&self, named: &str) {
+        let api = Named::parse(named).api(&self.harness.client);
+        let names = || async {
+            let listed = api.list(&ListParams::default()).await;
+            let items = listed.map(|it| it.items).unwrap_or_default();
+            items.into_iter().filter_map(|it| it.metadata.name).collect::<Vec<String>>()
+        };
+        let name = Named::parse(named).name;
+        until(&format!("{named} is listed"), names, |it| it.contains(&name)).await;
     }
 
     /// Waits until one of the Actions that an object made has something in its status.
     async fn made(&self, named: &str, expected: &Value) {
-        let maker = Named::parse(named);
-        let made = ListParams::default().labels(&format!("{OWNER_LABEL}={}", maker.name));
-        let action = Named::new("olm.io/v1", "Action", &maker.namespace, "");
+        let owner = Named::parse(named);
+        let made = ListParams::default().labels(&format!("{OWNER_LABEL}={}", owner.name));
+        let action = Named::new("olm.io/v1", "Action", &owner.namespace, "");
         let api = action.api(&self.harness.client);
         let statuses = || async {
             let listed = api.list(&made).await.map(|it| it.items).unwrap_or_default();

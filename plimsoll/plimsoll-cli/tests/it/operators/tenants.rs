@@ -87,7 +87,7 @@ fn a_tenant_has_done_what_a_policy_grants_and_nothing_else() {
         let forged = json!({
             "actionClass": "operator-install", "package": "bar", "requester": { "username": "bob" },
         });
-        let refused = request(&alice, &forged).await.expect_err("nobody is somebody else");
+        let refused = request(&alice, &forged).await.expect_err("a forged requester is refused");
         assert!(refused.contains("and it is \"alice\" who asks"), "{refused}");
         // A class that no policy is about is not guarded: it is refused when it would be executed.
         let delete = json!({ "actionClass": "operator-delete", "package": "bar" });

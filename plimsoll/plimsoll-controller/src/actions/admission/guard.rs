@@ -6,7 +6,8 @@ use plimsoll_api::{ACTION, CRON_ACTION, EVENT_ACTION};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AdmissionRequest, Decision, MAKERS, rule, user};
+use super::{AdmissionRequest, Decision, rule, user};
+use crate::actions::generators::GENERATORS;
 use crate::webhook::{self, ClientConfig};
 
 /// Path that reviews are sent to.
@@ -34,13 +35,13 @@ pub(super) fn webhooks(guarded: &BTreeSet<String>, config: &ClientConfig) -> Vec
     };
     let actions = json!([rule(&["CREATE"], &[ACTION])]);
     let actions = webhook(WEBHOOK, &actions, "object.spec.actionClass");
-    let makers =
-        json!([rule(&["CREATE"], &MAKERS), rule(&["UPDATE"], &[CRON_ACTION, EVENT_ACTION])]);
-    let mut makers = webhook(TEMPLATE_WEBHOOK, &makers, "object.spec.template.actionClass");
-    if let Some(conditions) = makers["matchConditions"].as_array_mut() {
+    let templates =
+        json!([rule(&["CREATE"], &GENERATORS), rule(&["UPDATE"], &[CRON_ACTION, EVENT_ACTION])]);
+    let mut templates = webhook(TEMPLATE_WEBHOOK, &templates, "object.spec.template.actionClass");
+    if let Some(conditions) = templates["matchConditions"].as_array_mut() {
         conditions.push(json!({ "name": "is-requested", "expression": IS_REQUESTED }));
     }
-    vec![actions, makers]
+    vec![actions, templates]
 }
 
 /// Reads the request of a review.

@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use plimsoll_api::ACTION;
 use serde_json::{Value, json};
 
-use super::{MAKERS, rule, user};
+use super::{rule, user};
+use crate::actions::generators::GENERATORS;
 use crate::webhook::{self, ClientConfig};
 
 /// Path that reviews are sent to.
@@ -22,7 +23,7 @@ const CONDITION: &str = "request.operation == 'CREATE' ? !has(object.spec.reques
 /// Returns the webhook of the configuration. While it cannot be reached, an admission policy
 /// rejects requests without a requester.
 pub(super) fn webhook(config: &ClientConfig) -> Value {
-    let rules = json!([rule(&["CREATE"], &[ACTION]), rule(&["CREATE", "UPDATE"], &MAKERS)]);
+    let rules = json!([rule(&["CREATE"], &[ACTION]), rule(&["CREATE", "UPDATE"], &GENERATORS)]);
     let mut webhook = webhook::webhook(WEBHOOK, "Ignore", &config.at(PATH), &rules);
     webhook["matchConditions"] = json!([{ "name": "may-lack-requester", "expression": CONDITION }]);
     webhook

@@ -92,7 +92,10 @@ fn the_provider_of_certificates_may_do_what_it_does() {
         assert!(allows(&rules, verb, group, resource), "{verb} {resource}");
     }
     let rules = operator_permissions(&[vec![webhook(json!({}))]]).cluster;
-    assert!(!allows(&rules, "update", group, plural), "it calls nobody whose certificate is ours");
+    assert!(
+        !allows(&rules, "update", group, plural),
+        "it calls no service with a certificate of ours"
+    );
 }
 
 #[test]

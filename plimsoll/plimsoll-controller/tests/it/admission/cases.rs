@@ -169,7 +169,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
         r#"\"alice\" may not change spec.approval: it takes the verb \"approve\" on actions in namespace \"default\""#,
     ),
     (
-        "an approval without the verb, in the name of somebody who has it",
+        "an approval without the verb, in the name of a user who has it",
         "alice",
         "PATCH actions/a",
         r#"{"spec": {"approval": {"plan": "sha256:ab", "approver": "carol"}}}"#,
@@ -193,7 +193,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
         r#""approval":{"approver":"carol","plan":"sha256:ab"}"#,
     ),
     (
-        "an approval in the name of somebody else",
+        "an approval in the name of another user",
         "carol",
         "PATCH actions/a",
         r#"{"spec": {"approval": {"plan": "sha256:ab", "approver": "dora"}}}"#,
@@ -305,7 +305,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
         BY_ALICE,
     ),
     (
-        "a CronAction in the name of somebody else",
+        "a CronAction in the name of another user",
         "bob",
         "POST cronactions",
         r#"{"metadata": {"name": "d"}, "spec": {"schedule": "0 3 * * *", "template": {"actionClass": "resolution"}, "requester": {"username": "alice", "groups": ["dev", "system:authenticated"]}}}"#,
@@ -345,7 +345,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
         "what it makes is requested in this name",
     ),
     (
-        "a template is changed in the name of somebody else",
+        "a template is changed in the name of another user",
         "bob",
         "PATCH eventactions/e",
         r#"{"spec": {"template": {"actionClass": "autoremove"}, "requester": {"username": "carol"}}}"#,
@@ -385,7 +385,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
         BY_ALICE,
     ),
     (
-        "what is applied by somebody else has another one",
+        "what is applied by another user has another one",
         "bob",
         "APPLY cronactions/s?fieldManager=a",
         r#"{"metadata": {"name": "s"}, "spec": {"schedule": "0 5 * * *", "template": {"actionClass": "resolution"}}}"#,
@@ -393,7 +393,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
         BY_BOB,
     ),
     (
-        "an Action is applied in the name of somebody else",
+        "an Action is applied in the name of another user",
         "bob",
         "APPLY actions/s?fieldManager=a",
         r#"{"metadata": {"name": "s"}, "spec": {"actionClass": "resolution", "requester": {"username": "alice"}}}"#,
@@ -403,7 +403,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
 ];
 
 /// What shows that the webhooks do not answer any more.
-pub(super) const NOBODY_ANSWERS: Case =
+pub(super) const NO_ANSWER: Case =
     ("the end of the webhook", "alice", "POST actions", SIMPLE, 422, "spec.requester is missing");
 
 /// While the webhooks do not answer.
@@ -441,7 +441,7 @@ pub(super) const WITHOUT_WEBHOOK: &[Case] = &[
         BY_ALICE,
     ),
     (
-        "a requester names somebody else",
+        "a requester names another user",
         "bob",
         "POST actions",
         r#"{"metadata": {"name": "x"}, "spec": {"actionClass": "resolution", "requester": {"username": "alice", "groups": ["dev", "system:authenticated"]}}}"#,
@@ -449,7 +449,7 @@ pub(super) const WITHOUT_WEBHOOK: &[Case] = &[
         r#"it is \"bob\" who asks"#,
     ),
     (
-        "a template is changed by somebody else than its requester",
+        "a template is changed by another user than its requester",
         "bob",
         "PATCH cronactions/c",
         r#"{"spec": {"template": {"actionClass": "operator-delete"}}}"#,
@@ -541,7 +541,7 @@ pub(super) const GUARD: &[Case] = &[
         "POST actions",
         r#"{"metadata": {"name": "yes"}, "spec": {"actionClass": "autoremove"}}"#,
         201,
-        "somebody looks at it",
+        "it is reviewed",
     ),
     (
         "an Action of a guarded class is cancelled",
@@ -552,7 +552,7 @@ pub(super) const GUARD: &[Case] = &[
         BY_ALICE,
     ),
     (
-        "the controller requests in the name of somebody who may not",
+        "the controller requests in the name of a user who may not",
         "robot",
         "POST actions",
         r#"{"metadata": {"name": "child"}, "spec": {"actionClass": "autoremove", "requester": {"username": "bob"}}}"#,
@@ -584,7 +584,7 @@ pub(super) const GUARD: &[Case] = &[
         BY_ALICE,
     ),
     (
-        "somebody else takes it over",
+        "another user takes it over",
         "bob",
         "PATCH cronactions/c",
         r#"{"spec": {"suspend": false}}"#,

@@ -55,7 +55,7 @@ impl OperatorHandler<'_> {
         // Objects that are not deleted block updates.
         let upgrade_block = self.operator.upgrade_block(self.name, &self.cluster.objects);
         let known = self.requested.get(self.name).and_then(|it| it.installed.as_ref());
-        if known.is_some_and(|it| it.objection != upgrade_block) {
+        if known.is_some_and(|it| it.upgrade_block != upgrade_block) {
             self.is_request_outdated = true;
             self.output.undecided.insert(self.name.to_owned());
         }

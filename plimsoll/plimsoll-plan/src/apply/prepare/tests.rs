@@ -97,10 +97,10 @@ fn callers_of_services_get_a_ca_bundle() {
     let service = json!({"name": "s", "namespace": "n"});
     let trusting = |bundle: &str| to(json!({"service": service, "caBundle": bundle}));
     let (none, old, new) = (to(json!({"service": service})), trusting("b2xk"), trusting("bmV3"));
-    let nobody =
+    let uncalled =
         json!({"kind": "CustomResourceDefinition", "spec": {"conversion": {"strategy": "None"}}});
     let others = to(json!({"url": "u"})).into_iter().chain([
-        nobody,
+        uncalled,
         json!({"kind": "APIService", "spec": {"service": null}}),
         json!({"kind": "ConfigMap", "spec": {"service": {}}}),
     ]);

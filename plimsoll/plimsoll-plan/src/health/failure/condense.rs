@@ -7,7 +7,7 @@ use plimsoll_api::{Effect, Reason};
 use super::Failure;
 
 /// Failures that a message lists; a server that is gone makes one of each manifest, and a status
-/// of a megabyte helps nobody. ReleaseProgress has them all.
+/// of a megabyte is of no use. ReleaseProgress has them all.
 const LISTED: usize = 30;
 
 /// Merges failures into one: ClusterOperators of the same reason by that reason in the plural,

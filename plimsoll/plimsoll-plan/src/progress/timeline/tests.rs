@@ -31,7 +31,7 @@ fn levels(first: usize, second: usize) -> [LevelCount; 2] {
     })
 }
 
-/// What is seen at a time by a clock that nobody sets.
+/// What is seen at a time by a clock that is not set.
 fn seen<'a>(
     history: &'a [UpdateHistory],
     levels: &'a [LevelCount],

@@ -59,7 +59,7 @@ fn a_changed_spec_enables_what_it_requests_and_disables_nothing() {
     check("Console", "Console", "Console", &[], false);
     check("Console", "", "", &[], false);
     check("Console", "Insights", "", &["Insights"], true);
-    // What the status names stays enabled, though nobody requests it.
+    // What the status names stays enabled, though it is not requested.
     check("", "", "Console", &[], true);
 }
 

@@ -281,7 +281,7 @@ fn a_sweep_applies_everything_once_more() {
 }
 
 #[test]
-fn related_objects_are_filled_in_for_operators_that_nobody_has_seen() {
+fn related_objects_are_filled_in_for_operators_that_no_watch_has_shown() {
     let (mode, objects) = (Mode::Updating, "ConfigMap/a ClusterOperator/dns");
     check(mode, objects, "applied a", "dns+");
     check(mode, objects, "operator Available=True; applied a", "dns");

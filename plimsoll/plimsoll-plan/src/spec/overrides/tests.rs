@@ -38,7 +38,7 @@ fn check(overrides: &[&str], annotation: &str, now: &str, expected: (&[&str], us
 }
 
 #[test]
-fn an_override_is_in_force_until_it_expires_and_ever_if_nobody_can_tell_when() {
+fn an_override_is_in_force_until_it_expires_and_for_ever_if_its_expiry_cannot_be_read() {
     let expiring = format!("[{}]", terms("crane", &format!(r#","expires":"{EXPIRY}""#)));
     let expiring = expiring.as_str();
     check(&["crane", "pier"], expiring, BEFORE, (&["crane", "pier"], 0));

@@ -63,7 +63,7 @@ fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, exp
 }
 
 #[test]
-fn nobody_skips_a_minor_version() {
+fn no_update_skips_a_minor_version() {
     finds("4.3.2", "", false, "4.3.3", "");
     finds("4.3.2", "", false, "4.4.0", "");
     finds("4.3.2", "", false, "4.5.0", "MultipleMinorVersionsUpdate!");

@@ -47,7 +47,7 @@ fn an_operator_waits_for_the_workloads_before_it_in_its_component() {
 }
 
 #[test]
-fn namespaces_that_nobody_creates_are_created_by_somebody() {
+fn namespaces_that_no_manifest_creates_are_created_at_run_time() {
     let roles = roles(vec![
         manifest("a.yaml", &object("v1", "Namespace", "", "made")),
         manifest("b.yaml", &object("v1", "ConfigMap", "made", "a")),

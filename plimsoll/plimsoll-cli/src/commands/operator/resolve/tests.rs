@@ -94,7 +94,7 @@ async fn answer(line: Line) -> Result<(ExitCode, String), anyhow::Error> {
     let mut out = Vec::new();
     let mut person = match line.arguments.yes {
         true => Respondent::Agreed,
-        false => Respondent::Nobody,
+        false => Respondent::Absent,
     };
     let code = match run(None, &line.arguments, &mut person, &mut out).await {
         Ok(code) => code,

@@ -90,7 +90,7 @@ async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String
     let mut out = Vec::new();
     let mut person = match arguments.yes {
         true => Respondent::Agreed,
-        false => Respondent::Nobody,
+        false => Respondent::Absent,
     };
     let code = run(None, &arguments, &mut person, &mut out).await?;
     Ok((code, String::from_utf8(out)?))
@@ -241,7 +241,7 @@ async fn a_snapshot_is_a_state() {
     let words = ["update", "-f", &directory, "--state", &state, "--latest", "--dry-run"];
     let Line { arguments } = Line::try_parse_from(words).expect("a line");
     let mut text = Vec::new();
-    run(None, &arguments, &mut Respondent::Nobody, &mut text).await.expect("a plan");
+    run(None, &arguments, &mut Respondent::Absent, &mut text).await.expect("a plan");
     let (_, expected) =
         attempt(Path::new(&directory), &["--latest", "--dry-run"]).await.expect("a plan");
     assert_eq!(String::from_utf8(text).expect("text"), expected);

@@ -1,4 +1,4 @@
-//! The objects that make Actions: RetryActions, CronActions and EventActions.
+//! The objects that generate Actions: RetryActions, CronActions and EventActions.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use plimsoll_api::olm::action::{
 };
 use plimsoll_api::{
     ACTION, ApiKind, CRON_ACTION, ConditionStatus, EVENT_ACTION, RETRY_ACTION, Reason,
-    whole_seconds,
 };
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::actions::retry::{self, Attempt, RetryDecision};
 use plimsoll_operators::actions::triggers::{self, MadeAction};
+use plimsoll_operators::conditions::{ConditionDraft, condition};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::selection::Selection;
 
-/// The kinds that make Actions.
-pub(super) const KINDS: [ApiKind; 3] = [RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
+/// The kinds that generate Actions.
+pub(super) const GENERATORS: [ApiKind; 3] = [RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
 
 /// The spec and the status, by kind.
 #[derive(Debug, Clone)]
@@ -32,9 +32,9 @@ enum Content {
     Event(EventActionSpec, EventActionStatus),
 }
 
-/// An object that makes Actions.
+/// An object that generates Actions.
 #[derive(Debug, Clone)]
-pub(super) struct Maker {
+pub(super) struct ActionGenerator {
     pub(super) kind: ApiKind,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -57,11 +57,11 @@ pub(super) struct EventContent<'a> {
     pub(super) selected: Option<Result<&'a BTreeMap<String, String>, String>>,
 }
 
-/// The decision about an object that makes Actions.
+/// The decision about an object that generates Actions.
 #[derive(Debug, Default)]
-pub(super) struct MakerDecision {
-    /// Name of the Action to make; `None` for none.
-    pub(super) make: Option<String>,
+pub(super) struct GeneratorDecision {
+    /// Name of the Action to create; `None` for none.
+    pub(super) create: Option<String>,
     /// Names of Actions to cancel.
     pub(super) cancel: Vec<String>,
     /// Names of Actions to delete.
@@ -72,8 +72,8 @@ pub(super) struct MakerDecision {
     pub(super) wake_at: Option<Timestamp>,
 }
 
-impl Maker {
-    /// Reads an object of one of the kinds that make Actions.
+impl ActionGenerator {
+    /// Reads an object of one of the kinds that generate Actions.
     pub(super) fn read(kind: ApiKind, object: &Value) -> Result<Self, String> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -109,20 +109,20 @@ impl Maker {
         matches!(&self.content, Content::Event(spec, _) if spec.on.kind == kind)
     }
 
-    /// Decides what to do, based on the Actions that were made so far.
+    /// Decides what to do, based on the Actions that were generated so far.
     pub(super) fn decide(
         &self,
-        made: &[&ActionObject],
+        generated: &[&ActionObject],
         content: &EventContent<'_>,
         now: Timestamp,
-    ) -> MakerDecision {
+    ) -> GeneratorDecision {
         match &self.content {
-            Content::Retry(spec, status) => self.retry(spec, status, made, now),
+            Content::Retry(spec, status) => self.retry(spec, status, generated, now),
             Content::Cron(spec, status) => {
                 let decision =
-                    triggers::cron(&self.name, self.created, spec, status, &listed(made), now);
-                MakerDecision {
-                    make: decision.make,
+                    triggers::cron(&self.name, self.created, spec, status, &listed(generated), now);
+                GeneratorDecision {
+                    create: decision.make,
                     cancel: decision.cancel,
                     delete: decision.delete,
                     status: changed(status, &decision.status),
@@ -136,14 +136,14 @@ impl Maker {
                     EventSourceKind::ClusterVersion => content.release.as_ref().map(Ok),
                     EventSourceKind::Object => content.selected.clone(),
                 };
-                let Some(content) = content else { return MakerDecision::default() };
-                let (name, uid, made) = (&self.name, &self.uid, listed(made));
+                let Some(content) = content else { return GeneratorDecision::default() };
+                let (name, uid, made) = (&self.name, &self.uid, listed(generated));
                 let decision = triggers::event(name, uid, spec, status, content, &made, now);
-                MakerDecision {
-                    make: decision.make,
+                GeneratorDecision {
+                    create: decision.make,
                     delete: decision.delete,
                     status: changed(status, &decision.status),
-                    ..MakerDecision::default()
+                    ..GeneratorDecision::default()
                 }
             }
         }
@@ -153,92 +153,51 @@ impl Maker {
         &self,
         spec: &RetryActionSpec,
         status: &RetryActionStatus,
-        made: &[&ActionObject],
+        generated: &[&ActionObject],
         now: Timestamp,
-    ) -> MakerDecision {
+    ) -> GeneratorDecision {
         let is_ended = |it: &MetaCondition| {
             it.type_ == ACTION_SUCCEEDED && it.status != ConditionStatus::Unknown
         };
         if status.conditions.iter().any(is_ended) {
-            return MakerDecision::default();
+            return GeneratorDecision::default();
         }
         let attempt = |it: &&ActionObject| Attempt {
             state: it.status.state,
             ended: it.status.completion_time,
         };
-        let attempts: Vec<Attempt> = made.iter().map(attempt).collect();
+        let attempts: Vec<Attempt> = generated.iter().map(attempt).collect();
         let (name, uid) = (&self.name, &self.uid);
         let decision = retry::decide(name, uid, spec, status.failed, &attempts, now);
-        let failed = attempts.iter().filter(|it| it.state.is_final()).count();
-        let last = made.iter().max_by_key(|it| it.order());
-        let why = last
-            .and_then(|it| it.status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED))
-            .map(|it| it.message.clone())
-            .unwrap_or_default();
+        let is_success = decision == RetryDecision::Succeeded;
+        let ended = attempts.iter().filter(|it| it.state.is_final()).count();
         let mut next = RetryActionStatus {
-            failed: status.failed.max(count(failed)),
+            failed: status.failed.max(count(ended.saturating_sub(usize::from(is_success)))),
+            succeeded: u32::from(is_success),
             ..RetryActionStatus::default()
         };
-        let mut make = None;
-        let (is_true, reason, message) = match decision {
-            RetryDecision::Attempt(name) => {
-                make = Some(name);
-                let number = next.failed + 1;
-                (
-                    ConditionStatus::Unknown,
-                    Reason::ActionRunning,
-                    format!("attempt {number} begins"),
-                )
-            }
-            RetryDecision::Wait(at) => {
-                next.next_attempt_time = Some(at);
-                (
-                    ConditionStatus::Unknown,
-                    Reason::ActionRunning,
-                    format!("the last attempt failed: {why}"),
-                )
-            }
-            RetryDecision::Running => {
-                let number = attempts.len();
-                (
-                    ConditionStatus::Unknown,
-                    Reason::ActionRunning,
-                    format!("attempt {number} is under way"),
-                )
-            }
-            RetryDecision::Succeeded => {
-                next.succeeded = 1;
-                next.failed = status.failed.max(count(failed.saturating_sub(1)));
-                (ConditionStatus::True, Reason::ActionSucceeded, "an attempt succeeded".to_owned())
-            }
-            RetryDecision::Failed => {
-                let failed = next.failed;
-                let message = format!("{failed} attempts failed; the last one: {why}");
-                (ConditionStatus::False, Reason::BackoffLimitExceeded, message)
-            }
-        };
-        let before = status
-            .conditions
-            .iter()
-            .find(|it| it.type_ == ACTION_SUCCEEDED && it.status == is_true);
-        next.conditions = vec![MetaCondition {
-            type_: ACTION_SUCCEEDED.to_owned(),
-            status: is_true,
-            observed_generation: Some(self.generation),
-            last_transition_time: before
-                .map_or_else(|| whole_seconds(now), |it| it.last_transition_time),
-            reason: reason.to_string(),
-            message,
-        }];
-        MakerDecision {
-            make,
+        if let RetryDecision::Wait(at) = decision {
+            next.next_attempt_time = Some(at);
+        }
+        let last = generated.iter().max_by_key(|it| it.order());
+        let last = last.and_then(|it| {
+            it.status.conditions.iter().find(|condition| condition.type_ == ACTION_SUCCEEDED)
+        });
+        let last = last.map_or("", |it| it.message.as_str());
+        let draft = succeeded(&decision, next.failed, attempts.len(), last);
+        next.conditions = vec![condition(draft, &status.conditions, self.generation, now)];
+        GeneratorDecision {
             wake_at: next.next_attempt_time,
             status: changed(status, &next),
-            ..MakerDecision::default()
+            create: match decision {
+                RetryDecision::Attempt(name) => Some(name),
+                _ => None,
+            },
+            ..GeneratorDecision::default()
         }
     }
 
-    /// Returns the Action to make, with the given name.
+    /// Returns the Action to create, with the given name.
     pub(super) fn action(&self, name: &str) -> Value {
         let (template, requester) = self.template();
         let mut spec = json!(template);
@@ -277,6 +236,31 @@ impl Maker {
     }
 }
 
+/// Returns the condition `Succeeded` of a RetryAction. `failed` is the number of attempts that failed,
+/// `attempts` the number of all, and `last` the message of the last one.
+fn succeeded(decision: &RetryDecision, failed: u32, attempts: usize, last: &str) -> ConditionDraft {
+    use ConditionStatus::{False, True, Unknown};
+    let (status, reason, message) = match decision {
+        RetryDecision::Attempt(_) => {
+            (Unknown, Reason::ActionRunning, format!("attempt {} begins", failed + 1))
+        }
+        RetryDecision::Wait(_) => {
+            (Unknown, Reason::ActionRunning, format!("the last attempt failed: {last}"))
+        }
+        RetryDecision::Running => {
+            (Unknown, Reason::ActionRunning, format!("attempt {attempts} is under way"))
+        }
+        RetryDecision::Succeeded => {
+            (True, Reason::ActionSucceeded, "an attempt succeeded".to_owned())
+        }
+        RetryDecision::Failed => {
+            let message = format!("{failed} attempts failed; the last one: {last}");
+            (False, Reason::BackoffLimitExceeded, message)
+        }
+    };
+    ConditionDraft { type_: ACTION_SUCCEEDED, status, reason, message }
+}
+
 fn read<S: DeserializeOwned, T: DeserializeOwned + Default>(
     object: &Value,
 ) -> Result<(S, T), String> {
@@ -288,8 +272,8 @@ fn read<S: DeserializeOwned, T: DeserializeOwned + Default>(
     Ok((spec, status))
 }
 
-fn listed(made: &[&ActionObject]) -> Vec<MadeAction> {
-    let listed = made.iter().map(|it| MadeAction {
+fn listed(generated: &[&ActionObject]) -> Vec<MadeAction> {
+    let listed = generated.iter().map(|it| MadeAction {
         name: it.name.clone(),
         state: it.status.state,
         created: it.created,

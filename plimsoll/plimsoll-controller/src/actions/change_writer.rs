@@ -13,7 +13,7 @@ use plimsoll_operators::actions::release::ObservedRelease;
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
-use crate::observe::WatchedObject;
+use crate::listing_watch::WatchedObject;
 use crate::resources::api_resource;
 use crate::write::{Writer, chain};
 
@@ -22,7 +22,7 @@ const CONFLICTS_MAX: usize = 5;
 
 /// The result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum WriteOutcome {
     /// The API server has the change.
     Done,
     /// The object is not in the state that the plan was made for; the text says how it differs.
@@ -47,7 +47,11 @@ impl ChangeWriter {
     }
 
     /// Writes one change of the plan of an Action.
-    pub(super) async fn write(&self, action: &ActionObject, change: &PlannedChange) -> Written {
+    pub(super) async fn write(
+        &self,
+        action: &ActionObject,
+        change: &PlannedChange,
+    ) -> WriteOutcome {
         let written = match change.operation {
             ChangeOperation::Create => self.create_operator(action, change).await,
             ChangeOperation::Update => self.update(change).await,
@@ -55,13 +59,13 @@ impl ChangeWriter {
             ChangeOperation::UpdateRelease | ChangeOperation::EnableCapability => {
                 self.change_release(change).await
             }
-            ChangeOperation::Await => Ok(Written::Done),
+            ChangeOperation::Await => Ok(WriteOutcome::Done),
         };
         written.unwrap_or_else(|error| match &error {
             kube::Error::Api(status) if !matches!(status.code, 401 | 409 | 429 | 500..) => {
-                Written::Rejected(format!("{}: {}", change.subject(), status.message))
+                WriteOutcome::Rejected(format!("{}: {}", change.subject(), status.message))
             }
-            error => Written::Failed(format!("{}: {}", change.subject(), chain(error))),
+            error => WriteOutcome::Failed(format!("{}: {}", change.subject(), chain(error))),
         })
     }
 
@@ -100,7 +104,7 @@ impl ChangeWriter {
         &self,
         action: &ActionObject,
         change: &PlannedChange,
-    ) -> Result<Written, kube::Error> {
+    ) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
         let mut manifest = change.manifest.clone().unwrap_or_default();
         // The name that policies were evaluated for is the one that is created, whatever the
@@ -112,73 +116,77 @@ impl ChangeWriter {
             manifest["metadata"]["annotations"][CHANGE_SET_ANNOTATION] = set;
         }
         if self.writer.create_new("", &self.resource, &manifest).await? {
-            return Ok(Written::Done);
+            return Ok(WriteOutcome::Done);
         }
         Ok(match self.read(name).await? {
-            Some((_, there)) if there.created_by.as_deref() == Some(&action.uid) => Written::Done,
-            Some(_) => Written::Stale(format!("another client created {name}")),
-            None => Written::Failed(format!("{name} was there and is gone")),
+            Some((_, there)) if there.created_by.as_deref() == Some(&action.uid) => {
+                WriteOutcome::Done
+            }
+            Some(_) => WriteOutcome::Stale(format!("another client created {name}")),
+            None => WriteOutcome::Failed(format!("{name} was there and is gone")),
         })
     }
 
-    async fn delete_operator(&self, change: &PlannedChange) -> Result<Written, kube::Error> {
+    async fn delete_operator(&self, change: &PlannedChange) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
         let found = self.read(name).await?;
         if found.is_some_and(|(_, it)| it.uid == change.uid && !it.is_deleting) {
             self.writer.delete_uid("", &self.resource, name, &change.uid).await?;
         }
-        Ok(Written::Done)
+        Ok(WriteOutcome::Done)
     }
 
-    async fn update(&self, change: &PlannedChange) -> Result<Written, kube::Error> {
+    async fn update(&self, change: &PlannedChange) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
         for _ in 0..CONFLICTS_MAX {
             let Some((object, there)) =
                 self.read(name).await?.filter(|(_, it)| it.uid == change.uid)
             else {
-                return Ok(Written::Stale(format!("{name} was deleted")));
+                return Ok(WriteOutcome::Stale(format!("{name} was deleted")));
             };
             let is_in_set = change.change_set.is_empty()
                 || there.change_set.as_deref() == Some(change.change_set.as_str());
             let is_of_catalog =
                 change.repository.is_empty() || there.spec.repository == change.repository;
             if there.spec.version == change.requested && is_in_set && is_of_catalog {
-                return Ok(Written::Done);
+                return Ok(WriteOutcome::Done);
             }
             if there.spec.version != change.requested_before {
                 let requested = &there.spec.version;
-                return Ok(Written::Stale(format!("{requested:?} was requested of {name}")));
+                return Ok(WriteOutcome::Stale(format!("{requested:?} was requested of {name}")));
             }
             match self.writer.patch_guarded("", &self.resource, name, update(&object, change)).await
             {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
-                written => return written.map(|()| Written::Done),
+                written => return written.map(|()| WriteOutcome::Done),
             }
         }
-        Ok(Written::Failed(format!("{name} keeps changing")))
+        Ok(WriteOutcome::Failed(format!("{name} keeps changing")))
     }
 
-    async fn change_release(&self, change: &PlannedChange) -> Result<Written, kube::Error> {
+    async fn change_release(&self, change: &PlannedChange) -> Result<WriteOutcome, kube::Error> {
         let resource = api_resource(CLUSTER_VERSION);
         for _ in 0..CONFLICTS_MAX {
             let found = self.read_cluster_version().await?;
             let Some((object, there)) = found.filter(|(_, it)| it.uid == change.uid) else {
-                return Ok(Written::Stale("the ClusterVersion was deleted".to_owned()));
+                return Ok(WriteOutcome::Stale("the ClusterVersion was deleted".to_owned()));
             };
             let operations = match change.operation {
                 ChangeOperation::EnableCapability => {
                     if there.requested_capabilities().contains(&change.capability) {
-                        return Ok(Written::Done);
+                        return Ok(WriteOutcome::Done);
                     }
                     enable(&object, change)
                 }
                 _ => {
                     let requested = there.requested();
                     if requested == change.requested {
-                        return Ok(Written::Done);
+                        return Ok(WriteOutcome::Done);
                     }
                     if requested != change.requested_before {
-                        return Ok(Written::Stale(format!("release {requested:?} was requested")));
+                        return Ok(WriteOutcome::Stale(format!(
+                            "release {requested:?} was requested"
+                        )));
                     }
                     let update = json!({ "version": change.requested });
                     vec![unchanged(&object), add(&["spec", "desiredUpdate"], update)]
@@ -186,10 +194,10 @@ impl ChangeWriter {
             };
             match self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
-                written => return written.map(|()| Written::Done),
+                written => return written.map(|()| WriteOutcome::Done),
             }
         }
-        Ok(Written::Failed("the ClusterVersion keeps changing".to_owned()))
+        Ok(WriteOutcome::Failed("the ClusterVersion keeps changing".to_owned()))
     }
 
     /// Withdraws a request for a release that the platform has not followed, so that it is not

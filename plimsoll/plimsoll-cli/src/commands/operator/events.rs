@@ -1,0 +1,117 @@
+//! `plimsoll operator events`: the events of Operators.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use jiff::Timestamp;
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Client, ResourceExt as _};
+use plimsoll_api::ApiKind;
+use plimsoll_controller::api_resource;
+use serde::Serialize;
+
+use super::state::AddOnState;
+use crate::exit;
+use crate::process::now;
+use crate::render::age::age;
+use crate::render::format::Format;
+use crate::render::table;
+
+/// The kind of Events. Those of cluster-scoped objects are in [`EVENT_NAMESPACE`].
+pub(super) const EVENT: ApiKind =
+    ApiKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events" };
+const EVENT_NAMESPACE: &str = "default";
+
+/// Arguments of `plimsoll operator events`.
+#[derive(Debug, Args)]
+pub struct EventsArguments {
+    /// Operators; all without any
+    names: Vec<String>,
+    /// Output format
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    output: Format,
+}
+
+/// An event of an Operator.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OperatorEvent {
+    /// The time at which it last occurred; absent if the event does not say.
+    time: Option<Timestamp>,
+    #[serde(rename = "type")]
+    type_: String,
+    reason: String,
+    operator: String,
+    message: String,
+}
+
+/// Runs `plimsoll operator events`.
+///
+/// # Errors
+///
+/// When the cluster cannot be reached or has no Operator of a name, or the output cannot be written.
+pub(super) async fn run(
+    client: &Client,
+    arguments: &EventsArguments,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let events = read_events(client, &arguments.names).await?;
+    if events.is_empty() && !arguments.names.is_empty() {
+        // The events of a deleted Operator exist for a while. A name that never existed is an
+        // error.
+        let state = AddOnState::read(client).await?;
+        for name in &arguments.names {
+            state.operator(name)?;
+        }
+    }
+    if !arguments.output.write(&events, out)? {
+        match events.is_empty() {
+            true => writeln!(out, "No events found")?,
+            false => write_events(&events, out)?,
+        }
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Returns the events of some Operators, or of all without names; the oldest first.
+pub(super) async fn read_events(
+    client: &Client,
+    names: &[String],
+) -> Result<Vec<OperatorEvent>, anyhow::Error> {
+    let events: Api<DynamicObject> =
+        Api::namespaced_with(client.clone(), EVENT_NAMESPACE, &api_resource(EVENT));
+    let list = events.list(&ListParams::default()).await.context("failed to list events")?;
+    let event = |event: DynamicObject| {
+        let regarding = &event.data["regarding"];
+        let text = |field: &str| event.data[field].as_str().unwrap_or_default().to_owned();
+        let operator = regarding["name"].as_str()?.to_owned();
+        let is_of_operator = regarding["kind"] == "Operator"
+            && regarding["apiVersion"] == "olm.io/v1"
+            && (names.is_empty() || names.contains(&operator));
+        let time = event.data["series"]["lastObservedTime"].as_str();
+        let time = time.or(event.data["eventTime"].as_str()).and_then(|it| it.parse().ok());
+        is_of_operator.then(|| OperatorEvent {
+            time: time.or(event.creation_timestamp().map(|it| it.0)),
+            type_: text("type"),
+            reason: text("reason"),
+            operator,
+            message: text("note"),
+        })
+    };
+    let mut found: Vec<OperatorEvent> = list.items.into_iter().filter_map(event).collect();
+    found.sort_by_key(|it| it.time);
+    Ok(found)
+}
+
+pub(super) fn write_events(events: &[OperatorEvent], out: &mut dyn Write) -> anyhow::Result<()> {
+    let now = now();
+    let row = |it: &OperatorEvent| {
+        let seen = it.time.map_or_else(|| "<unknown>".to_owned(), |time| age(time, now));
+        let object = format!("operator/{}", it.operator);
+        vec![seen, it.type_.clone(), it.reason.clone(), object, it.message.clone()]
+    };
+    let rows: Vec<Vec<String>> = events.iter().map(row).collect();
+    Ok(table::print(out, &["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"], &rows)?)
+}

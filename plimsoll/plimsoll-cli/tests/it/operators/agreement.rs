@@ -1,0 +1,94 @@
+//! Plans that change before a person agrees to them.
+
+use kube::api::DynamicObject;
+use kube::core::ApiResource;
+use plimsoll_api::OPERATOR;
+use serde_json::json;
+
+use super::commands::{RunCommand, answered_after};
+use super::{AddOns, Fixture, Named};
+use crate::harness::{on_any_cluster, on_each_cluster};
+
+#[test]
+fn a_deletion_stops_if_the_cluster_is_not_any_more_as_it_was_shown() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        Fixture::publish(add_ons.catalog.path(), "foo", "1.2.3");
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.5");
+        for (name, version) in [("foo", "1.2.3"), ("bar", "1.2.5")] {
+            add_ons.request(name, json!({ "version": version })).await;
+        }
+        add_ons.expect("bar", &[("Progressing", "False AsExpected"), ("dependants", "foo")]).await;
+        // Another client creates an object of its kind before the person answers.
+        let named = Named::parse("bar.example.com/v1 Bar default/one");
+        let bars = named.api(&add_ons.harness.client);
+        let meanwhile = async move {
+            let object = DynamicObject::new("one", &ApiResource::from_gvk(&named.kind));
+            bars.create(&Default::default(), &object).await.expect("it may be created");
+        };
+        let shows = [
+            "The cluster has changed since this was planned:\n",
+            "+   workloads: 1 Bar.bar.example.com in default\n",
+        ];
+        let error = "nothing was deleted: run the command again to see the present plan";
+        RunCommand::failing("delete bar", &shows, error)
+            .play_with(&add_ons, answered_after(meanwhile, "y\n"))
+            .await;
+        add_ons.present("apps/v1 Deployment bar/bar-operator").await;
+        add_ons.present("olm.io/v1 Operator bar").await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn what_is_agreed_to_is_not_done_if_it_is_planned_differently_by_then() {
+    on_any_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        for (package, version) in
+            [("foo", "1.2.2"), ("bar", "1.2.7"), ("baz", "1.5.6"), ("fiz", "2.9.2")]
+        {
+            Fixture::publish(add_ons.catalog.path(), package, version);
+        }
+        add_ons.request("fiz", json!({ "version": "2.9.2" })).await;
+        add_ons.expect("fiz", &[("Installed", "True"), ("Progressing", "False")]).await;
+        Fixture::publish(add_ons.catalog.path(), "fiz", "2.9.6");
+        let resolve = "resolve foo --version-range <3 --catalog fixture=CATALOG";
+        // The bundle that is published before the person answers, and the lines that differ then.
+        let cases = [
+            (
+                "install foo --catalog fixture=CATALOG".to_owned(),
+                ("foo", "1.2.3"),
+                ["- - foo@v1.2.2\n", "+ - foo@v1.2.3\n"],
+            ),
+            (
+                format!("{resolve} --apply"),
+                ("foo", "1.2.9"),
+                ["- - foo@v1.2.3\n", "+ - foo@v1.2.9\n"],
+            ),
+            (
+                format!("{resolve} --write FILES/loadout"),
+                ("foo", "2.0.1"),
+                ["- - foo@v1.2.9\n", "+ - foo@v2.0.1\n"],
+            ),
+            (
+                "update --latest --catalog fixture=CATALOG".to_owned(),
+                ("fiz", "3.0.1"),
+                ["- fiz@v2.9.2 -> fiz@v2.9.6\n", "+ fiz@v2.9.2 -> fiz@v3.0.1\n"],
+            ),
+        ];
+        for (line, (package, version), [before, after]) in cases {
+            let catalog = add_ons.catalog.path().to_owned();
+            let meanwhile = async move { Fixture::publish(&catalog, package, version) };
+            let shows = ["What this was planned from has changed:\n", before, after];
+            let error = "nothing was changed: run the command again to see the present plan";
+            RunCommand::failing(&line, &shows, error)
+                .play_with(&add_ons, answered_after(meanwhile, "y\n"))
+                .await;
+        }
+        add_ons.absent("olm.io/v1 Operator foo").await;
+        add_ons.absent("olm.io/v1 Operator bar").await;
+        assert!(!add_ons.files.path().join("loadout").exists());
+        assert_eq!(add_ons.harness.get(OPERATOR, "fiz").await["spec"]["version"], "2.9.2");
+        add_ons.stop().await;
+    });
+}

@@ -1,0 +1,97 @@
+//! Deletions that are aborted, or stuck.
+
+use std::sync::atomic::Ordering;
+
+use plimsoll_api::OPERATOR;
+use serde_json::{Value, json};
+
+use super::commands::RunCommand;
+use super::{AddOns, Fixture, Named};
+use crate::events::reported;
+use crate::harness::{condition, on_each_cluster, until};
+
+#[test]
+fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_again() {
+    on_each_cluster(|kind| async move {
+        let faults = "- {package: bar, fault: KeepsFinalizers}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        let bar = "bar.example.com/v1 Bar default/one";
+        let metadata = json!({ "name": "one", "namespace": "default" });
+        let version = "bar.example.com/v1";
+        add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
+        add_ons.looked_after(bar).await;
+        let before = add_ons.harness.get(OPERATOR, "bar").await;
+        let run = RunCommand::new;
+        run("delete bar --no-wait --yes", "bar is being deleted").play(&add_ons).await;
+        let deletion =
+            || async { add_ons.harness.get(OPERATOR, "bar").await["status"]["deletion"].clone() };
+        until("it waits for the object", deletion, |it| it["phase"] == "Operands").await;
+        run("describe bar", "Deletion:\n  phase Operands\n  1 Bar.bar.example.com in default\n")
+            .play(&add_ons)
+            .await;
+        run("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
+        let after = add_ons.harness.get(OPERATOR, "bar").await;
+        assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+        assert_eq!(after["spec"], before["spec"]);
+        let history = |it: &Value| it["status"]["history"].as_array().cloned().unwrap_or_default();
+        assert_eq!(history(&after).last(), history(&before).last(), "{after:#}");
+        assert_eq!(history(&after)[0]["revision"], 2, "{after:#}");
+        add_ons.present("apps/v1 Deployment bar/bar-operator").await;
+        let object = add_ons.object(&Named::parse(bar)).await;
+        assert!(object["metadata"]["uid"].is_string(), "{object}");
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn what_does_not_go_is_named_with_its_finalizer_and_goes_once_it_may() {
+    on_each_cluster(|kind| async move {
+        let faults = "- {package: bar, fault: KeepsFinalizers}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        let bar = "bar.example.com/v1 Bar default/one";
+        let metadata = json!({ "name": "one", "namespace": "default" });
+        let version = "bar.example.com/v1";
+        add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
+        add_ons.looked_after(bar).await;
+        let error = "Operator `bar` is not being deleted: run `operator delete bar` first, which lets \
+                     the operator remove its finalizers itself";
+        RunCommand::failing("delete bar --force-finalizers", &[], error).play(&add_ons).await;
+        add_ons.delete("olm.io/v1 Operator bar").await;
+        let deletion =
+            || async { add_ons.harness.get(OPERATOR, "bar").await["status"]["deletion"].clone() };
+        until("it waits for the object", deletion, |it| it["phase"] == "Operands").await;
+        // The operator is there as long as its objects are.
+        add_ons.present("apps/v1 Deployment bar/bar-operator").await;
+        add_ons.clock.0.store(3600, Ordering::SeqCst);
+        let stuck = until("it is named", deletion, |it| it["stuck"].is_array()).await;
+        let named = stuck["stuck"][0].as_str().unwrap_or_default();
+        assert!(
+            named.contains("one") && named.contains("simulation.plimsoll.io/operand"),
+            "{stuck}"
+        );
+        let status = add_ons.harness.get(OPERATOR, "bar").await["status"].clone();
+        let progressing = condition(&status, "Progressing");
+        let message = progressing["message"].as_str().unwrap_or_default();
+        assert!(message.contains("stuck: ") && message.contains(named), "{status:#}");
+        assert_eq!(progressing["reason"], "OperandsStuck");
+        let object = "bar.bar.example.com \"default/one\"";
+        let shown = format!("{object}: simulation.plimsoll.io/operand\n");
+        let run = RunCommand::new;
+        run("delete bar --force-finalizers --dry-run", &shown).play(&add_ons).await;
+        let removed = format!("finalizers of {object} removed\n");
+        run("delete bar --force-finalizers --yes", &removed).play(&add_ons).await;
+        add_ons.absent("olm.io/v1 Operator bar").await;
+        add_ons.absent("apps/v1 Deployment bar/bar-operator").await;
+        add_ons.stop().await;
+        let reported = reported(&add_ons.harness).await;
+        let stuck = reported.get("OperandsStuck").map(Vec::as_slice).unwrap_or_default();
+        assert!(stuck.len() == 1 && stuck[0].contains(named), "{reported:#?}");
+    });
+}

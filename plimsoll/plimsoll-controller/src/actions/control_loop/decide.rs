@@ -1,0 +1,144 @@
+//! The next step of an Action, and the decision whether and how it is executed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::action::ActionStatus;
+use plimsoll_content::expressions::Cel;
+use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
+use plimsoll_operators::actions::lifecycle::{
+    ActionDecision, ActionObject, NextStep, PlanDecision, Report, active, next_step, waits_for,
+};
+use plimsoll_operators::actions::plan::ActionPlan;
+use plimsoll_operators::actions::{ActionFailure, planning};
+
+use super::ControlLoop;
+use super::queue::id_of;
+use crate::actions::access::Access;
+use crate::actions::inventory::CatalogInventory;
+use crate::clock::run_beside;
+use crate::workloads::workloads;
+use crate::write::chain;
+use plimsoll_api::NamespacedName;
+
+/// The maximum number of plans that a decision about an Action makes. It plans again if another
+/// policy than before grants the plan.
+const PLANS_MAX: usize = 4;
+
+impl ControlLoop {
+    /// Takes the next step of an Action.
+    pub(super) async fn act(&mut self, id: &NamespacedName) {
+        let Some(action) = self.actions.get(id).cloned() else { return };
+        let classes = Arc::clone(&self.classes);
+        match next_step(&action, &classes) {
+            NextStep::Nothing => {}
+            NextStep::Report(report) => self.report(&action, *report).await,
+            NextStep::Decide(class) => self.decide(&action, class).await,
+            NextStep::Execute(class) => self.execute(action, class).await,
+        }
+    }
+
+    /// Evaluates the policies for an Action, and plans it.
+    async fn decide(&mut self, action: &ActionObject, class: &NamedClass) {
+        let requester = action.spec.requester.as_ref();
+        let Access { by_hand, policies } =
+            match Access::ask(&self.client, &self.writer, requester).await {
+                Ok(access) => access,
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "cannot ask what a requester may do");
+                    return self.act_again(action);
+                }
+            };
+        let active = active(action, self.actions.values());
+        let now = self.clock.now();
+        let decision = ActionDecision { action, class, policies: &policies, active, by_hand, now };
+        let mut attributes = match decision.admit() {
+            Ok(attributes) => attributes,
+            Err(report) => return self.report(action, *report).await,
+        };
+        for _ in 0..PLANS_MAX {
+            let Some(inventory) = self.inventory.ask().await else {
+                if action.status.conditions.is_empty() {
+                    let message = "the catalogs and Operators of the cluster are being read";
+                    let status = action.status.clone();
+                    let report = Report::pending(status, Reason::InventoryUnavailable, message);
+                    self.report(action, report).await;
+                }
+                return self.act_again(action);
+            };
+            // Observations that are older than the inventory may still be queued.
+            self.drain();
+            let plan = match self.plan(&attributes, inventory).await {
+                Ok(plan) => plan,
+                Err(error) => {
+                    tracing::debug!(error, "cannot plan an Action; trying again");
+                    return self.act_again(action);
+                }
+            };
+            let result = match &plan {
+                Ok(plan) => plan.result.clone(),
+                Err(failure) => failure.message.clone(),
+            };
+            let others = |plan: &ActionPlan| waits_for(action, plan, self.actions.values());
+            match decision.decide(&attributes, plan, others) {
+                PlanDecision::Report(report) => {
+                    let digest = report.status.result_digest.clone();
+                    self.report(action, *report).await;
+                    let reported = self.actions.get(&id_of(action));
+                    let is_reported = reported.is_some_and(|it| it.status.result_digest == digest);
+                    // The status has only a part of a long result.
+                    if is_reported && !digest.is_empty() {
+                        let ActionObject { namespace, name, .. } = action;
+                        tracing::info!(namespace, name, digest, result, "an Action is answered");
+                    }
+                    return;
+                }
+                PlanDecision::PlanAgain(again) => attributes = *again,
+            }
+        }
+        let failure = ActionFailure::new(
+            Reason::PolicyDenied,
+            "each of several ActionPolicies allows only what another one asks for: give the \
+             attributes that they default",
+        );
+        self.report(action, Report::failed(ActionStatus::default(), failure)).await;
+    }
+
+    /// Plans an Action with its effective attributes.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not answer.
+    async fn plan(
+        &self,
+        attributes: &EffectiveAction,
+        content: CatalogInventory,
+    ) -> Result<Result<ActionPlan, ActionFailure>, String> {
+        let mut content = content;
+        content.inventory.observed.clone_from(&self.operators);
+        let mut counted = BTreeMap::new();
+        for name in planning::deleted(attributes, &content.inventory) {
+            let Some(operator) = self.operators.get(&name) else { continue };
+            let found = workloads(&self.client, &operator.status).await;
+            counted.insert(name, found.map_err(|error| chain(&error))?);
+        }
+        let attributes = attributes.clone();
+        let release = match planning::is_of_release(&attributes.class) {
+            true => self.changes.read_release().await.map_err(|error| chain(&error))?,
+            false => None,
+        };
+        let planned = run_beside(&*self.clock, move || {
+            let parts = content.parts(planning::packages(&attributes, &content.inventory));
+            let (inventory, release) = (&content.inventory, release.as_ref());
+            let planned = planning::plan(&attributes, inventory, release, &counted, &parts, &Cel);
+            planned.map(|mut plan| {
+                for change in plan.changes.iter_mut().filter(|it| !it.bundle.is_empty()) {
+                    change.image = content.image(change).unwrap_or_default();
+                }
+                plan
+            })
+        });
+        planned.await.map_err(|error| error.to_string())
+    }
+}

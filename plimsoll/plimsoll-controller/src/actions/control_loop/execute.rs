@@ -1,0 +1,221 @@
+//! The execution of the plan of an Action.
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::action::{
+    ActionState, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
+};
+use plimsoll_operators::actions::ActionFailure;
+use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::execution::{
+    deadline, is_untouched, next_write, observe, outcome,
+};
+use plimsoll_operators::actions::lifecycle::{ActionDecision, ActionObject, Report, give_up};
+
+use super::ControlLoop;
+use super::queue::{WorkItem, id_of};
+use crate::actions::access::Access;
+use crate::actions::change_writer::WriteOutcome;
+use crate::write::chain;
+
+/// The prefix of digests.
+const DIGEST_PREFIX: &str = "sha256:";
+
+impl ControlLoop {
+    /// Executes the plan of an Action as far as is possible now.
+    pub(super) async fn execute(&mut self, mut action: ActionObject, class: &NamedClass) {
+        let before = action.status.clone();
+        if !self.observe(&mut action).await {
+            return self.act_again(&action);
+        }
+        if next_write(&action.status).is_some()
+            && outcome(&action.spec, &action.status, self.clock.now()).is_none()
+        {
+            if let Err(failure) = self.write(&mut action, class).await {
+                if is_untouched(&action.status) && failure.reason == Reason::PlanChanged {
+                    // Nothing was written yet, so the Action is planned again.
+                    let message = failure.message;
+                    let status = ActionStatus::default();
+                    let report = Report::pending(status, Reason::PlanChanged, message);
+                    self.report(&action, report).await;
+                    return self.act_again(&action);
+                }
+                if !self.find_written(&mut action).await {
+                    return self.act_again(&action);
+                }
+                give_up(&mut action.status, &failure);
+            }
+            if !self.observe(&mut action).await {
+                return self.act_again(&action);
+            }
+        }
+        let now = self.clock.now();
+        let Some(outcome) = outcome(&action.spec, &action.status, now) else {
+            if action.status != before || self.unsaved.contains(&id_of(&action)) {
+                self.save(&mut action).await;
+            }
+            if let Some(at) = deadline(&action.spec, &action.status) {
+                self.queue.add_at(WorkItem::of(&action), at);
+            }
+            return;
+        };
+        // A request that was withdrawn looks like one that was not observed yet, so the refusal is
+        // recorded first.
+        if action.status.plan.iter().any(is_refused)
+            && action.status.plan != before.plan
+            && !self.save(&mut action).await
+        {
+            return;
+        }
+        if outcome.is_err() && !self.find_written(&mut action).await {
+            return self.act_again(&action);
+        }
+        if !self.take_back(&action).await {
+            return self.act_again(&action);
+        }
+        let status = action.status.clone();
+        let report = match outcome {
+            Ok(()) => Report {
+                status,
+                state: ActionState::Succeeded,
+                reason: Reason::ActionSucceeded,
+                message: "all changes were made".to_owned(),
+            },
+            Err(failure) => Report::failed(status, failure),
+        };
+        self.finish(action, report).await;
+    }
+
+    /// Updates the progress of the plan of an Action; returns false if the API server does not
+    /// answer.
+    async fn observe(&self, action: &mut ActionObject) -> bool {
+        let plan = &mut action.status.plan;
+        let release = match plan.iter().any(PlannedChange::is_release) {
+            true => self.changes.read_release().await,
+            false => Ok(None),
+        };
+        match release {
+            Ok(release) => {
+                observe(plan, &self.operators, release.as_ref());
+                true
+            }
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "cannot read the ClusterVersion");
+                false
+            }
+        }
+    }
+
+    /// Writes the changes that are due, as long as policies still allow it.
+    ///
+    /// # Errors
+    ///
+    /// When the remaining changes must not be written.
+    async fn write(
+        &mut self,
+        action: &mut ActionObject,
+        class: &NamedClass,
+    ) -> Result<(), ActionFailure> {
+        let requester = action.spec.requester.as_ref();
+        let Ok(Access { by_hand, policies }) =
+            Access::ask(&self.client, &self.writer, requester).await
+        else {
+            self.act_again(action);
+            return Ok(());
+        };
+        let now = self.clock.now();
+        ActionDecision { action, class, policies: &policies, active: 0, by_hand, now }
+            .admit_further()?;
+        // Any change of a catalog that holds the content of its bundles changes the digest. That
+        // does not stop a plan that has begun.
+        let is_begun = !is_untouched(&action.status);
+        let is_compared = |it: &&PlannedChange| {
+            it.state == ChangeState::Planned
+                && !it.image.is_empty()
+                && !(is_begun && it.image.starts_with(DIGEST_PREFIX))
+        };
+        if action.status.plan.iter().any(|it| is_compared(&it)) {
+            let Some(inventory) = self.inventory.ask().await else {
+                self.act_again(action);
+                return Ok(());
+            };
+            for change in action.status.plan.iter().filter(is_compared) {
+                // A catalog that cannot be read now is no evidence of another bundle.
+                if inventory.image(change).is_some_and(|it| it != change.image) {
+                    let PlannedChange { bundle, catalog, .. } = change;
+                    return Err(ActionFailure::new(
+                        Reason::PlanChanged,
+                        format!("catalog {catalog} has another bundle {bundle} than was planned"),
+                    ));
+                }
+            }
+        }
+        while let Some(at) = next_write(&action.status) {
+            match self.changes.write(action, &action.status.plan[at]).await {
+                WriteOutcome::Done => {
+                    action.status.plan[at].state = ChangeState::Written;
+                    self.announce(action, at);
+                    // The next write begins only after this one is recorded.
+                    if !self.save(action).await {
+                        return Ok(());
+                    }
+                }
+                WriteOutcome::Stale(message) => {
+                    return Err(ActionFailure::new(Reason::PlanChanged, message));
+                }
+                WriteOutcome::Rejected(message) => {
+                    return Err(ActionFailure::new(Reason::InstallationFailed, message));
+                }
+                WriteOutcome::Failed(message) => {
+                    tracing::debug!(message, "a change could not be written; trying again");
+                    self.act_again(action);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes Operators from the change set that an Action has put them in, and withdraws the
+    /// request for a release if it was refused; returns false if that has to be tried again.
+    async fn take_back(&self, action: &ActionObject) -> bool {
+        for change in &action.status.plan {
+            let done = if is_refused(change) {
+                self.changes.withdraw(change).await
+            } else if !change.change_set.is_empty() {
+                self.changes.leave(change).await
+            } else {
+                Ok(())
+            };
+            if let Err(error) = done {
+                tracing::debug!(error = chain(&error), "a request stays; trying again");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Marks changes as written that the API server has although it did not respond to the write;
+    /// returns false if it does not answer now either.
+    async fn find_written(&self, action: &mut ActionObject) -> bool {
+        for at in 0..action.status.plan.len() {
+            let change = &action.status.plan[at];
+            if change.state != ChangeState::Planned || change.operation == ChangeOperation::Await {
+                continue;
+            }
+            match self.changes.is_written(action, change).await {
+                Ok(true) => action.status.plan[at].state = ChangeState::Written,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "cannot ask what was written");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Returns whether a change requested a release and the request was refused.
+fn is_refused(change: &PlannedChange) -> bool {
+    change.operation == ChangeOperation::UpdateRelease && change.state == ChangeState::Failed
+}

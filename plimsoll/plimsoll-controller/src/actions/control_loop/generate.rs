@@ -1,0 +1,185 @@
+//! The generation of Actions by RetryActions, CronActions and EventActions.
+
+use std::collections::BTreeMap;
+
+use kube::core::DynamicObject;
+use plimsoll_api::olm::action::{ActionRequester, EventSourceKind, SelectedObjects};
+use plimsoll_api::{ACTION, ApiKind, CLUSTER_VERSION_NAME};
+use plimsoll_operators::actions::lifecycle::ActionObject;
+use serde_json::Value;
+
+use super::observations::{Observation, is_newer};
+use super::queue::WorkItem;
+use super::{ControlLoop, RETRY_INTERVAL};
+use crate::actions::generators::{ActionGenerator, EventContent, GeneratorDecision};
+use crate::actions::selection::{self, Selection, SelectionWatch};
+use crate::listing_watch::WatchedObject as _;
+use crate::resources::api_resource;
+use crate::write::chain;
+use plimsoll_api::NamespacedName;
+
+/// The content of the selected objects by name, or the reason why it is not known.
+type SelectedContent<'a> = Result<&'a BTreeMap<String, String>, String>;
+
+impl ControlLoop {
+    /// Creates, cancels and deletes the Actions of an object that generates Actions.
+    pub(super) async fn generate(&mut self, kind: &'static str, id: &NamespacedName) {
+        let key = (kind, id.clone());
+        let Some(generator) = self.generators.get(&key) else { return };
+        let generated = self.generated.get(&generator.uid).into_iter().flatten();
+        let generated: Vec<&ActionObject> =
+            generated.filter_map(|id| self.actions.get(id)).collect();
+        let versions = || {
+            let operators = self.operators.iter().filter(|(_, it)| !it.version().is_empty());
+            operators.map(|(name, it)| (name.clone(), it.version().to_owned())).collect()
+        };
+        let release = |version: &String| {
+            let known = Some(version.clone()).filter(|it| !it.is_empty());
+            known.map(|it| (CLUSTER_VERSION_NAME.to_owned(), it)).into_iter().collect()
+        };
+        let selected = match self.selected(generator).await {
+            Ok(selected) => selected,
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "cannot ask what a requester may see");
+                return self.queue.retry(WorkItem::Generator(kind, id.clone()), RETRY_INTERVAL);
+            }
+        };
+        let content = EventContent {
+            selected,
+            catalogs: self.listed.contains("Catalog").then_some(&self.catalogs),
+            operators: generator.looks_for(EventSourceKind::Operator).then(versions),
+            release: self.release.as_ref().map(release),
+        };
+        let is_denied = matches!(content.selected, Some(Err(_)));
+        let decision = generator.decide(&generated, &content, self.clock.now());
+        let uids: BTreeMap<&str, &str> =
+            generated.iter().map(|it| (it.name.as_str(), it.uid.as_str())).collect();
+        let done = self.carry_out(generator, &decision, &uids).await;
+        let wake_at = decision.wake_at;
+        match done {
+            Ok(Some(written)) => {
+                // The next decision has to be based on the status that was just written.
+                self.generator_observed(generator.kind, id.clone(), Some(&written.into_value()));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::debug!(error = chain(&error), kind, name = id.name, "trying again");
+                self.queue.retry(WorkItem::Generator(kind, id.clone()), RETRY_INTERVAL);
+            }
+        }
+        if let Some(at) = wake_at {
+            self.queue.add_at(WorkItem::Generator(kind, id.clone()), at);
+        }
+        if is_denied {
+            self.queue.retry(WorkItem::Generator(kind, id.clone()), selection::RETRY_INTERVAL);
+        }
+    }
+
+    /// Carries out a decision about an object that generates Actions; returns the object if its status
+    /// was written.
+    async fn carry_out(
+        &self,
+        generator: &ActionGenerator,
+        decision: &GeneratorDecision,
+        uids: &BTreeMap<&str, &str>,
+    ) -> Result<Option<DynamicObject>, kube::Error> {
+        let resource = api_resource(ACTION);
+        let namespace = &generator.namespace;
+        if let Some(name) = &decision.create {
+            // If an Action of that name exists, it was created before.
+            self.writer.create_new(namespace, &resource, &generator.action(name)).await?;
+        }
+        for name in &decision.cancel {
+            self.writer.cancel_action(namespace, name).await?;
+        }
+        for name in &decision.delete {
+            let uid = uids.get(name.as_str()).copied().unwrap_or_default();
+            self.writer.delete_uid(namespace, &resource, name, uid).await?;
+        }
+        let Some(status) = &decision.status else { return Ok(None) };
+        let resource = api_resource(generator.kind);
+        let (name, revision) = (&generator.name, &generator.revision);
+        self.writer.write_status_in(namespace, &resource, name, status, revision).await.map(Some)
+    }
+
+    /// Returns the content of the objects that an EventAction selects, or a message if its
+    /// requester may not watch them; `None` if it selects no objects or they have not been listed
+    /// yet.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not answer.
+    async fn selected(
+        &self,
+        generator: &ActionGenerator,
+    ) -> Result<Option<SelectedContent<'_>>, kube::Error> {
+        let Some(selection) = &generator.selection else { return Ok(None) };
+        let Some(watched) = self.selections.get(selection) else { return Ok(None) };
+        let (Some(content), Some(access)) =
+            (watched.content(), watched.access(&selection.namespace))
+        else {
+            return Ok(watched.content());
+        };
+        let Some(ActionRequester { username, groups }) = generator.requester() else {
+            return Ok(None);
+        };
+        let is_allowed = self.writer.is_allowed(username, groups, access).await?;
+        let SelectedObjects { api_version, kind, .. } = &selection.objects;
+        let denied = || format!("{username} may not watch {kind} of {api_version}");
+        Ok(Some(if is_allowed { content } else { Err(denied()) }))
+    }
+
+    /// Records the current state of an object that generates Actions; `object` is `None` if it was
+    /// deleted.
+    pub(super) fn generator_observed(
+        &mut self,
+        kind: ApiKind,
+        id: NamespacedName,
+        object: Option<&Value>,
+    ) {
+        let key = (kind.kind, id);
+        let before = self.generators.get(&key);
+        let selected = before.and_then(|it| it.selection.clone());
+        match object.map(|it| ActionGenerator::read(kind, it)).transpose() {
+            Ok(Some(generator)) => {
+                let is_known = |before: &ActionGenerator| {
+                    before.uid == generator.uid && !is_newer(&generator.revision, &before.revision)
+                };
+                if !before.is_some_and(is_known) {
+                    let selects = generator.selection.clone();
+                    self.queue.add([WorkItem::Generator(key.0, key.1.clone())]);
+                    self.generators.insert(key, generator);
+                    self.select(selected, selects);
+                }
+            }
+            Ok(None) => {
+                self.generators.remove(&key);
+                self.select(selected, None);
+            }
+            Err(error) => {
+                tracing::warn!(kind = key.0, name = key.1.name, error, "an object cannot be read");
+            }
+        }
+    }
+
+    /// Starts a watch for a new selection, and ends the watch of one that no object has any more.
+    fn select(&mut self, before: Option<Selection>, after: Option<Selection>) {
+        if before == after {
+            return;
+        }
+        if let Some(before) = before
+            && !self.generators.values().any(|it| it.selection.as_ref() == Some(&before))
+        {
+            self.selections.remove(&before);
+        }
+        if let Some(after) = after
+            && !self.selections.contains_key(&after)
+        {
+            let selection = Box::new(after.clone());
+            let observed = move |change| Observation::Selected(selection.clone(), change);
+            let (client, relay) = (self.client.clone(), self.relay.clone());
+            let watch = SelectionWatch::begin(client, after.clone(), observed, relay);
+            self.selections.insert(after, watch);
+        }
+    }
+}

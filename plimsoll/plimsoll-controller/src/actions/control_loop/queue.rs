@@ -1,0 +1,112 @@
+//! The queue of work: what is due now, at a time of the system clock, or after a delay.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use plimsoll_operators::actions::lifecycle::ActionObject;
+use tokio::time::Instant;
+
+use crate::clock::Stopwatch;
+use plimsoll_api::NamespacedName;
+
+/// The interval after which a change of the system clock is noticed at the latest.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
+/// The smallest step back of the system clock that makes all timers due. Smaller steps are ignored:
+/// time synchronization corrects the clock all the time.
+const SET_BACK_MIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// An item of work: an Action, in the order of creation, or an object that generates Actions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WorkItem {
+    Action(Timestamp, NamespacedName),
+    Generator(&'static str, NamespacedName),
+}
+
+impl WorkItem {
+    /// Returns the item of an Action.
+    pub(super) fn of(action: &ActionObject) -> Self {
+        Self::Action(action.created, id_of(action))
+    }
+}
+
+/// The items of work, and when they are due.
+pub(super) struct WorkQueue {
+    /// Items that are due now.
+    due: BTreeSet<WorkItem>,
+    /// Items that become due at a time of the system clock.
+    timers: BTreeSet<(Timestamp, WorkItem)>,
+    /// Items that are tried again. Changes of the system clock do not affect them.
+    retries: BTreeMap<WorkItem, Instant>,
+    stopwatch: Stopwatch,
+    /// By how much the clock was ahead of the stopwatch when it was last checked.
+    clock_ahead: SignedDuration,
+}
+
+impl WorkQueue {
+    /// Creates an empty queue at a time of the system clock.
+    pub(super) fn new(now: Timestamp) -> Self {
+        Self {
+            due: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            retries: BTreeMap::new(),
+            stopwatch: Stopwatch::start(now),
+            clock_ahead: SignedDuration::ZERO,
+        }
+    }
+
+    /// Takes the first item that is due.
+    pub(super) fn pop(&mut self) -> Option<WorkItem> {
+        self.due.pop_first()
+    }
+
+    /// Adds items that are due now.
+    pub(super) fn add(&mut self, items: impl IntoIterator<Item = WorkItem>) {
+        self.due.extend(items);
+    }
+
+    /// Adds an item that becomes due at a time of the system clock.
+    pub(super) fn add_at(&mut self, item: WorkItem, at: Timestamp) {
+        self.timers.insert((at, item));
+    }
+
+    /// Adds an item that becomes due after a delay, unless it does sooner.
+    pub(super) fn retry(&mut self, item: WorkItem, after: Duration) {
+        let at = Instant::now() + after;
+        self.retries.entry(item).and_modify(|it| *it = at.min(*it)).or_insert(at);
+    }
+
+    /// Returns the time to wake up at the latest; `None` if nothing waits for a time.
+    pub(super) fn wake_at(&self, now: Timestamp) -> Option<Instant> {
+        let timer = self.timers.first().map(|(at, _)| {
+            let wait = at.duration_since(now).try_into().unwrap_or(Duration::ZERO);
+            // The system clock may be changed in the meantime.
+            Instant::now() + CLOCK_INTERVAL.min(wait)
+        });
+        self.retries.values().copied().chain(timer).min()
+    }
+
+    /// Makes the items due whose time has come. If the system clock was set back, that is all of
+    /// them, since their times may have been computed from the earlier clock.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        let ahead = now.duration_since(self.stopwatch.steady_time());
+        if ahead < self.clock_ahead - SET_BACK_MIN {
+            self.due.extend(std::mem::take(&mut self.timers).into_iter().map(|(_, item)| item));
+        }
+        self.clock_ahead = ahead;
+        while let Some((at, item)) = self.timers.pop_first() {
+            if at > now {
+                self.timers.insert((at, item));
+                break;
+            }
+            self.due.insert(item);
+        }
+        let now = Instant::now();
+        self.due.extend(self.retries.extract_if(.., |_, at| *at <= now).map(|(item, _)| item));
+    }
+}
+
+/// Returns the namespace and name of an Action.
+pub(super) fn id_of(action: &ActionObject) -> NamespacedName {
+    NamespacedName { namespace: action.namespace.clone(), name: action.name.clone() }
+}

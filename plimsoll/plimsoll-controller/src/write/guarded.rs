@@ -1,0 +1,130 @@
+//! Changes of parts of an object, each refused if another client has changed the object in the meantime.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use kube::Api;
+use kube::api::Patch;
+use kube::core::{ApiResource, DynamicObject};
+use plimsoll_api::olm::DELETION_FINALIZER;
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey};
+use serde_json::{Value, json};
+
+use super::{Writer, field_manager, unless_missing};
+use crate::resources::{Served, api_resource};
+
+impl Writer {
+    /// Changes an object by operations, of which those that test guard the others.
+    pub(crate) async fn patch_guarded(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        name: &str,
+        operations: Vec<PatchOperation>,
+    ) -> Result<(), kube::Error> {
+        patch(self.api_in(namespace, resource), name, operations).await
+    }
+
+    /// Adds or removes the finalizer of an Operator, unless its finalizers have changed.
+    pub(crate) async fn set_operator_finalizer(
+        &self,
+        name: &str,
+        before: &[String],
+        is_added: bool,
+    ) -> Result<(), kube::Error> {
+        let path = PointerBuf::from_tokens(["metadata", "finalizers"]);
+        let mut after = before.to_vec();
+        after.retain(|it| it != DELETION_FINALIZER);
+        if is_added {
+            after.push(DELETION_FINALIZER.to_owned());
+        }
+        let mut operations = Vec::new();
+        if !before.is_empty() {
+            let value = json!(before);
+            operations.push(PatchOperation::Test(TestOperation { path: path.clone(), value }));
+        }
+        operations.push(PatchOperation::Add(AddOperation { path, value: json!(after) }));
+        let written = self.patch_guarded("", &api_resource(OPERATOR), name, operations).await;
+        if is_added { written } else { unless_missing(written) }
+    }
+
+    /// Removes the owner reference at a position of an object, unless it has another uid by now.
+    pub(crate) async fn remove_owner(
+        &self,
+        served: &Served,
+        key: &ObjectKey,
+        position: usize,
+        uid: &str,
+    ) -> Result<(), kube::Error> {
+        let position = position.to_string();
+        let path = PointerBuf::from_tokens(["metadata", "ownerReferences", position.as_str()]);
+        let guard = PointerBuf::from_tokens(["metadata", "ownerReferences", &position, "uid"]);
+        let operations = vec![
+            PatchOperation::Test(TestOperation { path: guard, value: uid.into() }),
+            PatchOperation::Remove(RemoveOperation { path }),
+        ];
+        let api = self.api(served, &key.namespace);
+        unless_missing(patch(api, &key.name, operations).await)
+    }
+
+    /// Replaces an annotation of the ClusterVersion or removes it, unless its value has changed.
+    pub(crate) async fn replace_annotation(
+        &self,
+        name: &str,
+        before: &str,
+        after: Option<String>,
+    ) -> Result<(), kube::Error> {
+        let path = PointerBuf::from_tokens(["metadata", "annotations", name]);
+        let guard = TestOperation { path: path.clone(), value: before.into() };
+        let change = match after {
+            Some(value) => PatchOperation::Replace(ReplaceOperation { path, value: value.into() }),
+            None => PatchOperation::Remove(RemoveOperation { path }),
+        };
+        let operations = vec![PatchOperation::Test(guard), change];
+        let resource = api_resource(CLUSTER_VERSION);
+        self.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await
+    }
+
+    /// Replaces the whole status of a cluster-scoped object: a merge could not write the null that
+    /// `availableUpdates` must have. It is a conflict if the object is not at `revision` any more.
+    pub(crate) async fn write_status(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+        status: &Value,
+        revision: &str,
+    ) -> Result<DynamicObject, kube::Error> {
+        self.write_status_in("", resource, name, status, revision).await
+    }
+
+    /// Replaces the whole status of an object in a namespace.
+    #[tracing::instrument(
+        name = "write status", level = "debug", parent = None, skip_all,
+        fields(kind = resource.kind, name), err(level = "debug")
+    )]
+    pub(crate) async fn write_status_in(
+        &self,
+        namespace: &str,
+        resource: &ApiResource,
+        name: &str,
+        status: &Value,
+        revision: &str,
+    ) -> Result<DynamicObject, kube::Error> {
+        let api = self.api_in(namespace, resource);
+        let guard = PatchOperation::Replace(ReplaceOperation {
+            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
+            value: revision.into(),
+        });
+        let add = AddOperation { path: PointerBuf::from_tokens(["status"]), value: status.clone() };
+        let patch = Patch::<()>::Json(json_patch::Patch(vec![guard, PatchOperation::Add(add)]));
+        api.patch_status(name, &field_manager(), &patch).await
+    }
+}
+
+async fn patch(
+    api: Api<DynamicObject>,
+    name: &str,
+    operations: Vec<PatchOperation>,
+) -> Result<(), kube::Error> {
+    let patch = Patch::<()>::Json(json_patch::Patch(operations));
+    api.patch_metadata(name, &field_manager(), &patch).await.map(|_| ())
+}

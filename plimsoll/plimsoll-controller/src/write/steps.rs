@@ -1,0 +1,232 @@
+//! The execution of the steps of a plan.
+
+use std::time::Duration;
+
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::core::{DynamicObject, Status};
+use plimsoll_api::{ObjectKey, Reason};
+use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
+use plimsoll_plan::apply::prepare::{self, PathPart};
+use plimsoll_plan::plan::{Action, Step};
+use plimsoll_plan::progress::{Deleted, Mark, StepOutcome, Transience, TryError};
+use serde::Deserialize as _;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::failures::outcome;
+use super::{Writer, apply, create_parameters, delete_uid, field_manager};
+use crate::observe::mark;
+use crate::resources::Served;
+
+/// The maximum duration of a request. A healthy API server needs less, so the request counts as lost.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+/// The maximum number of attempts to apply a manifest, each without the fields that the API server refused.
+const REFUSALS_MAX: usize = 16;
+
+impl Writer {
+    /// Executes a step. Failures are outcomes, not errors.
+    pub(crate) async fn execute(&self, step: &Step, served: &Served) -> StepOutcome {
+        self.execute_trusting(step, served, None).await
+    }
+
+    /// Executes a step whose object calls a service, and sets the certificates that it trusts (base64), if
+    /// any are given.
+    pub(crate) async fn execute_trusting(
+        &self,
+        step: &Step,
+        served: &Served,
+        ca_bundle: Option<&str>,
+    ) -> StepOutcome {
+        let work = async {
+            match step.action {
+                Action::Delete => {
+                    self.delete(&step.manifest.key, served).await.map(StepOutcome::Deleted)
+                }
+                Action::CreateOnly => self.create(step, served).await.map(StepOutcome::Applied),
+                Action::Apply | Action::Gate | Action::Refuse(_) => {
+                    self.apply_step(step, served, ca_bundle).await.map(StepOutcome::Applied)
+                }
+            }
+        };
+        match tokio::time::timeout(REQUEST_TIME_MAX, work).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(error)) => outcome(step, &error),
+            Err(_) => StepOutcome::Failed(TryError {
+                reason: Reason::UpdatePayloadClusterDown,
+                cause: format!(
+                    "the server is down or not responding: no answer within {} seconds",
+                    REQUEST_TIME_MAX.as_secs()
+                ),
+                transience: Transience::Transient,
+                retry_after: None,
+            }),
+        }
+    }
+
+    async fn apply_step(
+        &self,
+        step: &Step,
+        served: &Served,
+        ca_bundle: Option<&str>,
+    ) -> Result<Mark, kube::Error> {
+        let api = self.api(served, &step.manifest.key.namespace);
+        let name = &step.manifest.key.name;
+        let mut refused: Vec<Vec<PathPart>> = Vec::new();
+        // What plain create and update would drop, server-side apply refuses: drop it, say so,
+        // and try again. A server names some of the fields at a time, so this may take rounds.
+        for _ in 0..REFUSALS_MAX {
+            let body = body(step, served, &refused, ca_bundle)?;
+            let status = match apply(&api, name, &*body).await {
+                Err(kube::Error::Api(status)) => status,
+                other => return other,
+            };
+            if self.replaces_workloads && is_other_selector(step, &status) {
+                tracing::info!(object = %step.manifest.key, "its selector changes: it is replaced");
+                let live = api.get_metadata_opt(name).await?;
+                let uid = live.and_then(|live| live.metadata.uid).unwrap_or_default();
+                self.delete_object(&step.manifest.key, served, &uid).await?;
+                break;
+            }
+            if !note_refusal(step, &status, &mut refused) {
+                return Err(kube::Error::Api(status));
+            }
+        }
+        apply(&api, name, &*body(step, served, &refused, ca_bundle)?).await
+    }
+
+    /// Returns the object that a step would result in, by a dry run; `None` if the step applies none.
+    pub(crate) async fn try_out(
+        &self,
+        step: &Step,
+        served: &Served,
+    ) -> Result<Option<DynamicObject>, kube::Error> {
+        match step.action {
+            Action::Delete | Action::Refuse(_) => return Ok(None),
+            Action::Apply | Action::CreateOnly | Action::Gate => {}
+        }
+        let api = self.api(served, &step.manifest.key.namespace);
+        let parameters = PatchParams::apply(FIELD_MANAGER).force().dry_run();
+        let mut refused = Vec::new();
+        for _ in 0..=REFUSALS_MAX {
+            let body = body(step, served, &refused, None)?;
+            let name = &step.manifest.key.name;
+            match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
+                Err(kube::Error::Api(status)) => {
+                    if !note_refusal(step, &status, &mut refused) {
+                        return Err(kube::Error::Api(status));
+                    }
+                }
+                other => return other.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn create(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
+        let object = prepare::object(step, served.scope);
+        let object = DynamicObject::deserialize(&object).map_err(kube::Error::SerdeError)?;
+        let api = self.api(served, &step.manifest.key.namespace);
+        match api.create(&create_parameters(), &object).await {
+            Ok(created) => Ok(mark(&created.metadata)),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                let live = api.get_metadata(&step.manifest.key.name).await?;
+                Ok(mark(&live.metadata))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Requests the deletion of an object, and does not wait for its end.
+    async fn delete(&self, key: &ObjectKey, served: &Served) -> Result<Deleted, kube::Error> {
+        let api = self.api(served, &key.namespace);
+        match api.delete(&key.name, &DeleteParams::default()).await.map(|answer| answer.left()) {
+            // The response may have the object in either case.
+            Ok(Some(object)) if object.metadata.deletion_timestamp.is_some() => Ok(Deleted::Going),
+            Ok(_) => Ok(Deleted::Gone),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Deleted::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Requests the deletion of the object with a uid, and does not wait for its end. It is no error if the
+    /// object is gone or another one has its name.
+    pub(crate) async fn delete_object(
+        &self,
+        key: &ObjectKey,
+        served: &Served,
+        uid: &str,
+    ) -> Result<(), kube::Error> {
+        delete_uid(self.api(served, &key.namespace), &key.name, uid).await.map(|_| ())
+    }
+
+    /// Writes the related objects of its manifest to the status of a ClusterOperator, unless its operator
+    /// has reported already.
+    pub(crate) async fn fast_fill(&self, step: &Step, served: &Served) {
+        let Some(mut status) = prepare::fast_fill(step) else {
+            return;
+        };
+        let api = self.api(served, "");
+        let name = &step.manifest.key.name;
+        let fill = async {
+            let there = api.get(name).await?;
+            if there.data.get("status").is_some_and(|it| *it != serde_json::json!({})) {
+                return Ok(());
+            }
+            status["metadata"] = serde_json::json!({ "resourceVersion": there.resource_version() });
+            match api.patch_status(name, &field_manager(), &Patch::Merge(&status)).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+                other => other.map(|_| ()),
+            }
+        };
+        if let Err::<(), kube::Error>(error) = fill.await {
+            tracing::debug!(%error, operator = %name, "could not fill in related objects");
+        }
+    }
+}
+
+/// Returns the object to send for a step. It is text, since the value of a large definition takes ten times
+/// the memory, and dozens are sent at a time.
+fn body(
+    step: &Step,
+    served: &Served,
+    refused: &[Vec<PathPart>],
+    ca_bundle: Option<&str>,
+) -> Result<Box<RawValue>, kube::Error> {
+    let mut object = prepare::object(step, served.scope);
+    if let Some(ca_bundle) = ca_bundle {
+        prepare::set_ca_bundles(&mut object, ca_bundle);
+    }
+    for path in refused {
+        prepare::remove_field(&mut object, path);
+    }
+    to_raw_value(&object).map_err(kube::Error::SerdeError)
+}
+
+/// Adds the fields that the API server does not know to those that are dropped, and logs them; returns false
+/// if it refuses the object for another reason.
+fn note_refusal(step: &Step, status: &Status, refused: &mut Vec<Vec<PathPart>>) -> bool {
+    let paths = prepare::undeclared_fields(&status.message);
+    let fresh: Vec<_> = paths.into_iter().filter(|path| !refused.contains(path)).collect();
+    let names: Vec<String> = fresh.iter().map(|path| prepare::display_path(path)).collect();
+    if fresh.is_empty() {
+        return false;
+    }
+    tracing::warn!(
+        file = %step.manifest.file,
+        object = %step.manifest.key,
+        fields = %names.join(", "),
+        "the server does not know these fields; they are dropped"
+    );
+    refused.extend(fresh);
+    true
+}
+
+/// Returns whether the API server refuses to change the selector of a Deployment.
+fn is_other_selector(step: &Step, status: &Status) -> bool {
+    let key = &step.manifest.key;
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let mut selectors = causes.filter(|cause| cause.field == "spec.selector");
+    status.code == 422
+        && (key.group.as_str(), key.kind.as_str()) == ("apps", "Deployment")
+        && selectors.any(|cause| cause.message.contains("immutable"))
+}

@@ -1,0 +1,147 @@
+//! The status of an Action after its plan was decided on.
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::action::{
+    ActionSpec, ActionState, ActionStatus, ChangeOperation, PlannedChange,
+};
+use plimsoll_content::hash::sha256;
+use serde_json::{Value, json};
+
+use super::{ActionDecision, ActionObject, DirectPermissions, PlanDecision};
+use crate::actions::ActionFailure;
+use crate::actions::plan::ActionPlan;
+use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
+
+/// Returns the status of an Action by `alice` of group `dev` after its plan was decided on.
+fn decided(
+    policies: &str,
+    action: Value,
+    plan: Result<ActionPlan, ActionFailure>,
+    may_directly: bool,
+) -> ActionStatus {
+    let policies = read_policies(policies);
+    let mut spec: ActionSpec = serde_json::from_value(action).unwrap();
+    spec.requester = Some(alice());
+    let class = class(&spec.action_class);
+    let action = ActionObject { namespace: "tea".into(), spec, ..ActionObject::default() };
+    let [create, patch, list] = [may_directly; 3];
+    let by_hand = DirectPermissions { create, patch, list, ..DirectPermissions::default() };
+    let now = at("2026-01-01T00:00:00Z");
+    let decision = ActionDecision {
+        action: &action,
+        class: &class,
+        policies: &policies,
+        active: 0,
+        by_hand,
+        now,
+    };
+    let attributes = decision.admit().unwrap();
+    match decision.decide(&attributes, plan, |_| None) {
+        PlanDecision::Report(report) => action.reported(*report, now),
+        again @ PlanDecision::PlanAgain(_) => panic!("{again:?}"),
+    }
+}
+
+#[test]
+fn a_range_of_a_policy_holds_after_the_action() {
+    use ChangeOperation::{Await, Create, Update};
+    let change = |operation, before: &str, requested: &str, version: &str| PlannedChange {
+        operator: "foo".into(),
+        operation,
+        requested_before: before.into(),
+        requested: requested.into(),
+        version: version.into(),
+        manifest: (operation == Create).then(|| json!({ "spec": { "version": requested } })),
+        ..PlannedChange::default()
+    };
+    let check = |by_hand: bool, change: PlannedChange, expected: Result<&str, &str>| {
+        let spec = json!({"actionClass": "operator-install", "package": "foo", "version": "^1"});
+        let plan = ActionPlan { changes: vec![change], ..ActionPlan::default() };
+        let decided = decided(POLICIES, spec, Ok(plan), by_hand);
+        let condition = &decided.conditions[0];
+        match expected {
+            Ok(requested) => {
+                assert_eq!(decided.state, ActionState::Running, "{}", condition.message);
+                let change = &decided.plan[0];
+                assert_eq!(change.requested, requested);
+                if let Some(manifest) = &change.manifest {
+                    assert_eq!(manifest["spec"]["version"], requested);
+                }
+            }
+            Err(message) => assert_eq!(condition.message, message),
+        }
+    };
+    check(false, change(Create, "", "^1", "1.4.0"), Ok("1.4.0"));
+    check(false, change(Create, "", "=1.4.0", "1.4.0"), Ok("=1.4.0"));
+    check(false, change(Update, "1.2.0", "^1", "1.4.0"), Ok("1.4.0"));
+    // These do not change what is requested.
+    check(false, change(Update, "^1", "^1", "1.4.0"), Ok("^1"));
+    check(false, change(Await, "^1", "^1", "1.4.0"), Ok("^1"));
+    check(true, change(Create, "", "^1", "1.4.0"), Ok("^1"));
+    let unknown = "ActionPolicy dev: which version of foo is installed is not known, allowed: <2";
+    check(false, change(Create, "", "^1", ""), Err(unknown));
+}
+
+#[test]
+fn catalogs_of_a_policy_are_those_of_the_whole_plan() {
+    use ChangeOperation::{Await, Create, Update};
+    let change = |operator: &str, operation, catalog: &str| PlannedChange {
+        operator: operator.into(),
+        operation,
+        requested: "1.0.0".into(),
+        version: "1.0.0".into(),
+        catalog: catalog.into(),
+        manifest: (operation == Create).then(|| json!({ "spec": {} })),
+        ..PlannedChange::default()
+    };
+    let check = |changes: Vec<PlannedChange>, expected: Result<&[&str], &str>| {
+        let spec = json!({"actionClass": "operator-install", "package": "foo"});
+        let plan = ActionPlan { changes, ..ActionPlan::default() };
+        let decided = decided(CURATED, spec, Ok(plan), false);
+        match expected {
+            Ok(repositories) => {
+                let named = decided.plan.iter().map(|it| match &it.manifest {
+                    Some(manifest) => manifest["spec"]["repository"].as_str().unwrap(),
+                    None => it.repository.as_str(),
+                });
+                assert_eq!(named.collect::<Vec<_>>(), repositories);
+            }
+            Err(message) => assert_eq!(decided.conditions[0].message, message),
+        }
+    };
+    let sound = vec![
+        change("bar", Create, "team-a"),
+        change("baz", Await, "curated"),
+        change("foo", Update, "curated"),
+    ];
+    check(sound, Ok(&["team-a", "", "curated"]));
+    let other = "ActionPolicy curated: bar is of catalog community, which is not among curated and \
+                 team-*";
+    let plan = vec![change("bar", Create, "community"), change("foo", Create, "curated")];
+    check(plan, Err(other));
+    let unknown = "ActionPolicy curated: which catalog has foo is not known, allowed: curated and \
+                   team-*";
+    check(vec![change("foo", Create, "")], Err(unknown));
+}
+
+#[test]
+fn an_answer_is_in_the_result_and_says_if_it_is_cut_off() {
+    let check = |plan: Result<ActionPlan, ActionFailure>, state: ActionState, text: &str| {
+        let spec = json!({"actionClass": "resolution", "package": "foo"});
+        let decided = decided("", spec, plan, true);
+        assert_eq!((decided.state, &decided.result_digest), (state, &sha256([text.as_bytes()])));
+        decided
+    };
+    let failure = ActionFailure::new(Reason::ConstraintsUnmet, "foo requires bar");
+    let failed = check(Err(failure), ActionState::Failed, "foo requires bar");
+    assert_eq!(failed.result, "foo requires bar");
+    let long = "é".repeat(40_000);
+    let plan = ActionPlan { result: long.clone(), ..ActionPlan::default() };
+    let cut = check(Ok(plan), ActionState::Succeeded, &long);
+    assert!(cut.result.len() <= 64 * 1024 && cut.result.len() > 64 * 1024 - 2);
+    assert!(cut.result.ends_with("é\n(cut off: it has 80000 bytes)"));
+    let failure = ActionFailure::new(Reason::ConstraintsUnmet, long.clone());
+    let failed = check(Err(failure), ActionState::Failed, &long);
+    assert!(failed.conditions[0].message.len() <= 32 * 1024);
+    assert!(failed.conditions[0].message.ends_with("(cut off: it has 80000 bytes)"));
+}

@@ -1,0 +1,192 @@
+//! What holds of Actions, whatever the seed.
+
+use std::time::Duration;
+
+use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
+use serde_json::Value;
+
+use super::requests::{ADMINISTRATOR, TENANT};
+use super::{ACTIONS, ActionsResult, SETTLES, is_ended, is_seen};
+use crate::record::{ADD_ONS, Write};
+
+/// The time within which a write may follow the question whether it is allowed: requests time out by then.
+const ON_ITS_WAY: Duration = Duration::from_secs(90);
+
+const OPERATORS: &str = "/apis/olm.io/v1/operators";
+
+/// Returns what does not hold, in sentences.
+pub(super) fn violations(result: &ActionsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    let done: Vec<&Write> =
+        result.writes.iter().filter(|it| matches!(it.status, 200..=202)).collect();
+    for (name, action) in &result.actions {
+        found.extend(of_action(name, action, &done, result));
+    }
+    for write in &done {
+        found.extend(unrequested(write, result));
+    }
+    found.extend(of_generators(&done, result));
+    match result.ended {
+        None => {
+            let open = result.actions.iter().filter(|(_, it)| !is_ended(it));
+            let open = open.map(|(name, it)| format!("{name}: {}", it["status"]));
+            let open: Vec<String> = open.collect();
+            let follows = &result.followed.2["status"];
+            found.push(format!(
+                "not everything has ended: {follows} {} {}",
+                result.retry["status"],
+                open.join("\n  ")
+            ));
+        }
+        Some(ended) => {
+            let about_actions = format!("{ADD_ONS}/namespaces/");
+            let is_late = |it: &&&Write| {
+                it.path.starts_with(&about_actions) && it.at > ended
+                    || it.path.starts_with(ADD_ONS) && it.at > ended + SETTLES
+            };
+            found.extend(done.iter().filter(is_late).map(|it| {
+                format!("{} {} at {:?}; all had ended at {ended:?}", it.method, it.path, it.at)
+            }));
+        }
+    }
+    found
+}
+
+/// Returns the contradictions between the status of an Action and the writes for it.
+fn of_action(name: &str, action: &Value, done: &[&Write], result: &ActionsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    let status = &action["status"];
+    let state = status["state"].as_str().unwrap_or_default();
+    let condition = &status["conditions"][0];
+    let uid = action["metadata"]["uid"].as_str().unwrap_or_default();
+    if !matches!(state, "SUCCEEDED" | "FAILED" | "CANCELLED") {
+        found.push(format!("{name} is {state}: {}", condition["message"]));
+    }
+    if condition["reason"].as_str().is_none_or(str::is_empty) {
+        found.push(format!("{name} is {state} without a reason"));
+    }
+    let is_creation = |it: &&&Write| {
+        it.method == "POST"
+            && it.path == OPERATORS
+            && it.sent["metadata"]["annotations"][CREATED_BY_ANNOTATION] == *uid
+    };
+    let created: Vec<&&Write> = done.iter().filter(is_creation).collect();
+    let plan = status["plan"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for write in &created {
+        let operator = &write.sent["metadata"]["name"];
+        let of = |it: &&Value| it["operation"] == "Create" && it["operator"] == *operator;
+        let planned = plan.iter().find(of);
+        let is_admitted = |it: &Value| {
+            !(it["state"] == "Planned" || it["state"] == "Failed" && it["reason"] == "PolicyDenied")
+        };
+        // A process that was killed may still have requests under way.
+        if !planned.is_some_and(is_admitted) && !write.is_late {
+            found.push(format!("{name} created {operator} and does not say so: {status}"));
+        }
+        found.extend(forbidden(name, action, write, result));
+    }
+    for change in plan {
+        let of = |it: &&&Write| it.sent["metadata"]["name"] == change["operator"];
+        let times = created.iter().filter(|it| of(it)).count();
+        if change["operation"] == "Create" && times > 1 {
+            found.push(format!("{name} created {} {times} times", change["operator"]));
+        }
+        let is_done = matches!(change["state"].as_str(), Some("Written" | "Completed"));
+        if change["operation"] == "Create" && is_done && times == 0 {
+            found.push(format!("{name} did not create {}", change["operator"]));
+        }
+        if state == "SUCCEEDED"
+            && change["state"] != "Completed"
+            && action["spec"]["dryRun"] != true
+        {
+            found.push(format!("{name} succeeded without {change}"));
+        }
+    }
+    found
+}
+
+/// Returns why a creation was not allowed when it was written; `None` if it was.
+fn forbidden(name: &str, action: &Value, write: &Write, result: &ActionsResult) -> Option<String> {
+    if action["spec"]["requester"]["username"] != TENANT || write.is_late {
+        return None;
+    }
+    let begin = write.at.saturating_sub(ON_ITS_WAY);
+    match action["spec"]["package"].as_str() {
+        Some("tide") => {
+            let before = result.allowed.iter().rev().find(|(at, _)| *at <= begin);
+            let since = result.allowed.iter().any(|(at, is)| *at > begin && *at <= write.at && *is);
+            let was = before.is_some_and(|(_, is_allowed)| *is_allowed) || since;
+            (!was).then(|| format!("{name} was executed without a policy at {:?}", write.at))
+        }
+        Some("ledger") => {
+            let digest = &action["status"]["planDigest"];
+            let was = result
+                .approved
+                .iter()
+                .any(|(at, of, plan)| *at <= write.at && of == name && digest == plan.as_str());
+            (!was).then(|| format!("{name} was executed without an approval at {:?}", write.at))
+        }
+        _ => Some(format!("{name} of {TENANT} was executed, which no policy ever allowed")),
+    }
+}
+
+/// Returns a write of an Operator that no Action of the administrator has planned; `None` if one has.
+fn unrequested(write: &Write, result: &ActionsResult) -> Option<String> {
+    let operator = write.path.strip_prefix(OPERATORS)?.strip_prefix('/')?;
+    let is_planned = |operation: &str, about: &dyn Fn(&Value) -> bool| {
+        let by_administrator = result
+            .actions
+            .values()
+            .filter(|it| it["spec"]["requester"]["username"] == ADMINISTRATOR);
+        by_administrator
+            .flat_map(|it| it["status"]["plan"].as_array().into_iter().flatten())
+            .any(|it| it["operation"] == operation && it["operator"] == operator && about(it))
+    };
+    if write.method == "DELETE" {
+        let uid = &write.sent["preconditions"]["uid"];
+        let is_planned = is_planned("Delete", &|it| it["uid"] == *uid);
+        return (!is_planned).then(|| format!("{operator} was deleted, which no Action requested"));
+    }
+    let version = write.sent.as_array().into_iter().flatten().find_map(|it| {
+        let is_version = it["path"] == "/spec/version" && it["op"] != "test";
+        is_version.then(|| it["value"].clone())
+    })?;
+    let is_planned = is_planned("Update", &|it| it["requested"] == version || version.is_null());
+    (!is_planned).then(|| format!("{operator} was updated to {version}, which no Action requested"))
+}
+
+/// Returns what does not hold of the Actions that were generated.
+fn of_generators(done: &[&Write], result: &ActionsResult) -> Vec<String> {
+    let mut found = Vec::new();
+    let made = |owner: &str| {
+        let is_made = |it: &&&Write| {
+            it.path == ACTIONS
+                && it.method == "POST"
+                && it.sent["metadata"]["labels"][OWNER_LABEL] == owner
+        };
+        done.iter().filter(is_made).count()
+    };
+    let (object, touched, follows) = &result.followed;
+    if made("follow") > *touched {
+        found.push(format!("{touched} changes made {} Actions", made("follow")));
+    }
+    if !is_seen(object, follows) {
+        found.push(format!("{} is not seen: {}", object["metadata"], follows["status"]));
+    }
+    if made("again") > 3 {
+        found.push(format!("a RetryAction with 2 retries made {} attempts", made("again")));
+    }
+    let succeeded = result.retry["status"]["succeeded"].as_u64().unwrap_or_default();
+    let attempts = result.actions.iter().filter(|(_, it)| {
+        it["metadata"]["labels"][OWNER_LABEL] == "again" && it["status"]["state"] == "SUCCEEDED"
+    });
+    if attempts.count() as u64 != succeeded {
+        found.push(format!("not what the attempts came to: {}", result.retry["status"]));
+    }
+    let of_cron = result.actions.values();
+    let of_cron = of_cron.filter(|it| it["metadata"]["labels"][OWNER_LABEL] == "clean").count();
+    if of_cron > 4 {
+        found.push(format!("a CronAction keeps {of_cron} Actions"));
+    }
+    found
+}

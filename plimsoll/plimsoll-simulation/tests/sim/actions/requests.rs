@@ -1,0 +1,61 @@
+//! The requests of a seed.
+
+use serde_json::{Value, json};
+
+/// A request at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Request {
+    /// Requests an Action: of a class, about a package; by a user who needs policies, or not.
+    Action { class: &'static str, package: &'static str, by_policy: bool },
+    /// Takes the policy back that allows tide, or gives it again.
+    Allow(bool),
+    /// Approves whatever waits for that, as it is shown.
+    Approve,
+    /// Gives up the Action of this number.
+    Cancel(usize),
+    /// Changes the object that an EventAction follows.
+    Touch,
+}
+
+/// The user who needs no policy, and the one who does.
+pub(super) const ADMINISTRATOR: &str = "system:admin";
+pub(super) const TENANT: &str = "alice";
+
+pub(super) fn requester(user: &str) -> Value {
+    let groups: &[&str] = if user == ADMINISTRATOR { &["system:masters"] } else { &[] };
+    json!({ "username": user, "groups": groups })
+}
+
+/// The requests of a seed, with the seconds.
+pub(super) fn requests(seed: u64) -> Vec<(u64, Request)> {
+    let mut random = fastrand::Rng::with_seed(seed ^ 0xac71_0115);
+    let mut requests = Vec::new();
+    for _ in 0..random.u8(3..8) {
+        let by_policy = random.u8(..5) < 2;
+        let class = match random.u8(..6) {
+            0 => "operator-delete",
+            1 => "operator-update",
+            2 => "autoremove",
+            _ => "operator-install",
+        };
+        let package = match class {
+            "autoremove" => "",
+            _ => ["lantern", "ledger", "tide"][random.usize(..3)],
+        };
+        requests.push((random.u64(0..80), Request::Action { class, package, by_policy }));
+    }
+    for _ in 0..random.u8(..3) {
+        requests.push((random.u64(0..90), Request::Allow(random.bool())));
+    }
+    for _ in 0..random.u8(1..4) {
+        requests.push((random.u64(10..110), Request::Approve));
+    }
+    if random.bool() {
+        requests.push((random.u64(0..90), Request::Cancel(random.usize(..3))));
+    }
+    for _ in 0..random.u8(..5) {
+        requests.push((random.u64(0..100), Request::Touch));
+    }
+    requests.sort_by_key(|(at, _)| *at);
+    requests
+}

@@ -1,0 +1,303 @@
+//! The run of the requests of a seed in virtual time, with what goes wrong in a scenario.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plimsoll_controller::OperatorsView;
+use plimsoll_controller::actions::ActionSettings;
+use plimsoll_controller::operators::{OperatorController, OperatorSettings};
+use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::requests::{ADMINISTRATOR, Request, TENANT, requester, requests};
+use super::{ACTIONS, ActionsResult, SETTLES, is_ended, is_seen};
+use crate::processes::Processes;
+use crate::record::ADD_ONS;
+use crate::scenario::{Action as Incident, Scenario};
+
+/// The time that the cluster may take once nothing goes wrong any more, in seconds.
+const PATIENCE: u64 = 20 * 60;
+/// The time that a watch may take to begin again once nothing goes wrong any more, in seconds: it waits
+/// longer after each failure.
+const WATCHES_AGAIN: u64 = 60;
+/// The time without writes after Operators have settled.
+const RESTS: Duration = Duration::from_secs(60);
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const POLICIES: &str = "/apis/olm.io/v1/actionpolicies";
+const RETRY: &str = "/namespaces/default/retryactions/again";
+const FOLLOWS: &str = "/namespaces/default/eventactions/follow";
+const MERGE: &str = "application/merge-patch+json";
+
+/// The processes of a scenario, and what was requested of them.
+pub(super) struct Runner {
+    processes: Processes,
+    began: Instant,
+    requested: usize,
+    touched: usize,
+    allowed: Vec<(Duration, bool)>,
+    approved: Vec<(Duration, String, String)>,
+}
+
+impl Runner {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        Self {
+            processes: Processes::new(scenario.seed).reading_current(&["configmaps"]),
+            began: Instant::now(),
+            requested: 0,
+            touched: 0,
+            allowed: Vec::new(),
+            approved: Vec::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, scenario: &Scenario) -> ActionsResult {
+        let stop = CancellationToken::new();
+        let options = SimulationOptions {
+            delay: scenario.delay,
+            clock: Arc::new(self.processes.clock),
+            ..SimulationOptions::default()
+        };
+        let client = kube::Client::new(self.processes.gateway.clone(), "default");
+        tokio::spawn(simulated_operators::run(client, options, stop.clone()));
+        let mut incidents = scenario.actions.iter().peekable();
+        let requests = requests(scenario.seed);
+        let mut requests = requests.iter().peekable();
+        let (mut objects, mut served_since) = (objects(), None);
+        let mut ended = None;
+        for second in 0..scenario.faulty_until + PATIENCE {
+            if second == scenario.faulty_until {
+                self.processes.end_faults();
+                self.allow(true).await;
+            }
+            while let Some((_, incident)) = incidents.next_if(|(at, _)| *at <= second) {
+                if matches!(incident, Incident::Restart { .. }) {
+                    self.processes.restart(None);
+                } else {
+                    self.processes.act(incident);
+                }
+            }
+            self.keep_running(scenario);
+            while let Some((path, object)) = objects.first() {
+                let kind = "application/json";
+                match self.processes.send("POST", path, kind, object).await {
+                    201 | 409 => drop(objects.remove(0)),
+                    _ => break,
+                }
+            }
+            if objects.is_empty() {
+                let since = *served_since.get_or_insert_with(|| {
+                    self.allowed.push((self.began.elapsed(), true));
+                    second
+                });
+                while let Some((_, request)) = requests.next_if(|(at, _)| since + at <= second) {
+                    self.request(request).await;
+                }
+                if second > scenario.faulty_until && second % 5 == 0 {
+                    let is_seen = second > scenario.faulty_until + WATCHES_AGAIN;
+                    let path = format!("{ADD_ONS}/namespaces/default/cronactions/clean");
+                    let suspended = json!({ "spec": { "suspend": true } });
+                    self.processes.send("PATCH", &path, MERGE, &suspended).await;
+                    self.request(&Request::Approve).await;
+                    if requests.peek().is_none() && is_seen && self.has_ended().await {
+                        ended = Some(self.began.elapsed());
+                        break;
+                    }
+                }
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        tokio::time::sleep(SETTLES + RESTS).await;
+        stop.cancel();
+        self.result(ended).await
+    }
+
+    async fn request(&mut self, request: &Request) {
+        let kind = "application/json";
+        match request {
+            Request::Action { class, package, by_policy } => {
+                let user = if *by_policy { TENANT } else { ADMINISTRATOR };
+                let mut spec = json!({ "actionClass": class, "requester": requester(user) });
+                match *class {
+                    "operator-install" => spec["installDependencies"] = (!by_policy).into(),
+                    "operator-update" => spec["parameters"] = json!({ "latest": true }),
+                    "operator-delete" => spec["parameters"] = json!({ "cascade": !by_policy }),
+                    _ => {}
+                }
+                if !package.is_empty() && *class != "operator-update" {
+                    spec["package"] = (*package).into();
+                }
+                let name = format!("action-{}", self.requested);
+                self.requested += 1;
+                let action = json!({
+                    "apiVersion": "olm.io/v1",
+                    "kind": "Action",
+                    "metadata": { "name": name },
+                    "spec": spec,
+                });
+                let status = self.processes.send("POST", ACTIONS, kind, &action).await;
+                assert_eq!(status, 201, "{action}");
+            }
+            Request::Allow(is_allowed) => self.allow(*is_allowed).await,
+            Request::Approve => {
+                for (name, action) in self.listed(ACTIONS).await {
+                    let plan = action["status"]["planDigest"].as_str().unwrap_or_default();
+                    if action["status"]["state"] != "APPROVAL" || plan.is_empty() {
+                        continue;
+                    }
+                    let approval = json!({ "plan": plan, "approver": ADMINISTRATOR });
+                    let patch = json!({ "spec": { "approval": approval } });
+                    let path = format!("{ACTIONS}/{name}");
+                    self.approved.push((self.began.elapsed(), name, plan.to_owned()));
+                    let status = self.processes.send("PATCH", &path, MERGE, &patch).await;
+                    assert!(matches!(status, 200 | 404), "an approval is answered with {status}");
+                }
+            }
+            Request::Cancel(number) => {
+                let path = format!("{ACTIONS}/action-{number}");
+                let patch = json!({ "spec": { "cancelled": true } });
+                self.processes.send("PATCH", &path, MERGE, &patch).await;
+            }
+            Request::Touch => {
+                self.touched += 1;
+                let patch = json!({ "data": { "touched": self.touched.to_string() } });
+                let path = format!("{CONFIG_MAPS}/followed");
+                assert_eq!(self.processes.send("PATCH", &path, MERGE, &patch).await, 200);
+            }
+        }
+    }
+
+    /// Allows the tenant tide, or not any more.
+    async fn allow(&mut self, is_allowed: bool) {
+        match is_allowed {
+            true => {
+                let policy = policy("tide", &json!({ "packages": ["tide"] }));
+                self.allowed.push((self.began.elapsed(), true));
+                self.processes.send("POST", POLICIES, "application/json", &policy).await
+            }
+            false => {
+                let path = format!("{POLICIES}/tide");
+                let status = self.processes.send("DELETE", &path, MERGE, &json!({})).await;
+                self.allowed.push((self.began.elapsed(), false));
+                status
+            }
+        };
+    }
+
+    fn keep_running(&mut self, scenario: &Scenario) {
+        self.processes.keep_running(scenario, |start| {
+            let (view, _) = watch::channel(OperatorsView::default());
+            let controller = OperatorController {
+                client: start.client,
+                clock: start.clock,
+                settings: OperatorSettings {
+                    leadership: start.leadership,
+                    cache: None,
+                    actions: Some(ActionSettings::default()),
+                },
+                view,
+            };
+            controller.run(CancellationToken::new())
+        });
+    }
+
+    async fn listed(&self, path: &str) -> BTreeMap<String, Value> {
+        let mut list = self.processes.recorder.read(path).await;
+        let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let name = |it: &Value| it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        items.into_iter().map(|it| (name(&it), it)).collect()
+    }
+
+    /// Returns whether every Action has ended, and what generates them has nothing more to do.
+    async fn has_ended(&self) -> bool {
+        let actions = self.listed(ACTIONS).await;
+        let recorder = &self.processes.recorder;
+        let retry = recorder.read(&format!("{ADD_ONS}{RETRY}")).await;
+        let follows = recorder.read(&format!("{ADD_ONS}{FOLLOWS}")).await;
+        let followed = recorder.read(&format!("{CONFIG_MAPS}/followed")).await;
+        let is_seen = is_seen(&followed, &follows);
+        is_seen
+            && actions.values().all(is_ended)
+            && retry["status"]["conditions"][0]["status"] != "Unknown"
+            && retry["status"]["conditions"][0]["status"].is_string()
+    }
+
+    async fn result(self, ended: Option<Duration>) -> ActionsResult {
+        let recorder = &self.processes.recorder;
+        let follows = recorder.read(&format!("{ADD_ONS}{FOLLOWS}")).await;
+        let followed = recorder.read(&format!("{CONFIG_MAPS}/followed")).await;
+        ActionsResult {
+            writes: recorder.writes(),
+            actions: self.listed(ACTIONS).await,
+            followed: (followed, self.touched, follows),
+            retry: recorder.read(&format!("{ADD_ONS}{RETRY}")).await,
+            allowed: self.allowed,
+            approved: self.approved,
+            ended,
+        }
+    }
+}
+
+fn policy(name: &str, rules: &Value) -> Value {
+    json!({
+        "apiVersion": "olm.io/v1",
+        "kind": "ActionPolicy",
+        "metadata": { "name": name },
+        "spec": {
+            "subjects": [{ "kind": "User", "name": TENANT }],
+            "classes": ["operator-install"],
+            "enforce": rules,
+        },
+    })
+}
+
+/// Returns the objects that exist before anything is requested, with the paths to create them at.
+fn objects() -> Vec<(String, Value)> {
+    let examples = std::path::absolute("../../examples/catalog").expect("a working directory");
+    let catalog = json!({
+        "apiVersion": "olm.io/v1",
+        "kind": "Catalog",
+        "metadata": { "name": "examples" },
+        "spec": { "source": { "type": "Directory", "path": examples.to_string_lossy() } },
+    });
+    let generator = |kind: &str, name: &str, mut spec: Value, template: Value| {
+        spec["template"] = template;
+        spec["requester"] = requester(ADMINISTRATOR);
+        let metadata = json!({ "name": name });
+        json!({ "apiVersion": "olm.io/v1", "kind": kind, "metadata": metadata, "spec": spec })
+    };
+    let config_map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "name": "followed", "labels": { "follow": "me" } },
+    });
+    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "selector": { "follow": "me" } });
+    let answer = || json!({ "actionClass": "resolution", "package": "ledger" });
+    let follow = generator(
+        "EventAction",
+        "follow",
+        json!({ "on": { "kind": "Object", "object": object } }),
+        answer(),
+    );
+    let clean = json!({ "schedule": "* * * * *", "concurrencyPolicy": "Forbid" });
+    let clean = generator("CronAction", "clean", clean, answer());
+    let install = json!({ "actionClass": "operator-install", "package": "tide" });
+    let again = generator("RetryAction", "again", json!({ "backoffLimit": 2 }), install);
+    let in_namespace = |plural: &str| format!("{ADD_ONS}/namespaces/default/{plural}");
+    vec![
+        (format!("{ADD_ONS}/catalogs"), catalog),
+        (POLICIES.to_owned(), policy("tide", &json!({ "packages": ["tide"] }))),
+        (
+            POLICIES.to_owned(),
+            policy("ledger", &json!({ "packages": ["ledger"], "requiresApproval": true })),
+        ),
+        (CONFIG_MAPS.to_owned(), config_map),
+        (in_namespace("eventactions"), follow),
+        (in_namespace("cronactions"), clean),
+        (in_namespace("retryactions"), again),
+    ]
+}
