@@ -7,6 +7,8 @@ mod cluster;
 mod operators;
 mod server;
 
+use std::collections::BTreeMap;
+
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::progress::OverrideState;
 use prometheus::{GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
@@ -57,7 +59,7 @@ const REPAIRS: Family = Family(
 );
 
 /// Every metric there is, in alphabetical order.
-pub const NAMES: [&str; 23] = [
+pub const NAMES: [&str; 25] = [
     operators::ACTIONS_FAILED.0,
     cluster::CONDITIONS.0,
     cluster::TRANSITIONS.0,
@@ -75,7 +77,9 @@ pub const NAMES: [&str; 23] = [
     LEADER.0,
     operators::CONDITIONS.0,
     operators::STUCK.0,
+    operators::REPAIRS.0,
     operators::INSTALLED.0,
+    operators::WRITES.0,
     operators::LEADER.0,
     ORPHANS.0,
     OVERRIDES.0,
@@ -103,6 +107,14 @@ impl Collected {
             .expect("constant names are valid");
         self.0.register(Box::new(counters.clone())).expect("each name is registered once");
         counters
+    }
+
+    /// Collects executed steps, counted by action and result.
+    fn writes(&self, family: &Family, executions: &BTreeMap<(&'static str, &'static str), u64>) {
+        let writes = self.counters(family);
+        for ((action, result), count) in executions {
+            writes.with_label_values(&[*action, *result]).inc_by(*count);
+        }
     }
 }
 
@@ -150,10 +162,7 @@ fn own(collected: &Collected, view: &View, metrics: &MetricsSnapshot) {
     for capability in &view.implied {
         implied.with_label_values(&[&capability.capability, &capability.version]).set(1.0);
     }
-    let writes = collected.counters(&WRITES);
-    for ((action, result), count) in &metrics.counters.executions {
-        writes.with_label_values(&[*action, *result]).inc_by(*count);
-    }
+    collected.writes(&WRITES, &metrics.counters.executions);
     let repairs = collected.counters(&REPAIRS);
     repairs.with_label_values::<&str>(&[]).inc_by(metrics.drift_repairs);
 }

@@ -43,6 +43,7 @@ use plimsoll_api::olm::OperatorRevisionSpec;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{NamespaceState, Scope};
 use plimsoll_plan::reconciler::Uptime;
+use plimsoll_plan::reconciler::counters::Counters;
 use plimsoll_plan::reconciler::discovery::GroupVersion;
 use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
 use plimsoll_resolve::{CatalogPart, ClusterFacts, Expressions};
@@ -264,6 +265,16 @@ impl OperatorReconciler {
     /// Returns when to call [`Self::next_discovery`]; `None` if no Operator waits for discovery.
     pub fn discover_at(&self) -> Option<Uptime> {
         self.indexes.discoveries.first()
+    }
+
+    /// Returns the executed steps of all Operators, counted.
+    pub fn counters(&self) -> &Counters {
+        &self.output.counters
+    }
+
+    /// Returns the number of objects that were repaired after another client changed or deleted them.
+    pub fn drift_repairs(&self) -> u64 {
+        self.output.drift_repairs
     }
 
     /// Lets an Operator handle something; nothing if there is no such Operator.

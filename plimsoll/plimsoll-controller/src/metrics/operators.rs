@@ -23,7 +23,18 @@ pub(super) const STUCK: Family = Family(
     "Objects that do not go while their Operator is being deleted.",
     &["name"],
 );
-
+pub(super) const WRITES: Family = Family(
+    "plimsoll_operator_writes_total",
+    "Steps of Operators carried out since this process became the leader, by what was done and how it \
+     ended.",
+    &["action", "result"],
+);
+pub(super) const REPAIRS: Family = Family(
+    "plimsoll_operator_drift_repairs_total",
+    "Objects of Operators repaired since this process became the leader, after another client changed \
+     or deleted them.",
+    &[],
+);
 pub(super) const ACTIONS: Family =
     Family("plimsoll_actions", "Actions by state; each is in one.", &["state"]);
 pub(super) const ACTIONS_FAILED: Family = Family(
@@ -45,6 +56,9 @@ pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
     for ((class, reason), count) in &view.actions_failed {
         failed.with_label_values(&[class, reason]).inc_by(*count);
     }
+    collected.writes(&WRITES, &view.executions);
+    let repairs = collected.counters(&REPAIRS);
+    repairs.with_label_values::<&str>(&[]).inc_by(view.drift_repairs);
     let installed = collected.gauges(&INSTALLED);
     let conditions = collected.gauges(&CONDITIONS);
     let stuck = collected.gauges(&STUCK);

@@ -95,6 +95,8 @@ fn operators() -> OperatorsView {
     view.observed("kettle", Some(&kettle));
     view.observed("plug", Some(&kettle));
     assert!(view.observed("plug", None));
+    view.executions.insert(("apply", "blocked"), 4);
+    view.drift_repairs = 6;
     view.actions.insert("RUNNING", 2);
     view.actions_failed.insert(("operator-install".to_owned(), "PolicyDenied".to_owned()), 3);
     view
@@ -117,6 +119,8 @@ fn every_figure_is_told_under_its_name() {
         r#"plimsoll_operator_conditions{condition="Progressing",name="lamp",reason="UnmetDependency"} 0"#,
         r#"plimsoll_operator_conditions{condition="Installed",name="lamp",reason="InstallationSucceeded"} 1"#,
         r#"plimsoll_operator_deletion_stuck_objects{name="kettle"} 2"#,
+        r#"plimsoll_operator_writes_total{action="apply",result="blocked"} 4"#,
+        r#"plimsoll_operator_drift_repairs_total 6"#,
         r#"plimsoll_actions{state="RUNNING"} 2"#,
         r#"action_failed_total{class="operator-install",reason="PolicyDenied"} 3"#,
         r#"cluster_version_capability{name="Build"} 0"#,

@@ -143,6 +143,7 @@ impl ControlLoop {
                 self.handle(event);
             }
             self.decide();
+            self.publish_counters();
         }
         self.host.drain(|_| {}).await;
     }
@@ -171,6 +172,19 @@ impl ControlLoop {
         }
         let effects = self.reconciler.handle(event, self.moment());
         self.carry_out(effects);
+    }
+
+    fn publish_counters(&self) {
+        let executions = &self.reconciler.counters().executions;
+        let drift_repairs = self.reconciler.drift_repairs();
+        self.view.send_if_modified(|view| {
+            let is_changed = view.executions != *executions || view.drift_repairs != drift_repairs;
+            if is_changed {
+                view.executions.clone_from(executions);
+                view.drift_repairs = drift_repairs;
+            }
+            is_changed
+        });
     }
 
     fn catalog_refreshed(&mut self, answer: CatalogAnswer) {

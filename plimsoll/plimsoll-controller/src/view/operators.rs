@@ -14,6 +14,10 @@ pub struct OperatorsView {
     pub is_leader: bool,
     /// By name.
     pub operators: BTreeMap<String, OperatorView>,
+    /// Steps of Operators executed while this process was the leader, by action and result.
+    pub executions: BTreeMap<(&'static str, &'static str), u64>,
+    /// Objects of Operators that were repaired while this process was the leader.
+    pub drift_repairs: u64,
     /// Number of Actions by state.
     pub actions: BTreeMap<&'static str, usize>,
     /// Number of Actions that failed while this process was the leader, by class and reason.

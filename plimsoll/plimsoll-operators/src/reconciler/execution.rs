@@ -15,9 +15,13 @@ impl OperatorHandler<'_> {
     /// Handles the end of the execution of a step.
     pub(super) fn executed(&mut self, run: u64, step: usize, outcome: StepOutcome) {
         // The watches show the effects of an execution that was abandoned.
-        if self.operator.rollout.as_ref().is_some_and(|it| it.run == run) {
-            self.execute(ExecutionEvent::Executed(step, outcome));
-        }
+        let Some(rollout) = self.operator.rollout.as_ref().filter(|it| it.run == run) else {
+            return;
+        };
+        let plan = rollout.execution.progress().plan();
+        let (action, version) = (&plan.steps[step].action, &plan.release.version);
+        self.output.counters.executed(action, version, &outcome);
+        self.execute(ExecutionEvent::Executed(step, outcome));
     }
 
     /// Passes an event to the rollout.
@@ -25,6 +29,7 @@ impl OperatorHandler<'_> {
         let Some(rollout) = &mut self.operator.rollout else { return };
         let effects = rollout.execution.handle(event, self.moment.steady, self.moment.uptime);
         for drift in rollout.execution.take_drifted() {
+            self.output.drift_repairs += 1;
             self.emit(drift_repaired(&drift));
         }
         self.unsettle();

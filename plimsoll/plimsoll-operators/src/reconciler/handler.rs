@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
+use plimsoll_plan::reconciler::counters::Counters;
 use plimsoll_plan::reconciler::events::EventDraft;
 use plimsoll_plan::reconciler::watches::WatchScope;
 use plimsoll_resolve::ClusterFacts;
@@ -72,6 +73,10 @@ pub(super) struct Output {
     pub(super) undecided: BTreeSet<String>,
     /// The Operators whose next step has to be determined.
     pub(super) unsettled: BTreeSet<String>,
+    /// The executed steps, counted.
+    pub(super) counters: Counters,
+    /// The number of objects that were repaired after another client changed or deleted them.
+    pub(super) drift_repairs: u64,
     /// The last ticket or run that was assigned.
     tickets: u64,
 }
