@@ -14,12 +14,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::{
     CrdDeletion, DeletionPolicy, DeletionProgress, RemainingObjects, WorkloadDeletion,
 };
-use plimsoll_plan::removal::{STUCK_AFTER, finalizers_text};
+use plimsoll_plan::removal::Terminating;
 
 use super::rollout::Phase;
 
@@ -86,10 +86,8 @@ pub struct LiveObject {
     pub uid: String,
     /// The uids of its owners.
     pub owners: BTreeSet<String>,
-    /// The deletion timestamp; `None` if it is not terminating.
-    pub terminating_since: Option<Timestamp>,
-    /// The finalizers of the object.
-    pub finalizers: Vec<String>,
+    /// The deletion timestamp, and what blocks the deletion; `None` if it is not terminating.
+    pub terminating: Option<Terminating>,
 }
 
 /// The inputs of a decision on a deletion.
@@ -177,14 +175,10 @@ fn phase<'a>(
     delete: impl Iterator<Item = &'a LiveObject>,
     all: impl Iterator<Item = &'a LiveObject> + Clone,
 ) -> NextDeletion {
-    let is_stuck = |object: &&LiveObject| {
-        let limit = SignedDuration::try_from(STUCK_AFTER).unwrap_or(SignedDuration::MAX);
-        object.terminating_since.is_some_and(|since| inputs.now.duration_since(since) >= limit)
-    };
-    let stuck = all.clone().filter(is_stuck).take(STUCK_NAMED).map(described).collect();
+    let stuck = all.clone().filter_map(|it| stuck(it, inputs.now)).take(STUCK_NAMED).collect();
     NextDeletion::Phase {
         phase,
-        delete: delete.filter(|object| object.terminating_since.is_none()).cloned().collect(),
+        delete: delete.filter(|object| object.terminating.is_none()).cloned().collect(),
         progress: DeletionProgress {
             phase: phase.as_str().to_owned(),
             started_time: inputs.started,
@@ -194,10 +188,12 @@ fn phase<'a>(
     }
 }
 
-/// Returns a stuck object with its finalizers, as text.
-fn described(object: &LiveObject) -> String {
-    let finalizers = finalizers_text(&object.finalizers);
-    format!("{}: {}", object.key, finalizers.as_deref().unwrap_or("no finalizers"))
+/// Returns a stuck object with what holds it, as text; `None` if it is not stuck.
+fn stuck(object: &LiveObject, now: Timestamp) -> Option<String> {
+    let terminating = object.terminating.as_ref().filter(|it| it.is_stuck(now))?;
+    let finalizers = terminating.finalizers_text();
+    let finalizers = finalizers.unwrap_or_else(|| "no finalizers".to_owned());
+    Some(terminating.with_remaining(format!("{}: {finalizers}", object.key)))
 }
 
 /// Counts objects by kind and namespace.

@@ -25,7 +25,7 @@ use crate::plan::DELETE;
 pub use deletions::DeletionTracker;
 pub use orphans::{PRUNE, PRUNE_ALL, Prune, orphans, orphans_of_cluster};
 
-/// How long an object may take to go before what holds it is named.
+/// The time that an object may take to be deleted before it counts as stuck, and what holds it is named.
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 /// An object that is being deleted, as a watch shows it.
@@ -37,6 +37,32 @@ pub struct Terminating {
     pub finalizers: Vec<String>,
     /// For a namespace: what is left in it, in the words of its own controller.
     pub remaining: Vec<String>,
+}
+
+impl Terminating {
+    /// Returns when it counts as stuck.
+    pub fn stuck_at(&self) -> Timestamp {
+        self.since.saturating_add(STUCK_AFTER).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Returns whether it is stuck.
+    pub fn is_stuck(&self, now: Timestamp) -> bool {
+        self.stuck_at() <= now
+    }
+
+    /// Returns its finalizers as messages name them, `None` without any.
+    pub fn finalizers_text(&self) -> Option<String> {
+        match self.finalizers.as_slice() {
+            [] => None,
+            [one] => Some(format!("finalizer {one}")),
+            several => Some(format!("finalizers {}", several.join(", "))),
+        }
+    }
+
+    /// Returns a text with what is left in the namespace added to it.
+    pub fn with_remaining(&self, text: String) -> String {
+        self.remaining.iter().fold(text, |text, what| format!("{text}: {what}"))
+    }
 }
 
 /// The conditions by which a namespace that is being deleted tells why it is still there.
@@ -71,15 +97,6 @@ pub fn removed_kinds(
     all.filter(|it| removed.contains(&it.key))
         .filter_map(|it| Some(it.definition.as_ref()?.kind.clone()))
         .collect()
-}
-
-/// Returns finalizers as messages name them; `None` without any.
-pub fn finalizers_text(finalizers: &[String]) -> Option<String> {
-    match finalizers {
-        [] => None,
-        [one] => Some(format!("finalizer {one}")),
-        several => Some(format!("finalizers {}", several.join(", "))),
-    }
 }
 
 /// Something about a deletion that people should hear of.

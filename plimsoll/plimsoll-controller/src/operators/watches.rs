@@ -9,6 +9,7 @@ use plimsoll_api::{ApiKind, GroupKind, NamespacedName, ObjectKey};
 use plimsoll_operators::reconciler::{ObservedObject, OperatorEvent, OperatorKind, WatchedChange};
 use plimsoll_plan::health::readiness;
 use plimsoll_plan::reconciler::watches::WatchScope;
+use plimsoll_plan::removal;
 
 use super::inspect::operator;
 use crate::listing_watch::{ListingWatch, WatchedObject};
@@ -49,7 +50,7 @@ pub(super) async fn objects(
     };
     let listed = || OperatorEvent::Watched(kind.clone(), WatchedChange::Listed);
     match scope {
-        WatchScope::Metadata | WatchScope::Definitions | WatchScope::Namespaces => {
+        WatchScope::Metadata | WatchScope::Definitions => {
             let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
             let shown =
                 |object: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, revision| {
@@ -57,7 +58,7 @@ pub(super) async fn objects(
                 };
             relay.follow(ListingWatch::new(api, config), shown, listed).await;
         }
-        WatchScope::Workloads | WatchScope::Operators => {
+        WatchScope::Namespaces | WatchScope::Workloads | WatchScope::Operators => {
             let api: Api<DynamicObject> = Api::all_with(client, &resource);
             let shown = |object: Option<DynamicObject>, id: NamespacedName, revision| {
                 events(&kind, scope, object, id, revision)
@@ -140,7 +141,12 @@ fn change<T: WatchedObject>(
             observed.health = readiness::workload(&kind.group, &kind.kind, &object.into_value());
         }
         WatchScope::Operators => observed.whole = Some(object.into_value()),
-        WatchScope::Metadata | WatchScope::Definitions | WatchScope::Namespaces => {}
+        WatchScope::Namespaces => {
+            if let Some(terminating) = &mut observed.terminating {
+                terminating.remaining = removal::remaining(&object.into_value());
+            }
+        }
+        WatchScope::Metadata | WatchScope::Definitions => {}
     }
     WatchedChange::Present(Box::new(observed))
 }

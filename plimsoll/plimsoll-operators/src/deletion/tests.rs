@@ -34,20 +34,25 @@ fn object(line: &str) -> LiveObject {
         },
         uid: name.to_owned(),
         owners: BTreeSet::new(),
-        terminating_since: None,
-        finalizers: Vec::new(),
+        terminating: None,
     };
+    let mut finalizers = Vec::new();
     for field in words[2..].chunks(2) {
         match field {
             ["owner", name] => {
                 object.owners.insert((*name).to_owned());
             }
-            ["finalizer", name] => object.finalizers.push((*name).to_owned()),
+            ["finalizer", name] => finalizers.push((*name).to_owned()),
             ["terminating", seconds] => {
-                object.terminating_since = Some(time(seconds.parse().unwrap()));
+                let since = time(seconds.parse().unwrap());
+                let remaining = Vec::new();
+                object.terminating = Some(Terminating { since, finalizers: Vec::new(), remaining });
             }
             _ => panic!("{line}"),
         }
+    }
+    if let Some(terminating) = &mut object.terminating {
+        terminating.finalizers = finalizers;
     }
     object
 }

@@ -57,13 +57,11 @@ impl ObservedObject {
 
     /// Returns the parts that a deletion needs.
     pub(super) fn live(&self) -> LiveObject {
-        let terminating = self.terminating.as_ref();
         LiveObject {
             key: self.key.clone(),
             uid: self.uid.clone(),
             owners: self.owners.clone(),
-            terminating_since: terminating.map(|it| it.since),
-            finalizers: terminating.map(|it| it.finalizers.clone()).unwrap_or_default(),
+            terminating: self.terminating.clone(),
         }
     }
 }

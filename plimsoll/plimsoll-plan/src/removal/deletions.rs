@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use plimsoll_api::progress::{Deletion, DeletionState};
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::Manifest;
@@ -10,7 +10,7 @@ use plimsoll_content::inclusion::{self, Context, Decision};
 
 use crate::plan::{DELETE, ORPHAN_FILE};
 
-use super::{DeletionEvent, STUCK_AFTER, Terminating, finalizers_text};
+use super::{DeletionEvent, Terminating};
 
 /// The deletions of this and earlier releases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,13 +25,18 @@ struct TrackedDeletion {
     seen: bool,
     /// Whether an event has reported that it is stuck.
     reported_stuck: bool,
-    /// What is left in a namespace, as far as a watch of this process has shown it.
-    remaining: Vec<String>,
+    /// What holds the object, as recorded or shown by a watch; `None` if it is not terminating.
+    terminating: Option<Terminating>,
 }
 
 impl TrackedDeletion {
     fn new(deletion: Deletion) -> Self {
-        Self { deletion, seen: false, reported_stuck: false, remaining: Vec::new() }
+        let terminating = deletion.terminating_since.map(|since| Terminating {
+            since,
+            finalizers: deletion.finalizers.clone(),
+            remaining: Vec::new(),
+        });
+        Self { deletion, seen: false, reported_stuck: false, terminating }
     }
 
     fn is_unfinished(&self) -> bool {
@@ -161,9 +166,8 @@ impl DeletionTracker {
                 deletion.state = DeletionState::Requested;
                 deletion.terminating_since = Some(terminating.since);
                 deletion.finalizers.clone_from(&terminating.finalizers);
-                entry.remaining.clone_from(&terminating.remaining);
-                let held = held_by(&terminating.finalizers, &terminating.remaining);
-                deletion.message = format!("{key} is being deleted{held}");
+                entry.terminating = Some(terminating.clone());
+                deletion.message = format!("{key} is being deleted{}", held_by(terminating));
                 if is_known {
                     return None;
                 }
@@ -186,6 +190,7 @@ impl DeletionTracker {
         deletion.completed_at = Some(now);
         deletion.terminating_since = None;
         deletion.finalizers.clear();
+        entry.terminating = None;
         deletion.message.clear();
         was_asked.then(|| DeletionEvent {
             key: key.clone(),
@@ -226,12 +231,18 @@ impl DeletionTracker {
     pub fn stuck(&mut self, now: Timestamp) -> Vec<DeletionEvent> {
         let mut deletion_events = Vec::new();
         for (key, entry) in &mut self.entries {
-            let Some(since) = overdue_since(entry, now) else { continue };
+            if entry.reported_stuck || !entry.is_unfinished() {
+                continue;
+            }
+            let Some(terminating) = entry.terminating.as_ref().filter(|it| it.is_stuck(now)) else {
+                continue;
+            };
             entry.reported_stuck = true;
             let deletion = &mut entry.deletion;
             deletion.message = format!(
-                "{key} has been going since {since}{}; see what should handle that",
-                held_by(&deletion.finalizers, &entry.remaining)
+                "{key} has been going since {}{}; see what should handle that",
+                terminating.since,
+                held_by(terminating)
             );
             deletion_events.push(DeletionEvent {
                 key: key.clone(),
@@ -247,22 +258,11 @@ impl DeletionTracker {
     pub fn due_at(&self) -> Option<Timestamp> {
         let waiting =
             self.entries.values().filter(|entry| !entry.reported_stuck && entry.is_unfinished());
-        waiting.filter_map(|entry| entry.deletion.terminating_since).map(due).min()
+        waiting.filter_map(|entry| Some(entry.terminating.as_ref()?.stuck_at())).min()
     }
 }
 
-fn due(since: Timestamp) -> Timestamp {
-    since
-        .saturating_add(SignedDuration::try_from(STUCK_AFTER).expect("a minute"))
-        .expect("a span of time without units of the calendar")
-}
-
-fn overdue_since(entry: &TrackedDeletion, now: Timestamp) -> Option<Timestamp> {
-    let since = entry.deletion.terminating_since?;
-    (entry.is_unfinished() && !entry.reported_stuck && due(since) <= now).then_some(since)
-}
-
-fn held_by(finalizers: &[String], remaining: &[String]) -> String {
-    let held = finalizers_text(finalizers).map(|it| format!(", held by {it}")).unwrap_or_default();
-    remaining.iter().fold(held, |held, what| format!("{held}: {what}"))
+fn held_by(terminating: &Terminating) -> String {
+    let finalizers = terminating.finalizers_text();
+    terminating.with_remaining(finalizers.map(|it| format!(", held by {it}")).unwrap_or_default())
 }

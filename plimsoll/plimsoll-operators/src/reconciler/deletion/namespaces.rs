@@ -22,7 +22,7 @@ impl OperatorHandler<'_> {
         let removal = self.operator.removal.as_mut()?;
         let mut occupied = BTreeSet::new();
         let mut is_known = true;
-        for namespace in namespaces.into_iter().filter(|it| it.terminating_since.is_none()) {
+        for namespace in namespaces.into_iter().filter(|it| it.terminating.is_none()) {
             let namespace = &namespace.key.name;
             let read = || {
                 let (operator, namespace) = (self.name.to_owned(), namespace.clone());
