@@ -8,6 +8,7 @@
 
 pub mod actions;
 mod bootstrap;
+mod certificates;
 mod clock;
 mod controller;
 mod definition;

@@ -5,7 +5,6 @@
 //! nothing but the cluster.
 
 mod catalogs;
-mod certificates;
 mod content;
 mod control_loop;
 mod effects;

@@ -19,10 +19,11 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::catalogs::{self, ReadCatalog, RefreshedCatalog};
-use super::certificates::Certificates;
+
 use super::{OperatorController, facts, watches};
 use crate::actions::inventory::{CatalogInventory, InventoryProvider, InventoryRequest};
 use crate::bootstrap::retry_until_ok;
+use crate::certificates::Certificates;
 use crate::clock::{SharedClock, Stopwatch};
 use crate::error::Error;
 use crate::events::Recorder;

@@ -18,7 +18,8 @@ use serde_json::Value;
 
 use super::control_loop::{CatalogAnswer, ControlLoop};
 use super::inspect::Cluster;
-use super::{catalogs, certificates, content, inspect, watches};
+use super::{catalogs, content, inspect, watches};
+use crate::certificates;
 use crate::clock::run_beside;
 use crate::host::StepExecution;
 use crate::resources::{Served, api_resource, defined_resource, definitions};

@@ -54,7 +54,7 @@ const CALLERS: [[&str; 4]; 4] = [
 
 /// The reason why a certificate cannot be provided.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CertificateError {
+pub(crate) enum CertificateError {
     /// The Secret or an object that trusts it cannot be read.
     #[error("cannot read {object}")]
     Read {
@@ -92,7 +92,7 @@ impl CertificateError {
 }
 
 /// Returns the outcome of a step whose certificate cannot be provided.
-pub(super) fn outcome(step: &Step, error: &CertificateError) -> StepOutcome {
+pub(crate) fn outcome(step: &Step, error: &CertificateError) -> StepOutcome {
     match error.client_error() {
         Some(source) => write::outcome(step, source),
         None => StepOutcome::Failed(TryError {
@@ -106,7 +106,7 @@ pub(super) fn outcome(step: &Step, error: &CertificateError) -> StepOutcome {
 
 /// A Secret for which a bundle requires a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ServingSecret {
+pub(crate) struct ServingSecret {
     namespace: String,
     name: String,
     /// Name of the Service that the certificate is for.
@@ -154,14 +154,14 @@ impl ServingSecret {
 
 /// The provider of certificates.
 #[derive(Clone)]
-pub(super) struct Certificates {
+pub(crate) struct Certificates {
     client: Client,
     writer: Writer,
     clock: SharedClock,
 }
 
 impl Certificates {
-    pub(super) fn new(client: Client, writer: Writer, clock: SharedClock) -> Self {
+    pub(crate) fn new(client: Client, writer: Writer, clock: SharedClock) -> Self {
         Self { client, writer, clock }
     }
 
@@ -173,7 +173,7 @@ impl Certificates {
     /// # Errors
     ///
     /// When the Secret cannot be read or written, or a certificate cannot be made.
-    pub(super) async fn provide(
+    pub(crate) async fn provide(
         &self,
         steps: &[Step],
         step: &Step,
@@ -194,7 +194,7 @@ impl Certificates {
     }
 
     /// Renews certificates; never returns.
-    pub(super) async fn keep(self) {
+    pub(crate) async fn keep(self) {
         loop {
             let renewed = self.renew_all().await;
             sleep(if renewed.is_ok() { RENEWAL_INTERVAL } else { RENEWAL_RETRY }).await;
