@@ -141,3 +141,33 @@ impl Removal {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! Tests of what is known of namespaces.
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_cannot_be_read_is_named_and_read_again() {
+        let mut removal = Removal::default();
+        let at = |seconds| Uptime::from_start(Duration::from_secs(seconds));
+        let ask = |removal: &mut Removal, seconds| {
+            let mut is_read = false;
+            let found = removal.is_occupied("foo", at(seconds), || is_read = true);
+            (found, is_read)
+        };
+        assert_eq!(ask(&mut removal, 0), (None, true));
+        assert_eq!(ask(&mut removal, 1), (None, false));
+        assert_eq!(removal.unreadable(), None);
+        let failed = |retry_at| NamespaceContent::Unreadable { message: "denied".into(), retry_at };
+        removal.namespaces.insert("foo".into(), failed(at(12)));
+        assert_eq!(ask(&mut removal, 11), (None, false));
+        assert_eq!(removal.unreadable(), Some(("foo", "denied")));
+        assert_eq!(ask(&mut removal, 12), (None, true));
+        assert_eq!(removal.unreadable(), Some(("foo", "denied")), "until the next response");
+        removal.namespaces.insert("foo".into(), NamespaceContent::Read { is_empty: true });
+        assert_eq!(ask(&mut removal, 13), (Some(false), false));
+        assert_eq!(removal.unreadable(), None);
+    }
+}

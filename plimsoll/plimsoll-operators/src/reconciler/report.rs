@@ -296,3 +296,45 @@ fn condition_events(before: &[MetaCondition], after: &[MetaCondition]) -> Vec<Ev
     }
     drafts
 }
+
+#[cfg(test)]
+mod tests {
+    //! Tests of events about conditions.
+
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn conditions(text: &str) -> Vec<MetaCondition> {
+        let condition = |text: &str| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let [type_, status, reason, message] = words[..] else { unreachable!("{text}") };
+            let status =
+                if status == "True" { ConditionStatus::True } else { ConditionStatus::False };
+            let reason = Reason::ALL.iter().find(|it| it.as_str() == reason).expect("a reason");
+            let draft = ConditionDraft { type_, status, reason: *reason, message: message.into() };
+            condition(draft, &[], 1, Timestamp::UNIX_EPOCH)
+        };
+        text.split(',').filter(|it| !it.trim().is_empty()).map(condition).collect()
+    }
+
+    #[test]
+    fn each_change_is_emitted_once() {
+        let check = |before: &str, after: &str, expected: &[&str]| {
+            let drafts = condition_events(&conditions(before), &conditions(after));
+            let reasons: Vec<&str> = drafts.iter().map(|it| it.reason.as_str()).collect();
+            assert_eq!(reasons, expected, "{before:?} {after:?}");
+        };
+        let unmet = "ConstraintsSatisfied False UnmetDependency foo";
+        let installed = "Installed True InstallationSucceeded foo";
+        check("", installed, &["InstallationSucceeded"]);
+        // A new process begins with the conditions that the Operator reports.
+        check(installed, installed, &[]);
+        check("", unmet, &["UnmetDependency"]);
+        check(unmet, unmet, &[]);
+        check(unmet, "ConstraintsSatisfied False UnmetDependency bar", &["UnmetDependency"]);
+        check(unmet, "ConstraintsSatisfied True AsExpected foo", &["AsExpected"]);
+        check("", "ConstraintsSatisfied True AsExpected foo", &[]);
+        check("", "Available False Degraded foo", &[]);
+    }
+}

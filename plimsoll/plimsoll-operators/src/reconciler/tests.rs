@@ -1,152 +1,222 @@
-//! Lifecycles of Operators on an in-memory cluster. A seed determines the order of events: responses are
-//! late, and at any moment a new process may replace the current one.
+//! Courses of events, and what the reconciler requests. What becomes of Operators on a cluster, in any order
+//! of events and with processes that end, is played in the simulation.
 
-mod cluster;
+use std::time::Duration;
 
-use std::collections::BTreeSet;
-
-use plimsoll_api::olm::{BundleReference, OperatorHistory};
+use jiff::Timestamp;
+use plimsoll_api::olm::{BundleReference, DELETION_FINALIZER, OperatorHistory};
+use plimsoll_plan::progress::{Mark, StepOutcome, Trace};
 use serde_json::{Value, json};
 
-use self::cluster::FakeCluster;
 use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::*;
-use crate::tests::{NoExpressions, catalogs, operators, part};
+use crate::tests::{FIXTURE, NoExpressions, catalogs, operators, part};
 
-/// The number of seeds.
-const SEEDS: u64 = 40;
+const NAMESPACE: [&str; 2] = ["", "Namespace"];
 
-/// Requests of users: `apply NAME: FIELD VALUE; …`, `delete NAME`, `label KIND NAME` removes the label of an
-/// object, `remove KIND NAME` deletes one, `operand NAME` creates an operand, `enable NAME…` enables these
-/// capabilities and no others; `expect NAME VERSION` after everything has settled, `-` for an Operator that
-/// is deleted.
-const LIVES: &[&str] = &[
-    "apply foo: version 1.2.3
-     expect foo 1.2.3
-     apply foo: version 1.2.5
-     expect foo 1.2.3
-     apply bar: version 1.2.5
-     expect bar 1.2.5
-     expect foo 1.2.5
-     remove ConfigMap foo-1.2.5
-     expect foo 1.2.5
-     operand foo
-     delete bar
-     expect bar -
-     delete foo
-     expect foo -",
-    "apply bar: version <1.2.6
-     apply foo: version ^1.2
-     expect bar 1.2.5
-     apply bar: version *
-     expect bar 1.2.7
-     expect foo 1.2.9
-     label ConfigMap bar-1.2.7
-     expect bar 1.2.7
-     operand bar
-     operand foo
-     delete foo
-     delete bar
-     expect foo -
-     expect bar -",
-    "apply bar: version 1.2.1
-     expect bar 1.2.1
-     apply bar: version 1.2.5
-     expect bar 1.2.5
-     apply bar: version 1.2.5; revision 1
-     expect bar 1.2.1
-     apply bar: version 1.2.7
-     expect bar 1.2.7
-     delete bar
-     expect bar -
-     apply bar: version 1.2.1
-     expect bar 1.2.1",
-    // Two steps in a change set, and one that is never complete.
-    "apply foo: version 1.2.3; set x/2
-     expect foo
-     apply bar: version 1.2.5; set x/2
-     expect foo 1.2.3
-     expect bar 1.2.5
-     apply foo: version 1.2.9; set y/2
-     expect foo 1.2.3
-     apply bar: version 1.2.7; set y/2
-     expect foo 1.2.9
-     expect bar 1.2.7
-     apply foo: version 2.0.1; set z/3
-     apply bar: version 1.2.7; set z/3
-     expect foo 1.2.9
-     apply baz: version 1.5.6; set z/3
-     expect foo 2.0.1
-     delete baz
-     expect baz -
-     expect foo 2.0.1",
-    // An object that needs a capability is created when it is enabled, and kept.
-    "enable -
-     apply baz: version 1.5.6
-     expect baz 1.5.6
-     enable Other
-     expect baz 1.5.6
-     enable Other Console
-     expect baz 1.5.6
-     enable -
-     expect baz 1.5.6
-     apply baz: version *
-     delete baz
-     expect baz -",
-];
+/// A reconciler, and the effects that were not answered yet.
+struct Course {
+    reconciler: OperatorReconciler,
+    catalogs: Vec<CatalogPart>,
+    seconds: u64,
+    resource_version: u64,
+    unanswered: Vec<OperatorEffect>,
+}
 
-fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
-    let mut cluster = FakeCluster::new(seed);
-    for line in life.lines().map(str::trim) {
-        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match verb {
-            "apply" => cluster.apply(rest),
-            "delete" => cluster.delete(rest),
-            "label" => cluster.remove_label(rest),
-            "remove" => cluster.remove_object(rest),
-            "enable" => cluster.enable(rest),
-            "operand" => cluster.add_operand(rest),
-            "expect" => {
-                cluster.settle()?;
-                let (name, version) = rest.split_once(' ').unwrap_or((rest, ""));
-                let found = cluster.installed(name);
-                if found != version {
-                    let (log, why) =
-                        (cluster.log.join("\n"), cluster.condition(name, "Progressing"));
-                    return Err(format!("{line}: it is {found}: {why}\n{log}"));
-                }
-                cluster.check_objects(name, version)?;
+impl Course {
+    /// Begins with the fixture as the catalog `main`, and no Operator.
+    fn begin() -> Self {
+        let kind = |[group, kind]: [&str; 2], scope| {
+            let (group, kind) = (group.to_owned(), kind.to_owned());
+            (GroupVersionKind { group, version: "v1".to_owned(), kind }, scope)
+        };
+        let reconciler = OperatorReconciler::new([
+            kind(NAMESPACE, Scope::Cluster),
+            kind(["", "ConfigMap"], Scope::Namespaced),
+            kind(["apiextensions.k8s.io", "CustomResourceDefinition"], Scope::Cluster),
+        ]);
+        let catalogs = catalogs(FIXTURE);
+        let (seconds, resource_version, unanswered) = (0, 0, Vec::new());
+        let mut course = Self { reconciler, catalogs, seconds, resource_version, unanswered };
+        course.handle(OperatorEvent::Facts(Box::default()));
+        let catalog = json!({ "metadata": { "name": "main", "uid": "main" } });
+        course.shown(OperatorKind::Catalog, "main", Some(catalog));
+        for kind in [OperatorKind::Operator, OperatorKind::Revision, OperatorKind::Catalog] {
+            course.handle(OperatorEvent::ConfigurationListed(kind));
+        }
+        course.answer();
+        course
+    }
+
+    fn shown(&mut self, kind: OperatorKind, name: &str, object: Option<Value>) -> Vec<String> {
+        let (name, object) = (name.to_owned(), object.map(Box::new));
+        self.handle(OperatorEvent::Configuration { kind, name, object })
+    }
+
+    /// Shows an Operator with a uid and a version, and with the finalizer if it has one.
+    fn operator(
+        &mut self,
+        name: &str,
+        uid: &str,
+        version: &str,
+        has_finalizer: bool,
+    ) -> Vec<String> {
+        self.resource_version += 1;
+        let finalizers = if has_finalizer { json!([DELETION_FINALIZER]) } else { json!([]) };
+        let object = json!({
+            "metadata": {
+                "name": name, "uid": uid, "generation": 1, "finalizers": finalizers,
+                "resourceVersion": self.resource_version.to_string(),
+            },
+            "spec": { "version": version },
+        });
+        self.shown(OperatorKind::Operator, name, Some(object))
+    }
+
+    /// Handles an event, and decides until nothing is undecided. Returns the effects as texts.
+    fn handle(&mut self, event: OperatorEvent) -> Vec<String> {
+        let moment = self.moment();
+        let mut effects = self.reconciler.handle(event, moment);
+        loop {
+            let names = self.reconciler.undecided();
+            if names.is_empty() {
+                break;
             }
-            _ => return Err(format!("{line}: no such verb")),
+            let offered = |names: &BTreeSet<String>| part(&self.catalogs, names);
+            effects.extend(self.reconciler.decide(&names, &offered, &NoExpressions, moment));
         }
+        assert!(self.reconciler.is_indexed(moment), "the indexes agree with the state");
+        let texts = effects.iter().map(text).collect();
+        self.unanswered.extend(effects);
+        texts
     }
-    cluster.settle()?;
-    Ok(cluster)
+
+    /// Answers all requests with success. Returns the effects that follow, as texts.
+    fn answer(&mut self) -> Vec<String> {
+        let asked = std::mem::take(&mut self.unanswered);
+        let events: Vec<OperatorEvent> = asked.into_iter().filter_map(answer).collect();
+        events.into_iter().flat_map(|event| self.handle(event)).collect()
+    }
+
+    fn moment(&self) -> Moment {
+        let since = Duration::from_secs(self.seconds);
+        let time = Timestamp::UNIX_EPOCH + since;
+        Moment { time, steady: time, uptime: Uptime::from_start(since) }
+    }
+}
+
+/// Returns an effect as text.
+fn text(effect: &OperatorEffect) -> String {
+    match effect {
+        OperatorEffect::ReadCatalog { name, .. } => format!("read catalog {name}"),
+        OperatorEffect::ReadBundle { bundle, .. } => format!("read {}", bundle.name),
+        OperatorEffect::InspectObjects { objects, .. } => {
+            format!("inspect {} objects", objects.len())
+        }
+        OperatorEffect::WriteRevision { revisions, .. } => {
+            let names: Vec<&str> = revisions.iter().map(|(name, _)| name.as_str()).collect();
+            format!("write {}", names.join(" "))
+        }
+        OperatorEffect::DeleteRevision(name) => format!("delete {name}"),
+        OperatorEffect::SetFinalizer { operator, is_added, .. } => {
+            format!("{} the finalizer of {operator}", if *is_added { "add" } else { "remove" })
+        }
+        OperatorEffect::WriteStatus { name, resource_version, .. } => {
+            format!("write the status of {name} at {resource_version}")
+        }
+        OperatorEffect::Execute { plan, step, .. } => {
+            format!("apply {}", plan.steps[*step].manifest.key)
+        }
+        OperatorEffect::Watch(kind, _) => format!("watch {}", kind.kind),
+        OperatorEffect::WatchOperands(definition) => format!("watch objects of {definition}"),
+        OperatorEffect::UnwatchOperands(definition) => format!("unwatch objects of {definition}"),
+        OperatorEffect::Delete { object, .. } => format!("delete {}", object.key),
+        OperatorEffect::ReadNamespace { namespace, .. } => format!("read namespace {namespace}"),
+        OperatorEffect::Emit { draft, .. } => format!("emit {}", draft.reason),
+    }
+}
+
+/// Returns the answer of a cluster in which everything succeeds and nothing exists; `None` for effects
+/// without one.
+fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
+    Some(match effect {
+        OperatorEffect::ReadCatalog { name, .. } => {
+            OperatorEvent::CatalogRead { name, content: Ok(Some(CatalogContent::default())) }
+        }
+        OperatorEffect::ReadBundle { operator, ticket, bundle, .. } => {
+            let content = Ok(Box::new(content(&operator, bundle)));
+            OperatorEvent::BundleRead { operator, ticket, content }
+        }
+        OperatorEffect::InspectObjects { operator, ticket, .. } => {
+            OperatorEvent::ObjectsInspected { operator, ticket, findings: Ok(Findings::default()) }
+        }
+        OperatorEffect::WriteRevision { operator, ticket, .. } => {
+            OperatorEvent::RevisionWritten { operator, ticket, result: Ok(()) }
+        }
+        OperatorEffect::WriteStatus { kind, name, .. } => {
+            OperatorEvent::Written { kind, name, what: WrittenPart::Status, is_written: true }
+        }
+        OperatorEffect::Execute { operator, run, step, .. } => {
+            let trace = Trace::Ours(1);
+            let outcome = StepOutcome::Applied(Mark::new(1, trace));
+            OperatorEvent::Executed { operator, run, step, outcome }
+        }
+        OperatorEffect::Watch(kind, _) => {
+            let kind = GroupKind::new(kind.group, kind.kind);
+            OperatorEvent::Watched(kind, WatchedChange::Listed)
+        }
+        OperatorEffect::ReadNamespace { operator, namespace } => {
+            OperatorEvent::NamespaceRead { operator, namespace, objects: Ok(Vec::new()) }
+        }
+        _ => return None,
+    })
+}
+
+/// Returns the content of a bundle: a namespace and a ConfigMap with the name of the Operator.
+fn content(operator: &str, bundle: BundleReference) -> RevisionContent {
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": operator } });
+    let metadata = json!({ "name": operator, "namespace": operator });
+    let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+    RevisionContent {
+        bundle,
+        properties: Vec::new(),
+        namespace: operator.to_owned(),
+        config: None,
+        objects: vec![namespace, config],
+    }
 }
 
 #[test]
-fn operators_live_whatever_the_order_of_events_and_whenever_the_process_ends() {
-    for seed in 0..SEEDS {
-        for (number, life) in LIVES.iter().enumerate() {
-            let played = play(life, seed);
-            assert!(played.is_ok(), "life {number}, seed {seed}: {}", played.unwrap_err());
-        }
-    }
+fn an_operator_is_installed_one_request_after_the_other() {
+    let mut course = Course::begin();
+    // The status waits for the finalizer: written at once, it would conflict with it.
+    assert_eq!(
+        course.operator("bar", "1", "1.2.5", false),
+        ["add the finalizer of bar", "read bar.v1.2.5"]
+    );
+    assert_eq!(course.operator("bar", "1", "1.2.5", true), ["write the status of bar at 2"]);
+    assert_eq!(course.answer(), ["inspect 2 objects"]);
+    assert_eq!(course.answer(), ["write bar-1"]);
+    let watched = ["watch Namespace", "watch CustomResourceDefinition"];
+    assert_eq!(course.answer(), [&watched[..], &["apply namespace \"bar\""]].concat());
+    assert_eq!(course.answer(), ["apply configmap \"bar/bar\""]);
+    assert_eq!(course.answer()[1], "emit InstallationSucceeded");
 }
 
 #[test]
-fn at_rest_nothing_is_written_and_a_new_process_writes_nothing() {
-    for life in LIVES {
-        let life: String =
-            life.lines().take_while(|it| !it.contains("delete")).collect::<Vec<_>>().join("\n");
-        let mut cluster = play(&life, 0).expect("it settles");
-        let writes = cluster.writes;
-        cluster.wait(3600);
-        cluster.settle().expect("it settles");
-        cluster.restart();
-        cluster.settle().expect("it settles");
-        assert_eq!(cluster.writes, writes, "{life}\n{}", cluster.log.join("\n"));
+fn revisions_of_a_deleted_operator_are_not_those_of_its_successor() {
+    let mut course = Course::begin();
+    let draft = RevisionDraft::read(content("bar", BundleReference::default())).expect("objects");
+    let (_, revisions) = draft.numbered("bar", "1", 1);
+    for (name, object) in revisions {
+        course.shown(OperatorKind::Revision, &name, Some(object));
     }
+    course.operator("bar", "2", "1.2.5", true);
+    assert_eq!(course.reconciler.operators["bar"].revisions.len(), 0);
+    course.answer();
+    // The name of the other Operator's revision is not used again, although nothing else is known of it.
+    assert_eq!(course.answer(), ["write bar-2"]);
 }
 
 #[test]
@@ -204,146 +274,6 @@ fn only_those_are_decided_again_that_a_change_reaches() {
         let undecided: Vec<&str> = reconciler.output.undecided.iter().map(String::as_str).collect();
         assert_eq!(undecided.join(" "), expected, "of a change of {changed}");
     }
-}
-
-#[test]
-fn the_first_status_does_not_conflict_with_the_finalizer() {
-    for seed in 0..SEEDS {
-        let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", seed).expect("it settles");
-        let first = cluster.log.iter().find(|line| line.starts_with("status of foo"));
-        assert!(first.is_some_and(|line| line.ends_with("written: true")), "{:#?}", cluster.log);
-    }
-}
-
-#[test]
-fn revisions_of_a_deleted_operator_are_not_those_of_its_successor() {
-    for seed in 0..SEEDS {
-        let mut cluster = FakeCluster::new(seed);
-        cluster.collects_garbage = false;
-        let mut installed = |version: &str, is_restarted: bool| -> Result<(), String> {
-            cluster.apply(&format!("bar: version {version}"));
-            cluster.settle()?;
-            if is_restarted {
-                cluster.restart();
-                cluster.settle()?;
-            }
-            assert!(cluster.owns_its_revision("bar"), "{:#?}", cluster.log);
-            cluster.collect_garbage();
-            cluster.settle()?;
-            cluster.restart();
-            cluster.settle()?;
-            assert_eq!(cluster.installed("bar"), version, "{:#?}", cluster.log);
-            cluster.check_objects("bar", version)?;
-            cluster.delete("bar");
-            cluster.settle()
-        };
-        for (version, is_restarted) in [("1.2.1", false), ("1.2.1", true), ("1.2.5", false)] {
-            let played = installed(version, is_restarted);
-            assert!(played.is_ok(), "seed {seed}: {}", played.unwrap_err());
-        }
-    }
-}
-
-#[test]
-fn what_an_update_leaves_and_does_not_go_holds_up_the_next_minor_version() {
-    for seed in 0..SEEDS {
-        let installed = "apply baz: version 1.5.6
-            apply bar: version 1.2.7
-            apply foo: version 1.2.3
-            expect foo 1.2.3";
-        let mut cluster = play(installed, seed).expect("it settles");
-        cluster.stuck = Some("foo-1.2.3".to_owned());
-        cluster.apply("foo: version 1.2.5");
-        cluster.settle_for(400).expect("it settles");
-        let left = "configmap \"foo/foo-1.2.3\": finalizer example.com/kept";
-        let objection = format!("Objects of earlier revisions are not deleted: {left}");
-        assert_eq!(cluster.condition("foo", "Upgradeable"), objection, "{:#?}", cluster.log);
-        // The same minor version is installed nevertheless.
-        cluster.apply("foo: version 1.2.9");
-        cluster.settle_for(60).expect("it settles");
-        assert_eq!(cluster.installed("foo"), "1.2.9", "{:#?}", cluster.log);
-        cluster.restart();
-        cluster.settle_for(60).expect("it settles");
-        cluster.apply("foo: version 2.0.1");
-        cluster.settle_for(60).expect("it settles");
-        assert_eq!(cluster.installed("foo"), "1.2.9", "{:#?}", cluster.log);
-        cluster.stuck = None;
-        cluster.remove_object("ConfigMap foo-1.2.3");
-        cluster.settle_for(60).expect("it settles");
-        assert_eq!(cluster.installed("foo"), "2.0.1", "{:#?}", cluster.log);
-    }
-}
-
-#[test]
-fn a_bundle_is_read_once_for_an_installation() {
-    let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
-    let reads = cluster.log.iter().filter(|line| line.starts_with("read bundle"));
-    assert_eq!(reads.count(), 1, "{:#?}", cluster.log);
-}
-
-#[test]
-fn a_namespace_that_several_share_goes_with_the_last_of_them() {
-    let installed = "apply foo: version 1.2.3; namespace shared
-        expect foo 1.2.3
-        apply bar: version 1.2.5; namespace shared
-        expect bar 1.2.5";
-    for seed in 0..SEEDS {
-        for deleted in ["delete foo\nexpect foo -\ndelete bar", "delete foo\ndelete bar"] {
-            let played = play(&format!("{installed}\n{deleted}\nexpect bar -"), seed);
-            let cluster = played.expect("it settles");
-            assert_eq!(cluster.namespaces(), Vec::<&str>::new(), "{:#?}", cluster.log);
-        }
-        let kept = play(&format!("{installed}\ndelete foo\nexpect foo -"), seed);
-        assert_eq!(kept.expect("it settles").namespaces(), ["shared"]);
-    }
-}
-
-#[test]
-fn what_another_operator_has_too_stays_with_its_operands() {
-    for seed in 0..SEEDS {
-        for is_shared in [true, false] {
-            let installed = "apply foo: version 1.2.3\nexpect foo 1.2.3
-                apply bar: version 1.2.5\nexpect bar 1.2.5\noperand foo";
-            let mut cluster = play(installed, seed).expect("it settles");
-            if is_shared {
-                cluster.share_definition("foo", "bar");
-            }
-            cluster.delete("foo");
-            cluster.settle().expect("it settles");
-            assert_eq!(cluster.installed("foo"), "-", "{:#?}", cluster.log);
-            assert_eq!(cluster.has_operand("foo"), is_shared, "{:#?}", cluster.log);
-        }
-    }
-}
-
-#[test]
-fn a_namespace_that_cannot_be_read_is_named_and_read_again() {
-    let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
-    cluster.unreadable = Some("configmaps cannot be listed: grant list".to_owned());
-    cluster.delete("foo");
-    cluster.settle_for(60).expect("it settles");
-    let message = cluster.condition("foo", "Progressing");
-    assert_eq!(
-        message,
-        "Whether namespace foo is empty is not known, so it is not deleted: configmaps cannot be \
-         listed: grant list"
-    );
-    cluster.unreadable = None;
-    cluster.settle_for(60).expect("it settles");
-    assert_eq!(cluster.installed("foo"), "-");
-}
-
-#[test]
-fn each_event_is_emitted_once_across_restarts() {
-    let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
-    for _ in 0..3 {
-        cluster.restart();
-        cluster.settle().expect("it settles");
-    }
-    let expected = ["UnmetDependency", "InstallationSucceeded"];
-    let found: BTreeSet<&str> = cluster.events.iter().map(String::as_str).collect();
-    assert_eq!(found, BTreeSet::from(expected));
-    assert_eq!(cluster.events.len(), expected.len(), "{:?}", cluster.events);
 }
 
 #[test]

@@ -29,7 +29,9 @@ scenarios! {
     operators_collide: controller("collision.yaml");
     a_deletion_leaves_orphans: controller("deletion-orphan.yaml");
     a_deletion_is_refused: decisions("deletion-refuse.yaml");
+    a_shared_namespace_is_deleted_last: controller("shared-namespace.yaml");
     objects_become_invalid: controller("invalidated-objects.yaml");
+    leftovers_block_minor_versions: decisions("leftovers.yaml");
     another_catalog_is_chosen: decisions("other-catalog.yaml");
     operators_are_protected: controller("protection.yaml");
     a_revision_is_rolled_back: controller("rollback.yaml");
