@@ -9,6 +9,7 @@
 //! that a user wrote is kept; that of a dependency is replaced if the new version is outside of it.
 
 mod destinations;
+mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
@@ -22,9 +23,9 @@ use plimsoll_resolve::{
     PackageRequest, Problem, Query, Resolution, Solution, solve,
 };
 use semver::Version;
-use serde::Serialize;
 
 use self::destinations::Destinations;
+pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequirement};
 use super::change_set::{self, ChangeSet};
 use super::lint::{dependency_range, is_pinned};
 use super::loadout::{SettledOperators, settle};
@@ -44,113 +45,10 @@ pub struct UpdateRequest {
     pub together: bool,
 }
 
-/// The effects of an update on all Operators of a loadout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdatePlan {
-    /// All Operators, by name.
-    pub operators: Vec<OperatorUpdate>,
-    /// The annotation of the change set of the changed Operators; absent if they are updated one by one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub change_set: Option<String>,
-}
-
-/// The effects of an update on an Operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatorUpdate {
-    /// The name of the Operator.
-    pub name: String,
-    /// The versions before; absent if it is created.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<OperatorVersion>,
-    /// The versions afterwards.
-    pub after: OperatorVersion,
-    /// Whether it is a dependency of other Operators.
-    pub dependency: bool,
-    /// Whether it was installed as a dependency and no Operator depends on it afterwards.
-    pub orphaned: bool,
-    /// The requirements of other Operators that its version before does not satisfy.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub required_by: Vec<VersionRequirement>,
-    /// The reason that it is not updated to a higher version, as a sentence without a full stop; absent if it
-    /// has the highest one, or if none was requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_back: Option<String>,
-    /// Whether the annotation of an earlier change set is removed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub leaves_change_set: bool,
-}
-
-/// The requested and the installed version of an Operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatorVersion {
-    /// `spec.version`; empty for any version.
-    pub requested: String,
-    /// The installed version; absent if none is installed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub installed: Option<Version>,
-}
-
-/// A requirement of one Operator for another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VersionRequirement {
-    /// The name of the Operator that has the requirement.
-    pub operator: String,
-    /// The version of that Operator.
-    pub version: Version,
-    /// The requirement, such as `bar >=1.2.7`.
-    pub requirement: String,
-}
-
-impl OperatorUpdate {
-    /// Returns whether its object is created or changed.
-    pub fn is_written(&self) -> bool {
-        self.is_new() || self.is_changed() || self.leaves_change_set
-    }
-
-    /// Returns whether it is created.
-    pub fn is_new(&self) -> bool {
-        self.before.is_none()
-    }
-
-    /// Returns whether its requested version changes.
-    pub fn is_changed(&self) -> bool {
-        self.before.as_ref().is_some_and(|it| it.requested != self.after.requested)
-    }
-
-    /// Returns whether its installed version changes.
-    pub fn is_moved(&self) -> bool {
-        self.before.as_ref().is_some_and(|it| it.installed != self.after.installed)
-    }
-}
-
-impl UpdatePlan {
-    /// Returns the Operators whose objects are created or changed, dependencies first.
-    pub fn written(&self) -> Vec<&OperatorUpdate> {
-        let mut left: Vec<&OperatorUpdate> =
-            self.operators.iter().filter(|it| it.is_written()).collect();
-        let mut ordered = Vec::new();
-        while !left.is_empty() {
-            let waits = |it: &OperatorUpdate| {
-                let requires = |other: &&OperatorUpdate| {
-                    other.name != it.name
-                        && other.required_by.iter().any(|by| by.operator == it.name)
-                };
-                left.iter().any(requires)
-            };
-            // Of Operators that require each other, the first by name.
-            let next = left.iter().position(|it| !waits(it)).unwrap_or_default();
-            ordered.push(left.remove(next));
-        }
-        ordered
-    }
-
-    /// Returns whether nothing is installed, updated or written.
-    pub fn is_empty(&self) -> bool {
-        self.operators.iter().all(|it| !it.is_written() && !it.is_moved())
+impl UpdateRequest {
+    /// Returns whether nothing is requested: no range and no newest version, and no Operator follows a range.
+    pub fn is_idle(&self, operators: &BTreeMap<String, RequestedOperator>) -> bool {
+        !self.latest && self.ranges.is_empty() && all_pinned(operators)
     }
 }
 
@@ -393,7 +291,7 @@ impl Planner<'_> {
     ) -> (BTreeMap<String, RequestedOperator>, BTreeSet<String>) {
         let mut operators = self.inputs.operators.clone();
         let mut written = BTreeSet::new();
-        let all_pinned = operators.values().all(|it| is_pinned(&it.spec.version));
+        let all_pinned = all_pinned(&operators);
         for (name, bundle) in proposed {
             let chosen = &bundle.version;
             let range = |range: String| match all_pinned {
@@ -577,6 +475,10 @@ impl Planner<'_> {
 /// Returns whether an update may change an Operator.
 fn may_move(operator: &RequestedOperator) -> bool {
     !operator.is_deleting && !operator.spec.paused && operator.spec.revision.is_none()
+}
+
+fn all_pinned(operators: &BTreeMap<String, RequestedOperator>) -> bool {
+    operators.values().all(|it| is_pinned(&it.spec.version))
 }
 
 /// Returns an Operator that is created as a dependency.

@@ -15,15 +15,12 @@ use plimsoll_api::duration;
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::OperatorInputs;
-use plimsoll_operators::install::{expanded, operator_manifest, spelled};
-use plimsoll_operators::lint::is_pinned;
+use plimsoll_operators::install::operator_manifest;
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::update::{
-    OperatorUpdate, OperatorVersion, UpdateError, UpdatePlan, UpdateRequest, plan_update,
+    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update,
 };
-use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::range::masterminds::Range;
-use semver::Version;
 use serde_json::{Value, json};
 
 use super::agreement::{Planned, agreed};
@@ -137,7 +134,7 @@ struct PlannedUpdate {
 
 impl Planned for PlannedUpdate {
     fn text(&self) -> String {
-        self.plan.as_ref().map(|it| text(it, &self.ranges)).unwrap_or_default()
+        self.plan.as_ref().map(|it| it.text(&self.ranges)).unwrap_or_default()
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -264,8 +261,12 @@ async fn plan(
             None => bail!("the cluster has no Operators: `operator install` installs some"),
         }
     }
-    let is_all_pinned = operators.values().all(|it| is_pinned(&it.spec.version));
-    if is_all_pinned && !arguments.latest && ranges.is_empty() {
+    let request = UpdateRequest {
+        latest: arguments.latest,
+        ranges: ranges.clone(),
+        together: arguments.filename.is_none(),
+    };
+    if request.is_idle(&operators) {
         return Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: None });
     }
     let inputs = OperatorInputs {
@@ -273,11 +274,6 @@ async fn plan(
         unavailable: &state.unavailable(),
         facts: &state.facts,
         expressions: &Cel,
-    };
-    let request = UpdateRequest {
-        latest: arguments.latest,
-        ranges: ranges.clone(),
-        together: arguments.filename.is_none(),
     };
     let refused = |message: String| Refusal { message, exit: exit::UNSATISFIABLE };
     let plan = match plan_update(inputs, &parts, &request) {
@@ -300,60 +296,6 @@ async fn plan(
         ),
     };
     Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) })
-}
-
-/// Returns the plan as text for users: a line for each Operator, then the reasons.
-fn text(plan: &UpdatePlan, ranges: &BTreeMap<String, String>) -> String {
-    let mut text = String::new();
-    for it in &plan.operators {
-        text.push_str(&row(it));
-        text.push('\n');
-    }
-    for it in plan.operators.iter().filter(|it| it.is_moved() || it.is_written()) {
-        for by in &it.required_by {
-            let requirement = spelled(&by.requirement);
-            let line = format!("{} v{} depends on {requirement}", by.operator, by.version);
-            text.push_str(&format!("* {}\n", on_one_line(&line)));
-        }
-    }
-    for it in &plan.operators {
-        if let Some(why) = &it.held_back {
-            text.push_str(&format!("* {}: {}\n", it.name, on_one_line(why)));
-        }
-    }
-    for range in ranges.values().filter_map(|it| expanded(it)) {
-        text.push_str(&format!("* {range}\n"));
-    }
-    text
-}
-
-fn row(it: &OperatorUpdate) -> String {
-    let after = shown(&it.name, &it.after);
-    match &it.before {
-        None => format!("new operator -> {after}"),
-        Some(before) if it.orphaned => format!("{} -> {after} (orphaned)", shown(&it.name, before)),
-        Some(before) if it.is_changed() || it.is_moved() => {
-            format!("{} -> {after}", shown(&it.name, before))
-        }
-        Some(_) => after,
-    }
-}
-
-/// Formats an Operator with its version: `foo@v1.2.5`, or `foo ~1.2 (@v1.2.5)` if it follows a
-/// range.
-fn shown(name: &str, version: &OperatorVersion) -> String {
-    let OperatorVersion { requested, installed } = version;
-    let is_exact = |it: &Version| *requested == it.to_string() || *requested == format!("v{it}");
-    let name = match requested.as_str() {
-        "" => name.to_owned(),
-        pinned if is_pinned(pinned) => format!("{name}@v{}", pinned.trim_start_matches(['=', 'v'])),
-        range => format!("{name} {range}"),
-    };
-    match installed {
-        Some(installed) if is_exact(installed) => name,
-        Some(installed) => format!("{name} (@v{installed})"),
-        None => format!("{name} (not installed)"),
-    }
 }
 
 /// Returns an Operator as it is written to a file.
