@@ -28,6 +28,7 @@ pub mod lint;
 pub mod loadout;
 pub mod lock;
 pub mod observed;
+mod planner;
 pub mod reconciler;
 pub mod rollout;
 mod selection;

@@ -19,12 +19,13 @@ use super::installed::unmet;
 use super::loadout::{
     DeclaredOperator, FieldEdit, Loadout, LoadoutFinding, LoadoutFix, SettledOperators, settle,
 };
+use super::planner::{ChosenBundles, Outcome};
 use super::{
     OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, RequestedOperator,
     version_text,
 };
 
-pub use self::ranges::{dependency_range, is_pinned};
+pub(crate) use self::ranges::dependency_range;
 
 /// The inputs of a lint.
 #[derive(Clone, Copy)]
@@ -345,8 +346,9 @@ impl<'a> Linter<'a> {
             });
             self.add(declared, "metadata.name", LoadoutCode::Unpinned, message, fix);
         } else if declared.is_dependency && !decision.dependants.is_empty() {
-            let problem = ranges::problem(self.inputs, self.settled, declared, decision, installed);
-            if let Some((message, range)) = problem {
+            let inputs = self.inputs.deciding(&self.settled.operators);
+            let outcome = Outcome::new(inputs, self.inputs.catalogs, &ChosenBundles::new());
+            if let Some((message, range)) = ranges::problem(&outcome, declared) {
                 let fix = Some(LoadoutFix {
                     text: format!("set spec.version to {range:?}"),
                     edit: Some(edit(name, &["spec", "version"], &range)),

@@ -27,8 +27,9 @@ use semver::Version;
 use self::destinations::Destinations;
 pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequirement};
 use super::change_set::{self, ChangeSet};
-use super::lint::{dependency_range, is_pinned};
+use super::lint::dependency_range;
 use super::loadout::{SettledOperators, settle};
+use super::planner::{is_in_range, is_pinned, may_move};
 use super::selection::candidates;
 use super::{OperatorAction, OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
@@ -309,7 +310,7 @@ impl Planner<'_> {
                 Some(_) if is_pinned(requested) => chosen.to_string(),
                 Some(range) => range.clone(),
                 None if is_pinned(requested) => chosen.to_string(),
-                None if destinations::is_in_range(requested, chosen) => requested.clone(),
+                None if is_in_range(requested, chosen) => requested.clone(),
                 None => self.dependency_range(name, chosen, proposed),
             };
             if wanted != *requested {
@@ -470,11 +471,6 @@ impl Planner<'_> {
         });
         UpdatePlan { operators: updates.collect(), change_set }
     }
-}
-
-/// Returns whether an update may change an Operator.
-fn may_move(operator: &RequestedOperator) -> bool {
-    !operator.is_deleting && !operator.spec.paused && operator.spec.revision.is_none()
 }
 
 fn all_pinned(operators: &BTreeMap<String, RequestedOperator>) -> bool {

@@ -5,7 +5,7 @@ use plimsoll_content::hash::sha256;
 use serde_json::Value;
 
 use crate::deletion_plan::workload_text;
-use crate::lint::is_pinned;
+use crate::planner::is_pinned;
 
 /// The changes that an Action makes, and their effects.
 #[derive(Debug, Clone, Default, PartialEq)]

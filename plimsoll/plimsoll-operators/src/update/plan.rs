@@ -7,7 +7,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::install::{expanded, spelled};
-use crate::lint::is_pinned;
+use crate::planner::is_pinned;
 
 /// The effects of an update on all Operators of a loadout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
