@@ -25,8 +25,6 @@ use super::{
     version_text,
 };
 
-pub(crate) use self::ranges::dependency_range;
-
 /// The inputs of a lint.
 #[derive(Clone, Copy)]
 pub struct LintInputs<'a> {

@@ -5,7 +5,7 @@
 
 mod range;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, Provider};
 use plimsoll_resolve::{
@@ -131,6 +131,15 @@ impl<'a> Outcome<'a> {
     pub(crate) fn provider(&self, requirement: &CheckedRequirement) -> Option<&'a str> {
         let Some(Provider::Installed(package)) = &requirement.provider else { return None };
         self.bundles.get_key_value(package.as_str()).map(|(name, _)| *name)
+    }
+
+    /// Returns the packages that some packages depend on.
+    pub(crate) fn used_by<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> BTreeSet<&'a str> {
+        let requirements = names.into_iter().flat_map(|name| self.requirements(name));
+        requirements.filter_map(|it| self.provider(&it)).collect()
     }
 }
 

@@ -1,8 +1,5 @@
 //! Version ranges of dependencies.
 
-use plimsoll_resolve::version::parse_tolerant;
-use semver::Version;
-
 use crate::loadout::DeclaredOperator;
 use crate::planner::{Outcome, is_pinned};
 use crate::version_text;
@@ -32,38 +29,4 @@ pub(super) fn problem(
         }
     };
     Some((message, better))
-}
-
-/// Returns the range of a dependency: the versions that all of its dependants accept, from the chosen one up
-/// to the next minor version. `required` are the ranges on the package, `refused` the known versions that a
-/// dependant does not accept.
-pub(crate) fn dependency_range<'a>(
-    chosen: &Version,
-    required: impl Iterator<Item = &'a str>,
-    refused: &[&Version],
-) -> String {
-    if !chosen.pre.is_empty() {
-        return chosen.to_string();
-    }
-    let mut end = Version::new(chosen.major, chosen.minor + 1, 0);
-    let mut is_inclusive = false;
-    for range in required {
-        // Alternatives may leave gaps: then only the known versions count.
-        if range.contains("||") {
-            continue;
-        }
-        for term in range.split([' ', ',']).filter(|it| it.starts_with('<')) {
-            let includes = term.starts_with("<=");
-            let bound = term.trim_start_matches(['<', '=']);
-            let Ok(bound) = parse_tolerant(bound) else { continue };
-            if bound < end && bound >= *chosen {
-                (end, is_inclusive) = (bound, includes);
-            }
-        }
-    }
-    if let Some(first) = refused.iter().filter(|it| ***it > *chosen && ***it < end).min() {
-        (end, is_inclusive) = ((*first).clone(), false);
-    }
-    let sign = if is_inclusive { "<=" } else { "<" };
-    format!(">={chosen}, {sign}{end}")
 }

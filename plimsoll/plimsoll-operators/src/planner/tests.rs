@@ -1,8 +1,6 @@
 //! Tests of what is written for a dependency as a table: the requirements of its dependant, the versions that a
 //! catalog offers, and the version or range.
 
-use std::collections::BTreeSet;
-
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_content::finding::LoadoutCode;
 use plimsoll_resolve::{Property, bundle_from_properties};

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use plimsoll_resolve::printable::on_one_line;
+use plimsoll_resolve::{Bundle, CatalogPart};
 use semver::Version;
 use serde::Serialize;
 
 use crate::install::{expanded, spelled};
-use crate::planner::is_pinned;
+use crate::planner::{ChosenBundles, Outcome, is_pinned};
+use crate::{OperatorInputs, RequestedOperator};
 
 /// The effects of an update on all Operators of a loadout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -128,6 +130,44 @@ impl OperatorVersion {
 }
 
 impl UpdatePlan {
+    /// Returns the plan that requests `operators` beside the Operators of `inputs`; `settled` are the Operators
+    /// after it is carried out.
+    pub(super) fn new(
+        inputs: OperatorInputs<'_>,
+        catalogs: &[CatalogPart],
+        operators: &BTreeMap<String, RequestedOperator>,
+        settled: &BTreeMap<String, RequestedOperator>,
+    ) -> Self {
+        let unchanged = ChosenBundles::new();
+        let before = Outcome::new(inputs, catalogs, &unchanged);
+        let after = OperatorInputs { operators: settled, ..inputs };
+        let after = Outcome::new(after, catalogs, &unchanged);
+        let mut required = newly_required(&before, &after);
+        let used = after.used_by(after.bundles.keys().copied());
+        let version = |operator: &RequestedOperator, at: Option<&&Bundle>| OperatorVersion {
+            requested: operator.spec.version.clone(),
+            installed: at.map(|it| it.version.clone()),
+        };
+        let updates = operators.iter().map(|(name, operator)| {
+            let was = inputs.operators.get(name);
+            let name = name.as_str();
+            OperatorUpdate {
+                name: name.to_owned(),
+                before: was.map(|it| version(it, before.bundles.get(name))),
+                after: version(operator, after.bundles.get(name)),
+                dependency: operator.is_dependency,
+                orphaned: operator.is_dependency
+                    && after.bundles.contains_key(name)
+                    && !used.contains(name),
+                required_by: required.remove(name).unwrap_or_default(),
+                held_back: None,
+                leaves_change_set: operator.change_set.is_none()
+                    && was.is_some_and(|it| it.change_set.is_some()),
+            }
+        });
+        Self { operators: updates.collect(), change_set: None }
+    }
+
     /// Returns the Operators whose objects are created or changed, dependencies first.
     pub fn written(&self) -> Vec<&OperatorUpdate> {
         let mut left: Vec<&OperatorUpdate> =
@@ -169,4 +209,28 @@ impl UpdatePlan {
     pub fn is_empty(&self) -> bool {
         self.operators.iter().all(|it| !it.is_written() && !it.is_moved())
     }
+}
+
+/// Returns the requirements that are satisfied after an update and were not, of the same bundles, before it, by
+/// the package that satisfies them.
+fn newly_required<'a>(
+    before: &Outcome<'_>,
+    after: &Outcome<'a>,
+) -> BTreeMap<&'a str, Vec<VersionRequirement>> {
+    let mut required: BTreeMap<&str, Vec<VersionRequirement>> = BTreeMap::new();
+    for (name, bundle) in &after.bundles {
+        let now = before.check(name, bundle);
+        for (then, now) in after.requirements(name).into_iter().zip(now) {
+            if let Some(provider) = after.provider(&then)
+                && now.provider.is_none()
+            {
+                required.entry(provider).or_default().push(VersionRequirement {
+                    operator: (*name).to_owned(),
+                    version: bundle.version.clone(),
+                    requirement: then.text,
+                });
+            }
+        }
+    }
+    required
 }
