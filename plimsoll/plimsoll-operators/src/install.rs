@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::OPERATOR;
-use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{
     Api, BundleExclusion, CatalogPart, Explanation, ExplanationStepKind, FollowedChannel,
@@ -12,9 +10,9 @@ use plimsoll_resolve::{
     solve,
 };
 use semver::Version;
-use serde_json::{Value, json};
 
 use super::loadout::settle;
+use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{self, ChosenBundle, Outcome, ProblemRequest, catalog_name, is_pinned};
 use super::{OperatorInputs, RequestedOperator};
 
@@ -39,6 +37,8 @@ pub struct InstallRequest {
     pub prefer_repository: Option<String>,
     /// Whether to install the packages without their dependencies.
     pub no_dependencies: bool,
+    /// Whether to refuse packages that there are Operators of.
+    pub only_new: bool,
 }
 
 /// The result of planning an installation.
@@ -74,6 +74,11 @@ pub struct PlannedOperator {
 }
 
 impl InstallPlan {
+    /// Returns the Operators as they are written for a request, dependencies first.
+    pub fn manifests(&self, request: &InstallRequest) -> Vec<OperatorManifest> {
+        self.operators.iter().rev().map(|it| it.manifest(request)).collect()
+    }
+
     /// Returns the plan as text for users: the dependencies, and the Operators to create.
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.edges.iter().map(|it| format!("* {it}")).collect();
@@ -92,6 +97,11 @@ impl InstallPlan {
 }
 
 impl InstallConflict {
+    /// Returns the plan of installing the packages all the same; `None` if they conflict with each other.
+    pub fn overridden(&self) -> Option<InstallPlan> {
+        self.alone.as_ref().map(|it| InstallPlan { edges: Vec::new(), ..it.clone() })
+    }
+
     /// Returns a sentence that says what is refused.
     pub fn message(&self) -> String {
         let packages = self.packages.join(", ");
@@ -114,32 +124,19 @@ impl InstallConflict {
 }
 
 impl PlannedOperator {
-    /// Returns the manifest of the Operator for a request.
-    pub fn manifest(&self, request: &InstallRequest) -> Value {
-        let mut object = operator_manifest(&self.name, &self.range, self.is_dependency);
-        let fields = [
-            ("channel", &request.channel),
-            ("repository", &request.repository),
-            ("namespace", &request.namespace),
-        ];
-        for (field, value) in fields.into_iter().filter(|_| !self.is_dependency) {
-            if let Some(value) = value {
-                object["spec"][field] = value.clone().into();
-            }
+    /// Returns the Operator as it is written for a request.
+    pub fn manifest(&self, request: &InstallRequest) -> OperatorManifest {
+        let requested = |value: &Option<String>| value.clone().filter(|_| !self.is_dependency);
+        OperatorManifest {
+            name: self.name.clone(),
+            version: self.range.clone(),
+            is_dependency: self.is_dependency,
+            channel: requested(&request.channel),
+            repository: requested(&request.repository),
+            namespace: requested(&request.namespace),
+            change_set: ChangeSetEdit::Keep,
         }
-        object
     }
-}
-
-/// Returns the manifest of an Operator to create.
-pub fn operator_manifest(name: &str, version: &str, is_dependency: bool) -> Value {
-    let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
-    json!({
-        "apiVersion": OPERATOR.api_version(),
-        "kind": OPERATOR.kind,
-        "metadata": { "name": name, "labels": { (INSTALLED_AS_LABEL): installed_as } },
-        "spec": { "version": version },
-    })
 }
 
 /// The reason that there is no plan.
@@ -147,6 +144,8 @@ pub fn operator_manifest(name: &str, version: &str, is_dependency: bool) -> Valu
 pub enum InstallError {
     /// A chosen provider cannot be read; the text is the reason.
     InvalidProvider(String),
+    /// There is an Operator of a package, and the request is only for new ones; the text is its name.
+    Exists(String),
     /// The packages conflict with each other or with installed Operators.
     Unsatisfiable(Box<InstallConflict>),
     /// The resolver reached its limit of work before it had an answer.
@@ -179,6 +178,10 @@ pub fn plan_install(
     let providers: Result<Vec<_>, _> =
         request.providers.iter().map(|it| choices(it, catalogs)).collect();
     let providers: Vec<ProviderChoice> = providers?.into_iter().flatten().collect();
+    let exists = |it: &&String| request.only_new && inputs.operators.contains_key(*it);
+    if let Some(name) = request.packages.iter().find(exists) {
+        return Err(InstallError::Exists(name.clone()));
+    }
     let planner = Planner { inputs, catalogs, request, providers };
     let settled = settle(inputs, catalogs);
     let present = OperatorInputs { operators: &settled.operators, ..inputs };

@@ -15,7 +15,6 @@ mod plan;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 
-use jiff::Timestamp;
 use plimsoll_api::Reason;
 use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::{
@@ -289,8 +288,8 @@ impl Planner<'_> {
         let mut written = BTreeSet::new();
         for (name, version) in versions {
             if operators.get(name).is_none_or(|it| it.spec.version != version) {
-                let operator =
-                    operators.entry(name.to_owned()).or_insert_with(|| dependency(String::new()));
+                let new = || RequestedOperator::new(OperatorSpec::default(), true);
+                let operator = operators.entry(name.to_owned()).or_insert_with(new);
                 operator.spec.version = version;
                 written.insert(name.to_owned());
             }
@@ -379,19 +378,6 @@ impl Planner<'_> {
 
 fn all_pinned(operators: &BTreeMap<String, RequestedOperator>) -> bool {
     operators.values().all(|it| is_pinned(&it.spec.version))
-}
-
-/// Returns an Operator that is created as a dependency.
-fn dependency(version: String) -> RequestedOperator {
-    RequestedOperator {
-        spec: OperatorSpec { version, ..OperatorSpec::default() },
-        created: Timestamp::UNIX_EPOCH,
-        is_dependency: true,
-        change_set: None,
-        is_deleting: false,
-        installed: None,
-        owned: BTreeSet::new(),
-    }
 }
 
 /// Returns the annotation of a change set, a hash of its changes, so that equal changes have equal

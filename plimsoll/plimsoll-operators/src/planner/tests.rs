@@ -1,15 +1,15 @@
 //! Tests of what is written for a dependency as a table: the requirements of its dependant, the versions that a
 //! catalog offers, and the version or range.
 
-use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_content::finding::LoadoutCode;
 use plimsoll_resolve::{Property, bundle_from_properties};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::install::{InstallPlan, InstallRequest, operator_manifest, plan_install};
+use crate::install::{InstallPlan, InstallRequest, plan_install};
 use crate::lint::{LintInputs, lint};
 use crate::loadout::{Loadout, LoadoutFile};
+use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::tests::{NoExpressions, catalogs, facts, operators};
 
 /// Returns the dependencies that the lint of Operators reports as wrong: their version is not what dependants
@@ -20,11 +20,14 @@ pub(crate) fn wrong_dependencies(
     declared: &BTreeMap<String, RequestedOperator>,
 ) -> BTreeSet<(LoadoutCode, String)> {
     let manifests = declared.iter().map(|(name, it)| {
-        let mut manifest = operator_manifest(name, "", it.is_dependency);
-        manifest["spec"] = json!(it.spec);
-        if let Some(set) = &it.change_set {
-            manifest["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
+        let mut manifest = OperatorManifest {
+            name: name.clone(),
+            is_dependency: it.is_dependency,
+            change_set: it.change_set.clone().map(ChangeSetEdit::Set).unwrap_or_default(),
+            ..OperatorManifest::default()
         }
+        .object();
+        manifest["spec"] = json!(it.spec);
         LoadoutFile { path: format!("{name}.json"), text: manifest.to_string() }
     });
     let findings = lint(LintInputs {
@@ -134,9 +137,9 @@ fn a_compound_constraint_restricts_a_range() {
 
 #[test]
 fn a_range_ends_before_a_version_that_provides_less_or_requires_more() {
-    let api = json!({ "gvk": { "group": "example.com", "version": "v1", "kind": "Bar" } });
-    check_written(&[api.clone()], "1.2.5; 1.2.8 provides Other", ">=1.2.5, <1.2.8");
-    check_written(&[api], "1.2.5; 1.2.7; 1.3.0", ">=1.3.0, <1.4.0");
+    let api = [json!({ "gvk": { "group": "example.com", "version": "v1", "kind": "Bar" } })];
+    check_written(&api, "1.2.5; 1.2.8 provides Other", ">=1.2.5, <1.2.8");
+    check_written(&api, "1.2.5; 1.2.7; 1.3.0", ">=1.3.0, <1.4.0");
     let more = "1.2.5; 1.2.8 provides Bar, requires qux >=1.0.0";
     check_written(&[package(">=1.2.3")], more, ">=1.2.5, <1.2.8");
 }

@@ -8,6 +8,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::install::{expanded, spelled};
+use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::planner::{ChosenBundles, Outcome, is_pinned};
 use crate::{OperatorInputs, RequestedOperator};
 
@@ -186,6 +187,22 @@ impl UpdatePlan {
             ordered.push(left.remove(next));
         }
         ordered
+    }
+
+    /// Returns the Operators as they are written, dependencies first.
+    pub fn manifests(&self) -> Vec<OperatorManifest> {
+        let manifest = |it: &OperatorUpdate| OperatorManifest {
+            name: it.name.clone(),
+            version: it.after.requested.clone(),
+            is_dependency: it.dependency,
+            change_set: match &self.change_set {
+                Some(set) if it.is_new() || it.is_changed() => ChangeSetEdit::Set(set.clone()),
+                Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,
+                Some(_) | None => ChangeSetEdit::Keep,
+            },
+            ..OperatorManifest::default()
+        };
+        self.written().into_iter().map(manifest).collect()
     }
 
     /// Returns the plan as text for users: a line for each Operator, then the reasons, and the meaning of the

@@ -87,7 +87,8 @@ fn updated(
 ) -> BTreeMap<String, RequestedOperator> {
     let updates = plan.operators.iter().map(|it| {
         let present = operators.get(&it.name).cloned();
-        let mut operator = present.unwrap_or_else(|| dependency(String::new()));
+        let new = || RequestedOperator::new(OperatorSpec::default(), true);
+        let mut operator = present.unwrap_or_else(new);
         operator.spec.version.clone_from(&it.after.requested);
         if it.is_written() {
             operator.change_set.clone_from(&plan.change_set);

@@ -1,11 +1,12 @@
 //! Loadouts: directories of Operators, now or at a revision of Git, and the state that they are
 //! checked against.
 
+mod files;
+
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::str::FromStr;
-use std::{fmt, fs};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -17,7 +18,8 @@ use plimsoll_api::olm::{
 use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::loadout::{Loadout, LoadoutFile};
+use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::manifest::OperatorManifest;
 use plimsoll_operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
 use plimsoll_operators::{InstalledOperator, RequestedOperator};
 use plimsoll_resolve::version::parse_tolerant;
@@ -25,17 +27,16 @@ use plimsoll_resolve::{
     Bundle, CatalogPart, CatalogSource, ClusterFacts, PackageRequest, Property, Query,
     bundle_from_properties, collect_problem,
 };
-use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
+use plimsoll_source::bounded::read_text;
 
+pub(crate) use self::files::{read_files, read_revision};
+use super::apply::OperatorWrite;
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::state::{AddOnState, revisions, status};
 use crate::arguments::name::hint;
 use crate::commands::resolve::input::Cluster;
 use crate::process::now;
 use crate::render::age::age;
-
-/// The extensions of the files that are read.
-const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// The maximum size of a snapshot, in bytes.
 const SNAPSHOT_SIZE_MAX: u64 = 1 << 30;
@@ -321,9 +322,9 @@ impl LoadoutState {
         declared.chain(self.counting(loadout).map(|(name, _)| name.clone())).chain(kept)
     }
 
-    /// Returns an Operator of the cluster; `None` if there is none of that name.
-    pub(crate) fn in_cluster(&self, name: &str) -> Option<&Operator> {
-        self.in_cluster.get(name)
+    /// Returns the writes of Operators to the cluster.
+    pub(super) fn writes(&self, manifests: &[OperatorManifest]) -> Vec<OperatorWrite> {
+        manifests.iter().map(|it| OperatorWrite::new(it, self.in_cluster.get(&it.name))).collect()
     }
 
     /// Returns the Operators of the files, and the relevant Operators of the cluster, each with its
@@ -420,99 +421,4 @@ impl LoadoutState {
             Bundle::new(&reference.name, version.unwrap_or(semver::Version::new(0, 0, 0)))
         })
     }
-}
-
-/// Reads all manifests below a directory, in the order of their paths; hidden files are left out.
-///
-/// # Errors
-///
-/// When the directory or a file cannot be read.
-pub(crate) fn read_files(path: &Path) -> Result<Vec<LoadoutFile>, anyhow::Error> {
-    let mut files = Vec::new();
-    if path.is_dir() {
-        add_directory(path, &mut files)?;
-    } else {
-        add_file(path, &mut files)?;
-    }
-    Ok(files)
-}
-
-fn add_directory(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow::Error> {
-    let context = || format!("failed to read `{}`", path.display());
-    let entries = fs::read_dir(path).with_context(context)?;
-    let mut entries: Vec<PathBuf> =
-        entries.map(|it| it.map(|it| it.path())).collect::<Result<_, _>>().with_context(context)?;
-    entries.sort();
-    for entry in entries {
-        let name = entry.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with('.') {
-            continue;
-        }
-        if entry.is_dir() {
-            add_directory(&entry, files)?;
-        } else if is_manifest(&entry) {
-            add_file(&entry, files)?;
-        }
-    }
-    Ok(())
-}
-
-fn add_file(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow::Error> {
-    let text = read_text(path, WRITTEN_SIZE_MAX)
-        .with_context(|| format!("failed to read `{}`", path.display()))?;
-    files.push(LoadoutFile { path: path.display().to_string(), text });
-    Ok(())
-}
-
-fn is_manifest(path: &Path) -> bool {
-    let extension = path.extension().unwrap_or_default();
-    EXTENSIONS.iter().any(|it| extension == *it)
-}
-
-/// Reads the manifests below a directory as they are at a revision of its Git repository.
-///
-/// # Errors
-///
-/// When Git cannot be run, or does not know the revision.
-pub(crate) fn read_revision(
-    directory: &Path,
-    revision: &str,
-) -> Result<Vec<LoadoutFile>, anyhow::Error> {
-    let context = || format!("failed to read `{}` at {revision}", directory.display());
-    let commit = format!("{revision}^{{commit}}");
-    let commit = git(directory, &["rev-parse", "--verify", "--end-of-options", &commit])
-        .with_context(context)?;
-    let commit = commit.trim();
-    let listed = git(directory, &["ls-tree", "-r", "-z", "--full-tree", "--name-only", commit])
-        .with_context(context)?;
-    let prefix = git(directory, &["rev-parse", "--show-prefix"]).with_context(context)?;
-    let prefix = prefix.trim_end_matches('\n');
-    let paths: Vec<&str> = listed
-        .split('\0')
-        .filter_map(|it| it.strip_prefix(prefix))
-        .filter(|it| is_manifest(Path::new(it)) && !it.split('/').any(|it| it.starts_with('.')))
-        .collect();
-    let mut files = Vec::new();
-    for path in paths {
-        let object = format!("{commit}:{prefix}{path}");
-        let text = git(directory, &["cat-file", "blob", &object]).with_context(context)?;
-        files.push(LoadoutFile { path: directory.join(path).display().to_string(), text });
-    }
-    Ok(files)
-}
-
-/// Runs Git in a directory, and returns its output.
-fn git(directory: &Path, arguments: &[&str]) -> Result<String, anyhow::Error> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(directory)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .context("git cannot be run")?;
-    if !output.status.success() {
-        let why = String::from_utf8_lossy(&output.stderr);
-        bail!("git: {}", why.trim().lines().next().unwrap_or("no reason given"));
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }

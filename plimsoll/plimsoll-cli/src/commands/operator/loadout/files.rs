@@ -1,0 +1,107 @@
+//! Files of a loadout: those of a directory, now or at a revision of Git.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use plimsoll_operators::loadout::LoadoutFile;
+use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
+
+/// The extensions of the files that are read.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Reads all manifests below a directory, in the order of their paths; hidden files are left out.
+///
+/// # Errors
+///
+/// When the directory or a file cannot be read.
+pub(crate) fn read_files(path: &Path) -> Result<Vec<LoadoutFile>, anyhow::Error> {
+    let mut files = Vec::new();
+    if path.is_dir() {
+        add_directory(path, &mut files)?;
+    } else {
+        add_file(path, &mut files)?;
+    }
+    Ok(files)
+}
+
+fn add_directory(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow::Error> {
+    let context = || format!("failed to read `{}`", path.display());
+    let entries = fs::read_dir(path).with_context(context)?;
+    let mut entries: Vec<PathBuf> =
+        entries.map(|it| it.map(|it| it.path())).collect::<Result<_, _>>().with_context(context)?;
+    entries.sort();
+    for entry in entries {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') {
+            continue;
+        }
+        if entry.is_dir() {
+            add_directory(&entry, files)?;
+        } else if is_manifest(&entry) {
+            add_file(&entry, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_file(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow::Error> {
+    let text = read_text(path, WRITTEN_SIZE_MAX)
+        .with_context(|| format!("failed to read `{}`", path.display()))?;
+    files.push(LoadoutFile { path: path.display().to_string(), text });
+    Ok(())
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    EXTENSIONS.iter().any(|it| extension == *it)
+}
+
+/// Reads the manifests below a directory as they are at a revision of its Git repository.
+///
+/// # Errors
+///
+/// When Git cannot be run, or does not know the revision.
+pub(crate) fn read_revision(
+    directory: &Path,
+    revision: &str,
+) -> Result<Vec<LoadoutFile>, anyhow::Error> {
+    let context = || format!("failed to read `{}` at {revision}", directory.display());
+    let commit = format!("{revision}^{{commit}}");
+    let commit = git(directory, &["rev-parse", "--verify", "--end-of-options", &commit])
+        .with_context(context)?;
+    let commit = commit.trim();
+    let listed = git(directory, &["ls-tree", "-r", "-z", "--full-tree", "--name-only", commit])
+        .with_context(context)?;
+    let prefix = git(directory, &["rev-parse", "--show-prefix"]).with_context(context)?;
+    let prefix = prefix.trim_end_matches('\n');
+    let paths: Vec<&str> = listed
+        .split('\0')
+        .filter_map(|it| it.strip_prefix(prefix))
+        .filter(|it| is_manifest(Path::new(it)) && !it.split('/').any(|it| it.starts_with('.')))
+        .collect();
+    let mut files = Vec::new();
+    for path in paths {
+        let object = format!("{commit}:{prefix}{path}");
+        let text = git(directory, &["cat-file", "blob", &object]).with_context(context)?;
+        files.push(LoadoutFile { path: directory.join(path).display().to_string(), text });
+    }
+    Ok(files)
+}
+
+/// Runs Git in a directory, and returns its output.
+fn git(directory: &Path, arguments: &[&str]) -> Result<String, anyhow::Error> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(directory)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .context("git cannot be run")?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        bail!("git: {}", why.trim().lines().next().unwrap_or("no reason given"));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
