@@ -19,12 +19,11 @@ use super::installed::unmet;
 use super::loadout::{
     DeclaredOperator, FieldEdit, Loadout, LoadoutFinding, LoadoutFix, SettledOperators, settle,
 };
+use super::planner::{ChosenBundles, Outcome};
 use super::{
     OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, RequestedOperator,
     version_text,
 };
-
-pub use self::ranges::{dependency_range, is_pinned};
 
 /// The inputs of a lint.
 #[derive(Clone, Copy)]
@@ -87,9 +86,11 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<LoadoutFinding> {
         }
         settle(inputs.deciding(&operators), inputs.catalogs)
     });
+    let unchanged = ChosenBundles::new();
     let mut linter = Linter {
         inputs,
         settled: &settled,
+        outcome: Outcome::new(inputs.deciding(&settled.operators), inputs.catalogs, &unchanged),
         relaxed: relaxed.as_ref(),
         base: base_settled.as_ref(),
         together: sets::deadlocks(inputs, &settled),
@@ -115,6 +116,8 @@ struct Linter<'a> {
     inputs: LintInputs<'a>,
     /// The settled Operators.
     settled: &'a SettledOperators,
+    /// The bundles of the settled Operators.
+    outcome: Outcome<'a>,
     /// The settled Operators if unmet requirements blocked no installation; `None` if they block none.
     relaxed: Option<&'a SettledOperators>,
     /// The settled Operators of the previous loadout; `None` if it is unknown.
@@ -344,15 +347,15 @@ impl<'a> Linter<'a> {
                 edit: Some(edit(name, &["spec", "version"], &version)),
             });
             self.add(declared, "metadata.name", LoadoutCode::Unpinned, message, fix);
-        } else if declared.is_dependency && !decision.dependants.is_empty() {
-            let problem = ranges::problem(self.inputs, self.settled, declared, decision, installed);
-            if let Some((message, range)) = problem {
-                let fix = Some(LoadoutFix {
-                    text: format!("set spec.version to {range:?}"),
-                    edit: Some(edit(name, &["spec", "version"], &range)),
-                });
-                self.add(declared, "spec.version", LoadoutCode::DependencyRange, message, fix);
-            }
+        } else if declared.is_dependency
+            && !decision.dependants.is_empty()
+            && let Some((message, range)) = ranges::problem(&self.outcome, declared)
+        {
+            let fix = Some(LoadoutFix {
+                text: format!("set spec.version to {range:?}"),
+                edit: Some(edit(name, &["spec", "version"], &range)),
+            });
+            self.add(declared, "spec.version", LoadoutCode::DependencyRange, message, fix);
         }
     }
 }

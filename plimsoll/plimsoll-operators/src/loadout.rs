@@ -4,7 +4,6 @@ mod finding;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
 };
@@ -165,13 +164,8 @@ impl DeclaredOperator {
     /// Returns the Operator as a cluster without it has it after it is applied.
     pub fn requested(&self) -> RequestedOperator {
         RequestedOperator {
-            spec: self.spec.clone(),
-            created: Timestamp::UNIX_EPOCH,
-            is_dependency: self.is_dependency,
             change_set: self.change_set.clone(),
-            is_deleting: false,
-            installed: None,
-            owned: BTreeSet::new(),
+            ..RequestedOperator::new(self.spec.clone(), self.is_dependency)
         }
     }
 }
