@@ -5,7 +5,7 @@
 use k8s_schema::builtin;
 use plimsoll_content::bundle::{BundleFile, BundleManifest, documents, read_metadata};
 use plimsoll_content::catalog::{Defect, DefectCode};
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

@@ -21,7 +21,7 @@ mod tree;
 use serde_json::Value;
 
 use crate::catalog::{CatalogLoader, Defect, DefectCode};
-use crate::finding::Severity;
+use crate::diagnostic::Severity;
 
 pub use check::KINDS;
 pub use find::{carried_files, find};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::capability::is_declaration;
-use crate::finding::{Finding, FindingCode, Severity};
+use crate::diagnostic::{Finding, FindingCode, Severity};
 use crate::kinds::Kinds;
 use crate::location::FileLocation;
 use crate::payload::{Directory, PayloadError, SourceFile, TemplateContext, parse_partly};

@@ -28,7 +28,7 @@ use document::{ParsedFile, parse_file};
 
 use crate::capability::CapabilityRegistry;
 use crate::definition::Scope;
-use crate::finding::{Finding, FindingCode};
+use crate::diagnostic::{Finding, FindingCode};
 use crate::location::FileLocation;
 use crate::template::TemplateValues;
 use crate::{Manifest, hash};

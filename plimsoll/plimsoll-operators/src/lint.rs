@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, InstallConstraints};
-use plimsoll_content::finding::{LoadoutCode, Severity};
+use plimsoll_content::diagnostic::{LoadoutCode, Severity};
 use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, RequiredNames};
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
 };
-use plimsoll_content::finding::LoadoutCode;
+use plimsoll_content::diagnostic::LoadoutCode;
 use plimsoll_content::yaml::{self, Lines};
 use plimsoll_resolve::{Bundle, CatalogPart, Package};
 use serde::Deserialize;

@@ -6,7 +6,7 @@ use std::path::Path;
 use k8s_testkit::prerequisites::required;
 use plimsoll_content::bundle::{BundleSuite, check_suites, convert};
 use plimsoll_content::catalog::Defect;
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_resolve::version::parse_tolerant;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use plimsoll_content::bundle::has_errors;
 use plimsoll_content::catalog::Defect;
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 

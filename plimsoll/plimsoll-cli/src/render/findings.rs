@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_resolve::printable::on_one_line;
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents, is_document};
 use super::{BundleDocument, BundleObjects, ConvertedBundles, check, leave_out_objects};
 use crate::catalog::{Defect, DefectCode};
-use crate::finding::Severity;
+use crate::diagnostic::Severity;
 
 /// Whether files of such names are bundles, and not a file-based catalog.
 pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {

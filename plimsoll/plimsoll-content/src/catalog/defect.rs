@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::{Severity, codes};
+use crate::diagnostic::{Severity, codes};
 
 codes! {
     /// What a defect is about. Codes are stable: scripts may rely on them.

@@ -127,7 +127,7 @@ pub(super) fn bundle<'a>(
         problems.push((DefectCode::NoImage, "neither an image nor olm.bundle.object".to_owned()));
     }
     let wrong =
-        problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
+        problems.iter().find(|(code, _)| code.severity() == crate::diagnostic::Severity::Error);
     bundle.invalid = wrong.map(|(_, message)| Text::from(message.clone()));
     let facts = PendingFacts {
         provided: facts.provided,

@@ -9,7 +9,7 @@ use super::{Directory, PayloadError, PayloadErrorCause, SourceFile};
 use crate::Manifest;
 use crate::annotations;
 use crate::capability::is_declaration;
-use crate::finding::{Finding, FindingCode, Severity};
+use crate::diagnostic::{Finding, FindingCode, Severity};
 use crate::location::FileLocation;
 use crate::template::{self, TemplateValues};
 use crate::yaml::{self, YamlWarningKind};

@@ -7,7 +7,7 @@ use plimsoll_api::ObjectKey;
 
 use super::ReleaseError;
 use crate::annotations::AnnotationDefect;
-use crate::finding::{Finding, FindingCode};
+use crate::diagnostic::{Finding, FindingCode};
 use crate::location::FileLocation;
 use crate::manifest::ManifestError;
 use crate::{capability, yaml};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_api::olm::{CatalogDefect, CatalogDefects, CatalogSource};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_operators::reconciler::CatalogContent;
 use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, Package};
 use plimsoll_source::catalog::{Bytes, Cache, open_source, version_of};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_content::finding::LoadoutCode;
+use plimsoll_content::diagnostic::LoadoutCode;
 
 use super::*;
 use crate::loadout::LoadoutFile;

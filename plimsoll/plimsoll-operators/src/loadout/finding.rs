@@ -1,6 +1,6 @@
 //! Findings about loadouts, with fixes.
 
-use plimsoll_content::finding::{LoadoutCode, Severity};
+use plimsoll_content::diagnostic::{LoadoutCode, Severity};
 use serde::Serialize;
 
 /// A defect of a loadout, or something to review.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::authoring::BuiltRelease;
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_content::lint::{has_errors, lint};
 use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_resolve::printable::on_one_line;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use plimsoll_content::Manifest;
-use plimsoll_content::finding::Finding;
+use plimsoll_content::diagnostic::Finding;
 use plimsoll_content::inclusion::{
     Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, capability_names, decide,
 };

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use plimsoll_content::finding::{Finding, Severity};
+use plimsoll_content::diagnostic::{Finding, Severity};
 use plimsoll_content::lint::{has_errors, lint};
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_source::authoring::{build, is_source};

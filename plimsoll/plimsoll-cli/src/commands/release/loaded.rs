@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use plimsoll_content::authoring::{BuiltRelease, Origin};
-use plimsoll_content::finding::Finding;
+use plimsoll_content::diagnostic::Finding;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Payload, SourceFile, TemplateContext, parse};
 use plimsoll_source::authoring::{build, is_source};

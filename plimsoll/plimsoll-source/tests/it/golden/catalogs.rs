@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_content::catalog::CatalogIndex;
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_source::catalog::load;
 
 use super::{committed, full_data};

@@ -45,8 +45,8 @@ macro_rules! codes {
             }
 
             /// The severity of what has the code.
-            pub fn severity(self) -> $crate::finding::Severity {
-                match self { $(Self::$variant => $crate::finding::Severity::$severity,)* }
+            pub fn severity(self) -> $crate::diagnostic::Severity {
+                match self { $(Self::$variant => $crate::diagnostic::Severity::$severity,)* }
             }
         }
 
