@@ -5,8 +5,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::location::FileLocation;
-
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -169,6 +167,8 @@ pub(crate) use codes;
 codes! {
     /// What a finding is about. Codes are stable: scripts may rely on them.
     FindingCode {
+    /// A part of a source that keeps its release from being built.
+    Source = "source", Error;
     /// A file or document that keeps the payload from being loaded.
     Load = "load", Error;
     /// A key that occurs twice in a mapping.
@@ -266,32 +266,5 @@ codes! {
     Deadlock = "OL015", Error;
     /// An Operator that was removed although others depend on it.
     NeededRemoved = "OL016", Warning;
-    }
-}
-
-/// A problem or a doubt about a file of a payload.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Finding {
-    /// The file, and the document and line in it as far as they are known.
-    #[serde(flatten)]
-    pub location: FileLocation,
-    /// That of its code.
-    pub severity: Severity,
-    /// The rule that it comes from.
-    pub code: FindingCode,
-    /// What is wrong and what to do, in one line without a final stop.
-    pub message: String,
-}
-
-impl Finding {
-    /// A finding with the severity of its code.
-    pub fn new(location: FileLocation, code: FindingCode, message: impl Into<String>) -> Self {
-        Self { location, severity: code.severity(), code, message: message.into() }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} [{}]: {}", self.location, self.severity, self.code, self.message)
     }
 }
