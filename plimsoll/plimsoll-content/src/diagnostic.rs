@@ -154,6 +154,12 @@ macro_rules! codes {
             }
         }
 
+        impl PartialEq<$name> for std::borrow::Cow<'static, str> {
+            fn eq(&self, code: &$name) -> bool {
+                *self == code.as_str()
+            }
+        }
+
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())

@@ -93,7 +93,7 @@ fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCo
     let mut defects = converted.all_defects();
     // Where a bundle's image lies is not known before it is published, and what it replaces is
     // somewhere else.
-    defects.retain(|defect| !matches!(defect.code, DefectCode::NoImage));
+    defects.retain(|defect| defect.code != DefectCode::NoImage);
     let suites = BundleSuite::ALL.into_iter();
     let suites = suites.filter(|suite| arguments.suites.iter().any(|it| it == suite.as_str()));
     let (files, _) = bundle_files(path).with_context(context)?;

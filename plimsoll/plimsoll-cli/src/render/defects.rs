@@ -3,9 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use plimsoll_content::bundle::has_errors;
-use plimsoll_content::catalog::Defect;
-use plimsoll_content::diagnostic::Severity;
+use plimsoll_content::diagnostic::{Diagnostic, Severity, has_errors};
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
@@ -16,32 +14,32 @@ use crate::exit;
 #[derive(Debug, Serialize)]
 pub(crate) struct Reported<'a> {
     file: &'a str,
-    line: u32,
+    line: usize,
     package: &'a str,
     severity: Severity,
-    code: &'static str,
+    code: &'a str,
     message: &'a str,
 }
 
 /// Defects as programs read them.
-pub(crate) fn report(defects: &[Defect]) -> Vec<Reported<'_>> {
+pub(crate) fn report(defects: &[Diagnostic]) -> Vec<Reported<'_>> {
     defects.iter().map(reported).collect()
 }
 
-fn reported(defect: &Defect) -> Reported<'_> {
+fn reported(defect: &Diagnostic) -> Reported<'_> {
     Reported {
         file: &defect.file,
-        line: defect.line,
+        line: defect.line.unwrap_or(0),
         package: &defect.package,
-        severity: defect.severity(),
-        code: defect.code.as_str(),
+        severity: defect.severity,
+        code: &defect.code,
         message: &defect.message,
     }
 }
 
 /// Writes defects; the exit code tells whether there are errors.
 pub(crate) fn write_report(
-    defects: &[Defect],
+    defects: &[Diagnostic],
     format: &Format,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
@@ -49,7 +47,7 @@ pub(crate) fn write_report(
         for defect in defects {
             writeln!(out, "{}", on_one_line(&defect.to_string()))?;
         }
-        let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
+        let errors = defects.iter().filter(|it| it.severity == Severity::Error).count();
         let warnings = defects.len() - errors;
         writeln!(out, "{errors} errors, {warnings} warnings")?;
     }

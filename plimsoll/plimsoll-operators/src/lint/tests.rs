@@ -100,7 +100,7 @@ fn every_code_is_found_and_not_found() {
         let findings = found(&scenario, &loadout);
         for code in LoadoutCode::ALL {
             let (has, has_not) = with.entry(code.as_str()).or_default();
-            match findings.iter().any(|it| it.code == code.as_str()) {
+            match findings.iter().any(|it| it.code == *code) {
                 true => *has += 1,
                 false => *has_not += 1,
             }

@@ -113,7 +113,7 @@ fn no_bundle(path: &Path, index: &CatalogIndex<Bytes>) -> anyhow::Error {
     };
     let errors: Vec<String> = problems
         .iter()
-        .filter(|problem| problem.severity() == Severity::Error)
+        .filter(|problem| problem.severity == Severity::Error)
         .map(|problem| format!("\n  {}", on_one_line(&problem.to_string())))
         .collect();
     if errors.is_empty() {

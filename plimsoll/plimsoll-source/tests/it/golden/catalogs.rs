@@ -25,7 +25,7 @@ fn index(path: &Path) -> CatalogIndex {
     let errors: Vec<String> = loaded
         .defects
         .iter()
-        .filter(|defect| defect.severity() == Severity::Error)
+        .filter(|defect| defect.severity == Severity::Error)
         .map(ToString::to_string)
         .collect();
     assert!(errors.is_empty(), "{}", errors.join("\n"));
