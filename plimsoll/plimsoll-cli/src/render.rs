@@ -2,7 +2,6 @@
 
 pub(crate) mod age;
 pub mod capability;
-pub mod defects;
 pub(crate) mod diagnostics;
 pub mod forecast;
 pub mod format;
