@@ -63,6 +63,31 @@ pub struct FieldEdit {
     pub value: String,
 }
 
+/// A problem of a field of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FieldProblem {
+    /// The path of the field, such as `deploymentConfig.env[0].name`; empty for the whole.
+    pub field: String,
+    /// What is wrong and what to do, in one line without a full stop.
+    pub message: String,
+}
+
+impl FieldProblem {
+    /// Creates a problem.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for FieldProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
 /// The maximum length of a message in bytes: it repeats text of files, which can be of any length.
 const MESSAGE_SIZE_MAX: usize = 2_000;
 
