@@ -1,6 +1,7 @@
 //! A bundle as a value.
 
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::Value;
 
 use crate::csv::ClusterServiceVersion;
@@ -52,7 +53,7 @@ pub struct BundleObject {
     /// The file that it stands in, relative to the bundle.
     pub file: String,
     /// The line on which it begins, from 1.
-    pub line: u32,
+    pub line: usize,
     /// The object.
     pub value: Value,
 }
@@ -68,19 +69,13 @@ impl BundleObject {
         self.value["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn defect(&self, code: DefectCode, message: impl Into<String>) -> Defect {
-        Defect {
-            file: self.file.clone(),
-            line: self.line,
-            package: String::new(),
-            code,
-            message: message.into(),
-        }
+    pub(crate) fn defect(&self, code: DefectCode, message: impl Into<String>) -> Diagnostic {
+        code.diagnostic(&self.file, message).at_line(self.line)
     }
 }
 
 /// Sorts defects, and says whose they are.
-pub(crate) fn finished(mut defects: Vec<Defect>, package: &str) -> Vec<Defect> {
+pub(crate) fn finished(mut defects: Vec<Diagnostic>, package: &str) -> Vec<Diagnostic> {
     for defect in &mut defects {
         package.clone_into(&mut defect.package);
         defect.shorten();

@@ -6,10 +6,10 @@
 mod schema;
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use k8s_cel::names;
 use k8s_schema::builtin;
+use plimsoll_content::diagnostic::FieldProblem;
 use serde_json::{Map, Value, json};
 
 use crate::bundle::{Bundle, BundleContent};
@@ -66,30 +66,6 @@ pub struct DeploymentConfig {
     pub volumes: Vec<Value>,
 }
 
-/// Something that is wrong with a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ConfigProblem {
-    /// The field, such as `deploymentConfig.env[0].name`; empty for the whole.
-    pub field: String,
-    /// What is wrong and what to do, in one line without a final stop.
-    pub message: String,
-}
-
-impl ConfigProblem {
-    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
-    }
-}
-
-impl fmt::Display for ConfigProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.field.is_empty() {
-            return f.write_str(&self.message);
-        }
-        write!(f, "{}: {}", self.field, self.message)
-    }
-}
-
 /// Whether a configuration says which namespace to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchNamespace {
@@ -143,7 +119,7 @@ pub fn read_config(
     bundle: &Bundle,
     install_namespace: &str,
     config: &Value,
-) -> Result<BundleConfig, Vec<ConfigProblem>> {
+) -> Result<BundleConfig, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     let empty = Map::new();
     let fields = match config {
@@ -151,13 +127,13 @@ pub fn read_config(
         Value::Object(fields) => fields,
         other => {
             let message = format!("a configuration is a mapping, not {}", shortened(other));
-            return Err(vec![ConfigProblem::new("", message)]);
+            return Err(vec![FieldProblem::new("", message)]);
         }
     };
     let BundleContent::Registry(content) = &bundle.content else {
         for field in fields.keys() {
             let message = "a bundle of plain manifests cannot be configured: remove it";
-            problems.push(ConfigProblem::new(field.clone(), message));
+            problems.push(FieldProblem::new(field.clone(), message));
         }
         return if problems.is_empty() { Ok(BundleConfig::default()) } else { Err(problems) };
     };
@@ -168,7 +144,7 @@ pub fn read_config(
     if !supported.iter().any(|mode| modes.contains(mode)) {
         let message = "the operator supports neither AllNamespaces nor OwnNamespace nor \
                        SingleNamespace: give the namespaces that it watches by other means";
-        return Err(vec![ConfigProblem::new("", message)]);
+        return Err(vec![FieldProblem::new("", message)]);
     }
     let known: &[&str] = match presence {
         WatchNamespace::Unknown => &[DEPLOYMENT_CONFIG],
@@ -178,14 +154,14 @@ pub fn read_config(
     };
     for field in fields.keys().filter(|field| !known.contains(&field.as_str())) {
         let message = format!("unknown field: there are {}", known.join(" and "));
-        problems.push(ConfigProblem::new(field.clone(), message));
+        problems.push(FieldProblem::new(field.clone(), message));
     }
     let mut watch_namespace = None;
     if presence != WatchNamespace::Unknown {
         let given = fields.get(WATCH_NAMESPACE).unwrap_or(&Value::Null);
         match namespace(given, presence, allowed, install_namespace) {
             Ok(namespace) => watch_namespace = namespace,
-            Err(message) => problems.push(ConfigProblem::new(WATCH_NAMESPACE, message)),
+            Err(message) => problems.push(FieldProblem::new(WATCH_NAMESPACE, message)),
         }
     }
     let given = fields.get(DEPLOYMENT_CONFIG).unwrap_or(&Value::Null);
@@ -237,13 +213,13 @@ fn namespace(
 ///
 /// # Errors
 /// Unknown fields, missing ones, and values of another type, by field.
-pub fn read_deployment_config(given: &Value) -> Result<DeploymentConfig, Vec<ConfigProblem>> {
+pub fn read_deployment_config(given: &Value) -> Result<DeploymentConfig, Vec<FieldProblem>> {
     let fields = match given {
         Value::Null => return Ok(DeploymentConfig::default()),
         Value::Object(fields) => fields,
         other => {
             let message = format!("not a mapping but {}", shortened(other));
-            return Err(vec![ConfigProblem::new(DEPLOYMENT_CONFIG, message)]);
+            return Err(vec![FieldProblem::new(DEPLOYMENT_CONFIG, message)]);
         }
     };
     let mut problems = Vec::new();
@@ -265,23 +241,23 @@ pub fn read_deployment_config(given: &Value) -> Result<DeploymentConfig, Vec<Con
             None => {
                 let known: Vec<&str> = DEPLOYMENT_FIELDS.iter().map(|(name, _)| *name).collect();
                 let message = format!("unknown field: there are {}", known.join(", "));
-                problems.push(ConfigProblem::new(format!("{DEPLOYMENT_CONFIG}.{field}"), message));
+                problems.push(FieldProblem::new(format!("{DEPLOYMENT_CONFIG}.{field}"), message));
             }
         }
     }
     let Some(schema) = builtin::schema("", "v1", "Pod") else { return Err(problems) };
     for path in k8s_schema::unknown_fields(&schema, &pod) {
-        problems.push(ConfigProblem::new(given_field(&path), "unknown field: remove it"));
+        problems.push(FieldProblem::new(given_field(&path), "unknown field: remove it"));
     }
     for error in k8s_schema::validate(&schema, &pod) {
         let message = error.to_string();
         let message = message.strip_prefix(&format!("{}: ", error.path)).unwrap_or(&message);
-        problems.push(ConfigProblem::new(given_field(&error.path), message));
+        problems.push(FieldProblem::new(given_field(&error.path), message));
     }
     if problems.is_empty()
         && let Err(error) = k8s_schema::go_round_trip(&schema, &mut pod)
     {
-        problems.push(ConfigProblem::new(DEPLOYMENT_CONFIG, error));
+        problems.push(FieldProblem::new(DEPLOYMENT_CONFIG, error));
     }
     if !problems.is_empty() {
         problems.sort();

@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 
 use k8s_schema::builtin;
 use plimsoll_content::bundle::BundleManifest;
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::yaml::{self, Lines};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -63,7 +64,7 @@ impl ClusterServiceVersion {
         field: &str,
         code: DefectCode,
         message: impl Into<String>,
-    ) -> Defect {
+    ) -> Diagnostic {
         self.source.defect(field, code, message)
     }
 
@@ -83,7 +84,7 @@ impl ClusterServiceVersion {
 pub(crate) struct CsvSource {
     file: String,
     text: String,
-    first_line: u32,
+    first_line: usize,
     lines: OnceLock<Option<Lines>>,
 }
 
@@ -97,25 +98,17 @@ impl CsvSource {
         }
     }
 
-    fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Defect {
-        Defect {
-            file: self.file.clone(),
-            line: self.line(field),
-            package: String::new(),
-            code,
-            message: message.into(),
-        }
+    fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Diagnostic {
+        code.diagnostic(&self.file, message).at_line(self.line(field))
     }
 
-    fn line(&self, field: &str) -> u32 {
+    fn line(&self, field: &str) -> usize {
         let lines = self.lines.get_or_init(|| {
-            let first = usize::try_from(self.first_line).unwrap_or_default();
             // Of the documents of the file, the last that begins before or where this one does.
-            let begins_before = |lines: &Lines| lines.of("") <= first;
+            let begins_before = |lines: &Lines| lines.of("") <= self.first_line;
             yaml::lines(&self.text).into_iter().rev().find(begins_before)
         });
-        let line = lines.as_ref().and_then(|lines| u32::try_from(lines.of(field)).ok());
-        line.unwrap_or(self.first_line)
+        lines.as_ref().map_or(self.first_line, |lines| lines.of(field))
     }
 }
 
@@ -281,7 +274,7 @@ const ADMISSION_FIELDS: &[&str] = &[
 pub(crate) fn read(
     manifest: &BundleManifest<'_>,
     value: &Value,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> ClusterServiceVersion {
     let mut value = value.clone();
     drop_nulls(&mut value);
@@ -328,7 +321,7 @@ pub(crate) fn drop_nulls(value: &mut Value) {
 /// Reads fields and reports those of another type. An absent field is null here.
 struct CsvReader<'r> {
     source: &'r CsvSource,
-    defects: &'r mut Vec<Defect>,
+    defects: &'r mut Vec<Diagnostic>,
 }
 
 impl CsvReader<'_> {

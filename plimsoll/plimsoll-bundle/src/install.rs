@@ -6,7 +6,8 @@ mod permitted;
 
 use k8s_cel::names;
 use plimsoll_api::olm::OPERATOR_LABEL;
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::{Map, Value, json};
 
 use crate::bundle::{Bundle, finished};
@@ -66,18 +67,18 @@ pub struct RevisionObjects {
 pub fn revision_objects(
     bundle: &Bundle,
     request: &InstallRequest<'_>,
-) -> Result<RevisionObjects, Vec<Defect>> {
+) -> Result<RevisionObjects, Vec<Diagnostic>> {
     let mut defects = Vec::new();
     if !bundle.package.is_empty() && bundle.package != request.operator {
         let message = format!(
             "it is a bundle of the package `{}`, not of `{}`",
             bundle.package, request.operator
         );
-        defects.push(whole("metadata", DefectCode::BundleAnnotation, message));
+        defects.push(DefectCode::BundleAnnotation.diagnostic("metadata", message));
     }
     if let Some(error) = names::label_value(request.operator).into_iter().next() {
         let message = format!("`{}` cannot be the value of a label: {error}", request.operator);
-        defects.push(whole("metadata.name", DefectCode::PackageName, message));
+        defects.push(DefectCode::PackageName.diagnostic("metadata.name", message));
     }
     let template = NamespaceTemplate::of(bundle).unwrap_or_else(|found| {
         defects.extend(found);
@@ -91,7 +92,7 @@ pub fn revision_objects(
     if let Some(error) = names::label(namespace).into_iter().next() {
         let message =
             format!("`{namespace}` is not the name of a namespace: {error}; write another one");
-        defects.push(whole("spec.namespace", DefectCode::TargetNamespaces, message));
+        defects.push(DefectCode::TargetNamespaces.diagnostic("spec.namespace", message));
     }
     defects.extend(permitted::defects(bundle, namespace));
     let config = configured(bundle, namespace, request.config).unwrap_or_else(|found| {
@@ -135,7 +136,7 @@ fn configured(
     bundle: &Bundle,
     namespace: &str,
     config: Option<&Value>,
-) -> Result<BundleConfig, Vec<Defect>> {
+) -> Result<BundleConfig, Vec<Diagnostic>> {
     let mut config = config.cloned().unwrap_or_else(|| json!({}));
     if let Some(own) = sole_namespace(bundle, namespace)
         && let Some(fields) = config.as_object_mut()
@@ -150,7 +151,7 @@ fn configured(
                     "" => "spec.config".to_owned(),
                     field => format!("spec.config.{field}"),
                 };
-                whole(&field, DefectCode::BundleConfig, problem.message)
+                DefectCode::BundleConfig.diagnostic(field, problem.message)
             })
             .collect()
     })
@@ -190,11 +191,6 @@ fn drop_absent(value: &mut Value, kept: &[&str]) {
         Value::Array(items) => items.iter_mut().for_each(|item| drop_absent(item, kept)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-/// A defect of something that has no line, such as a field of the Operator.
-fn whole(file: &str, code: DefectCode, message: String) -> Defect {
-    Defect { file: file.to_owned(), line: 0, package: String::new(), code, message }
 }
 
 #[cfg(test)]

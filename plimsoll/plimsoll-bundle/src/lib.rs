@@ -18,8 +18,7 @@ mod validate;
 
 pub use bundle::{Bundle, BundleContent, BundleObject, RegistryContent};
 pub use config::{
-    BundleConfig, ConfigProblem, DeploymentConfig, config_schema, read_config,
-    read_deployment_config,
+    BundleConfig, DeploymentConfig, config_schema, read_config, read_deployment_config,
 };
 pub use csv::{
     ClusterServiceVersion, InstallMode, OwnedApiService, PolicyRule, StrategyDeployment,

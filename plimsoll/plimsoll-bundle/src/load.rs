@@ -4,8 +4,8 @@
 
 use k8s_schema::builtin;
 use plimsoll_content::bundle::{BundleFile, BundleManifest, documents, read_metadata};
-use plimsoll_content::catalog::{Defect, DefectCode};
-use plimsoll_content::finding::Severity;
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::{Diagnostic, Severity};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -24,14 +24,13 @@ const PLAIN: &str = "plain+v0";
 /// # Errors
 /// Everything that keeps the files from being read: text that is not YAML, values of another type
 /// than their field, a missing or a second ClusterServiceVersion.
-pub fn load(files: &[BundleFile]) -> Result<Bundle, Vec<Defect>> {
+pub fn load(files: &[BundleFile]) -> Result<Bundle, Vec<Diagnostic>> {
     let mut defects = Vec::new();
     let metadata_documents = metadata_documents(files, &mut defects);
     let metadata = read_metadata("", &metadata_documents, &mut defects);
     // What the annotations lack keeps a bundle out of a catalog, not from being installed. A
     // missing package is named by the validation.
-    defects
-        .retain(|it| it.severity() == Severity::Error && it.code != DefectCode::BundleAnnotation);
+    defects.retain(|it| it.severity == Severity::Error && it.code != DefectCode::BundleAnnotation);
     let metadata = metadata.unwrap_or_default();
     let package = metadata.package.clone();
     let documents = manifest_documents(files, &mut defects);
@@ -39,7 +38,7 @@ pub fn load(files: &[BundleFile]) -> Result<Bundle, Vec<Defect>> {
     for manifest in &documents {
         objects(manifest, manifest.value.clone(), &mut manifests, &mut defects);
     }
-    defects.retain(|it| it.severity() == Severity::Error);
+    defects.retain(|it| it.severity == Severity::Error);
     let mut own_properties = Vec::new();
     let media_type = media_type(&metadata_documents);
     let content = match media_type {
@@ -79,13 +78,13 @@ fn sorted<'f>(files: &'f [BundleFile], directory: &str) -> Vec<&'f BundleFile> {
 
 fn manifest_documents<'f>(
     files: &'f [BundleFile],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Vec<BundleManifest<'f>> {
     let mut found = Vec::new();
     for file in sorted(files, "manifests/") {
         if file.path["manifests/".len()..].contains('/') {
             let message = "a directory inside `manifests`: move its files there, or remove it";
-            defects.push(whole_file(&file.path, message));
+            defects.push(DefectCode::BundleFile.diagnostic(&file.path, message));
         } else {
             found.extend(documents(file, defects));
         }
@@ -95,7 +94,7 @@ fn manifest_documents<'f>(
 
 fn metadata_documents<'f>(
     files: &'f [BundleFile],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Vec<BundleManifest<'f>> {
     let is_document =
         |file: &&BundleFile| file.path.ends_with(".yaml") || file.path.ends_with(".yml");
@@ -108,24 +107,14 @@ fn media_type<'m>(documents: &'m [BundleManifest<'_>]) -> &'m str {
     texts.map(str::trim).next().unwrap_or_default()
 }
 
-fn annotations_defect(documents: &[BundleManifest<'_>], message: String) -> Defect {
+fn annotations_defect(documents: &[BundleManifest<'_>], message: String) -> Diagnostic {
     let with_annotations = documents.iter().find(|it| it.value.get("annotations").is_some());
     match with_annotations {
         Some(manifest) => {
             let field = format!("annotations.{MEDIA_TYPE}");
             manifest.defect(&field, DefectCode::BundleFile, message)
         }
-        None => whole_file("metadata", message),
-    }
-}
-
-fn whole_file(path: &str, message: impl Into<String>) -> Defect {
-    Defect {
-        file: path.to_owned(),
-        line: 0,
-        package: String::new(),
-        code: DefectCode::BundleFile,
-        message: message.into(),
+        None => DefectCode::BundleFile.diagnostic("metadata", message),
     }
 }
 
@@ -139,7 +128,7 @@ fn objects<'m>(
     manifest: &'m BundleManifest<'m>,
     mut value: Value,
     found: &mut Vec<Placed<'m>>,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     if let Some(Value::Array(items)) = value.get_mut("items") {
         let items = std::mem::take(items);
@@ -190,7 +179,7 @@ fn metadata_error(entries: &Map<String, Value>) -> Option<String> {
     k8s_schema::decoding_error(&schema, &object)
 }
 
-fn registry(manifests: Vec<Placed<'_>>, defects: &mut Vec<Defect>) -> Option<RegistryContent> {
+fn registry(manifests: Vec<Placed<'_>>, defects: &mut Vec<Diagnostic>) -> Option<RegistryContent> {
     let (mut found, mut definitions, mut others) = (None, Vec::new(), Vec::new());
     for (manifest, object) in manifests {
         match object.kind() {
@@ -211,7 +200,7 @@ fn registry(manifests: Vec<Placed<'_>>, defects: &mut Vec<Defect>) -> Option<Reg
     }
     if found.is_none() {
         let message = "no ClusterServiceVersion: a bundle has exactly one";
-        defects.push(whole_file("manifests", message));
+        defects.push(DefectCode::BundleFile.diagnostic("manifests", message));
     }
     Some(RegistryContent { csv: found?, definitions, others })
 }
@@ -230,7 +219,7 @@ fn narrow_numbers(value: &mut Value) {
     }
 }
 
-fn definition(mut object: BundleObject, defects: &mut Vec<Defect>) -> Option<BundleObject> {
+fn definition(mut object: BundleObject, defects: &mut Vec<Diagnostic>) -> Option<BundleObject> {
     let schema = builtin::schema("apiextensions.k8s.io", "v1", "CustomResourceDefinition")?;
     if let Err(error) = k8s_schema::go_round_trip(&schema, &mut object.value) {
         let message = format!("CustomResourceDefinition `{}`: {error}", object.name());
@@ -251,7 +240,7 @@ struct AnnotatedProperty {
 /// The properties of `metadata/properties.yaml`.
 fn further_properties(
     documents: &[BundleManifest<'_>],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Vec<AnnotatedProperty> {
     let mut properties = Vec::new();
     for manifest in documents {
@@ -285,7 +274,7 @@ fn further_properties(
 fn properties(
     csv: &mut ClusterServiceVersion,
     further: &[AnnotatedProperty],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Vec<Value> {
     let text = csv.annotations.get(PROPERTIES_ANNOTATION).map_or("", String::as_str);
     let own: Vec<AnnotatedProperty> = if text.is_empty() {

@@ -16,7 +16,8 @@ mod webhooks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{ACTION_CLASS, ObjectKey};
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::{Map, Value, json};
 
 use crate::bundle::{Bundle, BundleContent, BundleObject, RegistryContent, finished};
@@ -56,7 +57,7 @@ pub struct RenderedBundle {
 /// # Errors
 /// Everything that keeps it from being installed so: see [`validate`], or namespaces that its
 /// install modes do not allow.
-pub fn render(bundle: &Bundle, options: &RenderOptions) -> Result<RenderedBundle, Vec<Defect>> {
+pub fn render(bundle: &Bundle, options: &RenderOptions) -> Result<RenderedBundle, Vec<Diagnostic>> {
     let defects = validate(bundle);
     if !defects.is_empty() {
         return Err(defects);
@@ -191,7 +192,7 @@ fn distinct(
     objects: Vec<Value>,
     written: &[BundleObject],
     package: &str,
-) -> Result<Vec<Value>, Vec<Defect>> {
+) -> Result<Vec<Value>, Vec<Diagnostic>> {
     let mut kept: Vec<Value> = Vec::with_capacity(objects.len());
     let mut places = BTreeMap::new();
     let mut conflicts = BTreeSet::new();
@@ -216,13 +217,7 @@ fn distinct(
             format!("{key} is there twice, and not the same: remove one, or give it another name");
         match written.iter().rfind(|it| it.kind() == key.kind && it.name() == key.name) {
             Some(object) => object.defect(DefectCode::BundleFile, message),
-            None => Defect {
-                file: "manifests".to_owned(),
-                line: 0,
-                package: String::new(),
-                code: DefectCode::BundleFile,
-                message,
-            },
+            None => DefectCode::BundleFile.diagnostic("manifests", message),
         }
     });
     Err(finished(defects.collect(), package))

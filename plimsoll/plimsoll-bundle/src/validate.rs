@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_cel::names;
 use plimsoll_content::bundle::KINDS;
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::Value;
 
 use crate::bundle::{Bundle, BundleContent, BundleObject, RegistryContent, finished};
@@ -27,18 +28,12 @@ const WEBHOOK_RESOURCES: &[&str] = &[
 ];
 
 /// Everything that keeps a bundle from being installed, sorted by where it stands.
-pub fn validate(bundle: &Bundle) -> Vec<Defect> {
+pub fn validate(bundle: &Bundle) -> Vec<Diagnostic> {
     let mut defects = Vec::new();
     if bundle.package.is_empty() {
-        defects.push(Defect {
-            file: "metadata".to_owned(),
-            line: 0,
-            package: String::new(),
-            code: DefectCode::BundleAnnotation,
-            message: "the name of the package is missing: write it as the annotation \
-                      operators.operatorframework.io.bundle.package.v1"
-                .to_owned(),
-        });
+        let message = "the name of the package is missing: write it as the annotation \
+                       operators.operatorframework.io.bundle.package.v1";
+        defects.push(DefectCode::BundleAnnotation.diagnostic("metadata", message));
     }
     match &bundle.content {
         BundleContent::Registry(content) => {
@@ -50,14 +45,14 @@ pub fn validate(bundle: &Bundle) -> Vec<Defect> {
     finished(defects, &bundle.package)
 }
 
-fn nameless<'c>(objects: impl Iterator<Item = &'c BundleObject>, defects: &mut Vec<Defect>) {
+fn nameless<'c>(objects: impl Iterator<Item = &'c BundleObject>, defects: &mut Vec<Diagnostic>) {
     for object in objects.filter(|object| object.name().is_empty()) {
         let message = format!("a {} without a name", object.kind());
         defects.push(object.defect(DefectCode::BundleFile, message));
     }
 }
 
-fn registry(content: &RegistryContent, defects: &mut Vec<Defect>) {
+fn registry(content: &RegistryContent, defects: &mut Vec<Diagnostic>) {
     deployments(&content.csv, defects);
     definitions(content, defects);
     for object in &content.others {
@@ -76,7 +71,7 @@ fn registry(content: &RegistryContent, defects: &mut Vec<Defect>) {
     api_services(&content.csv, defects);
 }
 
-fn deployments(csv: &ClusterServiceVersion, defects: &mut Vec<Defect>) {
+fn deployments(csv: &ClusterServiceVersion, defects: &mut Vec<Diagnostic>) {
     let mut seen = BTreeSet::new();
     for (index, deployment) in csv.deployments.iter().enumerate() {
         let name = deployment.name.as_str();
@@ -93,7 +88,7 @@ fn deployments(csv: &ClusterServiceVersion, defects: &mut Vec<Defect>) {
     }
 }
 
-fn definitions(content: &RegistryContent, defects: &mut Vec<Defect>) {
+fn definitions(content: &RegistryContent, defects: &mut Vec<Diagnostic>) {
     let mut seen = BTreeSet::new();
     for definition in &content.definitions {
         if !seen.insert(definition.name()) {
@@ -113,7 +108,7 @@ fn definitions(content: &RegistryContent, defects: &mut Vec<Defect>) {
     }
 }
 
-fn webhooks(csv: &ClusterServiceVersion, defects: &mut Vec<Defect>) {
+fn webhooks(csv: &ClusterServiceVersion, defects: &mut Vec<Diagnostic>) {
     let deployments: BTreeSet<&str> = csv.deployments.iter().map(|it| it.name.as_str()).collect();
     let mut seen = BTreeMap::new();
     let mut targets: BTreeMap<(&str, i64), &Value> = BTreeMap::new();
@@ -211,7 +206,7 @@ fn forbidden_rules(webhook: &WebhookDescription) -> Vec<String> {
     messages
 }
 
-fn conversions(content: &RegistryContent, defects: &mut Vec<Defect>) {
+fn conversions(content: &RegistryContent, defects: &mut Vec<Diagnostic>) {
     let csv = &content.csv;
     let owned: BTreeSet<&str> = csv.owned_definitions.iter().map(String::as_str).collect();
     let only_all = csv.install_modes.iter().eq([&InstallMode::AllNamespaces]);
@@ -255,7 +250,7 @@ fn conversions(content: &RegistryContent, defects: &mut Vec<Defect>) {
     }
 }
 
-fn api_services(csv: &ClusterServiceVersion, defects: &mut Vec<Defect>) {
+fn api_services(csv: &ClusterServiceVersion, defects: &mut Vec<Diagnostic>) {
     for (index, service) in csv.owned_api_services.iter().enumerate() {
         let field = format!("spec.apiservicedefinitions.owned[{index}]");
         let name = format!("{}.{}", service.version, service.group);

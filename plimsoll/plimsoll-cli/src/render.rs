@@ -2,8 +2,7 @@
 
 pub(crate) mod age;
 pub mod capability;
-pub mod defects;
-pub(crate) mod findings;
+pub(crate) mod diagnostics;
 pub mod forecast;
 pub mod format;
 pub mod graph;

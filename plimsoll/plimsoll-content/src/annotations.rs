@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::Manifest;
-use crate::finding::FindingCode;
+use crate::diagnostic::FindingCode;
 use crate::inclusion::{
     self, EXCLUDE_PREFIX, FEATURE_GATE, FEATURE_SET, FEATURE_SETS, INCLUDE_PREFIX, MAJOR_VERSION,
 };

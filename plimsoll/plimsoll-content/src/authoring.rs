@@ -16,6 +16,8 @@ mod order;
 
 use std::fmt;
 
+use crate::diagnostic::Diagnostic;
+
 pub use assemble::{BuiltRelease, RenderedComponent, assemble};
 pub use documents::{Origin, RenderedFile};
 pub use images::{UsedImage, container_images};
@@ -31,43 +33,15 @@ pub const NAME_KEY: &str = "plimsoll.io/release-name";
 /// Key of the release metadata: the programs that rendered manifests, with their versions.
 pub const RENDERED_WITH_KEY: &str = "plimsoll.io/rendered-with";
 
-/// Something that keeps a release from being built, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceProblem {
-    /// Path of the file in the source.
-    pub file: String,
-    /// Line in it, from 1; `None` for the whole file.
-    pub line: Option<usize>,
-    /// What is wrong and what to do, in one line without a final stop.
-    pub message: String,
-}
-
-impl SourceProblem {
-    /// A problem of a file.
-    pub fn new(file: impl Into<String>, line: Option<usize>, message: impl Into<String>) -> Self {
-        Self { file: file.into(), line, message: message.into() }
-    }
-}
-
-impl fmt::Display for SourceProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}", self.message)
-    }
-}
-
 /// Everything that keeps a release from being built: never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceProblems(pub Vec<SourceProblem>);
+pub struct SourceProblems(pub Vec<Diagnostic>);
 
 impl fmt::Display for SourceProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "the source has {count} problem{}", if count == 1 { "" } else { "s" })?;
-        self.0.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+        self.0.iter().try_for_each(|it| write!(f, "\n  {}: {}", it.place(), it.message))
     }
 }
 

@@ -20,8 +20,8 @@ mod tree;
 
 use serde_json::Value;
 
-use crate::catalog::{CatalogLoader, Defect, DefectCode};
-use crate::finding::Severity;
+use crate::catalog::{CatalogLoader, DefectCode};
+use crate::diagnostic::Diagnostic;
 
 pub use check::KINDS;
 pub use find::{carried_files, find};
@@ -45,7 +45,7 @@ pub struct BundleDocument {
     /// The file that it was mainly made of.
     pub file: String,
     /// The line in it, from 1.
-    pub line: u32,
+    pub line: usize,
     /// The document: `olm.package`, `olm.channel`, `olm.bundle` or `olm.deprecations`.
     pub value: Value,
 }
@@ -57,7 +57,7 @@ pub struct ConvertedBundles {
     pub documents: Vec<BundleDocument>,
     /// What is wrong with the files. What the catalog made of them says comes on top: see
     /// [`ConvertedBundles::all_defects`].
-    pub defects: Vec<Defect>,
+    pub defects: Vec<Diagnostic>,
 }
 
 impl ConvertedBundles {
@@ -72,27 +72,16 @@ impl ConvertedBundles {
     }
 
     /// Everything that is wrong with the files, and with the catalog that was made of them.
-    pub fn all_defects(&self) -> Vec<Defect> {
+    pub fn all_defects(&self) -> Vec<Diagnostic> {
         let mut loader = CatalogLoader::new();
         self.load_into(&mut loader);
         loader.finish().defects
     }
 }
 
-/// Whether any defect is an error.
-pub fn has_errors(defects: &[Defect]) -> bool {
-    defects.iter().any(|defect| defect.severity() == Severity::Error)
-}
-
 /// The defect of a file that cannot be read.
-pub fn unreadable(file: &str, message: &str) -> Defect {
-    Defect {
-        file: file.to_owned(),
-        line: 0,
-        package: String::new(),
-        code: DefectCode::Syntax,
-        message: message.to_owned(),
-    }
+pub fn unreadable(file: &str, message: &str) -> Diagnostic {
+    DefectCode::Syntax.diagnostic(file, message)
 }
 
 /// What is kept of the manifests of bundles.

@@ -1,7 +1,7 @@
 //! Catalogs of operators: every form they are written in, and the index that they become.
 //!
 //! A [`CatalogLoader`] takes the bytes of a catalog's files and makes an [`CatalogIndex`] of them, with every
-//! [`Defect`] and its place. A defective package is invalid and says why; it never hides others.
+//! [`Diagnostic`](crate::diagnostic::Diagnostic) and its place. A defective package is invalid and says why; it never hides others.
 //! The index is what is asked: a query for one package touches that package only.
 //!
 //! A catalog is *file-based*: JSON or YAML documents with the schemas `olm.package`,
@@ -27,7 +27,7 @@ mod wanted;
 
 pub use constraint::{CONSTRAINT_NESTING_MAX, CONSTRAINT_SIZE_MAX};
 pub use convert::documents;
-pub use defect::{Defect, DefectCode};
+pub use defect::DefectCode;
 pub use index::{
     CatalogCounts, CatalogIndex, FORMAT_VERSION, IndexError, IndexStorage, PackageBlock,
 };

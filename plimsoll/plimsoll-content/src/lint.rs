@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::capability::is_declaration;
-use crate::finding::{Finding, FindingCode, Severity};
+use crate::diagnostic::{Diagnostic, FindingCode, Severity};
 use crate::kinds::Kinds;
 use crate::location::FileLocation;
 use crate::payload::{Directory, PayloadError, SourceFile, TemplateContext, parse_partly};
@@ -23,10 +23,10 @@ use crate::{Manifest, annotations, yaml};
 pub use cluster_operators::related_objects;
 
 /// Everything there is to say about the files of a payload, in their order.
-pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
+pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Diagnostic> {
     let (payload, errors) = parse_partly(files, context);
     let mut report = FindingCollector { directories: directories(files), findings: Vec::new() };
-    let known = errors.iter().map(PayloadError::finding).chain(payload.warnings.iter().cloned());
+    let known = errors.iter().map(PayloadError::diagnostic).chain(payload.warnings.iter().cloned());
     let known = known.chain(files.iter().filter_map(file_name));
     report.findings.extend(known.map(Located::from));
 
@@ -51,11 +51,6 @@ pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Finding> {
     report.finish(files)
 }
 
-/// Whether any finding is an error.
-pub fn has_errors(findings: &[Finding]) -> bool {
-    findings.iter().any(|finding| finding.severity == Severity::Error)
-}
-
 /// In which directories there are manifest files of a name; a manifest does not know its own.
 type Directories<'a> = BTreeMap<&'a str, Vec<Directory>>;
 
@@ -67,12 +62,12 @@ fn directories(files: &[SourceFile]) -> Directories<'_> {
     directories
 }
 
-fn file_name(file: &SourceFile) -> Option<Finding> {
+fn file_name(file: &SourceFile) -> Option<Diagnostic> {
     if !file.holds_manifests() || Position::of(&file.name).is_some() {
         return None;
     }
     let message = "the name does not begin with `0000_<run level>_<component>_`: its manifests have no place in the order";
-    Some(Finding::new(file.location(), FindingCode::FileName, message))
+    Some(file.location().diagnostic(FindingCode::FileName, message))
 }
 
 /// The findings so far, and what is needed to say where something is.
@@ -81,15 +76,15 @@ struct FindingCollector<'a> {
     findings: Vec<Located>,
 }
 
-/// A finding and the path of the field that it is about.
+/// A diagnostic and the path of the field that it is about.
 struct Located {
-    finding: Finding,
+    diagnostic: Diagnostic,
     field: String,
 }
 
-impl From<Finding> for Located {
-    fn from(finding: Finding) -> Self {
-        Self { finding, field: String::new() }
+impl From<Diagnostic> for Located {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self { diagnostic, field: String::new() }
     }
 }
 
@@ -110,31 +105,29 @@ impl FindingCollector<'_> {
             document: Some(manifest.document),
             line: None,
         };
-        let finding = Finding::new(location, code, message);
-        self.findings.push(Located { finding, field: field.to_owned() });
+        let diagnostic = location.diagnostic(code, message);
+        self.findings.push(Located { diagnostic, field: field.to_owned() });
     }
 
     /// The findings with their lines, in order.
-    fn finish(mut self, files: &[SourceFile]) -> Vec<Finding> {
-        let mut lines: BTreeMap<(Directory, Arc<str>), Vec<yaml::Lines>> = BTreeMap::new();
-        for Located { finding, field } in &mut self.findings {
-            let location = &mut finding.location;
-            let (None, Some(document)) = (location.line, location.document) else { continue };
-            let documents = lines
-                .entry((location.directory, Arc::clone(&location.file)))
-                .or_insert_with(|| {
-                    let mut same = files.iter().filter(|file| {
-                        file.directory == location.directory && *file.name == *location.file
-                    });
-                    let text = same.next().and_then(|file| std::str::from_utf8(&file.bytes).ok());
-                    text.map(yaml::lines).unwrap_or_default()
-                });
-            location.line = documents.get(document).map(|lines| lines.of(field));
+    fn finish(mut self, files: &[SourceFile]) -> Vec<Diagnostic> {
+        let files: BTreeMap<String, &SourceFile> =
+            files.iter().rev().map(|file| (file.path(), file)).collect();
+        let mut lines: BTreeMap<String, Vec<yaml::Lines>> = BTreeMap::new();
+        for Located { diagnostic, field } in &mut self.findings {
+            let (None, Some(document)) = (diagnostic.line, diagnostic.document) else { continue };
+            let documents = lines.entry(diagnostic.file.clone()).or_insert_with(|| {
+                let file = files.get(&diagnostic.file);
+                let text = file.and_then(|file| std::str::from_utf8(&file.bytes).ok());
+                text.map(yaml::lines).unwrap_or_default()
+            });
+            diagnostic.line = documents.get(document).map(|lines| lines.of(field));
         }
-        let mut findings: Vec<Finding> = self.findings.into_iter().map(|it| it.finding).collect();
-        findings.sort();
-        findings.dedup();
-        findings
+        let mut found: Vec<Diagnostic> =
+            self.findings.into_iter().map(|it| it.diagnostic).collect();
+        found.sort();
+        found.dedup();
+        found
     }
 }
 

@@ -3,17 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use crate::diagnostic::{Diagnostic, FindingCode};
 
 /// The directories of a payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Directory {
     /// `manifests`: the manifests of the program that applies the payload. Only these are
     /// templates.
-    #[serde(rename = "manifests")]
     Manifests,
     /// `release-manifests`: everybody else's.
-    #[serde(rename = "release-manifests")]
     ReleaseManifests,
 }
 
@@ -37,12 +35,11 @@ impl fmt::Display for Directory {
 }
 
 /// A file of a payload, or a document or line in it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileLocation {
     /// The directory of the payload that the file lies in.
     pub directory: Directory,
     /// The name of the file in that directory.
-    #[serde(serialize_with = "text")]
     pub file: Arc<str>,
     /// Document in the file, from 0, empty ones not counted; `None` for the whole file.
     pub document: Option<usize>,
@@ -50,19 +47,15 @@ pub struct FileLocation {
     pub line: Option<usize>,
 }
 
-fn text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(text)
-}
+impl FileLocation {
+    /// Returns the path of the file in the payload.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.directory, self.file)
+    }
 
-impl fmt::Display for FileLocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.directory, self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        if let Some(document) = self.document {
-            write!(f, " (document {document})")?;
-        }
-        Ok(())
+    /// Returns a diagnostic of what lies there.
+    pub(crate) fn diagnostic(&self, code: FindingCode, message: impl Into<String>) -> Diagnostic {
+        let (document, line) = (self.document, self.line);
+        Diagnostic { document, line, ..code.diagnostic(self.path(), message) }
     }
 }

@@ -28,7 +28,7 @@ use document::{ParsedFile, parse_file};
 
 use crate::capability::CapabilityRegistry;
 use crate::definition::Scope;
-use crate::finding::{Finding, FindingCode};
+use crate::diagnostic::{Diagnostic, FindingCode};
 use crate::location::FileLocation;
 use crate::template::TemplateValues;
 use crate::{Manifest, hash};
@@ -51,6 +51,11 @@ impl SourceFile {
     /// Whether the file holds manifests, by its name.
     pub fn holds_manifests(&self) -> bool {
         EXTENSIONS.iter().any(|extension| self.name.ends_with(extension))
+    }
+
+    /// Returns its path in the payload.
+    pub fn path(&self) -> String {
+        self.location().path()
     }
 
     fn is_special(&self, name: &str) -> bool {
@@ -139,7 +144,7 @@ pub struct Payload {
     /// Pull specification that stands for it in templates and status.
     pub image: String,
     /// What is odd about it but does not keep it from being loaded.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<Diagnostic>,
     /// The capabilities and sets that there are: those of the published API and those that it
     /// declares.
     pub capabilities: CapabilityRegistry,
@@ -177,7 +182,7 @@ pub struct PayloadHeader {
     /// What templates may ask for.
     pub values: TemplateValues,
     digest: String,
-    warnings: Vec<Finding>,
+    warnings: Vec<Diagnostic>,
     errors: Vec<PayloadError>,
 }
 
@@ -198,9 +203,9 @@ impl PayloadHeader {
             Ok(release) => head.release = release,
             Err(problem) => head.fail(location(RELEASE_METADATA), problem),
         }
-        let finding =
-            |text| Finding::new(location(RELEASE_METADATA), FindingCode::ReleaseMetadata, text);
-        head.warnings.extend(warnings.into_iter().map(finding));
+        let warning =
+            |text| location(RELEASE_METADATA).diagnostic(FindingCode::ReleaseMetadata, text);
+        head.warnings.extend(warnings.into_iter().map(warning));
 
         let images = special(IMAGE_REFERENCES).ok_or(ReleaseError::Missing);
         match images.and_then(|file| release::read_images(&file.bytes)) {

@@ -3,20 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::OPERATOR;
-use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_resolve::printable::on_one_line;
-use plimsoll_resolve::requirement::{InstalledPackages, Provider};
 use plimsoll_resolve::{
-    Api, Bundle, BundleExclusion, CatalogName, CatalogPart, Constraint, Explanation,
-    ExplanationStepKind, FORMAT, FollowedChannel, InstalledBundle, PackageRequest, PlannedBundle,
-    Problem, ProviderChoice, Query, Resolution, ResolutionOverrides, Solution, solve,
+    Api, BundleExclusion, CatalogPart, Explanation, ExplanationStepKind, FollowedChannel,
+    PackageRequest, Problem, ProviderChoice, Query, Resolution, ResolutionOverrides, Solution,
+    solve,
 };
 use semver::Version;
-use serde_json::{Value, json};
 
-use super::lint::{dependency_range, is_pinned};
-use super::loadout::{SettledOperators, settle};
+use super::loadout::settle;
+use super::manifest::{ChangeSetEdit, OperatorManifest};
+use super::planner::{self, ChosenBundle, Outcome, ProblemRequest, catalog_name, is_pinned};
 use super::{OperatorInputs, RequestedOperator};
 
 /// A request to install packages.
@@ -40,6 +37,8 @@ pub struct InstallRequest {
     pub prefer_repository: Option<String>,
     /// Whether to install the packages without their dependencies.
     pub no_dependencies: bool,
+    /// Whether to refuse packages that there are Operators of.
+    pub only_new: bool,
 }
 
 /// The result of planning an installation.
@@ -59,7 +58,7 @@ pub struct InstallPlan {
     pub warnings: Vec<String>,
 }
 
-/// An Operator to create.
+/// An Operator to create, or to request another version of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedOperator {
     /// The name of the Operator, which is that of its package.
@@ -75,6 +74,11 @@ pub struct PlannedOperator {
 }
 
 impl InstallPlan {
+    /// Returns the Operators as they are written for a request, dependencies first.
+    pub fn manifests(&self, request: &InstallRequest) -> Vec<OperatorManifest> {
+        self.operators.iter().rev().map(|it| it.manifest(request)).collect()
+    }
+
     /// Returns the plan as text for users: the dependencies, and the Operators to create.
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.edges.iter().map(|it| format!("* {it}")).collect();
@@ -93,6 +97,11 @@ impl InstallPlan {
 }
 
 impl InstallConflict {
+    /// Returns the plan of installing the packages all the same; `None` if they conflict with each other.
+    pub fn overridden(&self) -> Option<InstallPlan> {
+        self.alone.as_ref().map(|it| InstallPlan { edges: Vec::new(), ..it.clone() })
+    }
+
     /// Returns a sentence that says what is refused.
     pub fn message(&self) -> String {
         let packages = self.packages.join(", ");
@@ -115,32 +124,19 @@ impl InstallConflict {
 }
 
 impl PlannedOperator {
-    /// Returns the manifest of the Operator for a request.
-    pub fn manifest(&self, request: &InstallRequest) -> Value {
-        let mut object = operator_manifest(&self.name, &self.range, self.is_dependency);
-        let fields = [
-            ("channel", &request.channel),
-            ("repository", &request.repository),
-            ("namespace", &request.namespace),
-        ];
-        for (field, value) in fields.into_iter().filter(|_| !self.is_dependency) {
-            if let Some(value) = value {
-                object["spec"][field] = value.clone().into();
-            }
+    /// Returns the Operator as it is written for a request.
+    pub fn manifest(&self, request: &InstallRequest) -> OperatorManifest {
+        let requested = |value: &Option<String>| value.clone().filter(|_| !self.is_dependency);
+        OperatorManifest {
+            name: self.name.clone(),
+            version: self.range.clone(),
+            is_dependency: self.is_dependency,
+            channel: requested(&request.channel),
+            repository: requested(&request.repository),
+            namespace: requested(&request.namespace),
+            change_set: ChangeSetEdit::Keep,
         }
-        object
     }
-}
-
-/// Returns the manifest of an Operator to create.
-pub fn operator_manifest(name: &str, version: &str, is_dependency: bool) -> Value {
-    let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
-    json!({
-        "apiVersion": OPERATOR.api_version(),
-        "kind": OPERATOR.kind,
-        "metadata": { "name": name, "labels": { (INSTALLED_AS_LABEL): installed_as } },
-        "spec": { "version": version },
-    })
 }
 
 /// The reason that there is no plan.
@@ -148,6 +144,8 @@ pub fn operator_manifest(name: &str, version: &str, is_dependency: bool) -> Valu
 pub enum InstallError {
     /// A chosen provider cannot be read; the text is the reason.
     InvalidProvider(String),
+    /// There is an Operator of a package, and the request is only for new ones; the text is its name.
+    Exists(String),
     /// The packages conflict with each other or with installed Operators.
     Unsatisfiable(Box<InstallConflict>),
     /// The resolver reached its limit of work before it had an answer.
@@ -180,16 +178,21 @@ pub fn plan_install(
     let providers: Result<Vec<_>, _> =
         request.providers.iter().map(|it| choices(it, catalogs)).collect();
     let providers: Vec<ProviderChoice> = providers?.into_iter().flatten().collect();
+    let exists = |it: &&String| request.only_new && inputs.operators.contains_key(*it);
+    if let Some(name) = request.packages.iter().find(exists) {
+        return Err(InstallError::Exists(name.clone()));
+    }
     let planner = Planner { inputs, catalogs, request, providers };
-    let installed = settle(inputs, catalogs);
-    let problem = planner.problem(&installed);
+    let settled = settle(inputs, catalogs);
+    let present = OperatorInputs { operators: &settled.operators, ..inputs };
+    let problem = planner.problem(present);
     match solve(&problem, inputs.expressions) {
-        Resolution::Solved(solution) => Ok(planner.plan(&installed.operators, &solution)),
+        Resolution::Solved(solution) => Ok(planner.plan(present, &solution)),
         Resolution::LimitExceeded => Err(InstallError::LimitExceeded),
         Resolution::Unsatisfiable(explanation) => {
-            let nothing = SettledOperators::default();
-            let alone = match solve(&planner.problem(&nothing), inputs.expressions) {
-                Resolution::Solved(solution) => Some(planner.plan(&nothing.operators, &solution)),
+            let nothing = OperatorInputs { operators: &BTreeMap::new(), ..inputs };
+            let alone = match solve(&planner.problem(nothing), inputs.expressions) {
+                Resolution::Solved(solution) => Some(planner.plan(nothing, &solution)),
                 Resolution::Unsatisfiable(_) | Resolution::LimitExceeded => None,
             };
             let packages = request.packages.clone();
@@ -226,10 +229,6 @@ pub fn expanded(range: &str) -> Option<String> {
     Some(format!("{range} is >= v{major}.{minor}.{patch} < v{}.{}.0{hint}", end.0, end.1))
 }
 
-fn catalog_name(name: &str) -> CatalogName {
-    CatalogName { namespace: String::new(), name: name.to_owned() }
-}
-
 struct Planner<'a> {
     inputs: OperatorInputs<'a>,
     catalogs: &'a [CatalogPart],
@@ -239,7 +238,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// Returns the problem: the requested packages beside the installed ones.
-    fn problem(&self, installed: &SettledOperators) -> Problem {
+    fn problem(&self, inputs: OperatorInputs<'_>) -> Problem {
         let asked = self.request;
         let request = |package: &String| PackageRequest {
             package: package.clone(),
@@ -249,25 +248,14 @@ impl Planner<'_> {
             ignore_dependencies: asked.no_dependencies,
             ..PackageRequest::default()
         };
-        // Unmet requirements of installed Operators do not block the request.
-        let lacks = |name: &str| {
-            let decision = installed.decisions.get(name);
-            decision.is_some_and(|it| it.requirements.iter().any(|it| it.provider.is_none()))
-        };
-        let installed = installed.operators.iter().filter_map(|(name, operator)| {
-            let there = operator.installed.as_ref()?;
-            let follows = (!is_pinned(&operator.spec.version)).then(|| FollowedChannel {
-                channel: there.reference.channel.clone(),
-                catalog: Some(catalog_name(&there.reference.catalog)),
-            });
-            Some(InstalledBundle {
-                namespace: String::new(),
-                package: Some(name.clone()),
-                follows: follows.filter(|it| !it.channel.is_empty()),
-                ignore_dependencies: lacks(name) && !asked.packages.contains(name),
-                bundle: there.bundle.clone(),
+        let follows = |_: &str, operator: &RequestedOperator| {
+            let there = &operator.installed.as_ref()?.reference;
+            let follows = !is_pinned(&operator.spec.version) && !there.channel.is_empty();
+            follows.then(|| FollowedChannel {
+                channel: there.channel.clone(),
+                catalog: Some(catalog_name(&there.catalog)),
             })
-        });
+        };
         let exclusion = |text: &String| {
             let (package, bundle) = match text.split_once('/') {
                 Some((package, bundle)) => (package, Some(bundle.to_owned())),
@@ -281,21 +269,18 @@ impl Planner<'_> {
             (Some("same"), None) | (None, _) => Vec::new(),
             (Some(name), _) => vec![catalog_name(name)],
         };
-        Problem {
-            format: FORMAT,
-            query: Query {
-                facts: self.inputs.facts.clone(),
-                installed: installed.collect(),
-                requests: asked.packages.iter().map(request).collect(),
-                overrides: ResolutionOverrides {
-                    providers: self.providers.clone(),
-                    exclude: asked.exclude.iter().map(exclusion).collect(),
-                    prefer_catalogs: preferred,
-                },
-                ..Query::default()
-            },
+        let request = ProblemRequest {
             catalogs: self.catalogs.to_vec(),
-        }
+            requests: asked.packages.iter().map(request).collect(),
+            overrides: ResolutionOverrides {
+                providers: self.providers.clone(),
+                exclude: asked.exclude.iter().map(exclusion).collect(),
+                prefer_catalogs: preferred,
+            },
+            follows: &follows,
+            installs: &asked.packages,
+        };
+        planner::problem(inputs, request)
     }
 
     /// Returns the overrides of the request without one of which a problem has a solution, as command-line
@@ -327,23 +312,10 @@ impl Planner<'_> {
     }
 
     /// Returns the plan that a solution leads to.
-    fn plan(
-        &self,
-        installed: &BTreeMap<String, RequestedOperator>,
-        solution: &Solution,
-    ) -> InstallPlan {
+    fn plan(&self, inputs: OperatorInputs<'_>, solution: &Solution) -> InstallPlan {
         let asked = self.request;
-        let chosen = solution.install.iter().filter_map(|it| {
-            let catalog = self.catalogs.iter().find(|part| part.name == it.catalog)?;
-            Some((it.package.as_str(), (catalog.bundle(&it.package, &it.bundle)?, it)))
-        });
-        let chosen: BTreeMap<&str, (&Bundle, &PlannedBundle)> = chosen.collect();
-        let there = installed
-            .iter()
-            .filter_map(|(name, it)| Some((name.as_str(), &it.installed.as_ref()?.bundle)));
-        let mut bundles: BTreeMap<&str, &Bundle> = there.collect();
-        bundles.extend(chosen.iter().map(|(name, (bundle, _))| (*name, *bundle)));
-        let after = InstalledPackages::new(bundles.clone());
+        let chosen = planner::chosen(self.catalogs, solution);
+        let after = Outcome::new(inputs, self.catalogs, &chosen);
         let mut plan = InstallPlan {
             packages: asked.packages.clone(),
             overrides: solution.overrides.clone(),
@@ -353,50 +325,52 @@ impl Planner<'_> {
         };
         let mut queue: Vec<&str> = asked.packages.iter().map(String::as_str).collect();
         let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
-        // The ranges that the dependants of a package require.
-        let required = |package: &str| {
-            let requirements = bundles.values().flat_map(|it| &it.requires);
-            let ranges = requirements.filter_map(|it| match &it.constraint {
-                Constraint::Package { name, range } if name == package => Some(range.clone()),
-                _ => None,
-            });
-            ranges.collect::<Vec<_>>()
-        };
         let mut at = 0;
         while let Some(name) = queue.get(at).copied() {
             at += 1;
-            let Some((bundle, planned)) = chosen.get(name) else { continue };
-            if !asked.no_dependencies {
-                let OperatorInputs { facts, expressions, .. } = self.inputs;
-                for requirement in after.check(name, bundle, facts, expressions) {
-                    let text = spelled(&requirement.text);
-                    plan.edges.push(format!("{name} v{} depends on {text}", bundle.version));
-                    if let Some(Provider::Installed(package)) = requirement.provider
-                        && let Some((package, _)) = bundles.get_key_value(package.as_str())
-                        && seen.insert(*package)
-                    {
-                        queue.push(*package);
-                    }
-                }
+            plan.operators.extend(self.operator(&after, chosen.get(name), name));
+            let Some(ChosenBundle { bundle, .. }) = chosen.get(name) else { continue };
+            if asked.no_dependencies {
+                continue;
             }
-            let is_dependency = !asked.packages.iter().any(|it| it == name);
-            let range = match (&asked.version_range, is_dependency) {
-                (None, _) => bundle.version.to_string(),
-                (Some(range), false) => range.clone(),
-                (Some(_), true) => {
-                    let required = required(name);
-                    dependency_range(&bundle.version, required.iter().map(String::as_str), &[])
-                }
-            };
-            plan.operators.push(PlannedOperator {
-                name: name.to_owned(),
-                version: bundle.version.clone(),
-                range,
-                is_dependency,
-                catalog: planned.catalog.name.clone(),
-            });
+            for requirement in after.requirements(name) {
+                let text = spelled(&requirement.text);
+                plan.edges.push(format!("{name} v{} depends on {text}", bundle.version));
+                queue.extend(after.provider(&requirement).filter(|it| seen.insert(it)));
+            }
         }
         plan
+    }
+
+    /// Returns an Operator to create, or to request another version of; `None` if it is unchanged.
+    fn operator(
+        &self,
+        after: &Outcome<'_>,
+        chosen: Option<&ChosenBundle<'_>>,
+        name: &str,
+    ) -> Option<PlannedOperator> {
+        let asked = self.request;
+        let present = after.inputs.operators.get(name);
+        let is_dependency = !asked.packages.iter().any(|it| it == name);
+        let (range, catalog) = match (chosen, &asked.version_range) {
+            (Some(chosen), Some(range)) if !is_dependency => (range.clone(), chosen.catalog),
+            (Some(chosen), range) => {
+                let present = present.filter(|_| is_dependency);
+                (after.version(name, present, range.is_none()), chosen.catalog)
+            }
+            (None, _) if is_dependency => {
+                let catalog = &present?.installed.as_ref()?.reference.catalog;
+                (after.revised(name, present?)?, catalog.as_str())
+            }
+            (None, _) => return None,
+        };
+        Some(PlannedOperator {
+            name: name.to_owned(),
+            version: after.bundles.get(name)?.version.clone(),
+            range,
+            is_dependency,
+            catalog: catalog.to_owned(),
+        })
     }
 }
 

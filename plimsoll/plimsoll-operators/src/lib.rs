@@ -27,7 +27,9 @@ pub mod inventory;
 pub mod lint;
 pub mod loadout;
 pub mod lock;
+pub mod manifest;
 pub mod observed;
+mod planner;
 pub mod reconciler;
 pub mod rollout;
 mod selection;
@@ -67,6 +69,21 @@ pub struct RequestedOperator {
     /// The kinds that its revisions define, including those that are being rolled out.
     #[serde(skip)]
     pub owned: BTreeSet<GroupKind>,
+}
+
+impl RequestedOperator {
+    /// Returns an Operator that is new, and of which nothing is installed.
+    pub(crate) fn new(spec: OperatorSpec, is_dependency: bool) -> Self {
+        Self {
+            spec,
+            created: Timestamp::UNIX_EPOCH,
+            is_dependency,
+            change_set: None,
+            is_deleting: false,
+            installed: None,
+            owned: BTreeSet::new(),
+        }
+    }
 }
 
 /// The installed bundle of an Operator.

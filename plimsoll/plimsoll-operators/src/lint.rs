@@ -10,21 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, InstallConstraints};
-use plimsoll_content::finding::{LoadoutCode, Severity};
+use plimsoll_content::diagnostic::{Diagnostic, FieldEdit, LoadoutCode, Severity};
 use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, RequiredNames};
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
 
 use super::installed::unmet;
-use super::loadout::{
-    DeclaredOperator, FieldEdit, Loadout, LoadoutFinding, LoadoutFix, SettledOperators, settle,
-};
+use super::loadout::{DeclaredOperator, Loadout, SettledOperators, settle};
+use super::planner::{ChosenBundles, Outcome};
 use super::{
     OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, RequestedOperator,
     version_text,
 };
-
-pub use self::ranges::{dependency_range, is_pinned};
 
 /// The inputs of a lint.
 #[derive(Clone, Copy)]
@@ -55,7 +52,7 @@ impl<'a> LintInputs<'a> {
 }
 
 /// Returns all findings, by file and line.
-pub fn lint(inputs: LintInputs<'_>) -> Vec<LoadoutFinding> {
+pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
     let LintInputs { loadout, base, current, .. } = inputs;
     let base_operators = base.map(Loadout::requested).unwrap_or_default();
     let base_settled = base.map(|_| settle(inputs.deciding(&base_operators), inputs.catalogs));
@@ -87,9 +84,11 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<LoadoutFinding> {
         }
         settle(inputs.deciding(&operators), inputs.catalogs)
     });
+    let unchanged = ChosenBundles::new();
     let mut linter = Linter {
         inputs,
         settled: &settled,
+        outcome: Outcome::new(inputs.deciding(&settled.operators), inputs.catalogs, &unchanged),
         relaxed: relaxed.as_ref(),
         base: base_settled.as_ref(),
         together: sets::deadlocks(inputs, &settled),
@@ -115,13 +114,15 @@ struct Linter<'a> {
     inputs: LintInputs<'a>,
     /// The settled Operators.
     settled: &'a SettledOperators,
+    /// The bundles of the settled Operators.
+    outcome: Outcome<'a>,
     /// The settled Operators if unmet requirements blocked no installation; `None` if they block none.
     relaxed: Option<&'a SettledOperators>,
     /// The settled Operators of the previous loadout; `None` if it is unknown.
     base: Option<&'a SettledOperators>,
     /// The Operators that can only be updated together, with the annotation of their change set.
     together: BTreeMap<String, String>,
-    findings: Vec<LoadoutFinding>,
+    findings: Vec<Diagnostic>,
 }
 
 impl<'a> Linter<'a> {
@@ -131,19 +132,12 @@ impl<'a> Linter<'a> {
         field: &str,
         code: LoadoutCode,
         message: String,
-        fix: Option<LoadoutFix>,
-    ) {
-        let (line, column) = declared.lines.position(field);
-        self.findings.push(LoadoutFinding {
-            file: self.inputs.loadout.files[declared.file].path.clone(),
-            line,
-            column,
-            severity: code.severity(),
-            code,
-            operator: declared.name.clone(),
-            message,
-            fix,
-        });
+    ) -> &mut Diagnostic {
+        let DeclaredOperator { document, lines, .. } = declared;
+        let file = &self.inputs.loadout.files[declared.file];
+        let package = declared.name.clone();
+        let found = file.diagnostic(*document, lines, field, code, message);
+        self.findings.push_mut(Diagnostic { package, ..found })
     }
 
     fn duplicate(&mut self, declared: &DeclaredOperator, first: &DeclaredOperator) {
@@ -154,8 +148,8 @@ impl<'a> Linter<'a> {
             "{name} is declared a second time; the first is in {file}:{line}, and applying both leaves \
              the last"
         );
-        let fix = by_hand("remove one of the two".to_owned());
-        self.add(declared, "metadata.name", LoadoutCode::Duplicate, message, fix);
+        let finding = self.add(declared, "metadata.name", LoadoutCode::Duplicate, message);
+        finding.help = Some("remove one of the two".to_owned());
     }
 
     fn operator(&mut self, declared: &DeclaredOperator) {
@@ -169,21 +163,22 @@ impl<'a> Linter<'a> {
             self.blocked(declared, block);
         }
         if let Some(message) = &decision.incompatibility {
-            self.add(declared, "spec.version", LoadoutCode::ClusterUnfit, message.clone(), None);
+            self.add(declared, "spec.version", LoadoutCode::ClusterUnfit, message.clone());
         }
         if let Some(message) = &decision.deprecation {
-            let fix = by_hand(format!("choose another version or package of what {name} does"));
-            self.add(declared, "spec.version", LoadoutCode::Deprecated, message.clone(), fix);
+            let (field, code) = ("spec.version", LoadoutCode::Deprecated);
+            let help = format!("choose another version or package of what {name} does");
+            self.add(declared, field, code, message.clone()).help = Some(help);
         }
         self.requirements(declared, decision);
         if decision.is_orphaned {
             let message = format!("{name} is a dependency, and nothing depends on it");
-            let fix = by_hand(format!(
+            let finding = self.add(declared, "metadata.name", LoadoutCode::Orphan, message);
+            finding.help = Some(format!(
                 "delete the Operator, or keep it with the label {}: {}",
                 plimsoll_api::olm::INSTALLED_AS_LABEL,
                 plimsoll_api::olm::INSTALLED_AS_USER
             ));
-            self.add(declared, "metadata.name", LoadoutCode::Orphan, message, fix);
         }
         self.version(declared, decision);
     }
@@ -197,22 +192,21 @@ impl<'a> Linter<'a> {
         let name = declared.name.as_str();
         if let Some(set) = self.together.get(name) {
             let message = format!("{}; it can only move together with others", block.message);
-            let fix = Some(LoadoutFix {
-                text: format!("annotate all of them with {CHANGE_SET_ANNOTATION}: {set}"),
-                edit: Some(edit(name, &["metadata", "annotations", CHANGE_SET_ANNOTATION], set)),
-            });
-            self.add(declared, "spec.version", Deadlock, message, fix);
+            let help = format!("annotate all of them with {CHANGE_SET_ANNOTATION}: {set}");
+            let edit = edit(&["metadata", "annotations", CHANGE_SET_ANNOTATION], set);
+            let finding = self.add(declared, "spec.version", Deadlock, message);
+            (finding.help, finding.edit) = (Some(help), Some(edit));
             return;
         }
-        let (field, code, fix) = match block.reason {
+        let (field, code, help) = match block.reason {
             Reason::PackageNotFound | Reason::CatalogUnavailable => {
                 let text = "choose one of those that `plimsoll catalog search` lists".to_owned();
-                ("metadata.name", PackageNotFound, by_hand(text))
+                ("metadata.name", PackageNotFound, Some(text))
             }
             Reason::NoMatchingVersion | Reason::InvalidVersionRange => {
                 let newest = self.newest(name);
                 let text = |version| format!("set spec.version to a range that has {version}");
-                ("spec.version", NoVersion, newest.and_then(|it| by_hand(text(it))))
+                ("spec.version", NoVersion, newest.map(text))
             }
             Reason::ChannelNotFound => ("spec.channel", UnknownSource, None),
             Reason::CatalogNotFound | Reason::AmbiguousCatalog => {
@@ -227,7 +221,7 @@ impl<'a> Linter<'a> {
             // All other reasons block an update.
             _ => ("spec.version", NotUpgradable, None),
         };
-        self.add(declared, field, code, block.message.clone(), fix);
+        self.add(declared, field, code, block.message.clone()).help = help;
     }
 
     /// Reports an installation that is blocked by requirements: they are missing, or are blocked by this one.
@@ -239,8 +233,9 @@ impl<'a> Linter<'a> {
             Some(decision) if missing(decision) => self.requirements(declared, decision),
             Some(_) | None => {
                 let message = format!("{}, which waits for this one", block.message);
-                let text = "set spec.constraintPolicy.install of one of them to Warn".to_owned();
-                self.add(declared, "metadata.name", LoadoutCode::Deadlock, message, by_hand(text));
+                let help = "set spec.constraintPolicy.install of one of them to Warn".to_owned();
+                let finding = self.add(declared, "metadata.name", LoadoutCode::Deadlock, message);
+                finding.help = Some(help);
             }
         }
     }
@@ -267,17 +262,18 @@ impl<'a> Linter<'a> {
                 (None, None) => LoadoutCode::MissingDependency,
             };
             let provider = subject.and_then(|it| self.provider(name, &it.bundle, at));
-            let fix = provider.and_then(|(package, version)| {
-                by_hand(match (&removed, operators.operators.contains_key(&package)) {
+            let help = provider.map(|(package, version)| {
+                match (&removed, operators.operators.contains_key(&package)) {
                     (Some(_), _) => format!("keep {package}, or remove {name} as well"),
                     (None, true) => format!("set spec.version of {package} to {version}"),
                     (None, false) => {
                         format!("add an Operator {package}, such as version {version}")
                     }
-                })
+                }
             });
-            self.add(declared, "metadata.name", code, message, fix);
-            if is_enforced && let Some(finding) = self.findings.last_mut() {
+            let finding = self.add(declared, "metadata.name", code, message);
+            finding.help = help;
+            if is_enforced {
                 finding.severity = Severity::Error;
             }
         }
@@ -339,20 +335,16 @@ impl<'a> Linter<'a> {
                 "{name} has no version: today it becomes {}, another day another one",
                 version_text(&version)
             );
-            let fix = Some(LoadoutFix {
-                text: format!("set spec.version to {version}"),
-                edit: Some(edit(name, &["spec", "version"], &version)),
-            });
-            self.add(declared, "metadata.name", LoadoutCode::Unpinned, message, fix);
-        } else if declared.is_dependency && !decision.dependants.is_empty() {
-            let problem = ranges::problem(self.inputs, self.settled, declared, decision, installed);
-            if let Some((message, range)) = problem {
-                let fix = Some(LoadoutFix {
-                    text: format!("set spec.version to {range:?}"),
-                    edit: Some(edit(name, &["spec", "version"], &range)),
-                });
-                self.add(declared, "spec.version", LoadoutCode::DependencyRange, message, fix);
-            }
+            let finding = self.add(declared, "metadata.name", LoadoutCode::Unpinned, message);
+            finding.help = Some(format!("set spec.version to {version}"));
+            finding.edit = Some(edit(&["spec", "version"], &version));
+        } else if declared.is_dependency
+            && !decision.dependants.is_empty()
+            && let Some((message, range)) = ranges::problem(&self.outcome, declared)
+        {
+            let finding = self.add(declared, "spec.version", LoadoutCode::DependencyRange, message);
+            finding.help = Some(format!("set spec.version to {range:?}"));
+            finding.edit = Some(edit(&["spec", "version"], &range));
         }
     }
 }
@@ -368,26 +360,18 @@ fn fresh(package: &str) -> OfferRequest<'_> {
     }
 }
 
-fn by_hand(text: String) -> Option<LoadoutFix> {
-    Some(LoadoutFix { text, edit: None })
+fn edit(path: &[&str], value: &str) -> FieldEdit {
+    FieldEdit { path: path.iter().map(|it| (*it).to_owned()).collect(), value: value.to_owned() }
 }
 
-fn edit(operator: &str, path: &[&str], value: &str) -> FieldEdit {
-    FieldEdit {
-        operator: operator.to_owned(),
-        path: path.iter().map(|it| (*it).to_owned()).collect(),
-        value: value.to_owned(),
-    }
-}
-
-/// Applies the fixes that have an edit. The files of the result have the changes.
-pub fn apply_fixes(loadout: &Loadout, findings: &[LoadoutFinding]) -> Loadout {
+/// Applies the edits of findings. The files of the result have the changes.
+pub fn apply_edits(loadout: &Loadout, findings: &[Diagnostic]) -> Loadout {
     let mut fixed = loadout.clone();
-    for finding in findings {
-        let Some(edit) = finding.fix.as_ref().and_then(|it| it.edit.as_ref()) else { continue };
-        let Some(declared) = loadout.operator(&edit.operator) else { continue };
+    for Diagnostic { file, document, edit, .. } in findings {
+        let file = loadout.files.iter().position(|it| it.path == *file);
+        let (Some(file), Some(document), Some(edit)) = (file, *document, edit) else { continue };
         let path: Vec<&str> = edit.path.iter().map(String::as_str).collect();
-        fixed.set_field(declared.file, declared.document, &path, &edit.value);
+        fixed.set_field(file, document, &path, &edit.value);
     }
     Loadout::read(fixed.files)
 }

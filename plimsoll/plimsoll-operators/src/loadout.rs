@@ -1,14 +1,11 @@
 //! Loadouts: Operators as files declare them, and the result of applying them to a cluster (OPR-15, OPR-21).
 
-mod finding;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
 };
-use plimsoll_content::finding::LoadoutCode;
+use plimsoll_content::diagnostic::{Diagnostic, LoadoutCode};
 use plimsoll_content::yaml::{self, Lines};
 use plimsoll_resolve::{Bundle, CatalogPart, Package};
 use serde::Deserialize;
@@ -19,8 +16,6 @@ use super::{
     InstalledOperator, OperatorAction, OperatorDecision, OperatorInputs, RequestedOperator,
     SelectedBundle, decide,
 };
-
-pub use self::finding::{FieldEdit, LoadoutFinding, LoadoutFix};
 
 /// The maximum number of rounds before Operators count as unable to settle. Each round takes one step of a
 /// channel.
@@ -33,6 +28,26 @@ pub struct LoadoutFile {
     pub path: String,
     /// The content.
     pub text: String,
+}
+
+impl LoadoutFile {
+    /// Returns a diagnostic of a field of a document.
+    pub(super) fn diagnostic(
+        &self,
+        document: usize,
+        lines: &Lines,
+        field: &str,
+        code: LoadoutCode,
+        message: String,
+    ) -> Diagnostic {
+        let (line, column) = lines.position(field);
+        Diagnostic {
+            document: Some(document),
+            line: Some(line),
+            column: Some(column),
+            ..code.diagnostic(&self.path, message)
+        }
+    }
 }
 
 /// An Operator that a file declares.
@@ -62,7 +77,7 @@ pub struct Loadout {
     /// The Operators in them, in order; a name may occur twice.
     pub operators: Vec<DeclaredOperator>,
     /// The parts that cannot be read.
-    pub defects: Vec<LoadoutFinding>,
+    pub defects: Vec<Diagnostic>,
 }
 
 impl Loadout {
@@ -75,39 +90,30 @@ impl Loadout {
             let documents = yaml::parse(&file.text).into_iter();
             let documents = documents.filter(|it| it.value != Ok(Value::Null));
             for ((document, read), lines) in documents.enumerate().zip(lines) {
-                let found = |(line, column), code: LoadoutCode, message: String| LoadoutFinding {
-                    file: file.path.clone(),
-                    line,
-                    column,
-                    severity: code.severity(),
-                    code,
-                    operator: String::new(),
-                    message,
-                    fix: None,
+                let found = |field: &str, code: LoadoutCode, message: String| {
+                    file.diagnostic(document, &lines, field, code, message)
                 };
                 let value = match read.value {
                     Ok(value) => value,
                     Err(error) => {
-                        let at = (error.line, error.column);
-                        let unreadable = LoadoutCode::Unreadable;
-                        loadout.defects.push(found(at, unreadable, error.to_string()));
+                        let (line, column) = (Some(error.line), Some(error.column));
+                        let defect = found("", LoadoutCode::Unreadable, error.to_string());
+                        loadout.defects.push(Diagnostic { line, column, ..defect });
                         continue;
                     }
                 };
                 match operator(&value, at, document, &lines, &known) {
                     Ok(Some((operator, defects))) => {
                         for FieldDefect { field, code, message } in defects {
-                            let defect = found(lines.position(&field), code, message);
-                            loadout
-                                .defects
-                                .push(LoadoutFinding { operator: operator.name.clone(), ..defect });
+                            let package = operator.name.clone();
+                            let defect = found(&field, code, message);
+                            loadout.defects.push(Diagnostic { package, ..defect });
                         }
                         loadout.operators.push(operator);
                     }
                     Ok(None) => {}
                     Err((field, message)) => {
-                        let unreadable = LoadoutCode::Unreadable;
-                        loadout.defects.push(found(lines.position(field), unreadable, message));
+                        loadout.defects.push(found(field, LoadoutCode::Unreadable, message));
                     }
                 }
             }
@@ -124,8 +130,10 @@ impl Loadout {
         let loadout = Self::read(files);
         match loadout.defects.first() {
             None => Ok(loadout),
-            Some(LoadoutFinding { file, line, column, message, .. }) => Err(format!(
-                "{file}:{line}:{column}: {message}; `operator lint` finds everything that is wrong"
+            Some(defect) => Err(format!(
+                "{}: {}; `operator lint` finds everything that is wrong",
+                defect.place(),
+                defect.message
             )),
         }
     }
@@ -165,13 +173,8 @@ impl DeclaredOperator {
     /// Returns the Operator as a cluster without it has it after it is applied.
     pub fn requested(&self) -> RequestedOperator {
         RequestedOperator {
-            spec: self.spec.clone(),
-            created: Timestamp::UNIX_EPOCH,
-            is_dependency: self.is_dependency,
             change_set: self.change_set.clone(),
-            is_deleting: false,
-            installed: None,
-            owned: BTreeSet::new(),
+            ..RequestedOperator::new(self.spec.clone(), self.is_dependency)
         }
     }
 }

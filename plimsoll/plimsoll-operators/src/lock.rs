@@ -78,8 +78,22 @@ impl OperatorLock {
         text
     }
 
+    /// Takes the locked bundles as installed by the Operators of which nothing else is known to be: files do not
+    /// declare what is installed.
+    pub fn fill(
+        &self,
+        operators: &mut BTreeMap<String, RequestedOperator>,
+        catalogs: &[CatalogPart],
+    ) {
+        for (name, operator) in operators.iter_mut().filter(|(_, it)| it.installed.is_none()) {
+            if let Some(locked) = self.installed(name, catalogs) {
+                *operator = operator.clone().with_installed(locked);
+            }
+        }
+    }
+
     /// Returns the locked bundle of an Operator; `None` if it is not locked or no catalog has the bundle.
-    pub fn installed(&self, name: &str, catalogs: &[CatalogPart]) -> Option<InstalledOperator> {
+    fn installed(&self, name: &str, catalogs: &[CatalogPart]) -> Option<InstalledOperator> {
         let locked = self.operators.get(name)?;
         let catalog = catalogs.iter().find(|it| it.name.name == locked.catalog)?;
         let bundle = catalog.bundle(name, &locked.bundle)?;

@@ -6,28 +6,30 @@
 //! of the controller ([`settle`]); only what these result in is a plan.
 //!
 //! An Operator is updated if it is requested, or if an updated one requires another version of it. A range
-//! that a user wrote is kept; that of a dependency is replaced if the new version is outside of it.
+//! that a user wrote is kept; that of a dependency is replaced if the new version is outside of it, or if an
+//! updated Operator does not accept all of it.
 
 mod destinations;
+mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher as _;
 
-use jiff::Timestamp;
 use plimsoll_api::Reason;
 use plimsoll_api::olm::OperatorSpec;
-use plimsoll_resolve::requirement::{InstalledPackages, Provider};
 use plimsoll_resolve::{
-    Bundle, CatalogPart, Constraint, Explanation, FORMAT, FollowedChannel, InstalledBundle,
-    PackageRequest, Problem, Query, Resolution, Solution, solve,
+    CatalogPart, Explanation, FollowedChannel, PackageRequest, Problem, Resolution,
+    ResolutionOverrides, Solution, solve,
 };
 use semver::Version;
-use serde::Serialize;
 
 use self::destinations::Destinations;
+pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequirement};
 use super::change_set::{self, ChangeSet};
-use super::lint::{dependency_range, is_pinned};
 use super::loadout::{SettledOperators, settle};
+use super::planner::{
+    self, ChosenBundle, ChosenBundles, Outcome, ProblemRequest, is_pinned, may_move,
+};
 use super::selection::candidates;
 use super::{OperatorAction, OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
@@ -44,113 +46,10 @@ pub struct UpdateRequest {
     pub together: bool,
 }
 
-/// The effects of an update on all Operators of a loadout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UpdatePlan {
-    /// All Operators, by name.
-    pub operators: Vec<OperatorUpdate>,
-    /// The annotation of the change set of the changed Operators; absent if they are updated one by one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub change_set: Option<String>,
-}
-
-/// The effects of an update on an Operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatorUpdate {
-    /// The name of the Operator.
-    pub name: String,
-    /// The versions before; absent if it is created.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<OperatorVersion>,
-    /// The versions afterwards.
-    pub after: OperatorVersion,
-    /// Whether it is a dependency of other Operators.
-    pub dependency: bool,
-    /// Whether it was installed as a dependency and no Operator depends on it afterwards.
-    pub orphaned: bool,
-    /// The requirements of other Operators that its version before does not satisfy.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub required_by: Vec<VersionRequirement>,
-    /// The reason that it is not updated to a higher version, as a sentence without a full stop; absent if it
-    /// has the highest one, or if none was requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_back: Option<String>,
-    /// Whether the annotation of an earlier change set is removed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub leaves_change_set: bool,
-}
-
-/// The requested and the installed version of an Operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatorVersion {
-    /// `spec.version`; empty for any version.
-    pub requested: String,
-    /// The installed version; absent if none is installed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub installed: Option<Version>,
-}
-
-/// A requirement of one Operator for another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VersionRequirement {
-    /// The name of the Operator that has the requirement.
-    pub operator: String,
-    /// The version of that Operator.
-    pub version: Version,
-    /// The requirement, such as `bar >=1.2.7`.
-    pub requirement: String,
-}
-
-impl OperatorUpdate {
-    /// Returns whether its object is created or changed.
-    pub fn is_written(&self) -> bool {
-        self.is_new() || self.is_changed() || self.leaves_change_set
-    }
-
-    /// Returns whether it is created.
-    pub fn is_new(&self) -> bool {
-        self.before.is_none()
-    }
-
-    /// Returns whether its requested version changes.
-    pub fn is_changed(&self) -> bool {
-        self.before.as_ref().is_some_and(|it| it.requested != self.after.requested)
-    }
-
-    /// Returns whether its installed version changes.
-    pub fn is_moved(&self) -> bool {
-        self.before.as_ref().is_some_and(|it| it.installed != self.after.installed)
-    }
-}
-
-impl UpdatePlan {
-    /// Returns the Operators whose objects are created or changed, dependencies first.
-    pub fn written(&self) -> Vec<&OperatorUpdate> {
-        let mut left: Vec<&OperatorUpdate> =
-            self.operators.iter().filter(|it| it.is_written()).collect();
-        let mut ordered = Vec::new();
-        while !left.is_empty() {
-            let waits = |it: &OperatorUpdate| {
-                let requires = |other: &&OperatorUpdate| {
-                    other.name != it.name
-                        && other.required_by.iter().any(|by| by.operator == it.name)
-                };
-                left.iter().any(requires)
-            };
-            // Of Operators that require each other, the first by name.
-            let next = left.iter().position(|it| !waits(it)).unwrap_or_default();
-            ordered.push(left.remove(next));
-        }
-        ordered
-    }
-
-    /// Returns whether nothing is installed, updated or written.
-    pub fn is_empty(&self) -> bool {
-        self.operators.iter().all(|it| !it.is_written() && !it.is_moved())
+impl UpdateRequest {
+    /// Returns whether nothing is requested: no range and no newest version, and no Operator follows a range.
+    pub fn is_idle(&self, operators: &BTreeMap<String, RequestedOperator>) -> bool {
+        !self.latest && self.ranges.is_empty() && all_pinned(operators)
     }
 }
 
@@ -231,9 +130,6 @@ fn with_expected(
     operators
 }
 
-/// The bundles that the resolver would install, by package.
-type Proposal<'a> = BTreeMap<String, &'a Bundle>;
-
 /// The result of one proposal.
 enum Attempt {
     /// The proposal is feasible.
@@ -289,8 +185,9 @@ impl Planner<'_> {
             }
             Resolution::LimitExceeded => return Err(UpdateError::LimitExceeded),
         };
-        let proposed = self.proposed(&solution);
-        let used = used(self.inputs, &proposed);
+        let proposed = planner::chosen(self.catalogs, &solution);
+        let after = Outcome::new(self.inputs, self.catalogs, &proposed);
+        let used = after.used_by(after.bundles.keys().copied());
         let is_orphan = |name: &&&str| {
             let operator = &self.inputs.operators[**name];
             operator.is_dependency && !used.contains(**name) && !ranges.contains_key(**name)
@@ -298,7 +195,7 @@ impl Planner<'_> {
         if let Some(name) = requested.iter().find(is_orphan) {
             return Ok(Attempt::Orphan((*name).to_owned()));
         }
-        let (mut operators, written) = self.changed(&proposed);
+        let (mut operators, written) = self.changed(&proposed, &after);
         let mut change_set = None;
         let mut settled = self.settled(&operators);
         let mut missed = self.missed(&proposed, &settled);
@@ -321,8 +218,13 @@ impl Planner<'_> {
             }
             return Ok(Attempt::Refused(refused));
         }
-        let reasons = self.held_back(&solution, &destinations, &requested);
-        Ok(Attempt::Plan(self.plan(&operators, &settled, change_set, &reasons)))
+        let mut reasons = self.held_back(&solution, &destinations, &requested);
+        let mut plan = UpdatePlan::new(self.inputs, self.catalogs, &operators, &settled.operators);
+        for it in &mut plan.operators {
+            it.held_back = reasons.remove(&it.name);
+        }
+        plan.change_set = change_set;
+        Ok(Attempt::Plan(plan))
     }
 
     /// Returns the Operators to update if possible. Those that follow a range are always included.
@@ -341,92 +243,55 @@ impl Planner<'_> {
     }
 
     fn problem(&self, destinations: &Destinations<'_>, requested: &BTreeSet<&str>) -> Problem {
-        let bundles = installed(self.inputs.operators);
-        let packages = InstalledPackages::new(bundles.clone());
-        let lacks = |name: &str, bundle: &Bundle| {
-            let OperatorInputs { facts, expressions, .. } = self.inputs;
-            packages.check(name, bundle, facts, expressions).iter().any(|it| it.provider.is_none())
-        };
-        let installed = bundles.iter().map(|(name, bundle)| InstalledBundle {
-            namespace: String::new(),
-            package: Some((*name).to_owned()),
-            follows: destinations.are_followed(name).then(|| FollowedChannel {
-                channel: destinations::CHANNEL.to_owned(),
-                catalog: None,
-            }),
-            // Its current unmet requirements do not block other changes.
-            ignore_dependencies: lacks(name, bundle),
-            bundle: (*bundle).clone(),
-        });
         let request = |name: &&str| PackageRequest {
             package: (*name).to_owned(),
             version: destinations.range(name).map(str::to_owned),
             ..PackageRequest::default()
         };
-        let mut problem = Problem {
-            format: FORMAT,
-            query: Query {
-                facts: self.inputs.facts.clone(),
-                installed: installed.collect(),
-                requests: requested.iter().map(request).collect(),
-                ..Query::default()
-            },
-            catalogs: destinations.offered_by(self.catalogs),
+        let follows = |name: &str, _: &RequestedOperator| {
+            let channel = destinations::CHANNEL.to_owned();
+            destinations.are_followed(name).then_some(FollowedChannel { channel, catalog: None })
         };
-        problem.canonicalize();
-        problem
-    }
-
-    /// Returns the bundles that a solution installs.
-    fn proposed(&self, solution: &Solution) -> Proposal<'_> {
-        let chosen = solution.install.iter().filter_map(|it| {
-            let catalog = self.catalogs.iter().find(|part| part.name == it.catalog)?;
-            Some((it.package.clone(), catalog.bundle(&it.package, &it.bundle)?))
-        });
-        chosen.collect()
+        let request = ProblemRequest {
+            catalogs: destinations.offered_by(self.catalogs),
+            requests: requested.iter().map(request).collect(),
+            overrides: ResolutionOverrides::default(),
+            follows: &follows,
+            installs: &[],
+        };
+        planner::problem(self.inputs, request)
     }
 
     /// Returns the Operators with the new requests, and the names of those that are created or changed.
     fn changed(
         &self,
-        proposed: &Proposal<'_>,
+        proposed: &ChosenBundles<'_>,
+        after: &Outcome<'_>,
     ) -> (BTreeMap<String, RequestedOperator>, BTreeSet<String>) {
-        let mut operators = self.inputs.operators.clone();
-        let mut written = BTreeSet::new();
-        let all_pinned = operators.values().all(|it| is_pinned(&it.spec.version));
-        for (name, bundle) in proposed {
-            let chosen = &bundle.version;
-            let range = |range: String| match all_pinned {
-                true => chosen.to_string(),
-                false => range,
-            };
-            let Some(operator) = operators.get_mut(name) else {
-                let version = range(self.dependency_range(name, chosen, proposed));
-                operators.insert(name.clone(), dependency(version));
-                written.insert(name.clone());
-                continue;
-            };
-            let requested = &operator.spec.version;
-            let wanted = match self.request.ranges.get(name) {
-                Some(_) if is_pinned(requested) => chosen.to_string(),
-                Some(range) => range.clone(),
-                None if is_pinned(requested) => chosen.to_string(),
-                None if destinations::is_in_range(requested, chosen) => requested.clone(),
-                None => self.dependency_range(name, chosen, proposed),
-            };
-            if wanted != *requested {
-                operator.spec.version = wanted;
-                written.insert(name.clone());
-            }
+        let mut versions: BTreeMap<&str, String> = BTreeMap::new();
+        let operators = self.inputs.operators;
+        let all_pinned = all_pinned(operators);
+        for name in after.used_by(proposed.keys().copied()) {
+            let revised = operators.get(name).and_then(|it| after.revised(name, it));
+            versions.extend(revised.map(|it| (name, it)));
+        }
+        for name in proposed.keys() {
+            versions.insert(name, after.version(name, operators.get(*name), all_pinned));
         }
         // A requested range is written even if the installed version is in it.
         for (name, range) in &self.request.ranges {
-            if let Some(operator) = operators.get_mut(name)
-                && !is_pinned(&operator.spec.version)
-                && operator.spec.version != *range
-            {
-                operator.spec.version.clone_from(range);
-                written.insert(name.clone());
+            if operators.get(name).is_some_and(|it| !is_pinned(&it.spec.version)) {
+                versions.insert(name, range.clone());
+            }
+        }
+        let mut operators = operators.clone();
+        let mut written = BTreeSet::new();
+        for (name, version) in versions {
+            if operators.get(name).is_none_or(|it| it.spec.version != version) {
+                let new = || RequestedOperator::new(OperatorSpec::default(), true);
+                let operator = operators.entry(name.to_owned()).or_insert_with(new);
+                operator.spec.version = version;
+                written.insert(name.to_owned());
             }
         }
         // The change sets of changed Operators end: their remaining members would wait for those that left.
@@ -440,29 +305,22 @@ impl Planner<'_> {
         (operators, written)
     }
 
-    /// Returns the range of a dependency that all of its dependants accept.
-    fn dependency_range(&self, name: &str, chosen: &Version, proposed: &Proposal<'_>) -> String {
-        let bundles = after(self.inputs, proposed);
-        let requirements = bundles.values().flat_map(|it| &it.requires);
-        let ranges = requirements.filter_map(|it| match &it.constraint {
-            Constraint::Package { name: package, range } if package == name => Some(range.as_str()),
-            _ => None,
-        });
-        dependency_range(chosen, ranges, &[])
-    }
-
     fn settled(&self, operators: &BTreeMap<String, RequestedOperator>) -> SettledOperators {
         settle(OperatorInputs { operators, ..self.inputs }, self.catalogs)
     }
 
     /// Returns the first bundle that would not be installed.
-    fn missed(&self, proposed: &Proposal<'_>, settled: &SettledOperators) -> Option<RefusedBundle> {
-        proposed.iter().find_map(|(name, bundle)| {
-            let there = settled.operators.get(name)?.installed.as_ref();
+    fn missed(
+        &self,
+        proposed: &ChosenBundles<'_>,
+        settled: &SettledOperators,
+    ) -> Option<RefusedBundle> {
+        proposed.iter().find_map(|(name, ChosenBundle { bundle, .. })| {
+            let there = settled.operators.get(*name)?.installed.as_ref();
             if there.is_some_and(|it| it.bundle.version >= bundle.version) {
                 return None;
             }
-            let decision = settled.decisions.get(name)?;
+            let decision = settled.decisions.get(*name)?;
             let block = match &decision.action {
                 OperatorAction::Blocked(block) => Some(block.clone()),
                 _ => decision.held_back.clone(),
@@ -473,7 +331,7 @@ impl Planner<'_> {
                 OperatorBlock::new(Reason::UpgradeBlocked, message)
             });
             Some(RefusedBundle {
-                name: name.clone(),
+                name: (*name).to_owned(),
                 bundle: bundle.name.clone(),
                 version: bundle.version.clone(),
                 block,
@@ -516,112 +374,10 @@ impl Planner<'_> {
         }
         reasons
     }
-
-    fn plan(
-        &self,
-        operators: &BTreeMap<String, RequestedOperator>,
-        settled: &SettledOperators,
-        change_set: Option<String>,
-        reasons: &BTreeMap<String, String>,
-    ) -> UpdatePlan {
-        let OperatorInputs { facts, expressions, .. } = self.inputs;
-        let before = installed(self.inputs.operators);
-        let bundles = installed(&settled.operators);
-        let packages = InstalledPackages::new(bundles.clone());
-        // The requirements that an Operator does not satisfy with its current version.
-        let mut required: BTreeMap<&str, Vec<VersionRequirement>> = BTreeMap::new();
-        let mut used = BTreeSet::new();
-        let now = InstalledPackages::new(before.clone());
-        for (name, bundle) in &bundles {
-            let then = packages.check(name, bundle, facts, expressions);
-            let now = now.check(name, bundle, facts, expressions);
-            for (then, now) in then.into_iter().zip(now) {
-                let Some(Provider::Installed(provider)) = then.provider else { continue };
-                let Some((provider, _)) = bundles.get_key_value(provider.as_str()) else {
-                    continue;
-                };
-                used.insert(*provider);
-                if now.provider.is_none() {
-                    required.entry(provider).or_default().push(VersionRequirement {
-                        operator: (*name).to_owned(),
-                        version: bundle.version.clone(),
-                        requirement: then.text,
-                    });
-                }
-            }
-        }
-        let version = |operator: &RequestedOperator, at: Option<&&Bundle>| OperatorVersion {
-            requested: operator.spec.version.clone(),
-            installed: at.map(|it| it.version.clone()),
-        };
-        let updates = operators.iter().map(|(name, operator)| {
-            let was = self.inputs.operators.get(name);
-            OperatorUpdate {
-                name: name.clone(),
-                before: was.map(|it| version(it, before.get(name.as_str()))),
-                after: version(operator, bundles.get(name.as_str())),
-                dependency: operator.is_dependency,
-                orphaned: operator.is_dependency
-                    && bundles.contains_key(name.as_str())
-                    && !used.contains(name.as_str()),
-                required_by: required.remove(name.as_str()).unwrap_or_default(),
-                held_back: reasons.get(name).cloned(),
-                leaves_change_set: operator.change_set.is_none()
-                    && was.is_some_and(|it| it.change_set.is_some()),
-            }
-        });
-        UpdatePlan { operators: updates.collect(), change_set }
-    }
 }
 
-/// Returns whether an update may change an Operator.
-fn may_move(operator: &RequestedOperator) -> bool {
-    !operator.is_deleting && !operator.spec.paused && operator.spec.revision.is_none()
-}
-
-/// Returns an Operator that is created as a dependency.
-fn dependency(version: String) -> RequestedOperator {
-    RequestedOperator {
-        spec: OperatorSpec { version, ..OperatorSpec::default() },
-        created: Timestamp::UNIX_EPOCH,
-        is_dependency: true,
-        change_set: None,
-        is_deleting: false,
-        installed: None,
-        owned: BTreeSet::new(),
-    }
-}
-
-/// Returns the installed bundles, by package.
-fn installed(operators: &BTreeMap<String, RequestedOperator>) -> BTreeMap<&str, &Bundle> {
-    let operators = operators.iter();
-    operators
-        .filter_map(|(name, it)| Some((name.as_str(), &it.installed.as_ref()?.bundle)))
-        .collect()
-}
-
-/// Returns the bundles after an update, by package.
-fn after<'a>(
-    inputs: OperatorInputs<'a>,
-    proposed: &'a Proposal<'a>,
-) -> BTreeMap<&'a str, &'a Bundle> {
-    let mut bundles = installed(inputs.operators);
-    bundles.extend(proposed.iter().map(|(name, bundle)| (name.as_str(), *bundle)));
-    bundles
-}
-
-/// Returns the packages that other packages depend on.
-fn used(inputs: OperatorInputs<'_>, proposed: &Proposal<'_>) -> BTreeSet<String> {
-    let bundles = after(inputs, proposed);
-    let packages = InstalledPackages::new(bundles.clone());
-    let checked = bundles
-        .iter()
-        .flat_map(|(name, bundle)| packages.check(name, bundle, inputs.facts, inputs.expressions));
-    let providers = checked.filter_map(|it| match it.provider {
-        Some(Provider::Installed(package)) => Some(package.clone()),
-        Some(Provider::Itself | Provider::Cluster) | None => None,
-    });
-    providers.collect()
+fn all_pinned(operators: &BTreeMap<String, RequestedOperator>) -> bool {
+    operators.values().all(|it| is_pinned(&it.spec.version))
 }
 
 /// Returns the annotation of a change set, a hash of its changes, so that equal changes have equal

@@ -13,6 +13,7 @@ use crate::matching::{ConstraintMatcher, rules_of, served, visit};
 use crate::model::unfit;
 use crate::names::NameIndex;
 use crate::problem::ClusterFacts;
+use crate::range::blang;
 
 /// What is installed, or would be after changes, with what requirements name at hand: who satisfies one
 /// is found without looking at everything.
@@ -236,6 +237,28 @@ pub struct CheckedRequirement {
     pub version: Option<Version>,
     /// What is missing, in a clause that follows "but"; empty if nothing is.
     pub missing: String,
+}
+
+/// The versions of a package that the ranges of a requirement name: whether a version satisfies it is the
+/// same for all between two of them. `None` when an expression decides.
+pub fn named_versions(requirement: &Requirement, package: &str) -> Option<BTreeSet<Version>> {
+    let mut named = Some(BTreeSet::new());
+    visit(requirement, &mut |constraint| match constraint {
+        Constraint::Package { name, range } if name == package => {
+            let range = blang::Range::parse(range);
+            if let (Some(named), Ok(range)) = (&mut named, range) {
+                named.extend(range.bounds().cloned());
+            }
+        }
+        Constraint::Cel { .. } => named = None,
+        Constraint::Package { .. }
+        | Constraint::Api(_)
+        | Constraint::Label(_)
+        | Constraint::All(_)
+        | Constraint::Any(_)
+        | Constraint::Not(_) => {}
+    });
+    named
 }
 
 /// Why a bundle does not fit a cluster, as a sentence without a stop; `None` if it does.

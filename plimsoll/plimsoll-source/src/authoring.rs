@@ -11,8 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use plimsoll_content::authoring::{
-    BuiltRelease, RELEASE_FILE, ReleaseSource, RenderedComponent, SourceProblem, SourceProblems,
-    assemble,
+    BuiltRelease, RELEASE_FILE, ReleaseSource, RenderedComponent, SourceProblems, assemble,
 };
 
 pub use output::{WriteError, check_output, write_payload};
@@ -57,7 +56,7 @@ pub fn build(directory: &Path, version: Option<&str>) -> Result<BuiltRelease, Bu
         Err(source) => return Err(BuildError::Read { path, source }),
     };
     let source = ReleaseSource::read(&text, version).map_err(BuildError::Problems)?;
-    let mut problems: Vec<SourceProblem> = Vec::new();
+    let mut problems = Vec::new();
     let mut render = |component| {
         folder::render(directory, &source, component).unwrap_or_else(|found| {
             problems.extend(found);

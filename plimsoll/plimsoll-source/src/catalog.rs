@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_content::bundle::{self, BundleFile, BundleObjects};
 use plimsoll_content::catalog::{
-    self, CatalogIndex, CatalogLoader, Defect, IndexError, IndexStorage, LoadedCatalog,
+    self, CatalogIndex, CatalogLoader, IndexError, IndexStorage, LoadedCatalog,
 };
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::hash::hexadecimal;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -35,7 +36,7 @@ const PIECE: usize = 256 << 10;
 /// Largest file that is read as a whole: one of a bundle directory, or one to be converted.
 const WHOLE_FILE_MAX: u64 = 64 << 20;
 
-/// Why a catalog cannot be opened at all. What is wrong inside it is a [`Defect`].
+/// Why a catalog cannot be opened at all. What is wrong inside it is a [`Diagnostic`].
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The path leads to nothing that can be read.
@@ -200,7 +201,7 @@ pub fn rebuild(
 ///
 /// # Errors
 /// [`CatalogError`] when the path cannot be read or has no files.
-pub fn documents(path: &Path) -> Result<(Vec<Value>, Vec<Defect>), CatalogError> {
+pub fn documents(path: &Path) -> Result<(Vec<Value>, Vec<Diagnostic>), CatalogError> {
     let found = found(path)?;
     let (files, mut defects) = contents(&found);
     if found.is_bundles {
@@ -235,7 +236,7 @@ pub fn bundle(path: &Path) -> Result<bundle::ConvertedBundles, CatalogError> {
 ///
 /// # Errors
 /// [`CatalogError`] when the path cannot be read or has no files.
-pub fn bundle_files(path: &Path) -> Result<(Vec<BundleFile>, Vec<Defect>), CatalogError> {
+pub fn bundle_files(path: &Path) -> Result<(Vec<BundleFile>, Vec<Diagnostic>), CatalogError> {
     Ok(contents(&found(path)?))
 }
 
@@ -298,7 +299,7 @@ fn read(found: &Found, progress: &mut dyn FnMut(Progress)) -> LoadedCatalog {
 }
 
 /// The contents of all files.
-fn contents(found: &Found) -> (Vec<BundleFile>, Vec<Defect>) {
+fn contents(found: &Found) -> (Vec<BundleFile>, Vec<Diagnostic>) {
     let mut files = Vec::new();
     let mut defects = found.defects.clone();
     for file in &found.files {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::buf::BufMut as _;
 use bytes::{Bytes, BytesMut};
-use plimsoll_content::location::FileLocation;
+use plimsoll_content::diagnostic::{Diagnostic, FindingCode};
 use plimsoll_content::payload::{Directory, IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
 
 use crate::bounded::kind_of;
@@ -58,21 +58,30 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// Whether a defect at a place follows from this file or directory not having been read.
-    pub fn explains(&self, place: &FileLocation) -> bool {
-        self.directory.is_none_or(|directory| directory == place.directory)
-            && (self.name.is_empty() || *self.name == *place.file)
+    /// Returns whether a defect of a file of the payload follows from this file or directory not having
+    /// been read.
+    pub fn explains(&self, defective: &str) -> bool {
+        self.directory.is_none() || Path::new(defective).starts_with(self.file())
+    }
+
+    /// Returns the error as a diagnostic.
+    pub fn diagnostic(&self) -> Diagnostic {
+        FindingCode::Load.diagnostic(self.file(), self.cause.to_string())
+    }
+
+    /// Returns its path in the payload; of the payload's own directory, the one in the file system.
+    fn file(&self) -> String {
+        match self.directory {
+            Some(directory) if self.name.is_empty() => directory.to_string(),
+            Some(directory) => format!("{directory}/{}", self.name),
+            None => self.path.display().to_string(),
+        }
     }
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.directory {
-            Some(directory) if self.name.is_empty() => write!(f, "{directory}")?,
-            Some(directory) => write!(f, "{directory}/{}", self.name)?,
-            None => write!(f, "{}", self.path.display())?,
-        }
-        write!(f, ": {}", self.cause)
+        write!(f, "{}: {}", self.file(), self.cause)
     }
 }
 

@@ -52,7 +52,9 @@ pub fn load(path: &Path, context: &TemplateContext) -> Result<Payload, LoadError
 
 /// The defects that do not follow from something not having been read.
 fn without_consequences(mut content: PayloadErrors, read: &ReadErrors) -> Option<PayloadErrors> {
-    content.errors.retain(|error| !read.errors.iter().any(|it| it.explains(&error.location)));
+    content
+        .errors
+        .retain(|error| !read.errors.iter().any(|it| it.explains(&error.location.path())));
     (!content.errors.is_empty()).then_some(content)
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_cel::names;
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,7 +40,7 @@ struct WrittenMetadata {
 
 impl NamespaceTemplate {
     /// What the annotations of a bundle's ClusterServiceVersion say.
-    pub(super) fn of(bundle: &Bundle) -> Result<Self, Vec<Defect>> {
+    pub(super) fn of(bundle: &Bundle) -> Result<Self, Vec<Diagnostic>> {
         let BundleContent::Registry(content) = &bundle.content else { return Ok(Self::default()) };
         let csv = &content.csv;
         let mut template = Self::default();
@@ -90,7 +91,7 @@ impl NamespaceTemplate {
     }
 }
 
-fn defect(csv: &ClusterServiceVersion, problem: &str) -> Defect {
+fn defect(csv: &ClusterServiceVersion, problem: &str) -> Diagnostic {
     let field = format!("metadata.annotations.{TEMPLATE}");
     let message = format!("the annotation {TEMPLATE} {problem}");
     csv.defect(&field, DefectCode::BundleAnnotation, message)

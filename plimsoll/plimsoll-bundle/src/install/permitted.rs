@@ -2,7 +2,8 @@
 //! namespace of the installation, and nothing that the controller itself goes by.
 
 use plimsoll_api::{ACTION_CLASS, classes};
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::Value;
 
 use crate::bundle::{Bundle, BundleContent, BundleObject};
@@ -40,7 +41,7 @@ pub(super) const GROUPS: &[(&str, &str)] = &[
 ];
 
 /// What of a bundle the controller does not write.
-pub(super) fn defects(bundle: &Bundle, namespace: &str) -> Vec<Defect> {
+pub(super) fn defects(bundle: &Bundle, namespace: &str) -> Vec<Diagnostic> {
     let mut defects = Vec::new();
     let mut report = |object: &BundleObject, code: DefectCode, message: String| {
         let name = format!("{} `{}`", object.kind(), object.name());

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use k8s_testkit::prerequisites::required;
 use plimsoll_content::bundle::{BundleSuite, check_suites, convert};
-use plimsoll_content::catalog::Defect;
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::{Diagnostic, Severity};
 use plimsoll_resolve::version::parse_tolerant;
 use serde_json::Value;
 
@@ -197,7 +196,7 @@ fn mistakes_are_named_that_the_validators_name() {
             CLASSES.iter().filter(|class| class.0 == upstream)
         {
             let expected = texts(answer, *severity).filter(|it| it.contains(theirs)).count();
-            let is_ours = |it: &&Defect| it.severity() == *severity && it.message.contains(ours);
+            let is_ours = |it: &&Diagnostic| it.severity == *severity && it.message.contains(ours);
             let found = defects.iter().filter(is_ours).count();
             let is_different = DIFFERENCES.contains(&(name, ours));
             if (expected != found) != is_different {
@@ -224,13 +223,13 @@ const NEVER: [&str; 3] = [
 ];
 
 /// The validators list all objects of a removed API in one answer; ours are one each.
-fn removed(name: &str, answer: &Value, defects: &[Defect], wrong: &mut Vec<String>) {
+fn removed(name: &str, answer: &Value, defects: &[Diagnostic], wrong: &mut Vec<String>) {
     for severity in [Error, Warning] {
         for minor in ["1.22", "1.25", "1.26"] {
             let theirs = format!("removed in v{minor}.");
             let expected = texts(answer, severity).any(|it| it.contains(&theirs));
             let ours = format!("Kubernetes {minor} and later");
-            let is_ours = |it: &Defect| it.severity() == severity && it.message.contains(&ours);
+            let is_ours = |it: &Diagnostic| it.severity == severity && it.message.contains(&ours);
             if defects.iter().any(is_ours) != expected {
                 let options = &answer["options"];
                 wrong.push(format!("{name} {options}: {ours}: {severity:?}, {expected} expected"));

@@ -14,7 +14,7 @@ use plimsoll_bundle::{
     read_deployment_config, render,
 };
 use plimsoll_content::bundle::BundleFile;
-use plimsoll_content::catalog::Defect;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::Value;
 
 use differences::{DIFFERENCES, Difference};
@@ -59,7 +59,7 @@ fn cases(directory: &Path) -> BTreeMap<String, Value> {
     paths.iter().map(|path| (name(path), read_json(path))).collect()
 }
 
-type Loaded = BTreeMap<String, Result<Bundle, Vec<Defect>>>;
+type Loaded = BTreeMap<String, Result<Bundle, Vec<Diagnostic>>>;
 
 /// The bundles that cases are of.
 fn loaded(root: &Path, cases: &BTreeMap<String, Value>) -> Loaded {
@@ -151,7 +151,7 @@ fn first_difference(path: &str, ours: &Value, theirs: &Value) -> Option<String> 
 
 /// How a result differs from that of a case; `None` if it does not.
 fn deviation(
-    result: &Result<RenderedBundle, Vec<Defect>>,
+    result: &Result<RenderedBundle, Vec<Diagnostic>>,
     case: &Value,
     cases: &BTreeMap<String, Value>,
     difference: Option<&Difference>,

@@ -9,7 +9,8 @@ use plimsoll_bundle::{
     revision_objects, serving_certificates,
 };
 use plimsoll_content::bundle::{BundleFile, carried_files, convert};
-use plimsoll_content::catalog::{BundleSearch, Defect};
+use plimsoll_content::catalog::BundleSearch;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::{Value, json};
 
 use crate::golden::{bundle_files, committed, entries};
@@ -21,7 +22,7 @@ fn install(
     bundle: &Bundle,
     config: Option<&Value>,
     certificates: CertificateProvider,
-) -> Result<RevisionObjects, Vec<Defect>> {
+) -> Result<RevisionObjects, Vec<Diagnostic>> {
     let operator = bundle.package.as_str();
     let request = InstallRequest { operator, namespace: NAMESPACE, config, certificates };
     revision_objects(bundle, &request)

@@ -19,8 +19,8 @@ use semver::Version;
 
 use check_upgrade::CheckUpgradeArguments;
 
-use crate::render::defects::write_report;
-use crate::render::format::Format;
+use crate::render::diagnostics;
+use crate::render::format::{Format, FormatParser};
 
 /// What can be asked about a bundle.
 #[derive(Debug, Subcommand)]
@@ -58,7 +58,7 @@ pub struct ValidateArguments {
     #[arg(long, value_name = "VERSION", value_parser = kubernetes_version)]
     kubernetes_version: Option<Version>,
     /// Output format
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::FINDINGS, default_value_t)]
     output: Format,
 }
 
@@ -93,14 +93,15 @@ fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCo
     let mut defects = converted.all_defects();
     // Where a bundle's image lies is not known before it is published, and what it replaces is
     // somewhere else.
-    defects.retain(|defect| !matches!(defect.code, DefectCode::NoImage));
+    defects.retain(|defect| defect.code != DefectCode::NoImage);
     let suites = BundleSuite::ALL.into_iter();
     let suites = suites.filter(|suite| arguments.suites.iter().any(|it| it == suite.as_str()));
     let (files, _) = bundle_files(path).with_context(context)?;
     defects.extend(check_suites(&files, &suites.collect(), arguments.kubernetes_version.as_ref()));
     defects.sort();
     defects.dedup();
-    write_report(&defects, &arguments.output, out)
+    let files: Vec<String> = files.into_iter().map(|it| it.path).collect();
+    diagnostics::write("plimsoll bundle validate", &files, &defects, &arguments.output, out)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub struct LintArguments {
     /// File or directory of the catalog; also a tree of bundle directories
     catalog: PathBuf,
     /// Output format
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::FINDINGS, default_value_t)]
     output: Format,
 }
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use plimsoll_content::capability::CapabilityRegistry;
+use plimsoll_content::diagnostic::FieldProblem;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_plan::capabilities::install_config::{Assessment, assess};
 use serde::Serialize;
@@ -76,27 +77,16 @@ pub fn run(command: InstallConfigCommand, out: &mut dyn Write) -> anyhow::Result
 #[serde(rename_all = "camelCase")]
 struct InstallConfigReport<'a> {
     valid: bool,
-    errors: Vec<Entry<'a>>,
+    errors: &'a [FieldProblem],
     enabled_capabilities: &'a BTreeSet<String>,
     disabled_capabilities: &'a BTreeSet<String>,
 }
 
-/// Something that the installer refuses.
-#[derive(Debug, Serialize)]
-struct Entry<'a> {
-    field: &'a str,
-    message: &'a str,
-}
-
 impl<'a> InstallConfigReport<'a> {
     fn of(assessment: &'a Assessment) -> Self {
-        let entry =
-            |refusal: &'a plimsoll_plan::capabilities::install_config::InstallConfigProblem| {
-                Entry { field: &refusal.field, message: &refusal.message }
-            };
         Self {
             valid: assessment.refusals.is_empty(),
-            errors: assessment.refusals.iter().map(entry).collect(),
+            errors: &assessment.refusals,
             enabled_capabilities: &assessment.enabled,
             disabled_capabilities: &assessment.disabled,
         }
@@ -104,8 +94,8 @@ impl<'a> InstallConfigReport<'a> {
 }
 
 fn write_text(report: &InstallConfigReport<'_>, name: &str, out: &mut dyn Write) -> io::Result<()> {
-    for Entry { field, message } in &report.errors {
-        writeln!(out, "{field}: {message}")?;
+    for problem in report.errors {
+        writeln!(out, "{problem}")?;
     }
     let list = |names: &BTreeSet<String>| match names.len() {
         0 => "none".to_owned(),

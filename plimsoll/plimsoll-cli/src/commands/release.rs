@@ -23,7 +23,7 @@ pub use plan::{PlanArguments, Setup};
 
 use crate::arguments::registry::RegistryArguments;
 use crate::arguments::store::{self, Location};
-use crate::render::format::Format;
+use crate::render::format::{Format, FormatParser};
 
 /// What can be done with releases, and asked about payloads.
 #[derive(Debug, Subcommand)]
@@ -96,7 +96,7 @@ pub struct LintArguments {
     #[command(flatten)]
     registry: RegistryArguments,
     /// Output format
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::FINDINGS, default_value_t)]
     output: Format,
 }
 

@@ -9,7 +9,6 @@ use plimsoll_bundle::object_key;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::findings::FindingFormat;
 use super::graph::Picture;
 use super::json_path::JsonPath;
 
@@ -39,8 +38,8 @@ const REPORTS: [(&str, &str, Format); 5] = [
 const DIFF: [(&str, &str, Format); 1] = [("diff", "What differs, line by line", Format::Diff)];
 /// What it may be besides for linters.
 const FINDINGS: [(&str, &str, Format); 2] = [
-    ("sarif", "For code review, SARIF 2.1.0", Format::Findings(FindingFormat::Sarif)),
-    ("junit", "For test reports, JUnit XML", Format::Findings(FindingFormat::Junit)),
+    ("sarif", "For code review, SARIF 2.1.0", Format::Sarif),
+    ("junit", "For test reports, JUnit XML", Format::Junit),
 ];
 /// What introduces a template.
 const JSON_PATH: &str = "jsonpath=";
@@ -69,8 +68,10 @@ pub enum Format {
     Diff,
     /// A drawing
     Picture(Picture),
-    /// Findings for tools that show them
-    Findings(FindingFormat),
+    /// Diagnostics as SARIF 2.1.0
+    Sarif,
+    /// Diagnostics as JUnit XML
+    Junit,
 }
 
 impl Format {
@@ -91,7 +92,8 @@ impl Format {
             | Self::Markdown
             | Self::Diff
             | Self::Picture(_)
-            | Self::Findings(_) => {
+            | Self::Sarif
+            | Self::Junit => {
                 return Ok(false);
             }
             Self::Json => {

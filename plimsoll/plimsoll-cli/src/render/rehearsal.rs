@@ -137,7 +137,7 @@ impl RehearsalReport {
             Format::Diff | Format::Picture(_) | Format::Name => {
                 self.plan.write(format, details, out)?;
             }
-            Format::Json | Format::Yaml | Format::JsonPath(_) | Format::Findings(_) => {
+            Format::Json | Format::Yaml | Format::JsonPath(_) | Format::Sarif | Format::Junit => {
                 format.write(self, out)?;
             }
         }

@@ -10,10 +10,11 @@ use super::documents::{Origin, RenderedFile, SourceObject, read};
 use super::generated;
 use super::hooks::{self, Hook, HookPlace};
 use super::order::{self, Order};
-use super::{Component, RELEASE_FILE, ReleaseSource, SourceProblem, SourceProblems, images};
+use super::{Component, RELEASE_FILE, ReleaseSource, SourceProblems, images};
 use crate::annotations::{CREATE_ONLY, DELETE};
 use crate::capability::{ANNOTATION as CAPABILITY, is_declaration, meant, most_similar};
 use crate::definition::Scope;
+use crate::diagnostic::{Diagnostic, FindingCode};
 use crate::inclusion::INCLUDE_PREFIX;
 use crate::kinds::Kinds;
 use crate::location::Directory;
@@ -102,7 +103,7 @@ pub fn assemble(
 
 struct Assembly<'a> {
     source: &'a ReleaseSource,
-    problems: Vec<SourceProblem>,
+    problems: Vec<Diagnostic>,
     notes: Vec<String>,
     /// Which images of the release manifests name.
     found: Vec<bool>,
@@ -116,7 +117,9 @@ impl Assembly<'_> {
         let objects: Vec<SourceObject> = rendered.files.iter().flat_map(read).collect();
         if objects.is_empty() && self.problems.len() == problems_before {
             let message = format!("component {:?} has no manifests", component.name);
-            self.problems.push(SourceProblem::new(RELEASE_FILE, Some(component.line), message));
+            self.problems.push(
+                FindingCode::Source.diagnostic(RELEASE_FILE, message).at_line(component.line),
+            );
         }
         let mut hook_names = BTreeSet::new();
         let placed = objects
@@ -126,7 +129,9 @@ impl Assembly<'_> {
         for name in component.omit_hooks.difference(&hook_names) {
             let similar = most_similar(name, hook_names.iter().map(String::as_str));
             let message = format!("omitHooks: there is no hook {name:?}{}", meant(similar));
-            self.problems.push(SourceProblem::new(RELEASE_FILE, Some(component.line), message));
+            self.problems.push(
+                FindingCode::Source.diagnostic(RELEASE_FILE, message).at_line(component.line),
+            );
         }
         placed
     }
@@ -273,7 +278,9 @@ impl Assembly<'_> {
         for (image, found) in self.source.images.iter().zip(&self.found) {
             if let (Some(from), false) = (&image.from, found) {
                 let message = format!("image {}: no manifest names {from}", image.name);
-                self.problems.push(SourceProblem::new(RELEASE_FILE, Some(image.line), message));
+                self.problems.push(
+                    FindingCode::Source.diagnostic(RELEASE_FILE, message).at_line(image.line),
+                );
             }
         }
     }

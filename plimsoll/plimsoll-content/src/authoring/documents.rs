@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::SourceProblem;
+use crate::diagnostic::{Diagnostic, FindingCode};
 use crate::yaml;
 
 /// What introduces the name of a template in the output of `helm template`.
@@ -29,8 +29,9 @@ pub struct Origin {
 }
 
 impl Origin {
-    pub(super) fn problem(&self, message: impl Into<String>) -> SourceProblem {
-        SourceProblem::new(self.path.clone(), self.line, message)
+    pub(super) fn problem(&self, message: impl Into<String>) -> Diagnostic {
+        let line = self.line;
+        Diagnostic { line, ..FindingCode::Source.diagnostic(self.path.clone(), message) }
     }
 }
 
@@ -42,7 +43,7 @@ pub(super) struct SourceObject {
 }
 
 /// Reads the objects of a text.
-pub(super) fn read(file: &RenderedFile, problems: &mut Vec<SourceProblem>) -> Vec<SourceObject> {
+pub(super) fn read(file: &RenderedFile, problems: &mut Vec<Diagnostic>) -> Vec<SourceObject> {
     let mut objects = Vec::new();
     let lines: Vec<&str> = file.text.lines().collect();
     for document in yaml::parse(&file.text) {

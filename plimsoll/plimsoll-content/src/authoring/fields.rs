@@ -3,15 +3,15 @@
 
 use serde_json::{Map, Value};
 
-use super::SourceProblem;
 use crate::capability::{meant, most_similar};
+use crate::diagnostic::{Diagnostic, FindingCode};
 use crate::yaml::Lines;
 
 /// Collects what is wrong with the one document of a file.
 pub(super) struct FieldReader<'a> {
     file: &'a str,
     lines: &'a Lines,
-    pub(super) problems: Vec<SourceProblem>,
+    pub(super) problems: Vec<Diagnostic>,
 }
 
 /// A field and where it is.
@@ -36,7 +36,8 @@ impl<'a> FieldReader<'a> {
     pub(super) fn problem(&mut self, path: &str, message: impl AsRef<str>) {
         let separator = if path.is_empty() { "" } else { ": " };
         let message = format!("{path}{separator}{}", message.as_ref());
-        self.problems.push(SourceProblem::new(self.file, Some(self.lines.of(path)), message));
+        self.problems
+            .push(FindingCode::Source.diagnostic(self.file, message).at_line(self.lines.of(path)));
     }
 
     /// The fields of a mapping; those that are not among `known` are problems.

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::fields::{Field, FieldReader, Fields};
-use super::{RELEASE_FILE, SourceProblem, SourceProblems};
+use super::{RELEASE_FILE, SourceProblems};
 use crate::capability::{meant, most_similar};
+use crate::diagnostic::FindingCode;
 use crate::inclusion::DEFAULT_PROFILE;
 use crate::yaml;
 
@@ -126,12 +127,10 @@ impl ReleaseSource {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(text: &str, version: Option<&str>) -> Result<Self, SourceProblems> {
-        let value = document(text).map_err(|problem| SourceProblems(vec![problem]))?;
+        let value = document(text)?;
         let lines = yaml::lines(text);
         // A document that is not null has lines.
-        let Some(lines) = lines.first() else {
-            return Err(SourceProblems(vec![empty()]));
-        };
+        let Some(lines) = lines.first() else { return Err(empty()) };
         let mut reader = FieldReader::new(RELEASE_FILE, lines);
         let fields = reader.fields(&Field::new("", &value), &FIELDS);
         let source = source(&fields, version, lines, &mut reader);
@@ -141,28 +140,27 @@ impl ReleaseSource {
     }
 }
 
-fn empty() -> SourceProblem {
-    let message = "the file is empty; it needs name, version and components";
-    SourceProblem::new(RELEASE_FILE, None, message)
+fn empty() -> SourceProblems {
+    problem(0, "the file is empty; it needs name, version and components")
+}
+
+/// Returns the only problem of the file, on a line from 1; 0 is the whole file.
+fn problem(line: usize, message: impl Into<String>) -> SourceProblems {
+    SourceProblems(vec![FindingCode::Source.diagnostic(RELEASE_FILE, message).at_line(line)])
 }
 
 /// The one document of a text.
-fn document(text: &str) -> Result<Value, SourceProblem> {
+fn document(text: &str) -> Result<Value, SourceProblems> {
     let mut documents = yaml::parse(text).into_iter().filter(|it| it.value != Ok(Value::Null));
     let first = documents.next().ok_or_else(empty)?;
     let duplicate = first.notes.first();
     if let Some(second) = documents.next() {
-        let message = "a second document begins here, one is expected";
-        return Err(SourceProblem::new(RELEASE_FILE, Some(second.line), message));
+        return Err(problem(second.line, "a second document begins here, one is expected"));
     }
     if let Some(note) = duplicate {
-        let line = note.line.unwrap_or(first.line);
-        return Err(SourceProblem::new(RELEASE_FILE, Some(line), note.oddity.to_string()));
+        return Err(problem(note.line.unwrap_or(first.line), note.oddity.to_string()));
     }
-    first.value.map_err(|error| {
-        let message = format!("{error}, column {}", error.column);
-        SourceProblem::new(RELEASE_FILE, Some(error.line), message)
-    })
+    first.value.map_err(|error| problem(error.line, format!("{error}, column {}", error.column)))
 }
 
 fn source(

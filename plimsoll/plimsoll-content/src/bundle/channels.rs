@@ -6,11 +6,12 @@ use plimsoll_resolve::version::parse_tolerant;
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::documents::{package_document, whole_file};
+use super::documents::package_document;
 use super::properties::ParsedBundle;
 use super::read::documents as read_documents;
 use super::{BundleDocument, BundleFile};
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 
 /// How the entries of a channel follow each other: `updateGraph` of a package's `ci.yaml`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) enum UpdateGraphMode {
 pub(super) fn mode(
     directory: &str,
     others: &[BundleFile],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> UpdateGraphMode {
     // A bundle directory on its own says itself what it replaces.
     let Some((parent, _)) = directory.trim_end_matches('/').rsplit_once('/') else {
@@ -46,7 +47,7 @@ pub(super) fn mode(
         .map_or(UpdateGraphMode::Semver, |file| read(file, defects))
 }
 
-fn read(file: &BundleFile, defects: &mut Vec<Defect>) -> UpdateGraphMode {
+fn read(file: &BundleFile, defects: &mut Vec<Diagnostic>) -> UpdateGraphMode {
     let mut found = Vec::new();
     let documents = read_documents(file, &mut found);
     let mode = documents.first().map_or("", |it| it.text("/updateGraph")).to_owned();
@@ -62,7 +63,7 @@ fn read(file: &BundleFile, defects: &mut Vec<Defect>) -> UpdateGraphMode {
         other => {
             let known = "replaces-mode, semver-mode and semver-skippatch-mode";
             let text = format!("updateGraph: there is no `{other}`, only {known}");
-            let defect = whole_file(&file.path, DefectCode::BundleFile, text);
+            let defect = DefectCode::BundleFile.diagnostic(&file.path, text);
             if !defects.contains(&defect) {
                 defects.push(defect);
             }
@@ -77,7 +78,7 @@ pub(super) fn documents(
     mut bundles: Vec<ParsedBundle>,
     mode: UpdateGraphMode,
     is_alone: bool,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Vec<BundleDocument> {
     bundles.sort_by_cached_key(|it| (parse_tolerant(&it.version).ok(), it.name.clone()));
     let channels: BTreeSet<String> =
@@ -128,22 +129,19 @@ fn report_same_versions(
     package: &str,
     channel: &str,
     members: &[&ParsedBundle],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     for pair in members.windows(2) {
         if let [one, other] = pair
             && one.version == other.version
         {
-            defects.push(Defect {
-                file: other.file.clone(),
-                line: other.line,
-                package: package.to_owned(),
-                code: DefectCode::SameVersion,
-                message: format!(
-                    "channel {channel}: {} and {} are both {}",
-                    one.name, other.name, one.version
-                ),
-            });
+            let message = format!(
+                "channel {channel}: {} and {} are both {}",
+                one.name, other.name, one.version
+            );
+            let defect = DefectCode::SameVersion.diagnostic(&other.file, message);
+            let package = package.to_owned();
+            defects.push(Diagnostic { package, ..defect.at_line(other.line) });
         }
     }
 }

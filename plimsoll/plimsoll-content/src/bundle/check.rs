@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::properties::{apis, definition_api, service_api};
 use super::read::BundleManifest;
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 
 /// Kinds besides definitions and the ClusterServiceVersion that a bundle may bring.
 pub const KINDS: &[&str] = &[
@@ -40,7 +41,7 @@ pub const KINDS: &[&str] = &[
 pub(super) fn check(
     csv: &BundleManifest<'_>,
     manifests: &[BundleManifest<'_>],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     names(csv, defects);
     install_modes(csv, defects);
@@ -67,7 +68,7 @@ pub(super) fn check(
     }
 }
 
-fn names(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn names(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let name = csv.name();
     let version = name.split_once(".v").map(|(_, version)| version);
     if version.is_none_or(|version| parse_strict(version).is_err()) {
@@ -96,7 +97,7 @@ fn names(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     }
 }
 
-fn install_modes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn install_modes(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let modes = csv.list("/spec/installModes");
     let mut seen = BTreeSet::new();
     for (index, mode) in modes.iter().enumerate() {
@@ -113,7 +114,7 @@ fn install_modes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
     }
 }
 
-fn minimum_kubernetes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn minimum_kubernetes(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let text = csv.text("/spec/minKubeVersion");
     let written = &csv.value["spec"]["minKubeVersion"];
     if !written.is_null() && !written.is_string() {
@@ -134,7 +135,7 @@ fn minimum_kubernetes(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
 /// Names of the annotation with an example of each API, the one that counts first.
 const EXAMPLES: [&str; 2] = ["alm-examples", "olm.examples"];
 
-fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let written = &csv.value["metadata"]["annotations"];
     let Some(name) = EXAMPLES.into_iter().find(|name| written[*name].is_string()) else {
         let text = "no annotation alm-examples: consoles have no example of its resources";
@@ -183,7 +184,7 @@ fn examples(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
 }
 
 /// Upstream: github.com/operator-framework/api/pkg/validation/internal/bundle.go: validateRelatedImages
-fn related_images(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn related_images(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     for (index, image) in csv.list("/spec/relatedImages").iter().enumerate() {
         let image = image["image"].as_str().unwrap_or_default();
         let text = match image {
@@ -248,7 +249,7 @@ fn is_image(text: &str) -> bool {
 }
 
 /// Upstream: github.com/operator-framework/api/pkg/validation/internal/typecheck.go: checkEmptyFields
-fn required_fields(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn required_fields(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     for field in ["displayName", "install"] {
         let value = &csv.value["spec"][field];
         let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
@@ -272,7 +273,7 @@ fn required_fields(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
 /// Whether API servers refuse a definition whatever its schema.
 ///
 /// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinition
-fn definition(manifest: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn definition(manifest: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let spec = &manifest.value["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
@@ -327,7 +328,7 @@ const ANNOTATIONS: [&str; 5] = [
     "olm.targetNamespaces",
 ];
 
-fn annotations(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn annotations(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let written = csv.value.pointer("/metadata/annotations").and_then(Value::as_object);
     for name in written.into_iter().flat_map(|it| it.keys()) {
         let known = ANNOTATIONS.iter().find(|known| known.eq_ignore_ascii_case(name));
@@ -349,7 +350,7 @@ fn annotations(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
 fn service_accounts(
     csv: &BundleManifest<'_>,
     manifests: &[BundleManifest<'_>],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     let used: BTreeSet<&str> = csv
         .list("/spec/install/spec/deployments")
@@ -369,7 +370,11 @@ fn service_accounts(
 }
 
 /// What the bundle says it owns and what it brings must be the same.
-fn owned(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &mut Vec<Defect>) {
+fn owned(
+    csv: &BundleManifest<'_>,
+    manifests: &[BundleManifest<'_>],
+    defects: &mut Vec<Diagnostic>,
+) {
     let definitions = manifests.iter().filter(|it| it.kind() == "CustomResourceDefinition");
     let defined: Vec<_> = definitions.map(|it| (it, apis(it))).collect();
     let mut claimed = BTreeSet::new();
@@ -414,7 +419,7 @@ fn owned(csv: &BundleManifest<'_>, manifests: &[BundleManifest<'_>], defects: &m
     }
 }
 
-fn webhooks(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn webhooks(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let deployments: BTreeSet<&str> = csv
         .list("/spec/install/spec/deployments")
         .iter()

@@ -4,23 +4,19 @@ use serde_json::json;
 
 use super::BundleDocument;
 use super::read::BundleManifest;
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 
 /// The one ClusterServiceVersion among the manifests of a bundle.
 pub(super) fn csv<'m, 'f>(
     directory: &str,
     manifests: &'m [BundleManifest<'f>],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Option<&'m BundleManifest<'f>> {
     let mut all = manifests.iter().filter(|it| it.kind() == "ClusterServiceVersion");
     let Some(csv) = all.next() else {
-        defects.push(Defect {
-            file: format!("{directory}manifests"),
-            line: 0,
-            package: String::new(),
-            code: DefectCode::BundleFile,
-            message: "no ClusterServiceVersion".to_owned(),
-        });
+        let file = format!("{directory}manifests");
+        defects.push(DefectCode::BundleFile.diagnostic(file, "no ClusterServiceVersion"));
         return None;
     };
     for other in all {
@@ -40,7 +36,7 @@ pub(super) fn package_document(
     name: &str,
     default_channel: &str,
     file: &str,
-    line: u32,
+    line: usize,
 ) -> BundleDocument {
     let value = json!({
         "schema": "olm.package",
@@ -48,10 +44,4 @@ pub(super) fn package_document(
         "defaultChannel": default_channel,
     });
     BundleDocument { file: file.to_owned(), line, value }
-}
-
-/// A defect of a file as a whole.
-pub(super) fn whole_file(path: &str, code: DefectCode, message: impl Into<String>) -> Defect {
-    let (file, message) = (path.to_owned(), message.into());
-    Defect { file, line: 0, package: String::new(), code, message }
 }

@@ -2,7 +2,7 @@
 //! there is memory for.
 
 use super::{BundleFile, unreadable};
-use crate::catalog::Defect;
+use crate::diagnostic::Diagnostic;
 
 /// The files of a tree, read when they are needed.
 pub(super) struct TreeFiles<'t> {
@@ -20,7 +20,11 @@ impl<'t> TreeFiles<'t> {
     }
 
     /// The files of such numbers that can be read; the others become defects.
-    pub(super) fn load(&mut self, numbers: &[usize], defects: &mut Vec<Defect>) -> Vec<BundleFile> {
+    pub(super) fn load(
+        &mut self,
+        numbers: &[usize],
+        defects: &mut Vec<Diagnostic>,
+    ) -> Vec<BundleFile> {
         let mut files = Vec::new();
         for number in numbers {
             let path = self.names[*number];

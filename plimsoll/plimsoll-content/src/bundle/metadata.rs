@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::read::BundleManifest;
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 
 const PREFIX: &str = "operators.operatorframework.io.bundle.";
 
@@ -25,7 +26,7 @@ pub struct BundleMetadata {
 pub fn read(
     directory: &str,
     manifests: &[BundleManifest<'_>],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Option<BundleMetadata> {
     let with = |key: &str| {
         let has = |it: &&BundleManifest<'_>| match &it.value[key] {
@@ -59,13 +60,8 @@ pub fn read(
         }
     }
     let Some(manifest) = with("annotations") else {
-        defects.push(Defect {
-            file: format!("{directory}metadata"),
-            line: 0,
-            package: String::new(),
-            code: DefectCode::BundleFile,
-            message: "no file with `annotations`".to_owned(),
-        });
+        let file = format!("{directory}metadata");
+        defects.push(DefectCode::BundleFile.diagnostic(file, "no file with `annotations`"));
         return None;
     };
     annotations(manifest, &mut metadata, defects).then_some(metadata)
@@ -74,7 +70,7 @@ pub fn read(
 fn annotations(
     manifest: &BundleManifest<'_>,
     metadata: &mut BundleMetadata,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> bool {
     let value = |key: &str| {
         let value = &manifest.value["annotations"][format!("{PREFIX}{key}").as_str()];
@@ -118,7 +114,7 @@ fn annotations(
 fn dependencies(
     manifest: &BundleManifest<'_>,
     metadata: &mut BundleMetadata,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     let Some(list) = manifest.value["dependencies"].as_array() else {
         let text = "`dependencies` is not a list";

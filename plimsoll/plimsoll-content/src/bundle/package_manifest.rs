@@ -12,7 +12,8 @@ use super::metadata::BundleMetadata;
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents as read_documents, is_document};
 use super::{BundleDocument, BundleFile, check};
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 
 /// Whether a file is a package manifest, by its name.
 pub(super) fn is_package_manifest(path: &str) -> bool {
@@ -30,7 +31,7 @@ pub(super) struct PackageManifest<'f> {
 }
 
 impl<'f> PackageManifest<'f> {
-    pub(super) fn read(file: &'f BundleFile, defects: &mut Vec<Defect>) -> Option<Self> {
+    pub(super) fn read(file: &'f BundleFile, defects: &mut Vec<Diagnostic>) -> Option<Self> {
         let manifest = read_documents(file, defects).into_iter().next()?;
         let name = manifest.text("/packageName").to_owned();
         if name.is_empty() {
@@ -71,7 +72,7 @@ pub(super) fn documents(
     package: &PackageManifest<'_>,
     others: &[usize],
     tree: &mut TreeFiles<'_>,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Vec<BundleDocument> {
     let mut found = Vec::new();
     let bundles = bundles(package, others, tree, &mut found);
@@ -111,7 +112,7 @@ pub(super) fn bundles(
     package: &PackageManifest<'_>,
     others: &[usize],
     tree: &mut TreeFiles<'_>,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> BTreeMap<String, ParsedBundle> {
     let root = package.directory();
     let mut directories: BTreeMap<String, Vec<usize>> = BTreeMap::new();

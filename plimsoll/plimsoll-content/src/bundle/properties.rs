@@ -6,13 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::metadata::BundleMetadata;
 use super::read::BundleManifest;
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 
 /// A bundle as it goes into a catalog.
 #[derive(Debug)]
 pub(super) struct ParsedBundle {
     pub(super) file: String,
-    pub(super) line: u32,
+    pub(super) line: usize,
     pub(super) name: String,
     pub(super) version: String,
     pub(super) package: String,
@@ -30,7 +31,7 @@ pub(super) fn bundle(
     csv: &BundleManifest<'_>,
     manifests: &[BundleManifest<'_>],
     metadata: BundleMetadata,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> ParsedBundle {
     let BundleMetadata { package, channels, default_channel, properties: given } = metadata;
     let name = csv.name().to_owned();
@@ -83,7 +84,7 @@ pub(super) fn bundle(
 }
 
 /// The properties that a ClusterServiceVersion carries as an annotation.
-fn annotated(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) -> Vec<Value> {
+fn annotated(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) -> Vec<Value> {
     let text = csv.text("/metadata/annotations/olm.properties");
     if text.is_empty() {
         return Vec::new();

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::BundleFile;
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 use crate::yaml;
 
 /// A document of a file.
@@ -14,7 +15,7 @@ pub struct BundleManifest<'f> {
     /// Number of the document in the file, empty ones not counted.
     number: usize,
     /// The line on which it begins, from 1.
-    pub first_line: u32,
+    pub first_line: usize,
     /// What it says.
     pub value: Value,
 }
@@ -41,22 +42,15 @@ impl BundleManifest<'_> {
     }
 
     /// The line of a field such as `spec.a[0].b`, or of what surrounds it.
-    pub fn line(&self, field: &str) -> u32 {
+    pub fn line(&self, field: &str) -> usize {
         let text = std::str::from_utf8(&self.file.bytes).unwrap_or_default();
         let lines = yaml::lines(text);
-        let line = lines.get(self.number).map(|lines| lines.of(field));
-        line.and_then(|line| u32::try_from(line).ok()).unwrap_or(self.first_line)
+        lines.get(self.number).map_or(self.first_line, |lines| lines.of(field))
     }
 
     /// A defect of a field.
-    pub fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Defect {
-        Defect {
-            file: self.file.path.clone(),
-            line: self.line(field),
-            package: String::new(),
-            code,
-            message: message.into(),
-        }
+    pub fn defect(&self, field: &str, code: DefectCode, message: impl Into<String>) -> Diagnostic {
+        code.diagnostic(&self.file.path, message).at_line(self.line(field))
     }
 }
 
@@ -68,15 +62,12 @@ pub(super) fn is_document(path: &str) -> bool {
 }
 
 /// The documents of a file; what cannot be read becomes a defect.
-pub fn documents<'f>(file: &'f BundleFile, defects: &mut Vec<Defect>) -> Vec<BundleManifest<'f>> {
+pub fn documents<'f>(
+    file: &'f BundleFile,
+    defects: &mut Vec<Diagnostic>,
+) -> Vec<BundleManifest<'f>> {
     let mut report = |line: usize, code: DefectCode, message: String| {
-        defects.push(Defect {
-            file: file.path.clone(),
-            line: u32::try_from(line).unwrap_or(u32::MAX),
-            package: String::new(),
-            code,
-            message,
-        });
+        defects.push(code.diagnostic(&file.path, message).at_line(line));
     };
     let Ok(text) = std::str::from_utf8(&file.bytes) else {
         report(0, DefectCode::BundleFile, "not UTF-8".to_owned());
@@ -92,7 +83,7 @@ pub fn documents<'f>(file: &'f BundleFile, defects: &mut Vec<Defect>) -> Vec<Bun
         match document.value {
             Ok(Value::Null) => {}
             Ok(value) => {
-                let first_line = u32::try_from(document.line).unwrap_or(u32::MAX);
+                let first_line = document.line;
                 manifests.push(BundleManifest { file, number, first_line, value });
                 number += 1;
             }

@@ -13,7 +13,8 @@ use serde_json::Value;
 use super::BundleFile;
 use super::metadata::{BundleMetadata, read as read_metadata};
 use super::read::{BundleManifest, documents};
-use crate::catalog::{Defect, DefectCode};
+use crate::catalog::DefectCode;
+use crate::diagnostic::Diagnostic;
 
 /// Checks of bundles that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +70,7 @@ pub fn check_suites(
     files: &[BundleFile],
     suites: &BTreeSet<BundleSuite>,
     kubernetes: Option<&Version>,
-) -> Vec<Defect> {
+) -> Vec<Diagnostic> {
     let in_directory = |directory: &str| {
         let files = files.iter().filter(|it| it.path.starts_with(directory));
         files.flat_map(|file| documents(file, &mut Vec::new())).collect::<Vec<_>>()
@@ -98,7 +99,7 @@ pub fn check_suites(
 }
 
 /// Upstream: github.com/operator-framework/api/pkg/validation/internal/bundle.go: validateBundleSize
-fn size(files: &[BundleFile]) -> Vec<Defect> {
+fn size(files: &[BundleFile]) -> Vec<Diagnostic> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     let written = files.iter().try_for_each(|file| encoder.write_all(&file.bytes));
     let size = written.and_then(|()| encoder.finish()).map_or(0, |bytes| bytes.len());
@@ -107,24 +108,19 @@ fn size(files: &[BundleFile]) -> Vec<Defect> {
         SIZE_NEAR..=SIZE_MAX => DefectCode::BundleAdvice,
         _ => DefectCode::BundleFile,
     };
-    vec![Defect {
-        file: "manifests".to_owned(),
-        line: 0,
-        package: String::new(),
-        code,
-        message: format!(
-            "the bundle has {} KiB compressed, and OLM v0 unpacks {} KiB at most",
-            size >> 10,
-            SIZE_MAX >> 10
-        ),
-    }]
+    let message = format!(
+        "the bundle has {} KiB compressed, and OLM v0 unpacks {} KiB at most",
+        size >> 10,
+        SIZE_MAX >> 10
+    );
+    vec![code.diagnostic("manifests", message)]
 }
 
 /// Upstream: github.com/operator-framework/api/pkg/validation/internal/good_practices.go: validateGoodPracticesFrom
 fn good_practices(
     csv: &BundleManifest<'_>,
     metadata: &[BundleManifest<'_>],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     let mut advise = |field: &str, text: String| {
         defects.push(csv.defect(field, DefectCode::BundleAdvice, text));
@@ -188,7 +184,7 @@ fn good_practices(
     channels(metadata, defects);
 }
 
-fn channels(metadata: &[BundleManifest<'_>], defects: &mut Vec<Defect>) {
+fn channels(metadata: &[BundleManifest<'_>], defects: &mut Vec<Diagnostic>) {
     let BundleMetadata { channels, default_channel, .. } =
         read_metadata("", metadata, &mut Vec::new()).unwrap_or_default();
     let names: BTreeSet<String> = channels.into_iter().chain(default_channel).collect();
@@ -230,7 +226,7 @@ fn defines_kinds(csv: &BundleManifest<'_>, field: &str) -> bool {
 const ICON_TYPES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/svg+xml"];
 
 /// Upstream: github.com/operator-framework/api/pkg/validation/internal/operatorhubv2.go: validateHubCSVSpecV2
-fn operator_hub(csv: &BundleManifest<'_>, defects: &mut Vec<Defect>) {
+fn operator_hub(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     let mut report = |field: &str, code: DefectCode, text: String| {
         defects.push(csv.defect(field, code, text));
     };
@@ -330,7 +326,7 @@ fn known_texts(
     annotation: &str,
     known: &[&str],
     separator: Option<char>,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     let Some(written) = csv.value["metadata"]["annotations"][annotation].as_str() else { return };
     let texts: Vec<&str> = match separator {
@@ -357,7 +353,7 @@ const DEFAULT_CONSTRAINTS: [&str; 8] = [
 ];
 
 /// Upstream: github.com/operator-framework/api/pkg/validation/internal/object.go: validateObjects
-fn objects(manifests: &[BundleManifest<'_>], defects: &mut Vec<Defect>) {
+fn objects(manifests: &[BundleManifest<'_>], defects: &mut Vec<Diagnostic>) {
     for manifest in manifests {
         let mut report = |field: &str, code: DefectCode, text: &str| {
             defects.push(manifest.defect(field, code, text));
@@ -461,7 +457,7 @@ fn removed_apis(
     csv: &BundleManifest<'_>,
     manifests: &[BundleManifest<'_>],
     kubernetes: Option<&Version>,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     let minimum = parse_tolerant(csv.text("/spec/minKubeVersion")).ok();
     let minor = [kubernetes, minimum.as_ref()]
@@ -526,6 +522,7 @@ mod tests {
 
     use super::{BundleSuite, check_suites};
     use crate::bundle::BundleFile;
+    use crate::diagnostic::Diagnostic;
 
     /// What a suite reports of a ClusterServiceVersion with these annotations, fields of `spec`, and one
     /// object beside it; a line each.
@@ -540,7 +537,7 @@ mod tests {
         };
         let files = [file("manifests/csv.yaml", &csv), file("manifests/o.yaml", object)];
         let defects = check_suites(&files, &BTreeSet::from([suite]), None);
-        let line = |it: &crate::catalog::Defect| format!("{}: {}", it.severity(), it.message);
+        let line = |it: &Diagnostic| format!("{}: {}", it.severity, it.message);
         defects.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

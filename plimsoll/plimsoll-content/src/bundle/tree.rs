@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::channels::{self, UpdateGraphMode};
-use super::documents::{csv, whole_file};
+use super::documents::csv;
 use super::files::TreeFiles;
 use super::metadata;
 use super::package_manifest::{self, PackageManifest};
 use super::properties::{self, ParsedBundle};
 use super::read::{BundleManifest, documents, is_document};
 use super::{BundleDocument, BundleObjects, ConvertedBundles, check, leave_out_objects};
-use crate::catalog::{Defect, DefectCode};
-use crate::finding::Severity;
+use crate::catalog::DefectCode;
+use crate::diagnostic::{Diagnostic, Severity};
 
 /// Whether files of such names are bundles, and not a file-based catalog.
 pub fn is_bundles<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
@@ -157,7 +157,7 @@ pub(super) fn is_deprecations(name: &str) -> bool {
 fn leave_out_nested(
     directories: &mut BTreeMap<&str, BundleFiles>,
     names: &[&str],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) {
     let is_whole = |files: &BundleFiles| !files.manifests.is_empty() && !files.metadata.is_empty();
     let whole = directories.iter().filter(|(_, files)| is_whole(files));
@@ -170,7 +170,7 @@ fn leave_out_nested(
         if let Some(first) = all.map(|file| names[*file]).min() {
             let outer = if outer.is_empty() { "." } else { outer.trim_end_matches('/') };
             let text = format!("a bundle inside the bundle `{outer}` is ignored");
-            defects.push(whole_file(first, DefectCode::BundleAdvice, text));
+            defects.push(DefectCode::BundleAdvice.diagnostic(first, text));
         }
         false
     });
@@ -179,7 +179,7 @@ fn leave_out_nested(
 /// The bundle directories among files of such names.
 pub(super) fn bundle_directories<'n>(
     names: &[&'n str],
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> BTreeMap<&'n str, BundleFiles> {
     let mut directories: BTreeMap<&str, BundleFiles> = BTreeMap::new();
     for (file, name) in names.iter().enumerate() {
@@ -190,7 +190,7 @@ pub(super) fn bundle_directories<'n>(
             _ if name.starts_with('.') => {}
             _ if name.contains('/') => {
                 let text = "a directory inside a bundle's directories is ignored";
-                defects.push(whole_file(names[file], DefectCode::BundleAdvice, text));
+                defects.push(DefectCode::BundleAdvice.diagnostic(names[file], text));
             }
             BundlePart::Manifest(_) => bundle.manifests.push(file),
             BundlePart::Metadata(_) => bundle.metadata.push(file),
@@ -205,7 +205,7 @@ pub(super) fn bundle(
     directory: &str,
     files: &BundleFiles,
     tree: &mut TreeFiles<'_>,
-    defects: &mut Vec<Defect>,
+    defects: &mut Vec<Diagnostic>,
 ) -> Option<ParsedBundle> {
     let mut found = Vec::new();
     let likely = |numbers: &[usize], tree: &TreeFiles<'_>| -> Vec<usize> {
@@ -224,7 +224,7 @@ pub(super) fn bundle(
     });
     // A bundle whose dependencies are not all known must not be installed without them.
     let is_usable = !found.iter().any(|defect| {
-        defect.severity() == Severity::Error && defect.code != DefectCode::BundleAnnotation
+        defect.severity == Severity::Error && defect.code != DefectCode::BundleAnnotation
     });
     if let Some((csv, _)) = &bundle {
         check::check(csv, &manifests, &mut found);

@@ -6,7 +6,7 @@ use plimsoll_resolve::range::blang::Range;
 use semver::Version;
 
 use super::constraint;
-use super::defect::{Defect, DefectCode};
+use super::defect::DefectCode;
 use super::model::{
     ChannelError, IndexedBundle, IndexedChannel, IndexedPackage, IndexedRequirement,
 };
@@ -18,6 +18,7 @@ use super::pending::{
 use super::property::check_version;
 use super::record::Text;
 use super::tables::Tables;
+use crate::diagnostic::Diagnostic;
 use crate::expressions;
 
 /// Puts a package together.
@@ -64,13 +65,9 @@ struct Assembly<'a> {
 
 impl<'a> Assembly<'a> {
     fn defect(&mut self, place: DocumentPosition, code: DefectCode, message: impl Into<String>) {
-        self.package.defects.push(Defect {
-            file: self.files.get(place.file as usize).cloned().unwrap_or_default(),
-            line: place.line,
-            package: self.package.name.to_string(),
-            code,
-            message: message.into(),
-        });
+        let (package, defect) =
+            (self.package.name.to_string(), place.diagnostic(self.files, code, message));
+        self.package.defects.push(Diagnostic { package, ..defect });
     }
 
     /// A defect of the package as a whole: nothing of it can be used.

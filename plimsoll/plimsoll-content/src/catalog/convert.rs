@@ -2,17 +2,16 @@
 
 use serde_json::Value;
 
-use super::defect::{Defect, DefectCode};
+use super::defect::DefectCode;
+use crate::diagnostic::Diagnostic;
 use crate::yaml;
 
 /// The documents of a file of a file-based catalog, and what of it cannot be read.
-pub fn documents(file: &str, bytes: &[u8]) -> (Vec<Value>, Vec<Defect>) {
+pub fn documents(file: &str, bytes: &[u8]) -> (Vec<Value>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let mut defects = Vec::new();
     let mut report = |line: usize, message: String| {
-        let line = u32::try_from(line).unwrap_or(u32::MAX);
-        let (file, package) = (file.to_owned(), String::new());
-        defects.push(Defect { file, line, package, code: DefectCode::Syntax, message });
+        defects.push(DefectCode::Syntax.diagnostic(file, message).at_line(line));
     };
     let Ok(text) = std::str::from_utf8(bytes) else {
         report(0, "not UTF-8".to_owned());

@@ -1,10 +1,6 @@
-//! What is wrong with a catalog, and where.
+//! The codes of what is wrong with a catalog or a bundle.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-use crate::finding::{Severity, codes};
+use crate::diagnostic::{Diagnostic, codes};
 
 codes! {
     /// What a defect is about. Codes are stable: scripts may rely on them.
@@ -76,63 +72,16 @@ codes! {
     }
 }
 
-impl DefectCode {
-    /// Whether a package with such a defect is invalid as a whole.
-    pub(super) fn invalidates_package(self) -> bool {
-        matches!(
-            self,
-            Self::PackageName
-                | Self::NoPackage
-                | Self::NoChannels
-                | Self::DefaultChannel
-                | Self::Duplicate
-        )
-    }
-}
+/// The codes of defects with which a package is invalid as a whole.
+const INVALIDATING: [DefectCode; 5] = [
+    DefectCode::PackageName,
+    DefectCode::NoPackage,
+    DefectCode::NoChannels,
+    DefectCode::DefaultChannel,
+    DefectCode::Duplicate,
+];
 
-/// Something that is wrong with a catalog or a bundle directory.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Defect {
-    /// The file, relative to the catalog.
-    pub file: String,
-    /// The line in it, from 1; 0 for the whole file.
-    pub line: u32,
-    /// The package it belongs to; empty when that cannot be told.
-    pub package: String,
-    /// The rule that it comes from.
-    pub code: DefectCode,
-    /// What is wrong and what to do, in one line without a final stop.
-    pub message: String,
-}
-
-/// Longest message of a defect, in bytes: it repeats text of others, which may be of any length.
-const MESSAGE_SIZE_MAX: usize = 2_000;
-
-impl Defect {
-    /// Cuts a message off that is longer than anybody reads.
-    pub fn shorten(&mut self) {
-        if self.message.len() > MESSAGE_SIZE_MAX {
-            self.message.truncate(self.message.floor_char_boundary(MESSAGE_SIZE_MAX));
-            self.message.push('…');
-        }
-    }
-
-    /// That of its code.
-    pub fn severity(&self) -> Severity {
-        self.code.severity()
-    }
-}
-
-impl fmt::Display for Defect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if self.line > 0 {
-            write!(f, ":{}", self.line)?;
-        }
-        write!(f, ": {} [{}]: ", self.severity(), self.code)?;
-        if !self.package.is_empty() {
-            write!(f, "package {}: ", self.package)?;
-        }
-        f.write_str(&self.message)
-    }
+/// Returns whether a package with a defect is invalid as a whole.
+pub(super) fn invalidates_package(defect: &Diagnostic) -> bool {
+    INVALIDATING.iter().any(|code| defect.code == *code)
 }

@@ -14,8 +14,8 @@ use std::io;
 
 use serde::Deserialize;
 
-use super::defect::Defect;
 use super::model::IndexedPackage;
+use crate::diagnostic::Diagnostic;
 
 mod directory;
 mod header;
@@ -27,7 +27,7 @@ use directory::Directory;
 use header::{HEADER_SIZE, Header};
 
 /// Version of the format; indices of another version are built anew.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Where the bytes of an index lie.
 pub trait IndexStorage {
@@ -156,7 +156,7 @@ impl<S: IndexStorage> CatalogIndex<S> {
     ///
     /// # Errors
     /// When it cannot be read or is damaged.
-    pub fn defects(&self) -> Result<Vec<Defect>, IndexError> {
+    pub fn defects(&self) -> Result<Vec<Diagnostic>, IndexError> {
         let bytes = self.part(self.header.defects)?;
         postcard::from_bytes(&bytes).map_err(|_| IndexError::Damaged("the list of defects"))
     }

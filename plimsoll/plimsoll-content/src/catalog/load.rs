@@ -5,7 +5,7 @@ mod file;
 use std::collections::BTreeMap;
 
 use super::assemble;
-use super::defect::{Defect, DefectCode};
+use super::defect::DefectCode;
 use super::document::Document;
 use super::index::{CatalogIndex, Writer};
 use super::pending::{
@@ -13,6 +13,7 @@ use super::pending::{
 };
 use super::record::Text;
 use super::wanted::WantedBundle;
+use crate::diagnostic::Diagnostic;
 
 pub use file::{DOCUMENT_SIZE_MAX, FileLoader};
 
@@ -27,7 +28,7 @@ pub const DEFECTS_MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct CatalogLoader {
     pub(super) files: Vec<String>,
-    pub(super) defects: Vec<Defect>,
+    pub(super) defects: Vec<Diagnostic>,
     packages: BTreeMap<String, u32>,
     /// For each package where its documents lie in `kept`.
     documents: Vec<Vec<(usize, usize)>>,
@@ -47,7 +48,7 @@ pub struct LoadedCatalog {
     /// The bytes of its index; see [`CatalogIndex::open`].
     pub index: Vec<u8>,
     /// Everything that is wrong with it, in the order of files and lines.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<Diagnostic>,
 }
 
 impl LoadedCatalog {
@@ -93,29 +94,23 @@ impl CatalogLoader {
     }
 
     /// Reads a document that was made of what stands on a line of a file.
-    pub(crate) fn read_document(&mut self, file: &str, line: u32, document: &str) {
+    pub(crate) fn read_document(&mut self, file: &str, line: usize, document: &str) {
         if self.files.last().is_none_or(|last| last != file) {
             self.files.push(file.to_owned());
         }
         let number = u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX);
-        let mut loader = FileLoader::new(self, number, line as usize);
+        let mut loader = FileLoader::new(self, number, line);
         loader.push(document.as_bytes());
         loader.finish();
     }
 
     /// Reports something that keeps a file or a directory from being read.
     pub fn unreadable(&mut self, file: &str, message: &str) {
-        self.push_defect(Defect {
-            file: file.to_owned(),
-            line: 0,
-            package: String::new(),
-            code: DefectCode::Syntax,
-            message: message.to_owned(),
-        });
+        self.push_defect(DefectCode::Syntax.diagnostic(file, message));
     }
 
     /// Takes defects over that were found before.
-    pub fn report(&mut self, defects: impl IntoIterator<Item = Defect>) {
+    pub fn report(&mut self, defects: impl IntoIterator<Item = Diagnostic>) {
         defects.into_iter().for_each(|defect| self.push_defect(defect));
     }
 
@@ -129,7 +124,7 @@ impl CatalogLoader {
                     .expect("what was written can be read back")
             });
             let mut package = assemble::package(name, documents.collect(), &self.files, &self.kept);
-            package.defects.iter_mut().for_each(Defect::shorten);
+            package.defects.iter_mut().for_each(Diagnostic::shorten);
             package.defects.sort();
             self.defects.extend(package.defects.iter().cloned());
             writer.add(&package);
@@ -141,7 +136,7 @@ impl CatalogLoader {
         LoadedCatalog { index: writer.finish(&self.defects), defects: self.defects }
     }
 
-    fn push_defect(&mut self, mut defect: Defect) {
+    fn push_defect(&mut self, mut defect: Diagnostic) {
         defect.shorten();
         if self.defects.len() < DEFECTS_MAX {
             self.defects.push(defect);
@@ -155,13 +150,8 @@ impl CatalogLoader {
         code: DefectCode,
         message: impl Into<String>,
     ) {
-        self.push_defect(Defect {
-            file: self.files.get(place.file as usize).cloned().unwrap_or_default(),
-            line: place.line,
-            package: package.to_owned(),
-            code,
-            message: message.into(),
-        });
+        let defect = place.diagnostic(&self.files, code, message);
+        self.push_defect(Diagnostic { package: package.to_owned(), ..defect });
     }
 
     /// Takes a document.

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::defect::Defect;
+use super::defect::invalidates_package;
 use super::record::Text;
+use crate::diagnostic::Diagnostic;
 
 /// A package with everything that belongs to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +42,7 @@ pub struct IndexedPackage<'a> {
     #[serde(borrow)]
     pub properties: Vec<IndexedProperty<'a>>,
     /// What is wrong with it, in the order of the catalog's files.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<Diagnostic>,
     /// Whether nothing of it can be used, because of its defects.
     pub invalid: bool,
 }
@@ -66,7 +67,7 @@ impl<'a> IndexedPackage<'a> {
     /// Why nothing of it can be used, if so.
     pub fn invalid_because(&self) -> Option<&str> {
         let mut defects = self.defects.iter().filter(|_| self.invalid);
-        defects.find(|it| it.code.invalidates_package()).map(|it| it.message.as_str())
+        defects.find(|it| invalidates_package(it)).map(|it| it.message.as_str())
     }
 
     /// The APIs that a bundle provides.

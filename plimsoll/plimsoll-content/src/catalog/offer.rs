@@ -7,6 +7,7 @@ use plimsoll_resolve::version::parse_strict;
 use semver::Version;
 use serde_json::{Value, json};
 
+use super::defect::invalidates_package;
 use super::index::{CatalogIndex, IndexError, IndexStorage};
 use super::model::{
     BundleDetails, IndexedApi, IndexedBundle, IndexedChannel, IndexedConstraint, IndexedPackage,
@@ -106,7 +107,7 @@ fn bundle(package: &IndexedPackage<'_>, from: &IndexedBundle<'_>) -> resolve::Bu
     bundle.deprecation = from.deprecated.as_ref().map(Text::to_string);
     bundle.defects = from.invalid.iter().map(Text::to_string).collect();
     if package.invalid {
-        let errors = package.defects.iter().filter(|it| it.code.invalidates_package());
+        let errors = package.defects.iter().filter(|it| invalidates_package(it));
         bundle.defects.extend(errors.map(|it| format!("package {}: {}", package.name, it.message)));
     }
     if let Some(details) = package.details(from) {

@@ -9,6 +9,7 @@ use super::model::{
 };
 use super::property::{self, check_version};
 use super::record::Text;
+use crate::diagnostic::{Diagnostic, Severity};
 
 /// Where a document lies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,6 +18,19 @@ pub(super) struct DocumentPosition {
     pub(super) file: u32,
     /// Line, from 1.
     pub(super) line: u32,
+}
+
+impl DocumentPosition {
+    /// Returns a diagnostic of the document, of one of `files`.
+    pub(super) fn diagnostic(
+        self,
+        files: &[String],
+        code: DefectCode,
+        message: impl Into<String>,
+    ) -> Diagnostic {
+        let file = files.get(self.file as usize).cloned().unwrap_or_default();
+        code.diagnostic(file, message).at_line(self.line as usize)
+    }
 }
 
 /// A document of a package.
@@ -126,8 +140,7 @@ pub(super) fn bundle<'a>(
     if bundle.image.is_empty() && !facts.has_objects {
         problems.push((DefectCode::NoImage, "neither an image nor olm.bundle.object".to_owned()));
     }
-    let wrong =
-        problems.iter().find(|(code, _)| code.severity() == crate::finding::Severity::Error);
+    let wrong = problems.iter().find(|(code, _)| code.severity() == Severity::Error);
     bundle.invalid = wrong.map(|(_, message)| Text::from(message.clone()));
     let facts = PendingFacts {
         provided: facts.provided,

@@ -7,7 +7,7 @@ use plimsoll_api::GroupKind;
 
 use super::FindingCollector;
 use crate::capability::{ANNOTATION, is_declaration, meant};
-use crate::finding::FindingCode;
+use crate::diagnostic::FindingCode;
 use crate::inclusion::capability_names;
 use crate::{Manifest, Payload};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::FindingCollector;
 use crate::Manifest;
 use crate::annotations::DELETE;
-use crate::finding::FindingCode;
+use crate::diagnostic::FindingCode;
 use crate::position::Position;
 
 pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {

@@ -8,7 +8,7 @@ use plimsoll_api::ObjectKey;
 use super::FindingCollector;
 use crate::Manifest;
 use crate::annotations::DELETE;
-use crate::finding::FindingCode;
+use crate::diagnostic::FindingCode;
 use crate::inclusion::{Context, Decision, FEATURE_GATE, FEATURE_SETS, INCLUDE_PREFIX, decide};
 
 pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {

@@ -7,7 +7,7 @@ use super::FindingCollector;
 use crate::Manifest;
 use crate::annotations::DELETE;
 use crate::definition::Scope;
-use crate::finding::FindingCode;
+use crate::diagnostic::FindingCode;
 use crate::kinds::Kinds;
 
 pub(super) fn check(

@@ -1,7 +1,7 @@
 //! Each defect and what is said about it.
 
-use super::{has_errors, lint};
-use crate::finding::FindingCode;
+use super::lint;
+use crate::diagnostic::{FindingCode, has_errors};
 use crate::payload::{Directory, SourceFile, TemplateContext};
 
 const METADATA: &str = r#"{"kind":"cincinnati-metadata-v0","version":"1.0.0"}"#;

@@ -9,7 +9,7 @@ use super::{Directory, PayloadError, PayloadErrorCause, SourceFile};
 use crate::Manifest;
 use crate::annotations;
 use crate::capability::is_declaration;
-use crate::finding::{Finding, FindingCode, Severity};
+use crate::diagnostic::{Diagnostic, FindingCode, Severity};
 use crate::location::FileLocation;
 use crate::template::{self, TemplateValues};
 use crate::yaml::{self, YamlWarningKind};
@@ -20,7 +20,7 @@ pub(super) struct ParsedFile {
     pub(super) directory: Directory,
     name: Arc<str>,
     pub(super) manifests: Vec<Manifest>,
-    pub(super) warnings: Vec<Finding>,
+    pub(super) warnings: Vec<Diagnostic>,
     pub(super) errors: Vec<PayloadError>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn parse_file(file: &SourceFile, values: &TemplateValues) -> ParsedFi
             Err(error) => {
                 let location = parsed.location(None, Some(error.line));
                 let message = format!("the file is left out: {error}");
-                parsed.warnings.push(Finding::new(location, FindingCode::Template, message));
+                parsed.warnings.push(location.diagnostic(FindingCode::Template, message));
             }
         },
     }
@@ -87,7 +87,7 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
                 YamlWarningKind::IgnoredText => FindingCode::IgnoredText,
             };
             let location = parsed.location(Some(number), note.line.or(Some(document.line)));
-            parsed.warnings.push(Finding::new(location, code, note.oddity.to_string()));
+            parsed.warnings.push(location.diagnostic(code, note.oddity.to_string()));
         }
         let value = match document.value {
             Ok(Value::Null) => continue,

@@ -7,7 +7,7 @@ use plimsoll_api::ObjectKey;
 
 use super::ReleaseError;
 use crate::annotations::AnnotationDefect;
-use crate::finding::{Finding, FindingCode};
+use crate::diagnostic::{Diagnostic, FindingCode};
 use crate::location::FileLocation;
 use crate::manifest::ManifestError;
 use crate::{capability, yaml};
@@ -40,15 +40,15 @@ pub struct PayloadError {
 
 impl fmt::Display for PayloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.location, self.cause)
+        write!(f, "{}: {}", self.diagnostic().place(), self.cause)
     }
 }
 
 impl Error for PayloadError {}
 
 impl PayloadError {
-    /// The error as a finding.
-    pub fn finding(&self) -> Finding {
+    /// Returns the error as a diagnostic.
+    pub fn diagnostic(&self) -> Diagnostic {
         let code = match &self.cause {
             PayloadErrorCause::Annotation(defect) => defect.code,
             PayloadErrorCause::Release(_)
@@ -58,7 +58,7 @@ impl PayloadError {
             | PayloadErrorCause::Duplicate { .. }
             | PayloadErrorCause::Capabilities(_) => FindingCode::Load,
         };
-        Finding::new(self.location.clone(), code, self.cause.to_string())
+        self.location.diagnostic(code, self.cause.to_string())
     }
 }
 

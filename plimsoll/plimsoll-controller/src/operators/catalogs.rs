@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_api::olm::{CatalogDefect, CatalogDefects, CatalogSource};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_operators::reconciler::CatalogContent;
 use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, Package};
 use plimsoll_source::catalog::{Bytes, Cache, open_source, version_of};
@@ -88,11 +88,11 @@ pub(super) fn refresh(
     Ok(RefreshedCatalog { read: Some(read), content: Some(content) })
 }
 
-fn summary(defects: &[plimsoll_content::catalog::Defect]) -> Option<CatalogDefects> {
-    let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
+fn summary(defects: &[plimsoll_content::diagnostic::Diagnostic]) -> Option<CatalogDefects> {
+    let errors = defects.iter().filter(|it| it.severity == Severity::Error).count();
     let named = defects.iter().take(DEFECTS_NAMED).map(|it| CatalogDefect {
         file: it.file.clone(),
-        line: it.line,
+        line: it.line.map_or(0, |line| u32::try_from(line).unwrap_or(u32::MAX)),
         package: it.package.clone(),
         message: it.message.clone(),
     });

@@ -2,7 +2,7 @@
 
 use plimsoll_api::olm::{BundleProperty, BundleReference, CatalogSource, OperatorSpec};
 use plimsoll_bundle::{CertificateProvider, InstallRequest, load, revision_objects};
-use plimsoll_content::catalog::Defect;
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_operators::reconciler::RevisionContent;
 use plimsoll_resolve::Property;
 use plimsoll_source::catalog::bundle_content;
@@ -44,8 +44,9 @@ pub(super) fn read(
 }
 
 /// Returns the first defects as sentences.
-fn named(defects: &[Defect]) -> String {
-    let first: Vec<String> = defects.iter().take(DEFECTS_NAMED).map(Defect::to_string).collect();
+fn named(defects: &[Diagnostic]) -> String {
+    let first: Vec<String> =
+        defects.iter().take(DEFECTS_NAMED).map(Diagnostic::to_string).collect();
     match defects.len().saturating_sub(DEFECTS_NAMED) {
         0 => first.join("; "),
         more => format!("{}; and {more} more", first.join("; ")),

@@ -5,7 +5,9 @@ use plimsoll_content::hash::sha256;
 use serde_json::Value;
 
 use crate::deletion_plan::workload_text;
-use crate::lint::is_pinned;
+use crate::manifest::{ChangeSetEdit, OperatorManifest};
+use crate::observed::ObservedOperator;
+use crate::planner::is_pinned;
 
 /// The changes that an Action makes, and their effects.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,5 +92,53 @@ pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
     texts.collect()
 }
 
+/// Returns the change that writes an Operator; `there` is the one that exists.
+pub(super) fn change(
+    manifest: &OperatorManifest,
+    there: Option<&ObservedOperator>,
+    version: String,
+) -> PlannedChange {
+    let change = PlannedChange {
+        operator: manifest.name.clone(),
+        requested: manifest.version.clone(),
+        version,
+        dependency: manifest.is_dependency,
+        change_set: manifest.change_set.value().unwrap_or_default().to_owned(),
+        ..PlannedChange::default()
+    };
+    match there {
+        None => {
+            // The annotation of the change set is written when the change is made.
+            let manifest = OperatorManifest { change_set: ChangeSetEdit::Keep, ..manifest.clone() };
+            let (operation, manifest) = (ChangeOperation::Create, Some(manifest.object()));
+            PlannedChange { operation, manifest, ..change }
+        }
+        Some(there) => PlannedChange {
+            operation: ChangeOperation::Update,
+            uid: there.uid.clone(),
+            requested_before: there.spec.version.clone(),
+            version_before: there.version().to_owned(),
+            ..change
+        },
+    }
+}
+
+/// Returns the wait for a version of an Operator that is requested already.
+pub(super) fn awaited(
+    name: &str,
+    there: &ObservedOperator,
+    version: String,
+    dependency: bool,
+) -> PlannedChange {
+    PlannedChange {
+        operator: name.to_owned(),
+        operation: ChangeOperation::Await,
+        uid: there.uid.clone(),
+        requested: there.spec.version.clone(),
+        version,
+        dependency,
+        ..PlannedChange::default()
+    }
+}
 #[cfg(test)]
 mod tests;

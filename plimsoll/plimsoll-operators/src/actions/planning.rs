@@ -14,14 +14,14 @@ use semver::Version;
 use serde::Deserialize as _;
 
 use super::attributes::EffectiveAction;
-use super::plan::ActionPlan;
+use super::plan::{ActionPlan, awaited, change};
 use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
 use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
-use crate::install::{InstallError, InstallPlan, InstallRequest, operator_manifest, plan_install};
+use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{SettledOperators, settle};
-use crate::update::{UpdateError, UpdatePlan, UpdateRequest, plan_update};
+use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator};
 
 /// The name of the class that installs a package.
@@ -119,6 +119,10 @@ impl Planner<'_> {
             InstallError::InvalidProvider(message) => {
                 ActionFailure::new(Reason::InvalidAction, message)
             }
+            InstallError::Exists(name) => {
+                let message = format!("there is an Operator {name} already");
+                ActionFailure::new(Reason::InvalidAction, message)
+            }
             InstallError::LimitExceeded => ActionFailure::new(
                 Reason::ConstraintsUnmet,
                 "the dependencies are too complex to be resolved within the limit of work",
@@ -171,30 +175,13 @@ impl Planner<'_> {
         let mut changes = Vec::new();
         // Dependencies come first.
         for it in install.operators.iter().rev() {
-            let mut change = PlannedChange {
-                operator: it.name.clone(),
-                requested: it.range.clone(),
-                version: it.version.to_string(),
-                dependency: it.is_dependency,
-                ..PlannedChange::default()
-            };
-            match self.inventory.observed.get(&it.name) {
+            let (manifest, version) = (it.manifest(&request), it.version.to_string());
+            changes.push(match self.inventory.observed.get(&it.name) {
                 Some(there) if there.spec.version == it.range => {
-                    change.operation = ChangeOperation::Await;
-                    change.uid.clone_from(&there.uid);
+                    awaited(&it.name, there, version, it.is_dependency)
                 }
-                Some(there) => {
-                    change.operation = ChangeOperation::Update;
-                    change.uid.clone_from(&there.uid);
-                    change.requested_before.clone_from(&there.spec.version);
-                    there.version().clone_into(&mut change.version_before);
-                }
-                None => {
-                    change.operation = ChangeOperation::Create;
-                    change.manifest = Some(it.manifest(&request));
-                }
-            }
-            changes.push(change);
+                there => change(&manifest, there, version),
+            });
         }
         let mut after = self.after(&changes);
         if self.name_catalogs(&install, &after, &mut changes) {
@@ -254,15 +241,8 @@ impl Planner<'_> {
             };
             let is_planned = changes.iter().any(|it| it.operator == name);
             if there.version().is_empty() && !is_planned {
-                changes.push(PlannedChange {
-                    operator: name.clone(),
-                    operation: ChangeOperation::Await,
-                    uid: there.uid.clone(),
-                    requested: there.spec.version.clone(),
-                    version: expected.reference.version.clone(),
-                    dependency: name != package,
-                    ..PlannedChange::default()
-                });
+                let version = expected.reference.version.clone();
+                changes.push(awaited(&name, there, version, name != package));
             }
         }
     }
@@ -292,51 +272,31 @@ impl Planner<'_> {
                 explanation.push(format!("{} stays: {why}", it.name));
             }
         }
-        let changes = self.update_changes(&plan)?;
+        let changes = self.update_changes(&plan);
         let after = self.after(&changes);
         self.finished(changes, explanation, &after)
     }
 
-    fn update_changes(&self, plan: &UpdatePlan) -> Result<Vec<PlannedChange>, ActionFailure> {
-        let mut changes = Vec::new();
-        let written = plan.written();
-        let names: BTreeSet<&str> = written.iter().map(|it| it.name.as_str()).collect();
-        let moved = plan.operators.iter().filter(|it| it.is_moved());
-        let moved = moved.filter(|it| !names.contains(it.name.as_str()));
-        for it in written.iter().copied().chain(moved) {
-            let version = it.after.installed.as_ref().map(ToString::to_string);
-            let is_written = names.contains(it.name.as_str());
-            let in_set = is_written && (it.is_new() || it.is_changed());
-            let mut change = PlannedChange {
-                operator: it.name.clone(),
-                requested: it.after.requested.clone(),
-                version: version.unwrap_or_default(),
-                dependency: it.dependency,
-                change_set: plan.change_set.clone().filter(|_| in_set).unwrap_or_default(),
-                ..PlannedChange::default()
-            };
-            match (self.inventory.observed.get(&it.name), is_written) {
-                (None, _) => {
-                    let operator = operator_manifest(&it.name, &it.after.requested, it.dependency);
-                    change.operation = ChangeOperation::Create;
-                    change.manifest = Some(operator);
-                }
-                (Some(there), true) => {
-                    change.operation = ChangeOperation::Update;
-                    change.uid.clone_from(&there.uid);
-                    change.requested_before.clone_from(&there.spec.version);
-                    there.version().clone_into(&mut change.version_before);
-                }
-                (Some(there), false) => {
-                    change.operation = ChangeOperation::Await;
-                    change.uid.clone_from(&there.uid);
-                    change.requested_before.clone_from(&there.spec.version);
-                    there.version().clone_into(&mut change.version_before);
-                }
-            }
-            changes.push(change);
-        }
-        Ok(changes)
+    /// Returns the changes of an update: those of the Operators that are written, dependencies first, and those of
+    /// the others whose version changes.
+    fn update_changes(&self, plan: &UpdatePlan) -> Vec<PlannedChange> {
+        let version = |it: &OperatorUpdate| {
+            it.after.installed.as_ref().map(ToString::to_string).unwrap_or_default()
+        };
+        let observed = |name: &str| self.inventory.observed.get(name);
+        let written = plan.written().into_iter().zip(plan.manifests());
+        let written =
+            written.map(|(it, manifest)| change(&manifest, observed(&it.name), version(it)));
+        let moved = plan.operators.iter().filter(|it| it.is_moved() && !it.is_written());
+        let moved = moved.filter_map(|it| {
+            let there = observed(&it.name)?;
+            Some(PlannedChange {
+                requested_before: there.spec.version.clone(),
+                version_before: there.version().to_owned(),
+                ..awaited(&it.name, there, version(it), it.dependency)
+            })
+        });
+        written.chain(moved).collect()
     }
 
     fn delete(
@@ -390,32 +350,23 @@ impl Planner<'_> {
     fn after(&self, changes: &[PlannedChange]) -> SettledOperators {
         let mut operators = self.inventory.operators.clone();
         for change in changes {
-            match &change.manifest {
-                Some(manifest) => {
+            let change_set = Some(change.change_set.clone()).filter(|it| !it.is_empty());
+            match (&change.manifest, operators.get_mut(&change.operator)) {
+                (Some(manifest), _) => {
                     let spec = OperatorSpec::deserialize(&manifest["spec"]).unwrap_or_default();
-                    operators.insert(
-                        change.operator.clone(),
-                        RequestedOperator {
-                            spec,
-                            // Later than all existing Operators.
-                            created: Timestamp::MAX,
-                            is_dependency: change.dependency,
-                            change_set: Some(change.change_set.clone()).filter(|it| !it.is_empty()),
-                            is_deleting: false,
-                            installed: None,
-                            owned: BTreeSet::new(),
-                        },
-                    );
+                    let operator = RequestedOperator {
+                        // Later than all existing Operators.
+                        created: Timestamp::MAX,
+                        change_set,
+                        ..RequestedOperator::new(spec, change.dependency)
+                    };
+                    operators.insert(change.operator.clone(), operator);
                 }
-                None => {
-                    if let Some(operator) = operators.get_mut(&change.operator)
-                        && change.operation == ChangeOperation::Update
-                    {
-                        operator.spec.version.clone_from(&change.requested);
-                        operator.change_set =
-                            Some(change.change_set.clone()).filter(|it| !it.is_empty());
-                    }
+                (None, Some(operator)) if change.operation == ChangeOperation::Update => {
+                    operator.spec.version.clone_from(&change.requested);
+                    operator.change_set = change_set;
                 }
+                (None, _) => {}
             }
         }
         let inputs = self.inventory.inputs(self.expressions);

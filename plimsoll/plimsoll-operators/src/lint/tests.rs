@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_content::finding::LoadoutCode;
-
 use super::*;
 use crate::loadout::LoadoutFile;
 use crate::tests::{NoExpressions, catalogs, facts, operators};
@@ -50,7 +48,7 @@ impl<'t> Scenario<'t> {
     }
 }
 
-fn found(scenario: &Scenario<'_>, loadout: &Loadout) -> Vec<LoadoutFinding> {
+fn found(scenario: &Scenario<'_>, loadout: &Loadout) -> Vec<Diagnostic> {
     let of = catalogs(scenario.part("catalogs").unwrap_or(crate::tests::FIXTURE));
     let current = scenario.part("cluster").map(|it| operators(&of, it)).unwrap_or_default();
     let base = scenario.files("base");
@@ -67,14 +65,13 @@ fn found(scenario: &Scenario<'_>, loadout: &Loadout) -> Vec<LoadoutFinding> {
     lint(inputs)
 }
 
-fn rendered(findings: &[LoadoutFinding]) -> String {
-    let line = |it: &LoadoutFinding| {
-        let LoadoutFinding { file, line, column, severity, code, message, fix, .. } = it;
-        let fix = fix.as_ref().map_or(String::new(), |it| {
+fn rendered(findings: &[Diagnostic]) -> String {
+    let line = |it: &Diagnostic| {
+        let help = it.help.as_ref().map_or(String::new(), |help| {
             let sign = if it.edit.is_some() { "fix" } else { "help" };
-            format!("  {sign}: {}\n", it.text)
+            format!("  {sign}: {help}\n")
         });
-        format!("{file}:{line}:{column}: {severity} [{code}]: {message}\n{fix}")
+        format!("{it}\n{help}")
     };
     findings.iter().map(line).collect()
 }
@@ -119,9 +116,9 @@ fn fixes_with_one_answer_leave_no_finding_behind() {
     for scenario in SCENARIOS.iter().flat_map(|(_, text)| Scenario::all(text)) {
         let loadout = Loadout::read(scenario.files("file"));
         let findings = found(&scenario, &loadout);
-        let edits = |it: &&LoadoutFinding| it.fix.as_ref().is_some_and(|it| it.edit.is_some());
+        let edits = |it: &&Diagnostic| it.edit.is_some();
         let before = findings.iter().filter(edits).count();
-        let fixed = apply_fixes(&loadout, &findings);
+        let fixed = apply_edits(&loadout, &findings);
         let after = found(&scenario, &fixed);
         let left: Vec<_> = after.iter().filter(edits).collect();
         assert!(left.is_empty(), "{}: {left:?}", scenario.title);

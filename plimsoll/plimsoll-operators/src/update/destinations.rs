@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use plimsoll_resolve::offer::{Offer, destinations};
-use plimsoll_resolve::range::masterminds::Range;
 use plimsoll_resolve::{CatalogPart, Channel, ChannelEntry, Package};
 
-use super::{is_pinned, may_move};
+use crate::planner::{is_in_range, is_pinned, may_move};
 use crate::selection::offer_request;
 use crate::{OperatorInputs, RequestedOperator, version_text};
 
@@ -169,9 +168,4 @@ impl<'a> Destination<'a> {
             bundles: offers.iter().map(|it| it.bundle.clone()).collect(),
         }
     }
-}
-
-/// Returns whether a range contains a version. An invalid range contains none, an empty one all.
-pub(super) fn is_in_range(range: &str, version: &semver::Version) -> bool {
-    range.trim().is_empty() || Range::parse(range).is_ok_and(|it| it.matches(version))
 }

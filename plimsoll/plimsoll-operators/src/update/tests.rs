@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::*;
+use crate::planner::tests::wrong_dependencies;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
 
 /// Packages in addition to those of the fixture.
@@ -79,6 +80,24 @@ fn rendered(planned: &Result<UpdatePlan, UpdateError>) -> String {
     text
 }
 
+/// Returns the Operators that a plan requests.
+fn updated(
+    operators: &BTreeMap<String, RequestedOperator>,
+    plan: &UpdatePlan,
+) -> BTreeMap<String, RequestedOperator> {
+    let updates = plan.operators.iter().map(|it| {
+        let present = operators.get(&it.name).cloned();
+        let new = || RequestedOperator::new(OperatorSpec::default(), true);
+        let mut operator = present.unwrap_or_else(new);
+        operator.spec.version.clone_from(&it.after.requested);
+        if it.is_written() {
+            operator.change_set.clone_from(&plan.change_set);
+        }
+        (it.name.clone(), operator)
+    });
+    updates.collect()
+}
+
 #[track_caller]
 fn check(catalog: &str, present: &str, requested: &str, expected: &str) {
     let of = catalogs(&format!("{catalog}{OTHERS}"));
@@ -90,6 +109,12 @@ fn check(catalog: &str, present: &str, requested: &str, expected: &str) {
         expressions: &NoExpressions,
     };
     let planned = plan_update(inputs, &of, &request(requested));
+    if let Ok(plan) = &planned {
+        let before = wrong_dependencies(&of, &operators, &operators);
+        let after = wrong_dependencies(&of, &operators, &updated(&operators, plan));
+        let new: Vec<_> = after.difference(&before).collect();
+        assert!(new.is_empty(), "{requested} of {present}: {new:?}");
+    }
     let expected: Vec<&str> = expected.lines().map(str::trim).collect();
     let planned: String = rendered(&planned);
     let planned: Vec<&str> = planned.lines().map(str::trim).collect();
@@ -148,9 +173,19 @@ fn ranges_are_followed_and_kept() {
         "foo: version ~1.2; at 1.2.5
          bar: version >=1.2.5, <1.3; at 1.2.5; dependency",
         "",
-        "bar: >=1.2.5, <1.3 @1.2.5 -> >=1.2.5, <1.3 @1.2.7
+        "bar: >=1.2.5, <1.3 @1.2.5 -> >=1.2.7, <1.3.0 @1.2.7
          foo 1.2.9 needs bar >=1.2.7
          foo: ~1.2 @1.2.5 -> ~1.2 @1.2.9
+         held back: v2.0.1 is outside the range \"~1.2\"
+         writes bar",
+    );
+    check(
+        FIXTURE,
+        "foo: version ~1.2; at 1.2.9
+         bar: version >=1.2.5, <1.3; at 1.2.7; dependency",
+        "",
+        "bar: >=1.2.5, <1.3 @1.2.7
+         foo: ~1.2 @1.2.9
          held back: v2.0.1 is outside the range \"~1.2\"
          writes ",
     );

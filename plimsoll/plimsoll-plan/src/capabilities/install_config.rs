@@ -5,36 +5,21 @@
 //! is not supported, the one that was probably meant is added.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use plimsoll_api::config::CapabilitiesSpec;
 use plimsoll_content::capability::{CURRENT, CapabilityRegistry, NONE, most_similar};
+use plimsoll_content::diagnostic::FieldProblem;
 use serde_json::Value;
 
 const STANZA: &str = "capabilities";
 const BASELINE: &str = "baselineCapabilitySet";
 const ADDITIONAL: &str = "additionalEnabledCapabilities";
 
-/// Something that the installer refuses. Its `Display` is the installer's line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstallConfigProblem {
-    /// Path of the field, as the installer names it.
-    pub field: String,
-    /// What is wrong with it.
-    pub message: String,
-}
-
-impl fmt::Display for InstallConfigProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
-    }
-}
-
 /// What there is to say about the capabilities of an install-config.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Assessment {
     /// What the installer refuses, in the order of its checks.
-    pub refusals: Vec<InstallConfigProblem>,
+    pub refusals: Vec<FieldProblem>,
     /// What a cluster would have; names that do not exist are not among them.
     pub enabled: BTreeSet<String>,
     /// What it would not have, of what there is.
@@ -83,9 +68,9 @@ pub fn assess(
     Assessment { refusals, enabled, disabled, spec }
 }
 
-fn refusal(field: &str, message: String) -> InstallConfigProblem {
+fn refusal(field: &str, message: String) -> FieldProblem {
     let field = if field.is_empty() { "install-config" } else { field };
-    InstallConfigProblem { field: field.to_owned(), message }
+    FieldProblem::new(field, message)
 }
 
 /// What the stanza holds, as far as it can be read.
@@ -97,7 +82,7 @@ struct RequestedComponents<'a> {
 }
 
 impl<'a> RequestedComponents<'a> {
-    fn read(stanza: &'a Value, refusals: &mut Vec<InstallConfigProblem>) -> Self {
+    fn read(stanza: &'a Value, refusals: &mut Vec<FieldProblem>) -> Self {
         let mut requested = Self { baseline: "", additional: Vec::new(), list: &Value::Null };
         let fields = match stanza {
             Value::Null => return requested,
@@ -154,7 +139,7 @@ fn unsupported<'a>(
 fn names(
     requested: &RequestedComponents<'_>,
     registry: &CapabilityRegistry,
-    refusals: &mut Vec<InstallConfigProblem>,
+    refusals: &mut Vec<FieldProblem>,
 ) {
     if registry.set(requested.baseline).is_none() {
         let sets = registry.sets().iter().map(|set| set.name.as_str());
@@ -179,7 +164,7 @@ fn requirements(
     requested: &RequestedComponents<'_>,
     enabled: &BTreeSet<String>,
     registry: &CapabilityRegistry,
-    refusals: &mut Vec<InstallConfigProblem>,
+    refusals: &mut Vec<FieldProblem>,
 ) {
     let by_name: BTreeSet<&str> = requested.additional.iter().copied().flatten().collect();
     let of_note = enabled.iter().map(String::as_str);
@@ -200,7 +185,7 @@ fn platform(
     stanza: &Value,
     requested: &RequestedComponents<'_>,
     lacks: &dyn Fn(&str) -> bool,
-    refusals: &mut Vec<InstallConfigProblem>,
+    refusals: &mut Vec<FieldProblem>,
 ) {
     let platform = &config["platform"];
     let on = |name: &str| !platform[name].is_null();

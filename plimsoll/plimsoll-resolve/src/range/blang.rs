@@ -48,6 +48,11 @@ impl Range {
         self.groups.iter().any(|terms| terms.iter().all(holds))
     }
 
+    /// The versions that the terms compare with.
+    pub fn bounds(&self) -> impl Iterator<Item = &Version> {
+        self.groups.iter().flatten().map(|(_, bound)| bound)
+    }
+
     /// What of a text that [`Range::parse`] accepts cannot be what its author meant.
     pub fn misreading(text: &str) -> Option<&'static str> {
         let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_content::authoring::{
     ChartValues, Component, RELEASE_FILE, ReleaseSource, RenderedComponent, RenderedFile,
-    SourceProblem,
 };
+use plimsoll_content::diagnostic::{Diagnostic, FindingCode};
 
 use super::program;
 use crate::bounded::read_text;
@@ -28,11 +28,11 @@ pub(super) fn render(
     directory: &Path,
     source: &ReleaseSource,
     component: &Component,
-) -> Result<RenderedComponent, Vec<SourceProblem>> {
+) -> Result<RenderedComponent, Vec<Diagnostic>> {
     let folder = directory.join(&component.name);
     let problem = |message: String| {
         let message = format!("component {:?} {message}", component.name);
-        vec![SourceProblem::new(RELEASE_FILE, Some(component.line), message)]
+        vec![FindingCode::Source.diagnostic(RELEASE_FILE, message).at_line(component.line)]
     };
     if !folder.is_dir() {
         return Err(problem(format!("has no folder `{}` beside {RELEASE_FILE}", component.name)));
@@ -60,7 +60,7 @@ pub(super) fn render(
 }
 
 /// Reads the manifests of a folder and of those below it, in the order of their paths.
-fn plain(folder: &Path, name: &str) -> Result<RenderedComponent, Vec<SourceProblem>> {
+fn plain(folder: &Path, name: &str) -> Result<RenderedComponent, Vec<Diagnostic>> {
     let mut found = Vec::new();
     let mut problems = Vec::new();
     let root = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
@@ -70,7 +70,7 @@ fn plain(folder: &Path, name: &str) -> Result<RenderedComponent, Vec<SourceProbl
     for (path, file) in found {
         match read_text(&file, FILE_SIZE_MAX) {
             Ok(text) => files.push(RenderedFile { path, text, is_rendered: false }),
-            Err(error) => problems.push(SourceProblem::new(path, None, error.to_string())),
+            Err(error) => problems.push(FindingCode::Source.diagnostic(path, error.to_string())),
         }
     }
     if problems.is_empty() {
@@ -87,13 +87,13 @@ fn find(
     folder: &Path,
     name: &str,
     found: &mut Vec<(String, PathBuf)>,
-    problems: &mut Vec<SourceProblem>,
+    problems: &mut Vec<Diagnostic>,
 ) {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = match entries {
         Ok(entries) => entries,
         Err(error) => {
-            problems.push(SourceProblem::new(name, None, error.to_string()));
+            problems.push(FindingCode::Source.diagnostic(name, error.to_string()));
             return;
         }
     };
@@ -107,7 +107,7 @@ fn find(
         if entry.file_type().is_ok_and(|it| it.is_dir()) {
             if path.join(PAYLOAD_MARK).exists() {
                 let message = "a payload in the folder of a component: write it elsewhere";
-                problems.push(SourceProblem::new(inner, None, message));
+                problems.push(FindingCode::Source.diagnostic(inner, message));
                 continue;
             }
             find(root, &path, &inner, found, problems);
@@ -122,10 +122,10 @@ fn find(
             Ok(()) if found.len() < FILES_MAX => found.push((inner, path)),
             Ok(()) => {
                 let message = format!("more than {FILES_MAX} files");
-                problems.push(SourceProblem::new(name, None, message));
+                problems.push(FindingCode::Source.diagnostic(name, message));
                 return;
             }
-            Err(message) => problems.push(SourceProblem::new(inner, None, message)),
+            Err(message) => problems.push(FindingCode::Source.diagnostic(inner, message)),
         }
     }
 }

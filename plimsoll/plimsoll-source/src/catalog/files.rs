@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use ignore::WalkBuilder;
 use plimsoll_content::bundle;
-use plimsoll_content::catalog::Defect;
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::hash::hexadecimal;
 use sha2::{Digest as _, Sha256};
 
@@ -28,7 +28,7 @@ pub(super) struct Found {
     /// In the order of their names.
     pub(super) files: Vec<FoundFile>,
     /// What could not be looked at.
-    pub(super) defects: Vec<Defect>,
+    pub(super) defects: Vec<Diagnostic>,
     /// Whether it is a tree of bundles.
     pub(super) is_bundles: bool,
 }

@@ -75,7 +75,7 @@ fn a_damaged_index_is_built_anew() {
     let path = root.path().join("c.json");
     write(root.path(), "c.json", CATALOG);
     drop(opened(&path, &cache));
-    let index = fs::read_dir(directory.join("v1"))
+    let index = fs::read_dir(directory.join("v2"))
         .expect("the cache has a directory for its version")
         .map(|entry| entry.expect("its entries can be read").path())
         .find(|path| path.extension().is_some_and(|it| it == "index"))

@@ -1,6 +1,7 @@
 //! Upstream's errors and our defects: their classes, and the names in them.
 
-use plimsoll_content::catalog::{Defect, DefectCode};
+use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::Value;
 
 /// What an error of upstream says, and what we call that.
@@ -16,13 +17,13 @@ const CLASSES: &[(&str, DefectCode)] = &[
     (".spec.preserveUnknownFields", DefectCode::BundleDefinition),
 ];
 
-pub(super) fn listed(defects: &[Defect]) -> String {
+pub(super) fn listed(defects: &[Diagnostic]) -> String {
     let lines: Vec<String> = defects.iter().map(ToString::to_string).collect();
     lines.join("\n  ")
 }
 
 /// An error of upstream that no defect stands for, or a defect of another class.
-pub(super) fn mismatch(defects: &[Defect], errors: &Value, stage: &Value) -> Option<String> {
+pub(super) fn mismatch(defects: &[Diagnostic], errors: &Value, stage: &Value) -> Option<String> {
     let errors = super::texts(errors);
     let mut expected = Vec::new();
     for error in &errors {
@@ -33,16 +34,17 @@ pub(super) fn mismatch(defects: &[Defect], errors: &Value, stage: &Value) -> Opt
             vec![class.map(|(_, code)| *code)?]
         };
         let names = names(error);
-        let stands_for = |defect: &&Defect| {
+        let stands_for = |defect: &&Diagnostic| {
             let text = defect.to_string();
-            codes.contains(&defect.code) && names.iter().all(|name| text.contains(name.as_str()))
+            codes.iter().any(|code| defect.code == *code)
+                && names.iter().all(|name| text.contains(name.as_str()))
         };
         if !defects.iter().any(|defect| stands_for(&defect)) {
             return Some(format!("upstream {error:?} names {names:?}:\n  {}", listed(defects)));
         }
         expected.extend(codes);
     }
-    let other = defects.iter().find(|defect| !expected.contains(&defect.code));
+    let other = defects.iter().find(|defect| !expected.iter().any(|code| defect.code == *code));
     other.map(|other| format!("another class than upstream's {errors:?}: {other}"))
 }
 

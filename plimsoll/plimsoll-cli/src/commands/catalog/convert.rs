@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use plimsoll_content::bundle::has_errors;
+use plimsoll_content::diagnostic::has_errors;
 use plimsoll_source::catalog::documents;
 
 use super::{ConvertArguments, Documents};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub(super) fn run(
     let report = with_catalog(&arguments.catalog, |index| {
         let counts = index.counts();
         let defects = index.defects()?;
-        let errors = defects.iter().filter(|it| it.severity() == Severity::Error).count();
+        let errors = defects.iter().filter(|it| it.severity == Severity::Error).count();
         let mut invalid = Vec::new();
         // Only where there is something to find is every package looked at.
         if counts.invalid > 0 {

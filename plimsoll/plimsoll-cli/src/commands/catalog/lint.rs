@@ -8,7 +8,7 @@ use plimsoll_source::catalog::load;
 
 use super::LintArguments;
 use crate::arguments::catalog::shown;
-use crate::render::defects::write_report;
+use crate::render::diagnostics;
 
 pub(super) fn run(
     arguments: &LintArguments,
@@ -17,5 +17,6 @@ pub(super) fn run(
     let path = &arguments.catalog;
     let loaded = shown(path, |show| load(path, show))
         .with_context(|| format!("failed to read catalog `{}`", path.display()))?;
-    write_report(&loaded.defects, &arguments.output, out)
+    let files = [path.display().to_string()];
+    diagnostics::write("plimsoll catalog lint", &files, &loaded.defects, &arguments.output, out)
 }

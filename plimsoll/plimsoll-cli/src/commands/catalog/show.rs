@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use plimsoll_content::catalog::{IndexedBundle, IndexedChannel, IndexedPackage};
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ use super::{ShowArguments, graph};
 use crate::arguments::catalog::with_catalog;
 use crate::arguments::name::hint;
 use crate::exit;
-use crate::render::defects::{Reported, report};
+use crate::render::diagnostics;
 use crate::render::format::Format;
 use crate::render::table;
 
@@ -30,7 +31,7 @@ struct Shown<'a> {
     invalid: bool,
     channels: Vec<ShownChannel<'a>>,
     bundles: Vec<ShownBundle<'a>>,
-    defects: Vec<Reported<'a>>,
+    defects: &'a [Diagnostic],
 }
 
 #[derive(Debug, Serialize)]
@@ -114,7 +115,7 @@ fn shown<'a>(package: &'a IndexedPackage<'a>) -> Shown<'a> {
         invalid: package.invalid,
         channels: package.channels.iter().map(shown_channel).collect(),
         bundles: bundles(package).map(|bundle| shown_bundle(package, bundle)).collect(),
-        defects: report(&package.defects),
+        defects: &package.defects,
     }
 }
 
@@ -203,10 +204,7 @@ fn write_text(package: &IndexedPackage<'_>, is_wide: bool, out: &mut Vec<u8>) ->
     if !package.defects.is_empty() {
         writeln!(out)?;
     }
-    package
-        .defects
-        .iter()
-        .try_for_each(|defect| writeln!(out, "{}", on_one_line(&defect.to_string())))
+    out.write_all(diagnostics::text(&package.defects).as_bytes())
 }
 
 fn channel_row(package: &IndexedPackage<'_>, channel: &IndexedChannel<'_>) -> Vec<String> {

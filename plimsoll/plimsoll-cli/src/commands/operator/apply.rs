@@ -14,6 +14,7 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_api::{OPERATOR, Operator};
+use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
 use plimsoll_simulation::cluster_state::api;
 use semver::Version;
 use serde::Deserialize;
@@ -49,15 +50,32 @@ pub(super) enum WriteAction {
     },
 }
 
-impl WriteAction {
-    /// Returns the patch that requests another version of an Operator.
-    pub(super) fn set_version(there: &Operator, version: &str) -> Self {
-        let patch = |version: &str| json!({ "metadata": { "uid": there.metadata.uid }, "spec": { "version": version } });
-        Self::Patch { patch: patch(version), undo: patch(&there.spec.version) }
-    }
-}
-
 impl OperatorWrite {
+    /// Returns the write of an Operator; `there` is the one of the cluster.
+    pub(super) fn new(manifest: &OperatorManifest, there: Option<&Operator>) -> Self {
+        let name = manifest.name.clone();
+        let Some(there) = there else {
+            return Self { name, action: WriteAction::Create { object: manifest.object() } };
+        };
+        let before = there.metadata.annotations.as_ref();
+        let before = before.and_then(|it| it.get(CHANGE_SET_ANNOTATION)).map(String::as_str);
+        let patch = |version: &str, set: Option<&str>| {
+            let mut patch = json!({ "metadata": { "uid": there.metadata.uid } });
+            if manifest.change_set != ChangeSetEdit::Keep {
+                patch["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
+            }
+            if manifest.version != there.spec.version {
+                patch["spec"] = json!({ "version": version });
+            }
+            patch
+        };
+        let action = WriteAction::Patch {
+            patch: patch(&manifest.version, manifest.change_set.value()),
+            undo: patch(&there.spec.version, before),
+        };
+        Self { name, action }
+    }
+
     /// Returns the object that is created; `None` if one is patched.
     pub(super) fn object(&self) -> Option<&Value> {
         match &self.action {

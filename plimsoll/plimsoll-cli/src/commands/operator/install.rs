@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::bail;
 use clap::Args;
 use kube::Client;
 use plimsoll_api::duration;
@@ -69,13 +68,10 @@ pub(super) async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let choice = &arguments.choice;
     let namespace = arguments.namespace.clone();
-    let request = InstallRequest { namespace, ..choice.request()? };
+    let request = InstallRequest { namespace, only_new: true, ..choice.request()? };
     let state = StateArguments::of_cluster(arguments.catalogs.clone());
     let source = InstallSource { client: Some(client), state: &state, directory: None };
     let planned = plan(&source, choice, &request, out).await?;
-    if let Some(name) = request.packages.iter().find(|it| planned.state.in_cluster(it).is_some()) {
-        bail!("there is an Operator `{name}` already: `operator describe {name}` shows it");
-    }
     planned.state.announce();
     if arguments.dry_run.is_set() {
         let writes = planned.writes(&request);

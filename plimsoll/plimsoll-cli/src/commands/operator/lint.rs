@@ -8,16 +8,14 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use kube::Client;
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::expressions::Cel;
-use plimsoll_content::finding::Severity;
-use plimsoll_operators::lint::{LintInputs, apply_fixes, lint};
-use plimsoll_operators::loadout::{Loadout, LoadoutFinding};
-use serde::Serialize;
+use plimsoll_operators::lint::{LintInputs, apply_edits, lint};
+use plimsoll_operators::loadout::Loadout;
 
 use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};
 use super::lock;
-use crate::exit;
-use crate::render::findings::{self, RenderedFinding};
+use crate::render::diagnostics;
 use crate::render::format::{Format, FormatParser};
 
 /// Arguments of `plimsoll operator lint`.
@@ -39,15 +37,6 @@ pub struct LintArguments {
     /// Output format
     #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::FINDINGS, default_value_t)]
     output: Format,
-}
-
-/// The findings in machine-readable form.
-#[derive(Debug, Serialize)]
-struct LintOutput<'a> {
-    errors: usize,
-    warnings: usize,
-    infos: usize,
-    findings: &'a [LoadoutFinding],
 }
 
 /// Runs the command. Errors make it fail, warnings alone do not.
@@ -72,7 +61,7 @@ pub async fn run(
     let mut files = &loadout;
     let fixed;
     if arguments.fix {
-        fixed = apply_fixes(&loadout, &findings);
+        fixed = apply_edits(&loadout, &findings);
         for (before, after) in loadout.files.iter().zip(&fixed.files) {
             if before.text != after.text {
                 fs::write(&after.path, &after.text)
@@ -87,10 +76,11 @@ pub async fn run(
         anstream::eprintln!("{}", state.header());
     }
     state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
-    write(files, &findings, &arguments.output, out)
+    let files: Vec<String> = files.files.iter().map(|it| it.path.clone()).collect();
+    diagnostics::write("plimsoll operator lint", &files, &findings, &arguments.output, out)
 }
 
-fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec<LoadoutFinding> {
+fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec<Diagnostic> {
     let base_names = base.into_iter().flat_map(|it| &it.operators).map(|it| it.name.clone());
     let parts = state.parts(state.all_names(loadout).chain(base_names));
     lint(LintInputs {
@@ -102,43 +92,6 @@ fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec
         facts: &state.facts,
         expressions: &Cel,
     })
-}
-
-fn write(
-    loadout: &Loadout,
-    findings: &[LoadoutFinding],
-    format: &Format,
-    out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    let count = |severity| findings.iter().filter(|it| it.severity == severity).count();
-    let errors = count(Severity::Error);
-    let (warnings, infos) = (count(Severity::Warning), count(Severity::Info));
-    let rendered: Vec<RenderedFinding<'_>> = findings.iter().map(rendered).collect();
-    match format {
-        Format::Findings(format) => {
-            let files: Vec<&str> = loadout.files.iter().map(|it| it.path.as_str()).collect();
-            format.write("plimsoll operator lint", &files, &rendered, out)?;
-        }
-        format => {
-            if !format.write(&LintOutput { errors, warnings, infos, findings }, out)? {
-                out.write_all(findings::text(&rendered).as_bytes())?;
-                writeln!(out, "{errors} errors, {warnings} warnings")?;
-            }
-        }
-    }
-    Ok(if errors > 0 { exit::FAILURE } else { exit::SUCCESS }.into())
-}
-
-fn rendered(finding: &LoadoutFinding) -> RenderedFinding<'_> {
-    RenderedFinding {
-        file: &finding.file,
-        line: finding.line,
-        column: finding.column,
-        severity: finding.severity,
-        code: finding.code.as_str(),
-        message: &finding.message,
-        help: finding.fix.as_ref().map(|it| it.text.as_str()),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 mod files;
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::manifest::OperatorManifest;
 use plimsoll_operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
 use plimsoll_operators::{InstalledOperator, RequestedOperator};
 use plimsoll_resolve::version::parse_tolerant;
@@ -28,6 +31,7 @@ use plimsoll_resolve::{
 use plimsoll_source::bounded::read_text;
 
 pub(crate) use self::files::{read_files, read_revision};
+use super::apply::OperatorWrite;
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::state::{AddOnState, revisions, status};
 use crate::arguments::name::hint;
@@ -319,9 +323,9 @@ impl LoadoutState {
         declared.chain(self.counting(loadout).map(|(name, _)| name.clone())).chain(kept)
     }
 
-    /// Returns an Operator of the cluster; `None` if there is none of that name.
-    pub(crate) fn in_cluster(&self, name: &str) -> Option<&Operator> {
-        self.in_cluster.get(name)
+    /// Returns the writes of Operators to the cluster.
+    pub(super) fn writes(&self, manifests: &[OperatorManifest]) -> Vec<OperatorWrite> {
+        manifests.iter().map(|it| OperatorWrite::new(it, self.in_cluster.get(&it.name))).collect()
     }
 
     /// Returns the Operators of the files, and the relevant Operators of the cluster, each with its

@@ -8,33 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL};
 use plimsoll_operators::loadout::Loadout;
-
-/// An Operator to write.
-#[derive(Debug, Clone, Default)]
-pub(super) struct OperatorManifest {
-    pub(super) name: String,
-    /// The version or range in its spec.
-    pub(super) version: String,
-    pub(super) is_dependency: bool,
-    /// The channel; `None` for the default one. Only written to new files.
-    pub(super) channel: Option<String>,
-    /// The catalog; `None` for any. Only written to new files.
-    pub(super) repository: Option<String>,
-    /// The change of the annotation of its change set.
-    pub(super) change_set: ChangeSetEdit,
-}
-
-/// A change of the annotation of a change set.
-#[derive(Debug, Clone, Default)]
-pub(super) enum ChangeSetEdit {
-    /// The annotation is unchanged.
-    #[default]
-    Keep,
-    /// The annotation is removed.
-    Remove,
-    /// The annotation is set to this name.
-    Set(String),
-}
+use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
 
 /// The path of the annotation of a change set.
 const CHANGE_SET: [&str; 3] = ["metadata", "annotations", CHANGE_SET_ANNOTATION];
@@ -65,7 +39,7 @@ pub(super) fn write_manifests(
                 if path.exists() {
                     bail!("`{}` exists and declares no Operator {}", path.display(), it.name);
                 }
-                new.push((path, it.text(warning)));
+                new.push((path, text(it, warning)));
             }
         }
     }
@@ -116,29 +90,25 @@ fn change(
     Ok(())
 }
 
-impl OperatorManifest {
-    /// Returns the Operator as the text of a new file.
-    fn text(&self, warning: Option<&str>) -> String {
-        let quoted = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
-        let mut text = String::new();
-        if let Some(warning) = warning {
-            text.push_str(&format!("# WARNING: {warning}\n"));
-        }
-        text.push_str("apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n");
-        text.push_str(&format!("  name: {}\n", self.name));
-        if self.is_dependency {
-            let label = format!("  labels:\n    {INSTALLED_AS_LABEL}: {INSTALLED_AS_DEPENDENCY}\n");
-            text.push_str(&label);
-        }
-        if let ChangeSetEdit::Set(set) = &self.change_set {
-            text.push_str(&format!("  annotations:\n    {CHANGE_SET_ANNOTATION}: {set}\n"));
-        }
-        text.push_str(&format!("spec:\n  version: {}\n", quoted(&self.version)));
-        for (field, value) in [("channel", &self.channel), ("repository", &self.repository)] {
-            if let Some(value) = value {
-                text.push_str(&format!("  {field}: {}\n", quoted(value)));
-            }
-        }
-        text
+/// Returns an Operator as the text of a new file.
+fn text(operator: &OperatorManifest, warning: Option<&str>) -> String {
+    let quoted = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
+    let mut text = String::new();
+    if let Some(warning) = warning {
+        text.push_str(&format!("# WARNING: {warning}\n"));
     }
+    text.push_str("apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n");
+    text.push_str(&format!("  name: {}\n", operator.name));
+    if operator.is_dependency {
+        let label = format!("  labels:\n    {INSTALLED_AS_LABEL}: {INSTALLED_AS_DEPENDENCY}\n");
+        text.push_str(&label);
+    }
+    if let Some(set) = operator.change_set.value() {
+        text.push_str(&format!("  annotations:\n    {CHANGE_SET_ANNOTATION}: {set}\n"));
+    }
+    text.push_str(&format!("spec:\n  version: {}\n", quoted(&operator.version)));
+    for (field, value) in operator.sources() {
+        text.push_str(&format!("  {field}: {}\n", quoted(value)));
+    }
+    text
 }

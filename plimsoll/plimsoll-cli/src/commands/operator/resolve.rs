@@ -17,12 +17,12 @@ use plimsoll_operators::loadout::Loadout;
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
-use super::apply::{OperatorWrite, WriteAction, apply, dry_run_writes};
+use super::apply::{OperatorWrite, apply, dry_run_writes};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
-use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
+use super::manifests::write_manifests;
 use crate::arguments::name::hint;
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
@@ -79,6 +79,7 @@ impl InstallChoice {
             exclude: self.exclude.clone(),
             prefer_repository: self.prefer_repository.clone(),
             no_dependencies: self.no_dependencies,
+            only_new: false,
         })
     }
 }
@@ -158,14 +159,7 @@ impl Planned for PlannedInstall {
 impl PlannedInstall {
     /// Returns the writes to a cluster, dependencies first.
     pub(super) fn writes(&self, request: &InstallRequest) -> Vec<OperatorWrite> {
-        let write = |it: &plimsoll_operators::install::PlannedOperator| OperatorWrite {
-            name: it.name.clone(),
-            action: match self.state.in_cluster(&it.name) {
-                Some(there) => WriteAction::set_version(there, &it.range),
-                None => WriteAction::Create { object: it.manifest(request) },
-            },
-        };
-        self.plan.operators.iter().rev().map(write).collect()
+        self.state.writes(&self.plan.manifests(request))
     }
 }
 
@@ -213,17 +207,17 @@ pub(super) async fn plan(
         Err(InstallError::LimitExceeded) => bail!(
             "the dependencies are too complex: request fewer packages, or exclude some with `--exclude`"
         ),
-        Err(InstallError::Unsatisfiable(conflict)) => match &conflict.alone {
-            Some(alone) if choice.force => {
-                let plan = InstallPlan { edges: Vec::new(), ..alone.clone() };
-                Ok(PlannedInstall { state, loadout, plan, conflict: Some(*conflict) })
+        Err(InstallError::Exists(name)) => {
+            bail!("there is an Operator `{name}` already: `operator describe {name}` shows it")
+        }
+        Err(InstallError::Unsatisfiable(conflict)) => {
+            if let Some(plan) = conflict.overridden().filter(|_| choice.force) {
+                return Ok(PlannedInstall { state, loadout, plan, conflict: Some(*conflict) });
             }
-            _ => {
-                out.write_all(conflict.text().as_bytes())?;
-                let message = conflict.message();
-                Err(Refusal { message, exit: exit::UNSATISFIABLE }.into())
-            }
-        },
+            out.write_all(conflict.text().as_bytes())?;
+            let message = conflict.message();
+            Err(Refusal { message, exit: exit::UNSATISFIABLE }.into())
+        }
     }
 }
 
@@ -277,17 +271,8 @@ fn write(
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     let PlannedInstall { state, mut loadout, plan, conflict } = planned;
-    let manifests = plan.operators.iter().map(|it| OperatorManifest {
-        name: it.name.clone(),
-        version: it.range.clone(),
-        is_dependency: it.is_dependency,
-        channel: request.channel.clone().filter(|_| !it.is_dependency),
-        repository: request.repository.clone().filter(|_| !it.is_dependency),
-        change_set: ChangeSetEdit::Keep,
-    });
-    let manifests: Vec<OperatorManifest> = manifests.collect();
     let warning = conflict.map(|it| it.message());
-    write_manifests(&mut loadout, directory, &manifests, warning.as_deref())?;
+    write_manifests(&mut loadout, directory, &plan.manifests(request), warning.as_deref())?;
     lock::refresh(directory, &state, out)
 }
 

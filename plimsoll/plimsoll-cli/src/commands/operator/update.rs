@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -12,27 +13,21 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_api::duration;
-use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::OperatorInputs;
-use plimsoll_operators::install::{expanded, operator_manifest, spelled};
-use plimsoll_operators::lint::is_pinned;
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::update::{
-    OperatorUpdate, OperatorVersion, UpdateError, UpdatePlan, UpdateRequest, plan_update,
+    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update,
 };
-use plimsoll_resolve::printable::on_one_line;
+use plimsoll_operators::{OperatorInputs, RequestedOperator};
 use plimsoll_resolve::range::masterminds::Range;
-use semver::Version;
-use serde_json::{Value, json};
 
 use super::agreement::{Planned, agreed};
-use super::apply::{OperatorWrite, WriteAction, apply, dry_run_writes, leave_change_set, wait};
+use super::apply::{apply, dry_run_writes, leave_change_set, wait};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
-use super::manifests::{ChangeSetEdit, OperatorManifest, write_manifests};
+use super::manifests::write_manifests;
 use crate::arguments::name::hint;
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Respondent};
@@ -137,7 +132,7 @@ struct PlannedUpdate {
 
 impl Planned for PlannedUpdate {
     fn text(&self) -> String {
-        self.plan.as_ref().map(|it| text(it, &self.ranges)).unwrap_or_default()
+        self.plan.as_ref().map(|it| it.text(&self.ranges)).unwrap_or_default()
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -177,28 +172,7 @@ pub(super) async fn run(
         )?;
         return Ok(exit::SUCCESS.into());
     };
-    if arguments.output == Format::Name {
-        let changes = update.operators.iter().filter(|it| it.is_written() || it.is_moved());
-        changes.into_iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
-        return Ok(exit::SUCCESS.into());
-    }
-    if arguments.output.write(update, out)? {
-        return Ok(exit::SUCCESS.into());
-    }
-    out.write_all(planned.text().as_bytes())?;
-    if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
-        dry_run_writes(client, &writes(update, &planned.state), out).await?;
-    }
-    if arguments.dry_run.is_set() {
-        return Ok(exit::SUCCESS.into());
-    }
-    if update.is_empty() {
-        writeln!(out, "Nothing to do")?;
-        return Ok(exit::SUCCESS.into());
-    }
-    let is_written = update.operators.iter().any(OperatorUpdate::is_written);
-    if !is_written && arguments.filename.is_none() {
-        writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
+    if show(client, arguments, &planned, update, out).await?.is_break() {
         return Ok(exit::SUCCESS.into());
     }
     let again = async |out: &mut dyn Write| plan(client, arguments, &ranges, out).await;
@@ -210,9 +184,7 @@ pub(super) async fn run(
     let PlannedUpdate { state, mut loadout, .. } = current;
     match (&arguments.filename, client) {
         (Some(directory), _) => {
-            let operators: Vec<OperatorManifest> =
-                update.written().into_iter().map(|it| manifest(it, update)).collect();
-            for path in write_manifests(&mut loadout, directory, &operators, None)? {
+            for path in write_manifests(&mut loadout, directory, &update.manifests(), None)? {
                 writeln!(out, "{} written", path.display())?;
             }
             lock::refresh(directory, &state, out)?;
@@ -223,13 +195,46 @@ pub(super) async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-/// Reads the state, and plans the update.
-async fn plan(
+/// Prints the plan. Breaks if there is nothing to carry out.
+async fn show(
     client: Option<&Client>,
     arguments: &UpdateArguments,
-    ranges: &BTreeMap<String, String>,
+    planned: &PlannedUpdate,
+    update: &UpdatePlan,
     out: &mut dyn Write,
-) -> Result<PlannedUpdate, anyhow::Error> {
+) -> Result<ControlFlow<()>, anyhow::Error> {
+    if arguments.output == Format::Name {
+        let changes = update.operators.iter().filter(|it| it.is_written() || it.is_moved());
+        changes.into_iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
+        return Ok(ControlFlow::Break(()));
+    }
+    if arguments.output.write(update, out)? {
+        return Ok(ControlFlow::Break(()));
+    }
+    out.write_all(planned.text().as_bytes())?;
+    if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
+        dry_run_writes(client, &planned.state.writes(&update.manifests()), out).await?;
+    }
+    if arguments.dry_run.is_set() {
+        return Ok(ControlFlow::Break(()));
+    }
+    if update.is_empty() {
+        writeln!(out, "Nothing to do")?;
+        return Ok(ControlFlow::Break(()));
+    }
+    let is_written = update.operators.iter().any(OperatorUpdate::is_written);
+    if !is_written && arguments.filename.is_none() {
+        writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
+        return Ok(ControlFlow::Break(()));
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Reads the state, and the files of the directory.
+async fn read(
+    client: Option<&Client>,
+    arguments: &UpdateArguments,
+) -> Result<(LoadoutState, Loadout), anyhow::Error> {
     let files = arguments.filename.as_deref().map(read_files).transpose()?.unwrap_or_default();
     let loadout = Loadout::read_sound(files).map_err(|error| anyhow!(error))?;
     let otherwise = match &arguments.filename {
@@ -246,17 +251,23 @@ async fn plan(
             source => bail!("--state {source} needs a directory: name it with -f DIR"),
         }
     }
+    Ok((state, loadout))
+}
+
+/// Reads the state, and plans the update.
+async fn plan(
+    client: Option<&Client>,
+    arguments: &UpdateArguments,
+    ranges: &BTreeMap<String, String>,
+    out: &mut dyn Write,
+) -> Result<PlannedUpdate, anyhow::Error> {
+    let (state, loadout) = read(client, arguments).await?;
     let parts = state.parts(state.all_names(&loadout));
     let mut operators = state.operators(&loadout, &parts);
     if let Some(directory) = &arguments.filename
         && let Some(lock) = lock::read(directory)?
     {
-        // Files do not declare what is installed. The lock file has it.
-        for (name, operator) in operators.iter_mut().filter(|(_, it)| it.installed.is_none()) {
-            if let Some(locked) = lock.installed(name, &parts) {
-                *operator = operator.clone().with_installed(locked);
-            }
-        }
+        lock.fill(&mut operators, &parts);
     }
     if operators.is_empty() {
         match &arguments.filename {
@@ -264,8 +275,12 @@ async fn plan(
             None => bail!("the cluster has no Operators: `operator install` installs some"),
         }
     }
-    let is_all_pinned = operators.values().all(|it| is_pinned(&it.spec.version));
-    if is_all_pinned && !arguments.latest && ranges.is_empty() {
+    let request = UpdateRequest {
+        latest: arguments.latest,
+        ranges: ranges.clone(),
+        together: arguments.filename.is_none(),
+    };
+    if request.is_idle(&operators) {
         return Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: None });
     }
     let inputs = OperatorInputs {
@@ -274,102 +289,40 @@ async fn plan(
         facts: &state.facts,
         expressions: &Cel,
     };
-    let request = UpdateRequest {
-        latest: arguments.latest,
-        ranges: ranges.clone(),
-        together: arguments.filename.is_none(),
-    };
-    let refused = |message: String| Refusal { message, exit: exit::UNSATISFIABLE };
-    let plan = match plan_update(inputs, &parts, &request) {
-        Ok(plan) => plan,
-        Err(UpdateError::UnknownOperator { name }) => {
+    match plan_update(inputs, &parts, &request) {
+        Ok(plan) => Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) }),
+        Err(error) => Err(refusal(error, &operators, out)),
+    }
+}
+
+/// Returns the error of an update that is not possible; a conflict is printed.
+fn refusal(
+    error: UpdateError,
+    operators: &BTreeMap<String, RequestedOperator>,
+    out: &mut dyn Write,
+) -> anyhow::Error {
+    let message = match error {
+        UpdateError::UnknownOperator { name } => {
             let names = operators.keys().map(String::as_str);
-            bail!("--for-range: there is no Operator `{name}`{}", hint(&name, names));
+            return anyhow!("--for-range: there is no Operator `{name}`{}", hint(&name, names));
         }
-        Err(UpdateError::Blocked { name, block }) => {
-            return Err(refused(format!("{name} cannot be updated: {}", block.message)).into());
+        UpdateError::Blocked { name, block } => {
+            format!("{name} cannot be updated: {}", block.message)
         }
-        Err(UpdateError::Unsatisfiable(explanation)) => {
-            out.write_all(explanation.text().as_bytes())?;
-            let message = "the update could leave your system in an inconsistent state".to_owned();
-            return Err(refused(message).into());
+        UpdateError::Unsatisfiable(explanation) => {
+            if let Err(error) = out.write_all(explanation.text().as_bytes()) {
+                return error.into();
+            }
+            "the update could leave your system in an inconsistent state".to_owned()
         }
-        Err(UpdateError::LimitExceeded) => bail!(
-            "the dependencies are too complex: no solution or proof of none was found within the \
-             limit; name fewer Operators with --for-range"
-        ),
+        UpdateError::LimitExceeded => {
+            return anyhow!(
+                "the dependencies are too complex: no solution or proof of none was found within \
+                 the limit; name fewer Operators with --for-range"
+            );
+        }
     };
-    Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) })
-}
-
-/// Returns the plan as text for users: a line for each Operator, then the reasons.
-fn text(plan: &UpdatePlan, ranges: &BTreeMap<String, String>) -> String {
-    let mut text = String::new();
-    for it in &plan.operators {
-        text.push_str(&row(it));
-        text.push('\n');
-    }
-    for it in plan.operators.iter().filter(|it| it.is_moved() || it.is_written()) {
-        for by in &it.required_by {
-            let requirement = spelled(&by.requirement);
-            let line = format!("{} v{} depends on {requirement}", by.operator, by.version);
-            text.push_str(&format!("* {}\n", on_one_line(&line)));
-        }
-    }
-    for it in &plan.operators {
-        if let Some(why) = &it.held_back {
-            text.push_str(&format!("* {}: {}\n", it.name, on_one_line(why)));
-        }
-    }
-    for range in ranges.values().filter_map(|it| expanded(it)) {
-        text.push_str(&format!("* {range}\n"));
-    }
-    text
-}
-
-fn row(it: &OperatorUpdate) -> String {
-    let after = shown(&it.name, &it.after);
-    match &it.before {
-        None => format!("new operator -> {after}"),
-        Some(before) if it.orphaned => format!("{} -> {after} (orphaned)", shown(&it.name, before)),
-        Some(before) if it.is_changed() || it.is_moved() => {
-            format!("{} -> {after}", shown(&it.name, before))
-        }
-        Some(_) => after,
-    }
-}
-
-/// Formats an Operator with its version: `foo@v1.2.5`, or `foo ~1.2 (@v1.2.5)` if it follows a
-/// range.
-fn shown(name: &str, version: &OperatorVersion) -> String {
-    let OperatorVersion { requested, installed } = version;
-    let is_exact = |it: &Version| *requested == it.to_string() || *requested == format!("v{it}");
-    let name = match requested.as_str() {
-        "" => name.to_owned(),
-        pinned if is_pinned(pinned) => format!("{name}@v{}", pinned.trim_start_matches(['=', 'v'])),
-        range => format!("{name} {range}"),
-    };
-    match installed {
-        Some(installed) if is_exact(installed) => name,
-        Some(installed) => format!("{name} (@v{installed})"),
-        None => format!("{name} (not installed)"),
-    }
-}
-
-/// Returns an Operator as it is written to a file.
-fn manifest(it: &OperatorUpdate, plan: &UpdatePlan) -> OperatorManifest {
-    let changes = it.is_new() || it.is_changed();
-    OperatorManifest {
-        name: it.name.clone(),
-        version: it.after.requested.clone(),
-        is_dependency: it.dependency,
-        change_set: match &plan.change_set {
-            Some(set) if changes => ChangeSetEdit::Set(set.clone()),
-            Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,
-            Some(_) | None => ChangeSetEdit::Keep,
-        },
-        ..OperatorManifest::default()
-    }
+    Refusal { message, exit: exit::UNSATISFIABLE }.into()
 }
 
 /// Writes the plan to the cluster, and waits until it is carried out.
@@ -380,8 +333,8 @@ async fn execute(
     arguments: &UpdateArguments,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
-    let written = plan.written();
-    apply(client, &writes(plan, state), out).await?;
+    let written = plan.manifests();
+    apply(client, &state.writes(&written), out).await?;
     if arguments.no_wait {
         return Ok(());
     }
@@ -392,43 +345,6 @@ async fn execute(
         Some(set) => leave_change_set(client, written.iter().map(|it| it.name.as_str()), set).await,
         None => Ok(()),
     }
-}
-
-/// Returns the writes to a cluster.
-fn writes(plan: &UpdatePlan, state: &LoadoutState) -> Vec<OperatorWrite> {
-    let written = plan.written();
-    written.into_iter().map(|it| write(it, state, plan.change_set.as_deref())).collect()
-}
-
-/// Returns the write of an Operator.
-fn write(it: &OperatorUpdate, state: &LoadoutState, change_set: Option<&str>) -> OperatorWrite {
-    let name = it.name.clone();
-    let Some(before) = &it.before else {
-        let mut object = operator_manifest(&name, &it.after.requested, true);
-        if let Some(set) = change_set {
-            object["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
-        }
-        return OperatorWrite { name, action: WriteAction::Create { object } };
-    };
-    let operator = state.in_cluster(&name);
-    let annotations = operator.and_then(|it| it.metadata.annotations.as_ref());
-    let present = annotations.and_then(|it| it.get(CHANGE_SET_ANNOTATION));
-    let set = change_set.filter(|_| it.is_changed());
-    let patch = |version: &str, set: Option<&str>| {
-        let mut patch = json!({ "metadata": {
-            "uid": operator.and_then(|it| it.metadata.uid.as_ref()),
-            "annotations": { (CHANGE_SET_ANNOTATION): set },
-        } });
-        if it.is_changed() {
-            patch["spec"] = json!({ "version": Value::from(version) });
-        }
-        patch
-    };
-    let action = WriteAction::Patch {
-        patch: patch(&it.after.requested, set),
-        undo: patch(&before.requested, present.map(String::as_str)),
-    };
-    OperatorWrite { name, action }
 }
 
 #[cfg(test)]

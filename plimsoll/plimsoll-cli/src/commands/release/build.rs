@@ -7,15 +7,16 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::authoring::BuiltRelease;
-use plimsoll_content::finding::Severity;
-use plimsoll_content::lint::{has_errors, lint};
+use plimsoll_content::diagnostic::{Severity, has_errors};
+use plimsoll_content::lint::lint;
 use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_source::authoring::{check_output, write_payload};
 
-use super::loaded::{LoadedRelease, located};
+use super::loaded::{LoadedRelease, relocate};
 use super::tree;
 use crate::exit;
+use crate::render::diagnostics;
 
 /// Arguments of `plimsoll release build`.
 #[derive(Debug, Args)]
@@ -47,10 +48,9 @@ pub(super) fn run(
     for note in &built.notes {
         writeln!(out, "{}", on_one_line(note))?;
     }
-    let findings = lint(&built.files, &TemplateContext::default());
-    for finding in &findings {
-        writeln!(out, "{}", on_one_line(&located(finding, &built.origins)))?;
-    }
+    let mut findings = lint(&built.files, &TemplateContext::default());
+    relocate(&mut findings, &built.origins);
+    out.write_all(diagnostics::text(&findings).as_bytes())?;
     if has_errors(&findings) {
         let errors = findings.iter().filter(|it| it.severity == Severity::Error).count();
         writeln!(out, "not built: {errors} errors")?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use plimsoll_content::Manifest;
-use plimsoll_content::finding::Finding;
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::inclusion::{
     Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, capability_names, decide,
 };
@@ -44,7 +44,7 @@ struct ReleaseSummary<'a> {
     excluded: usize,
     counts: Counts,
     manifests: Vec<Entry<'a>>,
-    warnings: &'a [Finding],
+    warnings: &'a [Diagnostic],
 }
 
 /// How many documents there are of each sort, included and all.

@@ -5,26 +5,15 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use plimsoll_content::finding::{Finding, Severity};
-use plimsoll_content::lint::{has_errors, lint};
-use plimsoll_content::payload::TemplateContext;
+use plimsoll_content::lint::lint;
+use plimsoll_content::payload::{SourceFile, TemplateContext};
 use plimsoll_source::authoring::{build, is_source};
 use plimsoll_source::{ReadError, read_directory};
-use serde::Serialize;
 
 use super::LintArguments;
-use super::loaded::located;
+use super::loaded::relocate;
 use crate::arguments::store::Location;
-use crate::exit;
-
-#[derive(Debug, Serialize)]
-struct LintReport {
-    errors: usize,
-    warnings: usize,
-    /// Files that cannot be read; each counts as an error.
-    unreadable: Vec<String>,
-    findings: Vec<Finding>,
-}
+use crate::render::diagnostics;
 
 /// Lints a payload: fails if it has errors, warnings alone do no harm.
 pub(super) fn run(
@@ -47,23 +36,14 @@ pub(super) fn run(
     };
     let mut findings = lint(&files, &TemplateContext::default());
     // What follows from a file not having been read is not said twice.
-    findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.location)));
-    let failed = !unread.is_empty() || has_errors(&findings);
-    let errors = findings.iter().filter(|it| it.severity == Severity::Error).count();
-    let report = LintReport {
-        errors: errors + unread.len(),
-        warnings: findings.len() - errors,
-        unreadable: unread.iter().map(ReadError::to_string).collect(),
-        findings,
+    findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.file)));
+    findings.extend(unread.iter().map(ReadError::diagnostic));
+    findings.sort();
+    relocate(&mut findings, &origins);
+    let path = |file: &SourceFile| match origins.get(&file.name) {
+        Some(origin) => origin.path.clone(),
+        None => file.path(),
     };
-    if !arguments.output.write(&report, out)? {
-        for unreadable in &report.unreadable {
-            writeln!(out, "{unreadable}")?;
-        }
-        for finding in &report.findings {
-            writeln!(out, "{}", located(finding, &origins))?;
-        }
-        writeln!(out, "{} errors, {} warnings", report.errors, report.warnings)?;
-    }
-    Ok(if failed { exit::FAILURE } else { exit::SUCCESS }.into())
+    let files: Vec<String> = files.iter().map(path).collect();
+    diagnostics::write("plimsoll release lint", &files, &findings, &arguments.output, out)
 }

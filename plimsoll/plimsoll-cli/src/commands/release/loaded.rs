@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use plimsoll_content::authoring::{BuiltRelease, Origin};
-use plimsoll_content::finding::Finding;
+use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Payload, SourceFile, TemplateContext, parse};
 use plimsoll_source::authoring::{build, is_source};
@@ -81,13 +81,13 @@ pub(super) fn origin_text(origin: &Origin) -> String {
     }
 }
 
-/// A finding with the place in the source that it is about, if it is about one.
-pub(super) fn located(finding: &Finding, origins: &BTreeMap<String, Origin>) -> String {
-    match origins.get(&*finding.location.file) {
-        Some(origin) => {
-            let Finding { severity, code, message, .. } = finding;
-            format!("{}: {severity} [{code}]: {message}", origin_text(origin))
+/// Gives diagnostics of a built release their places in its source.
+pub(super) fn relocate(diagnostics: &mut [Diagnostic], origins: &BTreeMap<String, Origin>) {
+    for it in diagnostics {
+        let name = it.file.rsplit('/').next().unwrap_or_default();
+        if let Some(origin) = origins.get(name) {
+            it.file.clone_from(&origin.path);
+            (it.line, it.document) = (origin.line, None);
         }
-        None => finding.to_string(),
     }
 }

@@ -125,6 +125,9 @@ fn lint_fails_on_errors_only() {
     assert_eq!((&report["errors"], &report["warnings"]), (&2.into(), &0.into()));
     assert_eq!(report["findings"][0]["line"], 1);
     assert_eq!(report["findings"][0]["code"], "load");
+    let (text, success) = output("release lint DIR -o sarif", |_| {});
+    assert!(success, "{text}");
+    assert!(text.contains("\"uri\": \"release-manifests/0000_10_other_a.yaml\""), "{text}");
 }
 
 #[test]

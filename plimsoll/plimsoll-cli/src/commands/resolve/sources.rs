@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_resolve::CatalogSource;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_source::catalog::{Bytes, Cache, open, rebuild};
@@ -113,7 +113,7 @@ fn no_bundle(path: &Path, index: &CatalogIndex<Bytes>) -> anyhow::Error {
     };
     let errors: Vec<String> = problems
         .iter()
-        .filter(|problem| problem.severity() == Severity::Error)
+        .filter(|problem| problem.severity == Severity::Error)
         .map(|problem| format!("\n  {}", on_one_line(&problem.to_string())))
         .collect();
     if errors.is_empty() {

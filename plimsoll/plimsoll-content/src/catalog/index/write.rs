@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::header::{HEADER_SIZE, Header};
 use super::{CatalogCounts, IndexSection, api_key, checksum, directory};
-use crate::catalog::defect::Defect;
 use crate::catalog::model::IndexedPackage;
+use crate::diagnostic::Diagnostic;
 
 /// An index that is being written.
 pub(in crate::catalog) struct Writer {
@@ -65,7 +65,7 @@ impl Writer {
     }
 
     /// The bytes of the index.
-    pub(in crate::catalog) fn finish(mut self, defects: &[Defect]) -> Vec<u8> {
+    pub(in crate::catalog) fn finish(mut self, defects: &[Diagnostic]) -> Vec<u8> {
         let offset = self.bytes.len();
         for entries in [&self.packages, &self.apis, &self.labels] {
             directory::write(entries, &mut self.bytes).expect("names take less than 4 GiB");

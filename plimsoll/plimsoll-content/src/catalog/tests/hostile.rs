@@ -20,10 +20,8 @@ fn channel(entries: usize, replaces: impl Fn(usize) -> Option<usize>) -> String 
     text
 }
 
-fn codes(text: &str) -> Vec<DefectCode> {
-    let mut codes: Vec<DefectCode> = load(text).defects.iter().map(|it| it.code).collect();
-    codes.dedup();
-    codes
+fn has(text: &str, code: DefectCode) -> bool {
+    load(text).defects.iter().any(|it| it.code == code)
 }
 
 #[test]
@@ -43,25 +41,24 @@ fn a_channel_with_a_million_entries_is_refused() {
 #[test]
 fn circles_and_many_heads_have_no_order() {
     let circle = channel(1000, |entry| Some((entry + 999) % 1000));
-    assert!(codes(&format!("{PACKAGE}\n{circle}\n")).contains(&DefectCode::ChannelOrder));
+    assert!(has(&format!("{PACKAGE}\n{circle}\n"), DefectCode::ChannelOrder));
     // A head that leads into a circle.
     let tail = channel(1000, |entry| Some(if entry == 0 { 500 } else { entry - 1 }));
-    assert!(codes(&format!("{PACKAGE}\n{tail}\n")).contains(&DefectCode::ChannelOrder));
+    assert!(has(&format!("{PACKAGE}\n{tail}\n"), DefectCode::ChannelOrder));
     let heads = channel(1000, |_| None);
-    assert!(codes(&format!("{PACKAGE}\n{heads}\n")).contains(&DefectCode::ChannelOrder));
+    assert!(has(&format!("{PACKAGE}\n{heads}\n"), DefectCode::ChannelOrder));
     let itself = channel(1, Some);
-    assert!(codes(&format!("{PACKAGE}\n{itself}\n")).contains(&DefectCode::ChannelOrder));
+    assert!(has(&format!("{PACKAGE}\n{itself}\n"), DefectCode::ChannelOrder));
 }
 
 #[test]
 fn deep_nesting_is_refused_or_skipped() {
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let text = format!(r#"{{"schema":"olm.package","name":"a","x":{}}}"#, deep(100_000));
-    assert!(!codes(&text).is_empty());
+    assert!(!load(&text).defects.is_empty());
     let constraint = "{\"not\":{\"constraints\":[".repeat(60) + &"]}}".repeat(60);
     let property = format!(r#"{{"type":"olm.constraint","value":{constraint}}}"#);
-    let codes = codes(&super::bundle_with(&property));
-    assert!(codes.contains(&DefectCode::Dependency), "{codes:?}");
+    assert!(has(&super::bundle_with(&property), DefectCode::Dependency), "{property}");
     assert!(load(&format!("a: {}\n", deep(100_000))).defects[0].code == DefectCode::Syntax);
 }
 
@@ -82,7 +79,7 @@ fn huge_texts_and_documents_are_bounded() {
 #[test]
 fn duplicate_names_and_alias_bombs_end_in_defects() {
     let many = format!("{PACKAGE}\n{CHANNEL}\n{}", format!("{BUNDLE}\n").repeat(20_000));
-    assert!(codes(&many).contains(&DefectCode::Duplicate));
+    assert!(has(&many, DefectCode::Duplicate));
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..20 {
         let before = format!("*a{}", level - 1);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_content::catalog::CatalogIndex;
-use plimsoll_content::finding::Severity;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_source::catalog::load;
 
 use super::{committed, full_data};
@@ -25,7 +25,7 @@ fn index(path: &Path) -> CatalogIndex {
     let errors: Vec<String> = loaded
         .defects
         .iter()
-        .filter(|defect| defect.severity() == Severity::Error)
+        .filter(|defect| defect.severity == Severity::Error)
         .map(ToString::to_string)
         .collect();
     assert!(errors.is_empty(), "{}", errors.join("\n"));

@@ -280,17 +280,18 @@ async fn a_lock_file_says_what_is_installed_and_is_kept_up_to_date() {
                 and would be v1.2.9; write it anew with `operator lock`";
     assert!(error.to_string().ends_with(says), "{error}");
     let planned = format!(
-        "bar-operator >=1.2.5, <1.3 (@v1.2.5) -> bar-operator >=1.2.5, <1.3 (@v1.2.7)\n\
+        "bar-operator >=1.2.5, <1.3 (@v1.2.5) -> bar-operator >=1.2.7, <1.3.0 (@v1.2.7)\n\
          foo-operator ~1.2 (@v1.2.5) -> foo-operator ~1.2 (@v1.2.9)\n\
          * foo-operator v1.2.9 depends on bar-operator >= v1.2.7\n\
-         Would you like to continue? [N/y]: y (--yes)\n{} written\n",
+         Would you like to continue? [N/y]: y (--yes)\n{} written\n{} written\n",
+        path.join("bar.yaml").display(),
         lock_file.display()
     );
     check(path, &["--yes"], &planned, 0).await;
     check(
         path,
         &["--locked"],
-        "bar-operator >=1.2.5, <1.3 (@v1.2.7)\nfoo-operator ~1.2 (@v1.2.9)\nNothing to do\n",
+        "bar-operator >=1.2.7, <1.3.0 (@v1.2.7)\nfoo-operator ~1.2 (@v1.2.9)\nNothing to do\n",
         0,
     )
     .await;

@@ -1,16 +1,15 @@
-//! Findings about a payload: what is wrong or doubtful, how bad it is, and where.
+//! Diagnostics: what is wrong or doubtful about a file, how bad it is, and where.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::location::FileLocation;
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// The severity of a diagnostic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The payload cannot be used, or a document cannot do what its author meant.
+    /// The file cannot be used, or cannot do what its author meant.
     Error,
     /// It works, but its author should check it.
     Warning,
@@ -26,6 +25,116 @@ impl fmt::Display for Severity {
             Self::Info => "info",
         })
     }
+}
+
+/// A defect of a file, or a part of it to review.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// The path of the file.
+    pub file: String,
+    /// The index of the document in the file, from 0, not counting empty ones; `None` if it is about
+    /// the whole file, or about a line of it.
+    pub document: Option<usize>,
+    /// The line, from 1; `None` if it is not known.
+    pub line: Option<usize>,
+    /// The column, from 1; `None` if it is not known.
+    pub column: Option<usize>,
+    /// The severity of its code, or a higher one.
+    pub severity: Severity,
+    /// The rule that reports it: the text of a [`FindingCode`], [`LoadoutCode`] or
+    /// [`DefectCode`](crate::catalog::DefectCode).
+    pub code: Cow<'static, str>,
+    /// The package that it concerns; empty if there is none or it is not known.
+    pub package: String,
+    /// What is wrong and what to do, in one line without a full stop.
+    pub message: String,
+    /// What resolves it; `None` if the message says so, or nothing is known.
+    pub help: Option<String>,
+    /// The change of the document that resolves it; `None` if there are several or none.
+    pub edit: Option<FieldEdit>,
+}
+
+/// An assignment of a value to a field of a document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FieldEdit {
+    /// The keys that lead to the field.
+    pub path: Vec<String>,
+    /// The new value.
+    pub value: String,
+}
+
+/// A problem of a field of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FieldProblem {
+    /// The path of the field, such as `deploymentConfig.env[0].name`; empty for the whole.
+    pub field: String,
+    /// What is wrong and what to do, in one line without a full stop.
+    pub message: String,
+}
+
+impl FieldProblem {
+    /// Creates a problem.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for FieldProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// The maximum length of a message in bytes: it repeats text of files, which can be of any length.
+const MESSAGE_SIZE_MAX: usize = 2_000;
+
+impl Diagnostic {
+    /// Returns the diagnostic with a line, from 1; 0 is the whole file.
+    #[must_use]
+    pub fn at_line(self, line: usize) -> Self {
+        Self { line: (line > 0).then_some(line), ..self }
+    }
+
+    /// Returns the file with the line and column as far as they are known; without a column, with the
+    /// document.
+    pub fn place(&self) -> String {
+        let numbers = [self.line, self.column].into_iter().flatten();
+        let mut place = numbers.fold(self.file.clone(), |place, it| format!("{place}:{it}"));
+        if let (None, Some(document)) = (self.column, self.document) {
+            place.push_str(&format!(" (document {document})"));
+        }
+        place
+    }
+
+    /// Returns the message; without a column, with the package.
+    pub fn statement(&self) -> String {
+        match (self.column, self.package.as_str()) {
+            (Some(_), _) | (None, "") => self.message.clone(),
+            (None, package) => format!("package {package}: {}", self.message),
+        }
+    }
+
+    /// Truncates a message that is too long to be read.
+    pub fn shorten(&mut self) {
+        if self.message.len() > MESSAGE_SIZE_MAX {
+            self.message.truncate(self.message.floor_char_boundary(MESSAGE_SIZE_MAX));
+            self.message.push('…');
+        }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} [{}]: {}", self.place(), self.severity, self.code, self.statement())
+    }
+}
+
+/// Returns whether any diagnostic is an error.
+pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|it| it.severity == Severity::Error)
 }
 
 /// Defines the codes of a linter: an enumeration, how each code is written, and how bad it is.
@@ -45,8 +154,34 @@ macro_rules! codes {
             }
 
             /// The severity of what has the code.
-            pub fn severity(self) -> $crate::finding::Severity {
-                match self { $(Self::$variant => $crate::finding::Severity::$severity,)* }
+            pub fn severity(self) -> $crate::diagnostic::Severity {
+                match self { $(Self::$variant => $crate::diagnostic::Severity::$severity,)* }
+            }
+
+            /// Returns a diagnostic of a whole file that has the code and its severity.
+            pub fn diagnostic(
+                self,
+                file: impl Into<String>,
+                message: impl Into<String>,
+            ) -> $crate::diagnostic::Diagnostic {
+                $crate::diagnostic::Diagnostic {
+                    file: file.into(),
+                    document: None,
+                    line: None,
+                    column: None,
+                    severity: self.severity(),
+                    code: self.as_str().into(),
+                    package: String::new(),
+                    message: message.into(),
+                    help: None,
+                    edit: None,
+                }
+            }
+        }
+
+        impl PartialEq<$name> for std::borrow::Cow<'static, str> {
+            fn eq(&self, code: &$name) -> bool {
+                *self == code.as_str()
             }
         }
 
@@ -63,6 +198,8 @@ pub(crate) use codes;
 codes! {
     /// What a finding is about. Codes are stable: scripts may rely on them.
     FindingCode {
+    /// A part of a source that keeps its release from being built.
+    Source = "source", Error;
     /// A file or document that keeps the payload from being loaded.
     Load = "load", Error;
     /// A key that occurs twice in a mapping.
@@ -160,32 +297,5 @@ codes! {
     Deadlock = "OL015", Error;
     /// An Operator that was removed although others depend on it.
     NeededRemoved = "OL016", Warning;
-    }
-}
-
-/// A problem or a doubt about a file of a payload.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Finding {
-    /// The file, and the document and line in it as far as they are known.
-    #[serde(flatten)]
-    pub location: FileLocation,
-    /// That of its code.
-    pub severity: Severity,
-    /// The rule that it comes from.
-    pub code: FindingCode,
-    /// What is wrong and what to do, in one line without a final stop.
-    pub message: String,
-}
-
-impl Finding {
-    /// A finding with the severity of its code.
-    pub fn new(location: FileLocation, code: FindingCode, message: impl Into<String>) -> Self {
-        Self { location, severity: code.severity(), code, message: message.into() }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} [{}]: {}", self.location, self.severity, self.code, self.message)
     }
 }

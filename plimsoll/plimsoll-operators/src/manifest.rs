@@ -1,0 +1,79 @@
+//! Operators as plans write them, to files or to a cluster.
+
+use plimsoll_api::OPERATOR;
+use plimsoll_api::olm::{
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER,
+};
+use serde_json::{Value, json};
+
+/// An Operator to create or to change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorManifest {
+    /// The name of the Operator.
+    pub name: String,
+    /// The version or range for its spec.
+    pub version: String,
+    /// Whether it is installed as a dependency of other Operators. Only written if it is created.
+    pub is_dependency: bool,
+    /// The channel; `None` for the default one. Only written if it is created.
+    pub channel: Option<String>,
+    /// The name of the catalog; `None` for any. Only written if it is created.
+    pub repository: Option<String>,
+    /// The namespace; `None` for the one that its bundle suggests. Only written if it is created.
+    pub namespace: Option<String>,
+    /// The change of the annotation of its change set.
+    pub change_set: ChangeSetEdit,
+}
+
+/// A change of the annotation of a change set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ChangeSetEdit {
+    /// The annotation is unchanged.
+    #[default]
+    Keep,
+    /// The annotation is removed.
+    Remove,
+    /// The annotation is set to this value.
+    Set(String),
+}
+
+impl ChangeSetEdit {
+    /// Returns the value of the annotation after the change; `None` if it is removed or unchanged.
+    pub fn value(&self) -> Option<&str> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Remove => None,
+        }
+    }
+}
+
+impl OperatorManifest {
+    /// Returns the Operator as the object to create.
+    pub fn object(&self) -> Value {
+        let is_dependency = self.is_dependency;
+        let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
+        let mut object = json!({
+            "apiVersion": OPERATOR.api_version(),
+            "kind": OPERATOR.kind,
+            "metadata": { "name": self.name, "labels": { (INSTALLED_AS_LABEL): installed_as } },
+            "spec": { "version": self.version },
+        });
+        if let Some(set) = self.change_set.value() {
+            object["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
+        }
+        for (field, value) in self.sources() {
+            object["spec"][field] = value.into();
+        }
+        object
+    }
+
+    /// Returns the fields of the spec that say where the Operator is from and where it is installed.
+    pub fn sources(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let fields = [
+            ("channel", &self.channel),
+            ("repository", &self.repository),
+            ("namespace", &self.namespace),
+        ];
+        fields.into_iter().filter_map(|(field, value)| Some((field, value.as_deref()?)))
+    }
+}

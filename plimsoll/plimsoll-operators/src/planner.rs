@@ -1,0 +1,158 @@
+//! Planner of changes of Operators: what `install`, `resolve`, `update`, Actions and `lint` have in common.
+//!
+//! A command decides what to request. The problem for the resolver, the bundles of its solution, and what is
+//! written in `spec.version` are the same for all of them.
+
+mod range;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, Provider};
+use plimsoll_resolve::{
+    Bundle, CatalogName, CatalogPart, FORMAT, FollowedChannel, InstalledBundle, PackageRequest,
+    Problem, Query, ResolutionOverrides, Solution,
+};
+
+use super::{OperatorInputs, RequestedOperator};
+
+pub(crate) use self::range::{is_in_range, is_pinned};
+
+/// The part of a problem that a command decides.
+pub(crate) struct ProblemRequest<'a> {
+    /// The catalogs to choose from.
+    pub(crate) catalogs: Vec<CatalogPart>,
+    /// The requests.
+    pub(crate) requests: Vec<PackageRequest>,
+    /// The decisions that the resolver has to respect.
+    pub(crate) overrides: ResolutionOverrides,
+    /// Returns the channel that an installed Operator follows; `None` if it is not to be changed.
+    pub(crate) follows: &'a dyn Fn(&str, &RequestedOperator) -> Option<FollowedChannel>,
+    /// The packages to install: their requirements have to be satisfied even if they are not now.
+    pub(crate) installs: &'a [String],
+}
+
+/// Returns the problem of changing Operators, beside all of those that are installed.
+pub(crate) fn problem(inputs: OperatorInputs<'_>, request: ProblemRequest<'_>) -> Problem {
+    let ProblemRequest { catalogs, requests, overrides, follows, installs } = request;
+    let present = Outcome::new(inputs, &catalogs, &BTreeMap::new());
+    let installed = present.bundles.iter().map(|(name, bundle)| InstalledBundle {
+        namespace: String::new(),
+        package: Some((*name).to_owned()),
+        follows: follows(name, &inputs.operators[*name]),
+        // Its current unmet requirements do not block other changes.
+        ignore_dependencies: !installs.iter().any(|it| it == name)
+            && present.requirements(name).iter().any(|it| it.provider.is_none()),
+        bundle: (*bundle).clone(),
+    });
+    let (facts, installed) = (inputs.facts.clone(), installed.collect());
+    let query = Query { facts, installed, requests, overrides, ..Query::default() };
+    let mut problem = Problem { format: FORMAT, query, catalogs };
+    problem.canonicalize();
+    problem
+}
+
+/// Returns the name of a catalog as the resolver knows it.
+pub(crate) fn catalog_name(name: &str) -> CatalogName {
+    CatalogName { namespace: String::new(), name: name.to_owned() }
+}
+
+/// A bundle that the resolver chose.
+#[derive(Clone, Copy)]
+pub(crate) struct ChosenBundle<'a> {
+    /// The bundle.
+    pub(crate) bundle: &'a Bundle,
+    /// The name of the catalog that has it.
+    pub(crate) catalog: &'a str,
+}
+
+/// The bundles that a solution installs, by package.
+pub(crate) type ChosenBundles<'a> = BTreeMap<&'a str, ChosenBundle<'a>>;
+
+/// Returns the bundles that a solution installs.
+pub(crate) fn chosen<'a>(catalogs: &'a [CatalogPart], solution: &'a Solution) -> ChosenBundles<'a> {
+    let chosen = solution.install.iter().filter_map(|it| {
+        let catalog = catalogs.iter().find(|part| part.name == it.catalog)?;
+        let bundle = catalog.bundle(&it.package, &it.bundle)?;
+        Some((it.package.as_str(), ChosenBundle { bundle, catalog: &catalog.name.name }))
+    });
+    chosen.collect()
+}
+
+/// Returns the installed bundles, by package.
+pub(crate) fn installed(
+    operators: &BTreeMap<String, RequestedOperator>,
+) -> BTreeMap<&str, &Bundle> {
+    let operators = operators.iter();
+    operators
+        .filter_map(|(name, it)| Some((name.as_str(), &it.installed.as_ref()?.bundle)))
+        .collect()
+}
+
+/// Returns whether a plan may change an Operator.
+pub(crate) fn may_move(operator: &RequestedOperator) -> bool {
+    !operator.is_deleting && !operator.spec.paused && operator.spec.revision.is_none()
+}
+
+/// The installed bundles after a plan is carried out.
+pub(crate) struct Outcome<'a> {
+    /// The Operators before the plan.
+    pub(crate) inputs: OperatorInputs<'a>,
+    catalogs: &'a [CatalogPart],
+    /// The bundles, by package.
+    pub(crate) bundles: BTreeMap<&'a str, &'a Bundle>,
+    packages: InstalledPackages<'a>,
+}
+
+impl<'a> Outcome<'a> {
+    /// Returns the outcome of installing bundles beside the Operators of `inputs`.
+    pub(crate) fn new(
+        inputs: OperatorInputs<'a>,
+        catalogs: &'a [CatalogPart],
+        chosen: &ChosenBundles<'a>,
+    ) -> Self {
+        let mut bundles = installed(inputs.operators);
+        bundles.extend(chosen.iter().map(|(name, it)| (*name, it.bundle)));
+        let packages = InstalledPackages::new(bundles.clone());
+        Self { inputs, catalogs, bundles, packages }
+    }
+
+    /// Returns the requirements of the bundle of a package; none if it is not installed.
+    pub(crate) fn requirements(&self, name: &str) -> Vec<CheckedRequirement> {
+        let bundle = self.bundles.get(name);
+        bundle.map(|it| self.check(name, it)).unwrap_or_default()
+    }
+
+    /// Checks the requirements of another bundle of a package.
+    pub(crate) fn check(&self, name: &str, bundle: &Bundle) -> Vec<CheckedRequirement> {
+        check(self.inputs, &self.packages, name, bundle)
+    }
+
+    /// Returns the package that satisfies a requirement; `None` if no other package does.
+    pub(crate) fn provider(&self, requirement: &CheckedRequirement) -> Option<&'a str> {
+        let Some(Provider::Installed(package)) = &requirement.provider else { return None };
+        self.bundles.get_key_value(package.as_str()).map(|(name, _)| *name)
+    }
+
+    /// Returns the packages that some packages depend on.
+    pub(crate) fn used_by<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> BTreeSet<&'a str> {
+        let requirements = names.into_iter().flat_map(|name| self.requirements(name));
+        requirements.filter_map(|it| self.provider(&it)).collect()
+    }
+}
+
+/// Checks the requirements of a bundle of a package.
+fn check(
+    inputs: OperatorInputs<'_>,
+    packages: &InstalledPackages<'_>,
+    name: &str,
+    bundle: &Bundle,
+) -> Vec<CheckedRequirement> {
+    let OperatorInputs { facts, expressions, .. } = inputs;
+    packages.check(name, bundle, facts, expressions)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

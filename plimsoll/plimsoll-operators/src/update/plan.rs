@@ -1,0 +1,253 @@
+//! The plan of an update: the effects on each Operator.
+
+use std::collections::BTreeMap;
+
+use plimsoll_resolve::printable::on_one_line;
+use plimsoll_resolve::{Bundle, CatalogPart};
+use semver::Version;
+use serde::Serialize;
+
+use crate::install::{expanded, spelled};
+use crate::manifest::{ChangeSetEdit, OperatorManifest};
+use crate::planner::{ChosenBundles, Outcome, is_pinned};
+use crate::{OperatorInputs, RequestedOperator};
+
+/// The effects of an update on all Operators of a loadout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdatePlan {
+    /// All Operators, by name.
+    pub operators: Vec<OperatorUpdate>,
+    /// The annotation of the change set of the changed Operators; absent if they are updated one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_set: Option<String>,
+}
+
+/// The effects of an update on an Operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatorUpdate {
+    /// The name of the Operator.
+    pub name: String,
+    /// The versions before; absent if it is created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<OperatorVersion>,
+    /// The versions afterwards.
+    pub after: OperatorVersion,
+    /// Whether it is a dependency of other Operators.
+    pub dependency: bool,
+    /// Whether it was installed as a dependency and no Operator depends on it afterwards.
+    pub orphaned: bool,
+    /// The requirements of other Operators that its version before does not satisfy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required_by: Vec<VersionRequirement>,
+    /// The reason that it is not updated to a higher version, as a sentence without a full stop; absent if it
+    /// has the highest one, or if none was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<String>,
+    /// Whether the annotation of an earlier change set is removed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_change_set: bool,
+}
+
+/// The requested and the installed version of an Operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperatorVersion {
+    /// `spec.version`; empty for any version.
+    pub requested: String,
+    /// The installed version; absent if none is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub installed: Option<Version>,
+}
+
+/// A requirement of one Operator for another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionRequirement {
+    /// The name of the Operator that has the requirement.
+    pub operator: String,
+    /// The version of that Operator.
+    pub version: Version,
+    /// The requirement, such as `bar >=1.2.7`.
+    pub requirement: String,
+}
+
+impl OperatorUpdate {
+    /// Returns whether its object is created or changed.
+    pub fn is_written(&self) -> bool {
+        self.is_new() || self.is_changed() || self.leaves_change_set
+    }
+
+    /// Returns whether it is created.
+    pub fn is_new(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Returns whether its requested version changes.
+    pub fn is_changed(&self) -> bool {
+        self.before.as_ref().is_some_and(|it| it.requested != self.after.requested)
+    }
+
+    /// Returns whether its installed version changes.
+    pub fn is_moved(&self) -> bool {
+        self.before.as_ref().is_some_and(|it| it.installed != self.after.installed)
+    }
+
+    fn row(&self) -> String {
+        let after = self.after.text(&self.name);
+        match &self.before {
+            None => format!("new operator -> {after}"),
+            Some(before) if self.orphaned => {
+                format!("{} -> {after} (orphaned)", before.text(&self.name))
+            }
+            Some(before) if self.is_changed() || self.is_moved() => {
+                format!("{} -> {after}", before.text(&self.name))
+            }
+            Some(_) => after,
+        }
+    }
+}
+
+impl OperatorVersion {
+    /// Formats an Operator with its version: `foo@v1.2.5`, or `foo ~1.2 (@v1.2.5)` if it follows a range.
+    fn text(&self, name: &str) -> String {
+        let Self { requested, installed } = self;
+        let is_exact =
+            |it: &Version| *requested == it.to_string() || *requested == format!("v{it}");
+        let name = match requested.as_str() {
+            "" => name.to_owned(),
+            pinned if is_pinned(pinned) => {
+                format!("{name}@v{}", pinned.trim_start_matches(['=', 'v']))
+            }
+            range => format!("{name} {range}"),
+        };
+        match installed {
+            Some(installed) if is_exact(installed) => name,
+            Some(installed) => format!("{name} (@v{installed})"),
+            None => format!("{name} (not installed)"),
+        }
+    }
+}
+
+impl UpdatePlan {
+    /// Returns the plan that requests `operators` beside the Operators of `inputs`; `settled` are the Operators
+    /// after it is carried out.
+    pub(super) fn new(
+        inputs: OperatorInputs<'_>,
+        catalogs: &[CatalogPart],
+        operators: &BTreeMap<String, RequestedOperator>,
+        settled: &BTreeMap<String, RequestedOperator>,
+    ) -> Self {
+        let unchanged = ChosenBundles::new();
+        let before = Outcome::new(inputs, catalogs, &unchanged);
+        let after = OperatorInputs { operators: settled, ..inputs };
+        let after = Outcome::new(after, catalogs, &unchanged);
+        let mut required = newly_required(&before, &after);
+        let used = after.used_by(after.bundles.keys().copied());
+        let version = |operator: &RequestedOperator, at: Option<&&Bundle>| OperatorVersion {
+            requested: operator.spec.version.clone(),
+            installed: at.map(|it| it.version.clone()),
+        };
+        let updates = operators.iter().map(|(name, operator)| {
+            let was = inputs.operators.get(name);
+            let name = name.as_str();
+            OperatorUpdate {
+                name: name.to_owned(),
+                before: was.map(|it| version(it, before.bundles.get(name))),
+                after: version(operator, after.bundles.get(name)),
+                dependency: operator.is_dependency,
+                orphaned: operator.is_dependency
+                    && after.bundles.contains_key(name)
+                    && !used.contains(name),
+                required_by: required.remove(name).unwrap_or_default(),
+                held_back: None,
+                leaves_change_set: operator.change_set.is_none()
+                    && was.is_some_and(|it| it.change_set.is_some()),
+            }
+        });
+        Self { operators: updates.collect(), change_set: None }
+    }
+
+    /// Returns the Operators whose objects are created or changed, dependencies first.
+    pub fn written(&self) -> Vec<&OperatorUpdate> {
+        let mut left: Vec<&OperatorUpdate> =
+            self.operators.iter().filter(|it| it.is_written()).collect();
+        let mut ordered = Vec::new();
+        while !left.is_empty() {
+            let waits = |it: &OperatorUpdate| {
+                let requires = |other: &&OperatorUpdate| {
+                    other.name != it.name
+                        && other.required_by.iter().any(|by| by.operator == it.name)
+                };
+                left.iter().any(requires)
+            };
+            // Of Operators that require each other, the first by name.
+            let next = left.iter().position(|it| !waits(it)).unwrap_or_default();
+            ordered.push(left.remove(next));
+        }
+        ordered
+    }
+
+    /// Returns the Operators as they are written, dependencies first.
+    pub fn manifests(&self) -> Vec<OperatorManifest> {
+        let manifest = |it: &OperatorUpdate| OperatorManifest {
+            name: it.name.clone(),
+            version: it.after.requested.clone(),
+            is_dependency: it.dependency,
+            change_set: match &self.change_set {
+                Some(set) if it.is_new() || it.is_changed() => ChangeSetEdit::Set(set.clone()),
+                Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,
+                Some(_) | None => ChangeSetEdit::Keep,
+            },
+            ..OperatorManifest::default()
+        };
+        self.written().into_iter().map(manifest).collect()
+    }
+
+    /// Returns the plan as text for users: a line for each Operator, then the reasons, and the meaning of the
+    /// requested ranges.
+    pub fn text(&self, ranges: &BTreeMap<String, String>) -> String {
+        let mut lines: Vec<String> = self.operators.iter().map(OperatorUpdate::row).collect();
+        for it in self.operators.iter().filter(|it| it.is_moved() || it.is_written()) {
+            lines.extend(it.required_by.iter().map(|by| {
+                let requirement = spelled(&by.requirement);
+                format!("* {} v{} depends on {requirement}", by.operator, by.version)
+            }));
+        }
+        let held_back =
+            self.operators.iter().filter_map(|it| Some((&it.name, it.held_back.as_ref()?)));
+        lines.extend(held_back.map(|(name, why)| format!("* {name}: {why}")));
+        lines.extend(ranges.values().filter_map(|it| Some(format!("* {}", expanded(it)?))));
+        lines.iter().map(|it| format!("{}\n", on_one_line(it))).collect()
+    }
+
+    /// Returns whether nothing is installed, updated or written.
+    pub fn is_empty(&self) -> bool {
+        self.operators.iter().all(|it| !it.is_written() && !it.is_moved())
+    }
+}
+
+/// Returns the requirements that are satisfied after an update and were not, of the same bundles, before it, by
+/// the package that satisfies them.
+fn newly_required<'a>(
+    before: &Outcome<'_>,
+    after: &Outcome<'a>,
+) -> BTreeMap<&'a str, Vec<VersionRequirement>> {
+    let mut required: BTreeMap<&str, Vec<VersionRequirement>> = BTreeMap::new();
+    for (name, bundle) in &after.bundles {
+        let now = before.check(name, bundle);
+        for (then, now) in after.requirements(name).into_iter().zip(now) {
+            if let Some(provider) = after.provider(&then)
+                && now.provider.is_none()
+            {
+                required.entry(provider).or_default().push(VersionRequirement {
+                    operator: (*name).to_owned(),
+                    version: bundle.version.clone(),
+                    requirement: then.text,
+                });
+            }
+        }
+    }
+    required
+}
