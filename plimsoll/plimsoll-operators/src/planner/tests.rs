@@ -1,7 +1,7 @@
 //! Tests of what is written for a dependency as a table: the requirements of its dependant, the versions that a
 //! catalog offers, and the version or range.
 
-use plimsoll_content::finding::LoadoutCode;
+use plimsoll_content::diagnostic::LoadoutCode;
 use plimsoll_resolve::{Property, bundle_from_properties};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn wrong_dependencies(
     of: &[CatalogPart],
     current: &BTreeMap<String, RequestedOperator>,
     declared: &BTreeMap<String, RequestedOperator>,
-) -> BTreeSet<(LoadoutCode, String)> {
+) -> BTreeSet<(String, String)> {
     let manifests = declared.iter().map(|(name, it)| {
         let mut manifest = OperatorManifest {
             name: name.clone(),
@@ -40,8 +40,8 @@ pub(crate) fn wrong_dependencies(
         expressions: &NoExpressions,
     });
     let codes = [LoadoutCode::DependencyOutOfRange, LoadoutCode::DependencyRange];
-    let findings = findings.into_iter().filter(|it| codes.contains(&it.code));
-    findings.map(|it| (it.code, it.operator)).collect()
+    let findings = findings.into_iter().filter(|it| codes.iter().any(|code| it.code == *code));
+    findings.map(|it| (it.code.into_owned(), it.package)).collect()
 }
 
 /// Returns the plan of installing a package in the newest version of a range.

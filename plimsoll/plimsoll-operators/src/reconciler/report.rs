@@ -305,8 +305,8 @@ mod tests {
 
     use super::*;
 
-    fn conditions(text: &str) -> Vec<MetaCondition> {
-        let condition = |text: &str| {
+    fn conditions(text: &'static str) -> Vec<MetaCondition> {
+        let condition = |text: &'static str| {
             let words: Vec<&str> = text.split_whitespace().collect();
             let [type_, status, reason, message] = words[..] else { unreachable!("{text}") };
             let status =
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn each_change_is_emitted_once() {
-        let check = |before: &str, after: &str, expected: &[&str]| {
+        let check = |before: &'static str, after: &'static str, expected: &[&str]| {
             let drafts = condition_events(&conditions(before), &conditions(after));
             let reasons: Vec<&str> = drafts.iter().map(|it| it.reason.as_str()).collect();
             assert_eq!(reasons, expected, "{before:?} {after:?}");
