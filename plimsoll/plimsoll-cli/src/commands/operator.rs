@@ -48,7 +48,7 @@ use kube::api::PatchParams;
 
 use self::catalogs::CatalogChoice;
 use crate::arguments::cluster::ClusterArguments;
-use crate::prompt::Respondent;
+use crate::prompt::Prompter;
 
 /// What is done about Operators, and in which cluster.
 #[derive(Debug, Args)]
@@ -220,7 +220,7 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let OperatorArguments { command, cluster } = arguments;
-    let mut person = Respondent::new(command.is_agreed());
+    let mut prompter = Prompter::new(command.is_agreed());
     let client = if command.needs_no_cluster() && !cluster.is_named() {
         None
     } else {
@@ -233,7 +233,7 @@ pub async fn run(
     if client.is_some() && command.plans() {
         anstream::eprintln!("context: {}", cluster.described()?);
     }
-    execute(client.as_ref(), &command, &mut person, out).await
+    execute(client.as_ref(), &command, &mut prompter, out).await
 }
 
 /// Runs a command on a cluster, or without one if it can.
@@ -244,18 +244,18 @@ pub async fn run(
 pub async fn execute(
     client: Option<&Client>,
     command: &OperatorCommand,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let cluster = || client.context("no cluster is configured; name one with --kubeconfig FILE");
     match command {
         OperatorCommand::Search(arguments) => packages::search(client, arguments, out).await,
         OperatorCommand::Show(arguments) => packages::show(client, arguments, out).await,
-        OperatorCommand::Resolve(arguments) => resolve::run(client, arguments, person, out).await,
+        OperatorCommand::Resolve(arguments) => resolve::run(client, arguments, prompter, out).await,
         OperatorCommand::Lint(arguments) => lint::run(client, arguments, out).await,
         OperatorCommand::Lock(arguments) => lock::run(client, arguments, out).await,
         OperatorCommand::Snapshot(arguments) => snapshot::run(client, arguments, out).await,
-        OperatorCommand::Update(arguments) => update::run(client, arguments, person, out).await,
+        OperatorCommand::Update(arguments) => update::run(client, arguments, prompter, out).await,
         OperatorCommand::WhoProvides(arguments) => {
             packages::who_provides(client, arguments, out).await
         }
@@ -268,15 +268,17 @@ pub async fn execute(
         OperatorCommand::Rollback(arguments) => history::rollback(cluster()?, arguments, out).await,
         OperatorCommand::Pause(arguments) => pause::run(cluster()?, arguments, true, out).await,
         OperatorCommand::Resume(arguments) => pause::run(cluster()?, arguments, false, out).await,
-        OperatorCommand::Action(arguments) => action::run(cluster()?, arguments, person, out).await,
+        OperatorCommand::Action(arguments) => {
+            action::run(cluster()?, arguments, prompter, out).await
+        }
         OperatorCommand::Delete(arguments) => {
-            delete::delete(cluster()?, arguments, person, out).await
+            delete::delete(cluster()?, arguments, prompter, out).await
         }
         OperatorCommand::Autoremove(arguments) => {
-            delete::autoremove(cluster()?, arguments, person, out).await
+            delete::autoremove(cluster()?, arguments, prompter, out).await
         }
         OperatorCommand::Install(arguments) => {
-            install::run(cluster()?, arguments, person, out).await
+            install::run(cluster()?, arguments, prompter, out).await
         }
         OperatorCommand::Abort(arguments) => abort::run(cluster()?, arguments, out).await,
         OperatorCommand::Policy(arguments) => match &arguments.command {
