@@ -39,8 +39,8 @@ pub struct Forecast {
     /// What becomes of the object of each step, in the order of the plan's steps.
     pub changes: Vec<StepChange>,
     /// The steps whose turn comes before what they need is there, each with the step that brings
-    /// it: they are set aside until then and hold nothing up.
-    pub set_aside: BTreeMap<usize, usize>,
+    /// it: they are deferred until then and hold nothing up.
+    pub deferred: BTreeMap<usize, usize>,
     /// The gates of the plan, in its order.
     pub gates: Vec<Gate>,
     /// Objects that are ours and that the plan leaves behind.

@@ -1,20 +1,19 @@
-//! The state machine that carries a plan out: told what happened, it says what to do next.
+//! The state machine that executes a plan: given results and observations, it returns what to do next.
 //!
-//! Pure and synchronous. The shell tells it results and observations ([`Progress::handle`]),
+//! Pure and synchronous. The shell passes results and observations ([`Progress::handle`]),
 //! asks which steps to execute now ([`Progress::start`]) and when to ask again
 //! ([`Progress::wake_at`]); [`Progress::problems`] says why anything waits.
 //!
 //! # Order
 //!
 //! The plan's graph holds nodes (chains of a level); a node begins when all nodes before it are
-//! done, but for steps set aside. While **updating**, the steps of a chain are done one after the
+//! done, but for deferred steps. While **updating**, the steps of a chain are done one after the
 //! other. While **initializing** or **reconciling**, nothing waits for its turn: installation is
 //! free of order but for what a step really needs, and what others may need comes first,
-//! namespaces and definitions. In every mode a step whose kind or namespace does not exist is set
-//! aside: it holds up neither its chain nor what comes after, only the completion of the plan, and
-//! is tried the moment that what it needs appears, which may well be a later step's doing.
-//! ClusterOperators are created when their chain begins (CO-6) and gate at their
-//! place.
+//! namespaces and definitions. In every mode a step whose kind or namespace does not exist is
+//! deferred: it holds up neither its chain nor what comes after, only the completion of the plan,
+//! and is tried the moment that what it needs appears, which may well be a later step's doing.
+//! ClusterOperators are created when their chain begins (CO-6) and gate at their place.
 //!
 //! # Guarantees
 //!
@@ -390,7 +389,7 @@ impl Progress {
         wanted
     }
 
-    /// The steps to execute now; each counts as running until it is told how it went.
+    /// The steps to execute now; each counts as running until its outcome is reported.
     pub fn start(&mut self, now: Timestamp) -> Vec<usize> {
         self.looked_at = now;
         let limit = match self.mode {
@@ -433,7 +432,7 @@ impl Progress {
         // deleted and is applied by a late write of ours is deleted again.
         let is_tried_on =
             step.action == Action::Delete && (track.attempts > 0 || track.deletion.is_some());
-        // What is set aside lets the steps after it begin, and what need not be deleted is done: not
+        // A deferred step lets the steps after it begin, and what need not be deleted is done: not
         // for want of an answer.
         if (self.mode == Mode::Updating || is_tried_on) && self.world.is_unsure(step) {
             return false;
@@ -797,14 +796,14 @@ impl Progress {
                     self.nodes[node_index].begun = true;
                     self.begin_gates(&node.tasks, now);
                 }
-                self.advance_lane(node_index, &node.tasks, now);
+                self.advance_chain(node_index, &node.tasks, now);
                 let progress = &mut self.nodes[node_index];
                 progress.complete = node.tasks.iter().all(|&index| self.tracks[index].is_proven());
-                let set_aside = |index: &usize| {
+                let is_deferred_or_done = |index: &usize| {
                     matches!(self.tracks[*index].state, State::Blocked(_))
                         || self.tracks[*index].is_proven()
                 };
-                if !progress.cleared && node.tasks.iter().all(set_aside) {
+                if !progress.cleared && node.tasks.iter().all(is_deferred_or_done) {
                     progress.cleared = true;
                     changed = true;
                 }
@@ -826,7 +825,7 @@ impl Progress {
         }
     }
 
-    fn advance_lane(&mut self, node_index: usize, tasks: &[usize], now: Timestamp) {
+    fn advance_chain(&mut self, node_index: usize, tasks: &[usize], now: Timestamp) {
         while let Some(&index) = tasks.get(self.nodes[node_index].cursor) {
             if self.tracks[index].state == State::Pending {
                 self.tracks[index].enter(State::Due, now);
