@@ -1,4 +1,4 @@
-//! What carrying out a plan would change, told before anything happens.
+//! Forecasts: what a plan would change, computed before anything happens.
 //!
 //! A forecast is about the very [`Plan`] that the controller executes, and says for each of its
 //! steps what becomes of the object: from files alone, by comparison with the plan of the release
@@ -255,7 +255,7 @@ impl Forecast {
         blockers.collect()
     }
 
-    /// Why the plan would not come to its end, as far as can be told before; empty when it would.
+    /// What would keep the plan from completing, as far as is known before; empty when nothing would.
     pub fn stops(&self) -> Vec<ForecastBlocker> {
         let mut stops = self.findings(true);
         for (step, change) in self.plan.steps.iter().zip(&self.changes) {

@@ -649,7 +649,7 @@ impl Progress {
             let error = TryError {
                 reason: Reason::UpdatePayloadResourceConflict,
                 cause: format!(
-                    "someone else changed fields of this resource {} times within a minute",
+                    "another client changed fields of this resource {} times within a minute",
                     track.repairs
                 ),
                 transience: Transience::Transient,

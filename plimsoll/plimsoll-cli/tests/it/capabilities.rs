@@ -310,7 +310,7 @@ fn our_definition_accepts_the_names_of_the_release() {
 }
 
 #[test]
-fn a_name_that_does_not_exist_has_no_effect_and_is_told() {
+fn a_name_that_does_not_exist_has_no_effect_and_is_reported() {
     on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
@@ -353,11 +353,11 @@ fn an_update_enables_what_it_makes_necessary_and_says_why() {
         assert_build_implied(&harness, &second).await;
         // What is new in a disabled capability stays away.
         assert!(!exists(&harness, LOOKOUT).await);
-        let told = || async {
+        let event = || async {
             let mut events = harness.events().await.into_iter();
             events.find(|it| it["reason"] == "CapabilityImplied").unwrap_or_default()
         };
-        let event = until("it is told as an event", told, Value::is_object).await;
+        let event = until("the event is written", event, Value::is_object).await;
         let note = event["note"].as_str().unwrap_or_default();
         assert!(note.starts_with("capability Build becomes enabled: "), "{note}");
         harness.stop().await;

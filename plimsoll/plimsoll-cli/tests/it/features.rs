@@ -172,7 +172,7 @@ fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
         )
         .await;
         harness.stop().await;
-        // A controller that starts finds it there, one that was told otherwise does not ask.
+        // A controller that starts finds it there, one with other settings does not ask.
         feature(&harness, "TechPreviewNoUpgrade", &["Bold"]).await;
         harness.control();
         until("a new process finds the set", || harness.progress(), |it| orphans(it).is_empty())

@@ -210,8 +210,8 @@ impl AddOns {
         }
         for it in status["conditions"].as_array().into_iter().flatten() {
             let text = |field: &str| it[field].as_str().unwrap_or_default();
-            let told = format!("{} {}: {}", text("status"), text("reason"), text("message"));
-            reported.insert(text("type").to_owned(), told);
+            let condition = format!("{} {}: {}", text("status"), text("reason"), text("message"));
+            reported.insert(text("type").to_owned(), condition);
         }
         let field = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         reported.insert("version".to_owned(), field(&status["resolvedVersion"]));

@@ -346,7 +346,7 @@ fn reported(result: &RehearsalResult) -> String {
 }
 
 #[test]
-fn the_same_rehearsal_is_told_in_the_same_words() {
+fn the_same_rehearsal_is_reported_in_the_same_words() {
     let (first, second) = sample_payloads();
     let faults = "[{operator: crane, fault: Degraded, minutes: 3}]";
     let rehearse = || {

@@ -90,9 +90,12 @@ fn an_available_update_is_asked_for_by_its_version() {
         assert!(levels > 3, "{progress:#}");
         // Written by a task of its own, which may be a little later.
         let is_last = |reason: &String| reason == "UpdateCompleted";
-        let reasons =
-            until("the end is told", || events(&harness), |reasons| reasons.iter().any(is_last))
-                .await;
+        let reasons = until(
+            "the end is reported",
+            || events(&harness),
+            |reasons| reasons.iter().any(is_last),
+        )
+        .await;
         for reason in ["RetrievePayload", "UpdateStarted", "UpdateCompleted"] {
             assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
         }
@@ -214,9 +217,9 @@ fn an_update_is_held_before_a_run_level_across_restarts() {
         let status = harness.cluster_version_until(held).await;
         assert_eq!(history(&status), ["1.1.0 Partial", "1.0.0 Completed"]);
         let done = harness.progress().await["done"].as_u64();
-        // It is told after it is reported, and not by one that is killed meanwhile.
-        let is_told = |reasons: &Vec<String>| reasons.iter().any(|it| it == "UpdatePaused");
-        until("the pause is told", || events(&harness), is_told).await;
+        // The event follows the status, unless the process is killed meanwhile.
+        let is_reported = |reasons: &Vec<String>| reasons.iter().any(|it| it == "UpdatePaused");
+        until("the pause is reported", || events(&harness), is_reported).await;
         // A controller that is given another release goes on where the cluster is.
         harness.kill().await;
         harness.control();

@@ -118,7 +118,7 @@ pub(super) struct Written {
 #[derive(Debug, Clone)]
 pub(super) struct Track {
     pub(super) state: State,
-    /// Tries since it last succeeded, and why the last one failed: told until one succeeds, also
+    /// Tries since it last succeeded, and why the last one failed: reported until one succeeds, also
     /// while the next one is under way.
     pub(super) attempts: u32,
     pub(super) error: Option<TryError>,

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_and_ends_is_told_once() {
+    fn what_begins_and_ends_is_reported_once() {
         let failing = "Failing=True ClusterOperatorDegraded";
         let slow = "Failing=Unknown SlowClusterOperator";
         check(&[], &["Failing=False"], &[]);

@@ -4,8 +4,8 @@
 //! versions like any other, build metadata does not count.
 //!
 //! The grammar is read exactly as it is implemented, its peculiarities included: tokens of one
-//! character vanish, `^1.x` only matches 1.0.0, `!=1.x` nothing. Which texts surely mean something
-//! else than their authors thought is told by [`Range::misreading`].
+//! character vanish, `^1.x` only matches 1.0.0, `!=1.x` nothing. [`Range::misreading`]
+//! explains texts that surely mean something else than their authors thought.
 
 use semver::Version;
 

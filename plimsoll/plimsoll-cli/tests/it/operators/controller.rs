@@ -26,9 +26,9 @@ fn what_is_missing_is_an_event_once() {
         Fixture::publish(add_ons.catalog.path(), "foo", "1.2.3");
         add_ons.request("foo", json!({ "version": "1.2.3" })).await;
         add_ons.expect("foo", &[("ConstraintsSatisfied", "False"), ("Installed", "True")]).await;
-        // It is told after it is reported, and not by one that is killed meanwhile.
-        let told = || reported(&add_ons.harness);
-        until("it is told", told, |it| it.contains_key("UnmetDependency")).await;
+        // The event follows the status, unless the process is killed meanwhile.
+        let events = || reported(&add_ons.harness);
+        until("the event is written", events, |it| it.contains_key("UnmetDependency")).await;
         add_ons.kill().await;
         add_ons.control();
         // It decides again, and reports nothing new.

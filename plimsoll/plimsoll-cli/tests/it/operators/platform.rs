@@ -83,7 +83,7 @@ fn operators_that_may_not_be_listed_hold_up_updates_of_the_platform() {
         until(
             "the watch of Operators is refused",
             || async { forbidden.fired().len() },
-            // It is tried again once the controller has been told: what is requested later is seen later.
+            // It is tried again once the refusal was reported: what is requested later is seen later.
             |fired| *fired >= before + 2,
         )
         .await;

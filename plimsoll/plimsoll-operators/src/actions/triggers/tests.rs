@@ -49,8 +49,8 @@ fn a_schedule_makes_each_action_once() {
     assert!(replaced.make.is_some());
     assert_eq!(replaced.cancel, ["a"]);
     let broken = CronActionSpec { schedule: "never".into(), ..hourly };
-    let told = decide(&broken, &Default::default(), &[], "2026-01-01T03:10:00Z").status.message;
-    assert!(told.contains("is no schedule"), "{told}");
+    let message = decide(&broken, &Default::default(), &[], "2026-01-01T03:10:00Z").status.message;
+    assert!(message.contains("is no schedule"), "{message}");
 }
 
 #[test]

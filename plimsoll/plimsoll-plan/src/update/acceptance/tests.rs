@@ -19,7 +19,7 @@ fn release(version: &str) -> Release {
     }
 }
 
-/// Runs a script on a cluster at 4.3.2 and compares what it is told: orders, and after `?` the
+/// Runs a script on a cluster at 4.3.2 and compares the output: orders, and after `?` the
 /// status and reason of `ReleaseAccepted`.
 ///
 /// `ask V`, `force V`, `clear`, `fetched`, `lost`, `unsigned`, `loaded V`, `broken`, `look` (with

@@ -1,4 +1,4 @@
-//! Looks are told apart by what releases change, whatever servers and injectors add.
+//! Fingerprints differ by what releases change, whatever servers and injectors add.
 
 use serde_json::{Value, json};
 
