@@ -159,7 +159,7 @@ pub struct Progress {
     mode: Mode,
     tracks: Vec<Track>,
     nodes: Vec<NodeProgress>,
-    /// The steps in the order in which they are looked at when slots are free.
+    /// The steps in the order in which they are considered when slots are free.
     order: Arc<[usize]>,
     steps_of: BTreeMap<ObjectKey, Vec<usize>>,
     world: World,
@@ -171,7 +171,7 @@ pub struct Progress {
     /// An answer to a write of an object named an earlier revision than was known of it.
     is_rolled_back: bool,
     /// When steps were last started. What was due then and was not started waits for an event.
-    looked_at: Timestamp,
+    last_start: Timestamp,
     /// The run level that is not to begin, nor any after it.
     paused_before: Option<u32>,
     /// The steps that an earlier process recorded as done and this one has not executed.
@@ -197,7 +197,7 @@ impl Progress {
             sweeps: 0,
             repairs: 0,
             is_rolled_back: false,
-            looked_at: Timestamp::MIN,
+            last_start: Timestamp::MIN,
             paused_before: None,
             taken_up: BTreeSet::new(),
             plan,
@@ -391,7 +391,7 @@ impl Progress {
 
     /// The steps to execute now; each counts as running until its outcome is reported.
     pub fn start(&mut self, now: Timestamp) -> Vec<usize> {
-        self.looked_at = now;
+        self.last_start = now;
         let limit = match self.mode {
             Mode::Initializing => CONCURRENCY_INITIALIZING,
             Mode::Updating => CONCURRENCY_UPDATING,
@@ -475,7 +475,7 @@ impl Progress {
         self.tracks
             .iter()
             .filter_map(|track| match &track.state {
-                State::Retry { at } if *at > self.looked_at => Some(*at),
+                State::Retry { at } if *at > self.last_start => Some(*at),
                 _ => None,
             })
             .min()
@@ -871,7 +871,7 @@ impl Progress {
         }
     }
 
-    /// From now on nothing is softened: what was passed is looked at again.
+    /// From now on nothing is softened: what was passed is judged again.
     fn enter_reconciling(&mut self, now: Timestamp) {
         self.mode = Mode::Reconciling;
         for index in std::mem::take(&mut self.taken_up) {
@@ -881,9 +881,9 @@ impl Progress {
             }
         }
         for index in 0..self.tracks.len() {
-            let looked_at =
+            let has_health =
                 matches!(self.plan.steps[index].readiness, Readiness::RolledOut | Readiness::Gate);
-            if looked_at && matches!(self.tracks[index].state, State::Done(_)) {
+            if has_health && matches!(self.tracks[index].state, State::Done(_)) {
                 self.settle_health(index, now);
             }
         }

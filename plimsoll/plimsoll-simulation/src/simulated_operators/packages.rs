@@ -4,7 +4,7 @@
 //!
 //! * A Deployment that belongs to an Operator (label `olm.io/operator`) becomes available some time
 //!   after each of its changes.
-//! * While one of its Deployments is available, the operator looks after the objects of the kinds that
+//! * While one of its Deployments is available, the operator reconciles the objects of the kinds that
 //!   its definitions define: each has a finalizer, which the operator removes when the object is being
 //!   deleted. Once its Deployments are gone, no finalizer is removed.
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::faults::{PackageFault, PackageFaultKind};
 
-/// The finalizer of objects that a simulated operator looks after.
+/// The finalizer of objects that a simulated operator reconciles.
 pub(super) const FINALIZER: &str = "simulation.plimsoll.io/operand";
 
 /// Something that happened to what belongs to an Operator.

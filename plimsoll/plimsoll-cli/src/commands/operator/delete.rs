@@ -122,8 +122,8 @@ impl<'a> Deletion<'a> {
         cascade: bool,
     ) -> Result<DeletionPlan, anyhow::Error> {
         let unknown = self.plan_so_far(names, cascade);
-        let looked_at = unknown.delete.iter().map(|it| &it.name).chain(&unknown.orphans);
-        for name in looked_at {
+        let planned = unknown.delete.iter().map(|it| &it.name).chain(&unknown.orphans);
+        for name in planned {
             if let Some(operator) = self.state.operators.get(name)
                 && !self.workloads.contains_key(name)
             {

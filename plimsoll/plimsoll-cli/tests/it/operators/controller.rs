@@ -134,7 +134,7 @@ fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
                 "spec": { "colour": "green" },
             }))
             .await;
-        add_ons.looked_after(beacon).await;
+        add_ons.has_finalizer(beacon).await;
         add_ons
             .apply(json!({
                 "apiVersion": "olm.io/v1",
