@@ -18,7 +18,7 @@ const SEEDS: u64 = 40;
 
 /// Requests of users: `apply NAME: FIELD VALUE; …`, `delete NAME`, `label KIND NAME` removes the label of an
 /// object, `remove KIND NAME` deletes one, `operand NAME` creates an operand, `enable NAME…` enables these
-/// capabilities and no others; `expect NAME VERSION` after everything has settled, `-` for an Operator that
+/// capabilities and no others; `expect NAME VERSION` once nothing is left to do, `-` for an Operator that
 /// is deleted.
 const LIVES: &[&str] = &[
     "apply foo: version 1.2.3
@@ -107,7 +107,7 @@ fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
             "enable" => cluster.enable(rest),
             "operand" => cluster.add_operand(rest),
             "expect" => {
-                cluster.settle()?;
+                cluster.run_until_idle()?;
                 let (name, version) = rest.split_once(' ').unwrap_or((rest, ""));
                 let found = cluster.installed(name);
                 if found != version {
@@ -120,7 +120,7 @@ fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
             _ => return Err(format!("{line}: no such verb")),
         }
     }
-    cluster.settle()?;
+    cluster.run_until_idle()?;
     Ok(cluster)
 }
 
@@ -139,12 +139,12 @@ fn at_rest_nothing_is_written_and_a_new_process_writes_nothing() {
     for life in LIVES {
         let life: String =
             life.lines().take_while(|it| !it.contains("delete")).collect::<Vec<_>>().join("\n");
-        let mut cluster = play(&life, 0).expect("it settles");
+        let mut cluster = play(&life, 0).expect("it becomes idle");
         let writes = cluster.writes;
         cluster.wait(3600);
-        cluster.settle().expect("it settles");
+        cluster.run_until_idle().expect("it becomes idle");
         cluster.restart();
-        cluster.settle().expect("it settles");
+        cluster.run_until_idle().expect("it becomes idle");
         assert_eq!(cluster.writes, writes, "{life}\n{}", cluster.log.join("\n"));
     }
 }
@@ -209,7 +209,8 @@ fn only_those_are_decided_again_that_a_change_reaches() {
 #[test]
 fn the_first_status_does_not_conflict_with_the_finalizer() {
     for seed in 0..SEEDS {
-        let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", seed).expect("it settles");
+        let cluster =
+            play("apply foo: version 1.2.3\nexpect foo 1.2.3", seed).expect("it becomes idle");
         let first = cluster.log.iter().find(|line| line.starts_with("status of foo"));
         assert!(first.is_some_and(|line| line.ends_with("written: true")), "{:#?}", cluster.log);
     }
@@ -222,20 +223,20 @@ fn revisions_of_a_deleted_operator_are_not_those_of_its_successor() {
         cluster.collects_garbage = false;
         let mut installed = |version: &str, is_restarted: bool| -> Result<(), String> {
             cluster.apply(&format!("bar: version {version}"));
-            cluster.settle()?;
+            cluster.run_until_idle()?;
             if is_restarted {
                 cluster.restart();
-                cluster.settle()?;
+                cluster.run_until_idle()?;
             }
             assert!(cluster.owns_its_revision("bar"), "{:#?}", cluster.log);
             cluster.collect_garbage();
-            cluster.settle()?;
+            cluster.run_until_idle()?;
             cluster.restart();
-            cluster.settle()?;
+            cluster.run_until_idle()?;
             assert_eq!(cluster.installed("bar"), version, "{:#?}", cluster.log);
             cluster.check_objects("bar", version)?;
             cluster.delete("bar");
-            cluster.settle()
+            cluster.run_until_idle()
         };
         for (version, is_restarted) in [("1.2.1", false), ("1.2.1", true), ("1.2.5", false)] {
             let played = installed(version, is_restarted);
@@ -251,32 +252,32 @@ fn what_an_update_leaves_and_does_not_go_holds_up_the_next_minor_version() {
             apply bar: version 1.2.7
             apply foo: version 1.2.3
             expect foo 1.2.3";
-        let mut cluster = play(installed, seed).expect("it settles");
+        let mut cluster = play(installed, seed).expect("it becomes idle");
         cluster.stuck = Some("foo-1.2.3".to_owned());
         cluster.apply("foo: version 1.2.5");
-        cluster.settle_for(400).expect("it settles");
+        cluster.run_for(400).expect("it becomes idle");
         let left = "configmap \"foo/foo-1.2.3\": finalizer example.com/kept";
         let objection = format!("Objects of earlier revisions are not deleted: {left}");
         assert_eq!(cluster.condition("foo", "Upgradeable"), objection, "{:#?}", cluster.log);
         // The same minor version is installed nevertheless.
         cluster.apply("foo: version 1.2.9");
-        cluster.settle_for(60).expect("it settles");
+        cluster.run_for(60).expect("it becomes idle");
         assert_eq!(cluster.installed("foo"), "1.2.9", "{:#?}", cluster.log);
         cluster.restart();
-        cluster.settle_for(60).expect("it settles");
+        cluster.run_for(60).expect("it becomes idle");
         cluster.apply("foo: version 2.0.1");
-        cluster.settle_for(60).expect("it settles");
+        cluster.run_for(60).expect("it becomes idle");
         assert_eq!(cluster.installed("foo"), "1.2.9", "{:#?}", cluster.log);
         cluster.stuck = None;
         cluster.remove_object("ConfigMap foo-1.2.3");
-        cluster.settle_for(60).expect("it settles");
+        cluster.run_for(60).expect("it becomes idle");
         assert_eq!(cluster.installed("foo"), "2.0.1", "{:#?}", cluster.log);
     }
 }
 
 #[test]
 fn a_bundle_is_read_once_for_an_installation() {
-    let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
+    let cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it becomes idle");
     let reads = cluster.log.iter().filter(|line| line.starts_with("read bundle"));
     assert_eq!(reads.count(), 1, "{:#?}", cluster.log);
 }
@@ -290,11 +291,11 @@ fn a_namespace_that_several_share_goes_with_the_last_of_them() {
     for seed in 0..SEEDS {
         for deleted in ["delete foo\nexpect foo -\ndelete bar", "delete foo\ndelete bar"] {
             let played = play(&format!("{installed}\n{deleted}\nexpect bar -"), seed);
-            let cluster = played.expect("it settles");
+            let cluster = played.expect("it becomes idle");
             assert_eq!(cluster.namespaces(), Vec::<&str>::new(), "{:#?}", cluster.log);
         }
         let kept = play(&format!("{installed}\ndelete foo\nexpect foo -"), seed);
-        assert_eq!(kept.expect("it settles").namespaces(), ["shared"]);
+        assert_eq!(kept.expect("it becomes idle").namespaces(), ["shared"]);
     }
 }
 
@@ -304,12 +305,12 @@ fn what_another_operator_has_too_stays_with_its_operands() {
         for is_shared in [true, false] {
             let installed = "apply foo: version 1.2.3\nexpect foo 1.2.3
                 apply bar: version 1.2.5\nexpect bar 1.2.5\noperand foo";
-            let mut cluster = play(installed, seed).expect("it settles");
+            let mut cluster = play(installed, seed).expect("it becomes idle");
             if is_shared {
                 cluster.share_definition("foo", "bar");
             }
             cluster.delete("foo");
-            cluster.settle().expect("it settles");
+            cluster.run_until_idle().expect("it becomes idle");
             assert_eq!(cluster.installed("foo"), "-", "{:#?}", cluster.log);
             assert_eq!(cluster.has_operand("foo"), is_shared, "{:#?}", cluster.log);
         }
@@ -318,10 +319,11 @@ fn what_another_operator_has_too_stays_with_its_operands() {
 
 #[test]
 fn a_namespace_that_cannot_be_read_is_named_and_read_again() {
-    let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
+    let mut cluster =
+        play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it becomes idle");
     cluster.unreadable = Some("configmaps cannot be listed: grant list".to_owned());
     cluster.delete("foo");
-    cluster.settle_for(60).expect("it settles");
+    cluster.run_for(60).expect("it becomes idle");
     let message = cluster.condition("foo", "Progressing");
     assert_eq!(
         message,
@@ -329,16 +331,17 @@ fn a_namespace_that_cannot_be_read_is_named_and_read_again() {
          listed: grant list"
     );
     cluster.unreadable = None;
-    cluster.settle_for(60).expect("it settles");
+    cluster.run_for(60).expect("it becomes idle");
     assert_eq!(cluster.installed("foo"), "-");
 }
 
 #[test]
 fn each_event_is_emitted_once_across_restarts() {
-    let mut cluster = play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it settles");
+    let mut cluster =
+        play("apply foo: version 1.2.3\nexpect foo 1.2.3", 0).expect("it becomes idle");
     for _ in 0..3 {
         cluster.restart();
-        cluster.settle().expect("it settles");
+        cluster.run_until_idle().expect("it becomes idle");
     }
     let expected = ["UnmetDependency", "InstallationSucceeded"];
     let found: BTreeSet<&str> = cluster.events.iter().map(String::as_str).collect();

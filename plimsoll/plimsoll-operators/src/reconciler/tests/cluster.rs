@@ -16,7 +16,7 @@ use super::*;
 use crate::deletion::LiveObject;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, part};
 
-/// The maximum number of rounds until everything is settled.
+/// The maximum number of rounds until nothing is left to do.
 const ROUNDS_MAX: usize = 4000;
 
 /// An object of the cluster.
@@ -46,7 +46,7 @@ pub(super) struct FakeCluster {
     catalogs: Vec<CatalogPart>,
     is_restarting: bool,
     facts: ClusterFacts,
-    /// Whether objects that need the capability Console exist once everything has settled.
+    /// Whether objects that need the capability Console exist once nothing is left to do.
     has_console: bool,
     /// The reason that namespaces cannot be read; `None` if they can.
     pub(super) unreadable: Option<String>,
@@ -207,7 +207,7 @@ impl FakeCluster {
     }
 
     /// Delivers all events, one after the other, until nothing is left to do.
-    pub(super) fn settle(&mut self) -> Result<(), String> {
+    pub(super) fn run_until_idle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
             if self.is_restarting && self.random(40) == 0 {
                 self.restart();
@@ -225,12 +225,12 @@ impl FakeCluster {
                     let seconds = at.since_start().as_secs_f64().ceil() as i64;
                     self.seconds = self.seconds.max(seconds);
                     let moment = self.moment();
-                    let effects = self.reconciler.woken(moment);
+                    let effects = self.reconciler.handle_timeout(moment);
                     self.carry_out(effects);
                 }
             }
         }
-        Err(format!("it does not settle\n{}", self.log.join("\n")))
+        Err(format!("it does not become idle\n{}", self.log.join("\n")))
     }
 
     /// Checks that decisions made one after another are the same as decisions on all Operators at once.
@@ -260,7 +260,7 @@ impl FakeCluster {
     }
 
     /// Lets some seconds pass, with everything that is due in them.
-    pub(super) fn settle_for(&mut self, seconds: i64) -> Result<(), String> {
+    pub(super) fn run_for(&mut self, seconds: i64) -> Result<(), String> {
         let end = self.seconds + seconds;
         while self.seconds < end {
             for _ in 0..ROUNDS_MAX {
@@ -269,12 +269,12 @@ impl FakeCluster {
                 }
             }
             self.seconds += 1;
-            let effects = self.reconciler.woken(self.moment());
+            let effects = self.reconciler.handle_timeout(self.moment());
             self.carry_out(effects);
         }
         match self.pending.len() {
             0..ROUNDS_MAX => Ok(()),
-            _ => Err(format!("it does not settle\n{}", self.log.join("\n"))),
+            _ => Err(format!("it does not become idle\n{}", self.log.join("\n"))),
         }
     }
 
