@@ -43,7 +43,7 @@ where
     loop {
         let error = match attempt().await {
             Err(error) if !error.is_lasting() => error,
-            settled => return settled,
+            result => return result,
         };
         let text = chain(&error);
         if text != logged {

@@ -277,7 +277,7 @@ async fn write_release_progress(
 ) -> Result<(), StatusWriteError> {
     match seen.replace(client, RELEASE_PROGRESS, status).await {
         Err(StatusWriteError::Missing) => {}
-        settled => return settled,
+        result => return result,
     }
     tracing::warn!("the ReleaseProgress \"version\" was deleted; it is made again");
     let writer = Writer::new(client.clone());
@@ -305,7 +305,7 @@ async fn write_release_progress(
                 std::io::Error::other("the ReleaseProgress was deleted while it was written");
             Err(StatusWriteError::Failed(kube::Error::Service(Box::new(gone))))
         }
-        settled => settled,
+        result => result,
     }
 }
 

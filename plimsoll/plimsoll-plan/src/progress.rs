@@ -501,13 +501,13 @@ impl Progress {
                 for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
                     self.tracks[index].health = Some((revision, verdict.clone()));
                     if matches!(self.tracks[index].state, State::Waiting(_) | State::Done(_)) {
-                        self.settle_health(index, now);
+                        self.judge_health(index, now);
                     }
                 }
             }
             Event::KindServed(kind, scope) => {
                 self.world.serve(kind.clone(), scope);
-                self.settle_served(&kind, now);
+                self.judge_served(&kind, now);
             }
             Event::Namespace(name, state) => self.world.set_namespace(&name, state),
             Event::Sweep => self.sweep(now),
@@ -533,7 +533,7 @@ impl Progress {
                 self.tracks[index].wrote(mark, now);
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
-                self.settle(index, now);
+                self.judge(index, now);
                 self.repair_if_drifted(index, now);
             }
             StepOutcome::Deleted(deleted) => {
@@ -578,7 +578,7 @@ impl Progress {
             return;
         }
         track.observed = Some(mark);
-        if !track.is_settled() {
+        if !track.is_executed() {
             return;
         }
         if self.plan.steps[index].action == Action::Delete {
@@ -619,8 +619,8 @@ impl Progress {
             }
             let unseen = track.observed.is_none() && track.written.is_none();
             let is_older = track.is_listed_older();
-            let settled = matches!(track.state, State::Waiting(_) | State::Done(_));
-            if settled && (unseen || is_older) {
+            let is_executed = matches!(track.state, State::Waiting(_) | State::Done(_));
+            if is_executed && (unseen || is_older) {
                 track.enter(State::Due, now);
             }
         }
@@ -633,7 +633,7 @@ impl Progress {
             true => track.has_reappeared(),
             false => track.has_drifted(),
         };
-        if !track.is_settled() || !has_drifted {
+        if !track.is_executed() || !has_drifted {
             self.confirm(index, now);
             return;
         }
@@ -687,7 +687,7 @@ impl Progress {
     }
 
     /// Decides what an executed step waits for.
-    fn settle(&mut self, index: usize, now: Timestamp) {
+    fn judge(&mut self, index: usize, now: Timestamp) {
         let step = &self.plan.steps[index];
         match step.readiness {
             Readiness::Applied => self.tracks[index].enter(State::Done(None), now),
@@ -698,20 +698,20 @@ impl Progress {
                 };
                 self.tracks[index].enter(state, now);
             }
-            Readiness::RolledOut | Readiness::Gate => self.settle_health(index, now),
+            Readiness::RolledOut | Readiness::Gate => self.judge_health(index, now),
         }
     }
 
-    fn settle_served(&mut self, kind: &GroupVersionKind, now: Timestamp) {
+    fn judge_served(&mut self, kind: &GroupVersionKind, now: Timestamp) {
         for index in 0..self.tracks.len() {
             let waiting = matches!(self.tracks[index].state, State::Waiting(_));
             if waiting && self.plan.steps[index].serves.contains(kind) {
-                self.settle(index, now);
+                self.judge(index, now);
             }
         }
     }
 
-    fn settle_health(&mut self, index: usize, now: Timestamp) {
+    fn judge_health(&mut self, index: usize, now: Timestamp) {
         let step = &self.plan.steps[index];
         let track = &mut self.tracks[index];
         let written = track.applied.map_or(0, |mark| mark.revision);
@@ -884,7 +884,7 @@ impl Progress {
             let has_health =
                 matches!(self.plan.steps[index].readiness, Readiness::RolledOut | Readiness::Gate);
             if has_health && matches!(self.tracks[index].state, State::Done(_)) {
-                self.settle_health(index, now);
+                self.judge_health(index, now);
             }
         }
     }

@@ -109,7 +109,7 @@ impl ControlLoop {
                     self.reporter.touch();
                 }
                 () = sleep_until(self.stopwatch.instant(wake_at)) => {
-                    self.woken(self.stopwatch.steady_time());
+                    self.handle_timeout(self.stopwatch.steady_time());
                 }
             }
         }
@@ -166,8 +166,8 @@ impl ControlLoop {
         self.session.handle(event, now);
     }
 
-    fn woken(&mut self, now: Timestamp) {
-        if self.reconciler.timers.woken(self.stopwatch.uptime()) {
+    fn handle_timeout(&mut self, now: Timestamp) {
+        if self.reconciler.timers.handle_timeout(self.stopwatch.uptime()) {
             self.feature_watch.restart_unanswered();
             self.session.sweep(now);
         } else {

@@ -240,7 +240,7 @@ impl Track {
     }
 
     /// Whether it was executed and nothing is to be done about it but, perhaps, to confirm it.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn is_executed(&self) -> bool {
         match &self.state {
             State::Waiting(_) | State::Done(_) => true,
             State::Retry { .. } => self.error.is_none(),
