@@ -84,7 +84,7 @@ async fn define(harness: &Harness) {
 }
 
 #[test]
-fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_restart_nothing() {
+fn what_was_excluded_without_a_controller_is_listed_at_no_later_cost() {
     on_any_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
         let mut harness = Harness::installed(kind, &[release]).await;

@@ -120,7 +120,7 @@ fn a_request_during_the_installation_waits_for_its_end() {
 }
 
 #[test]
-fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured() {
+fn a_rejected_release_disturbs_nothing_else_of_the_request() {
     on_any_cluster(|kind| async move {
         let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
         let image = format!("nowhere.example/release@sha256:{}", "0".repeat(64));
@@ -267,7 +267,7 @@ fn commands_that_wait_for_an_update_end_with_it() {
 }
 
 #[test]
-fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
+fn an_update_is_reversed_by_force_only_and_resumes_when_withdrawn() {
     on_any_cluster(|kind| async move {
         let operators = OperatorSetup(Duration::from_millis(50), Faults::default());
         let mut harness = installed(kind, Signature::NotSigned, operators).await;
@@ -301,7 +301,7 @@ fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
 }
 
 #[test]
-fn a_gate_for_administrators_holds_a_minor_update_until_it_is_acknowledged() {
+fn an_administrator_gate_holds_a_minor_update_until_acknowledged() {
     on_any_cluster(|kind| async move {
         let (first, second) = acknowledged_payloads();
         let payloads = [&first, &second].map(|files| sample_payload(files));

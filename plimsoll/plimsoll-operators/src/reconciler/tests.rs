@@ -125,7 +125,7 @@ fn play(life: &str, seed: u64) -> Result<FakeCluster, String> {
 }
 
 #[test]
-fn operators_live_whatever_the_order_of_events_and_whenever_the_process_ends() {
+fn operators_live_whatever_the_order_of_events_and_restarts() {
     for seed in 0..SEEDS {
         for (number, life) in LIVES.iter().enumerate() {
             let played = play(life, seed);

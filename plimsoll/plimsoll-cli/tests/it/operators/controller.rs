@@ -97,7 +97,7 @@ fn what_the_controller_installs_for_itself_comes_back() {
 }
 
 #[test]
-fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
+fn permissions_of_bundles_suffice_to_install_upgrade_and_delete_them() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         let examples = std::path::absolute("../../examples/catalog").expect("a working directory");

@@ -11,7 +11,7 @@ use crate::events::reported;
 use crate::harness::{condition, on_each_cluster, until};
 
 #[test]
-fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_again() {
+fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
     on_each_cluster(|kind| async move {
         let faults = "- {package: bar, fault: KeepsFinalizers}";
         let mut add_ons = AddOns::start(kind, faults).await;

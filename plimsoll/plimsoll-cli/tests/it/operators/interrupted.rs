@@ -323,7 +323,7 @@ impl Changes {
 }
 
 #[test]
-fn concurrent_actions_are_executed_once_however_often_they_are_interrupted() {
+fn concurrent_actions_are_executed_once_despite_interruptions() {
     on_each_cluster(|kind| async move {
         let packages = [("foo", "1.2.3"), ("bar", "1.2.5"), ("fiz", "2.9.2")];
         let (mut add_ons, client) = start(kind, &packages).await;

@@ -17,7 +17,7 @@ use crate::harness::{condition, on_any_cluster, on_each_cluster, sample_payloads
 use crate::install::create_cluster_version;
 
 #[test]
-fn an_operator_that_does_not_run_on_it_holds_up_the_next_minor_version_of_the_platform() {
+fn an_incompatible_operator_blocks_the_next_minor_version_of_the_platform() {
     on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         let store = PayloadSet::new();
