@@ -42,13 +42,13 @@ impl Range {
         Ok(Self { groups })
     }
 
-    /// Whether a version is in the range.
+    /// Returns whether a version is in the range.
     pub fn matches(&self, version: &Version) -> bool {
         let holds = |(comparison, bound): &(Comparison, Version)| comparison.holds(version, bound);
         self.groups.iter().any(|terms| terms.iter().all(holds))
     }
 
-    /// What of a text that [`Range::parse`] accepts cannot be what its author meant.
+    /// Returns what of a text that [`Range::parse`] accepts cannot be what its author meant.
     pub fn misreading(text: &str) -> Option<&'static str> {
         let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
         let alone = |word: &&&str| matches!(**word, "!" | "," | "-" | "x" | "*");
