@@ -273,7 +273,7 @@ pub(crate) fn namespace_state(metadata: &ObjectMeta) -> NamespaceState {
     }
 }
 
-/// Whether the server has no such kind.
+/// Returns whether the server has no such kind.
 fn is_unserved(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

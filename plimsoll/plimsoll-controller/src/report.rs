@@ -86,7 +86,7 @@ impl Reporter {
         }
     }
 
-    /// What is reported.
+    /// Returns what is reported.
     pub(crate) fn statuses(&self) -> &StatusReport {
         &self.report
     }
@@ -122,7 +122,7 @@ impl Reporter {
         self.report.compute(context);
     }
 
-    /// What metrics are computed from at one moment. `created` is when the ClusterVersion was, and
+    /// Returns the inputs of metrics at one moment. `created` is when the ClusterVersion was, and
     /// when the payload was built.
     pub(crate) fn metrics(
         &self,
@@ -190,14 +190,14 @@ impl Reporter {
         }
     }
 
-    /// Whether another client, as a leader whose last write came in late, wrote the status after
-    /// this process had read it and before it wrote any: the process has to start again with what
-    /// is there now.
+    /// Returns whether another client, as a leader whose last write came in late, wrote the status
+    /// after this process had read it and before it wrote any: the process has to start again with
+    /// what is there now.
     pub(crate) fn is_outdated(&self) -> bool {
         self.is_outdated
     }
 
-    /// Whether the ClusterVersion did not exist when its status was to be written.
+    /// Returns whether the ClusterVersion did not exist when its status was to be written.
     pub(crate) fn is_deleted(&self) -> bool {
         self.is_deleted
     }

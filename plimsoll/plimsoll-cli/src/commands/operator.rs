@@ -120,7 +120,7 @@ pub enum OperatorCommand {
 }
 
 impl OperatorCommand {
-    /// Whether it can do without a cluster.
+    /// Returns whether it can do without a cluster.
     fn needs_no_cluster(&self) -> bool {
         let needs_none = match self {
             Self::Resolve(arguments) => arguments.needs_no_cluster(),
@@ -148,7 +148,7 @@ impl OperatorCommand {
         }
     }
 
-    /// Whether it shows what it is going to do: then people have to know where.
+    /// Returns whether it shows what it is going to do: then people have to know where.
     fn plans(&self) -> bool {
         matches!(
             self,
@@ -163,7 +163,7 @@ impl OperatorCommand {
         )
     }
 
-    /// Whether questions that it asks are agreed to beforehand.
+    /// Returns whether questions that it asks are agreed to beforehand.
     fn is_agreed(&self) -> bool {
         match self {
             Self::Delete(arguments) => arguments.is_agreed(),
@@ -196,7 +196,7 @@ impl OperatorCommand {
 /// Field manager of what this program requests of Operators.
 pub(crate) const FIELD_MANAGER: &str = "plimsoll-operator";
 
-/// What a request is, as a server is to take it.
+/// Returns the parameters of a patch.
 pub(crate) fn patch_parameters(is_dry_run: bool) -> PatchParams {
     PatchParams {
         dry_run: is_dry_run,
@@ -205,7 +205,7 @@ pub(crate) fn patch_parameters(is_dry_run: bool) -> PatchParams {
     }
 }
 
-/// How a line about a change ends that was only tried.
+/// Returns the end of a line about a change, which says that it was only tried.
 pub(crate) fn dry_run_suffix(is_dry_run: bool) -> &'static str {
     if is_dry_run { " (server dry run)" } else { "" }
 }

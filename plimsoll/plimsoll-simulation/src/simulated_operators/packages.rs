@@ -144,7 +144,7 @@ impl Packages {
         }
     }
 
-    /// What is to be done now.
+    /// Returns what is to be done now.
     pub(super) fn actions(&mut self, now: Duration) -> Vec<PackageAction> {
         let mut actions = Vec::new();
         let unavailable: BTreeSet<ObjectKey> = self
@@ -182,7 +182,7 @@ impl Packages {
         actions
     }
 
-    /// When there may be something to do although nothing happens.
+    /// Returns when there may be something to do although nothing happens.
     pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
         let rollouts = self.deployments.values().filter_map(|it| it.due);
         let faults = self.faults.iter().map(|fault| fault.after);

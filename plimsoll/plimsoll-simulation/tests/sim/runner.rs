@@ -146,7 +146,7 @@ impl Runner {
         self.result(wanted, converged_at).await
     }
 
-    /// Whether Operators are as requested and quiet, if there is a controller of them.
+    /// Returns whether Operators are as requested and quiet, if there is a controller of them.
     async fn has_converged(&mut self) -> bool {
         match &mut self.add_ons {
             Some(add_ons) => add_ons.has_converged(&self.processes).await,

@@ -130,7 +130,7 @@ where
     Prompter::Terminal(Box::new(BufReader::new(LateAnswer { happens, typed: Cursor::new(typed) })))
 }
 
-/// What is typed after something happened.
+/// The input that is typed after something happened.
 struct LateAnswer {
     happens: Option<BoxFuture<'static, ()>>,
     typed: Cursor<&'static str>,

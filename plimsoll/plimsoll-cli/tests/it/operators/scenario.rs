@@ -73,7 +73,7 @@ enum ScenarioStep {
     Later(i64),
 }
 
-/// What an Operator reports in the end.
+/// The report of an Operator in the end.
 #[derive(Debug, Clone, Deserialize)]
 struct ExpectedReport {
     #[serde(default)]
@@ -307,8 +307,8 @@ impl AddOns {
     }
 }
 
-/// Whether a value has all that is expected: lists have as many items, texts begin so, and of a number it
-/// can be expected that it is at least another one, written `>=1`.
+/// Returns whether a value has all that is expected: lists have as many items, texts begin so, and of a
+/// number it can be expected that it is at least another one, written `>=1`.
 fn has(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {

@@ -1,4 +1,4 @@
-//! What holds of Actions, whatever the seed.
+//! Invariants of Actions, whatever the seed.
 
 use std::time::Duration;
 
