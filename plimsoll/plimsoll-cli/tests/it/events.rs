@@ -98,7 +98,7 @@ fn leaders_operators_drift_capabilities_and_conditions_are_reported() {
         let name = "configmap \"default/moored\"";
         until_emitted(&harness, "DriftRepaired", &format!("{name} was changed by another client"))
             .await;
-        // The event is emitted when the repair begins. A deletion before its end would be repaired by it as well.
+        // The event is emitted when the repair begins, which would also repair a deletion before its end.
         let of = || async { maps.get_opt("moored").await.ok().flatten()?.data?.remove("of") };
         until("it is reverted", of, |of| of.as_deref() == Some("ours")).await;
         maps.delete("moored", &DeleteParams::default()).await.expect("it is there");
