@@ -1,4 +1,4 @@
-//! The exit codes, and how an error is told.
+//! The exit codes, and the printing of errors.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal.
+//! Questions to the user at the terminal.
 //!
 //! The upper-case letter is the answer to an empty line. Where there is no terminal, or its input ends,
 //! the answer is the one that changes nothing, whatever the upper-case letter is.
@@ -26,27 +26,28 @@ impl DefaultAnswer {
     }
 }
 
-/// Who answers questions.
-pub enum Respondent {
-    /// No person, as without a terminal: each answer is no.
-    Absent,
-    /// A person who agreed beforehand with `--yes`.
-    Agreed,
-    /// A person at a terminal.
-    Person(Box<dyn BufRead + Send>),
+/// How questions are answered.
+pub enum Prompter {
+    /// Without a terminal: each answer is no.
+    NonInteractive,
+    /// With `--yes`: each answer is yes.
+    AssumeYes,
+    /// By lines of this input.
+    Terminal(Box<dyn BufRead + Send>),
 }
 
-impl Respondent {
-    /// Whoever is at the terminal, unless `--yes` was given.
-    pub fn new(is_agreed: bool) -> Self {
-        match (is_agreed, io::stdin().is_terminal()) {
-            (true, _) => Self::Agreed,
-            (false, true) => Self::Person(Box::new(io::BufReader::new(io::stdin()))),
-            (false, false) => Self::Absent,
+impl Prompter {
+    /// Creates a prompter for the terminal, if there is one; with `--yes` it asks nothing.
+    pub fn new(assume_yes: bool) -> Self {
+        match (assume_yes, io::stdin().is_terminal()) {
+            (true, _) => Self::AssumeYes,
+            (false, true) => Self::Terminal(Box::new(io::BufReader::new(io::stdin()))),
+            (false, false) => Self::NonInteractive,
         }
     }
 
-    /// Asks a question; whether the answer is yes. It is empty if what was printed before asks it.
+    /// Asks a question and returns whether the answer is yes. The question is empty if the text printed before
+    /// asks it.
     ///
     /// # Errors
     ///
@@ -61,15 +62,15 @@ impl Respondent {
         write!(out, "{question}{blank}{}: ", default.letters())?;
         out.flush()?;
         let input = match self {
-            Self::Absent => {
+            Self::NonInteractive => {
                 writeln!(out, "n (no terminal; --yes agrees)")?;
                 return Ok(false);
             }
-            Self::Agreed => {
+            Self::AssumeYes => {
                 writeln!(out, "y (--yes)")?;
                 return Ok(true);
             }
-            Self::Person(input) => input,
+            Self::Terminal(input) => input,
         };
         loop {
             let mut line = String::new();
@@ -94,12 +95,12 @@ mod tests {
 
     #[test]
     fn an_answer_is_what_was_typed_or_the_safe_one() {
-        let check = |mut by: Respondent, default: DefaultAnswer, expected: bool, shown: &str| {
+        let check = |mut by: Prompter, default: DefaultAnswer, expected: bool, shown: &str| {
             let mut out = Vec::new();
             assert_eq!(by.confirm("Continue?", default, &mut out).unwrap(), expected, "{shown}");
             assert_eq!(String::from_utf8(out).unwrap(), shown);
         };
-        let typed = |text: &'static str| Respondent::Person(Box::new(text.as_bytes()));
+        let typed = |text: &'static str| Prompter::Terminal(Box::new(text.as_bytes()));
         let (yes, no) = (DefaultAnswer::Yes, DefaultAnswer::No);
         check(typed("y\n"), no, true, "Continue? [N/y]: ");
         check(typed("No\n"), yes, false, "Continue? [Y/n]: ");
@@ -109,7 +110,7 @@ mod tests {
         check(typed("what\nyes\n"), no, true, "Continue? [N/y]: Answer y or n [N/y]: ");
         check(typed(""), yes, false, "Continue? [Y/n]: \n");
         let declined = "Continue? [Y/n]: n (no terminal; --yes agrees)\n";
-        check(Respondent::Absent, yes, false, declined);
-        check(Respondent::Agreed, no, true, "Continue? [N/y]: y (--yes)\n");
+        check(Prompter::NonInteractive, yes, false, declined);
+        check(Prompter::AssumeYes, no, true, "Continue? [N/y]: y (--yes)\n");
     }
 }

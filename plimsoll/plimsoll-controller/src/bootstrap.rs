@@ -43,7 +43,7 @@ where
     loop {
         let error = match attempt().await {
             Err(error) if !error.is_lasting() => error,
-            settled => return settled,
+            result => return result,
         };
         let text = chain(&error);
         if text != logged {
@@ -136,7 +136,7 @@ pub(crate) async fn apply_definitions(
     Ok(newer)
 }
 
-/// Whether a kind is served.
+/// Returns whether a kind is served.
 pub(crate) async fn is_served(client: &Client, kind: ApiKind) -> Result<bool, Error> {
     let found = Resources::discover_version(client, kind.group, kind.version)
         .await
@@ -187,8 +187,8 @@ pub(crate) async fn cluster_version(
     }
 }
 
-/// What to report of capabilities that were chosen for a new ClusterVersion when there is one that
-/// requests others; `None` for nothing.
+/// Returns what to report of capabilities that were chosen for a new ClusterVersion when there is one
+/// that requests others; `None` for nothing.
 pub(crate) fn unused_choice(
     create: &ClusterVersionSpec,
     spec: &ClusterVersionSpec,

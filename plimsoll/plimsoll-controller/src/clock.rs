@@ -1,4 +1,4 @@
-//! Where the time of day comes from: passed in, so that tests and rehearsals set it.
+//! Sources of the time of day: passed in, so that tests and rehearsals set it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ pub trait Clock: Send + Sync {
     /// The time now.
     fn now(&self) -> Timestamp;
 
-    /// Whether time stands still while work is done, so that the same work gives the same course of events.
+    /// Returns whether time stands still while work is done, so that the same work gives the same course of
+    /// events.
     fn is_virtual(&self) -> bool {
         false
     }

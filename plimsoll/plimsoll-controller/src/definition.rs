@@ -36,7 +36,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// What limits the names in a spec, by the spec of a definition.
+/// Returns what limits the names in a spec, by the spec of a definition.
 fn accepted(spec: &Value) -> [&Value; 3] {
     let requested = &spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         ["capabilities"]["properties"];

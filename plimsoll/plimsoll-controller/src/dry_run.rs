@@ -1,5 +1,5 @@
-//! What a plan would change in a cluster: each step is executed as a dry run of the API server, with
-//! the very request that would apply it.
+//! Dry runs of what a plan would change in a cluster: each step is executed as a dry run of the API server,
+//! with the very request that would apply it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -109,8 +109,8 @@ pub(crate) async fn ours(
     Ok(all_objects(client, resources, ours).await?.into_iter().collect())
 }
 
-/// What `pick` makes of the metadata of every object of a cluster; kinds that cannot be listed are
-/// left out.
+/// Returns what `pick` makes of the metadata of every object of a cluster; kinds that cannot be listed
+/// are left out.
 pub(crate) async fn all_objects<T: Send>(
     client: &Client,
     resources: &Resources,
@@ -163,8 +163,8 @@ async fn objects_of<T>(
     }
 }
 
-/// Whether an object is one that the program applies for itself, under the same field manager, rather than
-/// for a release or an Operator.
+/// Returns whether an object is one that the program applies for itself, under the same field manager,
+/// rather than for a release or an Operator.
 pub(crate) fn is_own(key: &ObjectKey) -> bool {
     static INSTALLED: LazyLock<BTreeSet<ObjectKey>> = LazyLock::new(|| {
         let objects = [
@@ -198,12 +198,12 @@ fn cluster_scoped_key(object: &Value) -> ObjectKey {
     }
 }
 
-/// Whether an object was applied for an Operator: what becomes of it is for its revisions to say.
+/// Returns whether an object was applied for an Operator: what becomes of it is for its revisions to say.
 fn is_of_operator(metadata: &ObjectMeta) -> bool {
     metadata.labels.as_ref().is_some_and(|it| it.contains_key(OPERATOR_LABEL))
 }
 
-/// Whether an object is one that a webhook of ours is made of.
+/// Returns whether an object is one that a webhook of ours is made of.
 fn is_of_webhook<R: Reviewer>(is: &impl Fn(&str, &str, &str) -> bool) -> bool {
     is("", "Secret", R::SECRET)
         || R::CONFIGURATIONS.iter().any(|(kind, name)| is(kind.group, kind.kind, name))

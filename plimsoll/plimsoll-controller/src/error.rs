@@ -1,4 +1,4 @@
-//! Why the controller ends. What a cluster rejects of a release is progress, not an error.
+//! Errors that end the controller. What a cluster rejects of a release is progress, not an error.
 
 use plimsoll_plan::reconciler::refusal::ReleaseRefusal;
 
@@ -128,8 +128,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a retry cannot help: the server rejects the request for good, or the controller was
-    /// stopped.
+    /// Returns whether a retry cannot help: the server rejects the request for good, or the
+    /// controller was stopped.
     pub(crate) fn is_lasting(&self) -> bool {
         match self {
             Self::Discover { source }

@@ -221,7 +221,7 @@ impl EventWriter {
                         () = stop.cancelled() => {}
                     }
                 }
-                settled => return settled,
+                result => return result,
             }
         }
     }

@@ -83,12 +83,12 @@ where
         event
     }
 
-    /// Whether the last event was the end of a watch of changes: a list follows.
+    /// Returns whether the last event was the end of a watch of changes: a list follows.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.is_interrupted
     }
 
-    /// Whether the last event was the beginning of a list after a failure.
+    /// Returns whether the last event was the beginning of a list after a failure.
     pub(crate) fn lists_again(&self) -> bool {
         self.lists_again
     }
@@ -121,7 +121,7 @@ impl WatchedObject for PartialObjectMeta<DynamicObject> {
     }
 }
 
-/// Whether objects have to be listed again: the connection was lost or could not be made, or the
+/// Returns whether objects have to be listed again: the connection was lost or could not be made, or the
 /// server does not have the changes any more. Otherwise it answered with an error.
 fn lists_again(error: &watcher::Error) -> bool {
     match error {

@@ -1,4 +1,4 @@
-//! What `/metrics` serves (CV-21.1 under the names used there, and some of our own).
+//! Metrics that `/metrics` serves (CV-21.1 under the names used there, and some of our own).
 //!
 //! [`text`] is a pure function of a [`View`] and an [`OperatorsView`]. [`NAMES`] lists every metric, for
 //! those who write rules about them.

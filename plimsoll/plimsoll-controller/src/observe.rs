@@ -92,8 +92,8 @@ fn is_served(definition: &DynamicObject) -> bool {
 }
 
 /// Watches one object by its name until the receiver is gone; while its kind is not served, it is
-/// retried every half minute. `interrupted` is sent when a connection was lost, if there is one: whoever
-/// follows the object so closely is told that it is gone when its kind is.
+/// retried every half minute. `interrupted` is sent when a connection was lost, if there is one: then
+/// the object is also reported as gone when its kind is.
 pub(crate) async fn watch_named<T>(
     client: Client,
     kind: ApiKind,
@@ -273,7 +273,7 @@ pub(crate) fn namespace_state(metadata: &ObjectMeta) -> NamespaceState {
     }
 }
 
-/// Whether the server has no such kind.
+/// Returns whether the server has no such kind.
 fn is_unserved(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

@@ -77,7 +77,7 @@ pub(crate) async fn release(
     }
 }
 
-/// Whether an object could be released.
+/// Returns whether an object could be released.
 async fn release_one(writer: &Writer, object: &OwnedObject) -> bool {
     let OwnedObject { key, served, owner: (position, uid) } = object;
     match writer.remove_owner(served, key, *position, uid).await {

@@ -87,7 +87,7 @@ struct Needs {
 }
 
 impl Needs {
-    /// What the controller needs whatever the release.
+    /// Returns what the controller needs whatever the release.
     fn of_itself(purpose: &Purpose) -> Self {
         let mut needs = Self::default();
         needs.add("", "namespaces", &READ);
@@ -109,7 +109,7 @@ impl Needs {
         needs
     }
 
-    /// What it takes to register a webhook, or only to remove what an earlier process registered.
+    /// Adds what it takes to register a webhook, or only to remove what an earlier process registered.
     fn webhook<R: Reviewer>(&mut self, is_served: bool) {
         let verbs: &[&'static str] =
             if is_served { &["get", "create", "patch", "delete"] } else { &["get", "delete"] };
@@ -130,7 +130,7 @@ impl Needs {
         self.named.entry(key).or_default().insert(name.to_owned());
     }
 
-    /// What a manifest makes the controller do.
+    /// Adds what a manifest makes the controller do.
     fn manifest(
         &mut self,
         manifest: &Manifest,
@@ -160,7 +160,7 @@ impl Needs {
         self.access(&key.group_kind(), &plural, name, &manifest.object());
     }
 
-    /// What it takes to write a role or a binding, beyond writing it. Without a name it may be any.
+    /// Adds what it takes to write a role or a binding, beyond writing it. Without a name it may be any.
     fn access(&mut self, kind: &GroupKind, plural: &str, name: &str, object: &Value) {
         if kind.group != RBAC {
             return;
@@ -214,7 +214,7 @@ fn rule<'a>(
     }
 }
 
-/// What it takes to keep the certificate of a webhook.
+/// Returns the rule for keeping the certificate of a webhook.
 fn certificate_rule<R: Reviewer>() -> PolicyRule {
     rule(
         "",

@@ -123,7 +123,7 @@ impl ReleaseLoader {
         }
     }
 
-    /// What a task read, for those who decide; `None` for what was cancelled.
+    /// Returns what a task read, for those who decide; `None` for what was cancelled.
     fn event(&mut self, outcome: LoadOutcome) -> Option<LoadEvent> {
         Some(match outcome {
             LoadOutcome::Listed(Ok(Listing { releases, defects })) => {

@@ -86,7 +86,7 @@ impl Reporter {
         }
     }
 
-    /// What is reported.
+    /// Returns what is reported.
     pub(crate) fn statuses(&self) -> &StatusReport {
         &self.report
     }
@@ -122,7 +122,7 @@ impl Reporter {
         self.report.compute(context);
     }
 
-    /// What metrics are computed from at one moment. `created` is when the ClusterVersion was, and
+    /// Returns the inputs of metrics at one moment. `created` is when the ClusterVersion was, and
     /// when the payload was built.
     pub(crate) fn metrics(
         &self,
@@ -190,14 +190,14 @@ impl Reporter {
         }
     }
 
-    /// Whether another client, as a leader whose last write came in late, wrote the status after
-    /// this process had read it and before it wrote any: the process has to start again with what
-    /// is there now.
+    /// Returns whether another client, as a leader whose last write came in late, wrote the status
+    /// after this process had read it and before it wrote any: the process has to start again with
+    /// what is there now.
     pub(crate) fn is_outdated(&self) -> bool {
         self.is_outdated
     }
 
-    /// Whether the ClusterVersion did not exist when its status was to be written.
+    /// Returns whether the ClusterVersion did not exist when its status was to be written.
     pub(crate) fn is_deleted(&self) -> bool {
         self.is_deleted
     }
@@ -277,7 +277,7 @@ async fn write_release_progress(
 ) -> Result<(), StatusWriteError> {
     match seen.replace(client, RELEASE_PROGRESS, status).await {
         Err(StatusWriteError::Missing) => {}
-        settled => return settled,
+        result => return result,
     }
     tracing::warn!("the ReleaseProgress \"version\" was deleted; it is made again");
     let writer = Writer::new(client.clone());
@@ -305,7 +305,7 @@ async fn write_release_progress(
                 std::io::Error::other("the ReleaseProgress was deleted while it was written");
             Err(StatusWriteError::Failed(kube::Error::Service(Box::new(gone))))
         }
-        settled => settled,
+        result => result,
     }
 }
 

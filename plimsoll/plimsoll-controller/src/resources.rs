@@ -1,4 +1,4 @@
-//! Which kinds the API server serves, and under which names.
+//! Kinds that the API server serves, and their names.
 
 use std::collections::BTreeMap;
 

@@ -102,7 +102,7 @@ impl Session {
     pub(crate) fn handle(&mut self, event: ExecutionEvent, now: Timestamp) {
         let effects = self.execution.handle(event, now, self.stopwatch.uptime());
         self.carry_out(effects);
-        self.spans.settle(self.execution.progress());
+        self.spans.end_completed(self.execution.progress());
     }
 
     /// Starts the steps that are due.

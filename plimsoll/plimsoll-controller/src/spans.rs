@@ -62,7 +62,7 @@ impl Spans {
     }
 
     /// Ends those whose work is done.
-    pub(crate) fn settle(&mut self, progress: &Progress) {
+    pub(crate) fn end_completed(&mut self, progress: &Progress) {
         if self.levels.is_empty() {
             return;
         }

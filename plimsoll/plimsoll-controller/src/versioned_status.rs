@@ -44,7 +44,7 @@ pub(crate) enum StatusWriteError {
 }
 
 impl VersionedStatus {
-    /// What an object that was just read shows.
+    /// Returns the status of an object that was just read.
     pub(crate) fn of(object: &DynamicObject) -> Self {
         Self {
             revision: object.metadata.resource_version.clone().unwrap_or_default(),
@@ -59,7 +59,7 @@ impl VersionedStatus {
         self.revision.parse().unwrap_or_default()
     }
 
-    /// What an object shows that this process has made again after it was deleted.
+    /// Returns the status of an object that this process has made again after it was deleted.
     pub(crate) fn made_again(object: &DynamicObject) -> Self {
         Self { is_ours: true, ..Self::of(object) }
     }
@@ -129,7 +129,7 @@ fn revision_number(text: &str) -> u64 {
     text.parse().unwrap_or(u64::MAX)
 }
 
-/// Whether an error says that an object or its kind does not exist.
+/// Returns whether an error says that an object or its kind does not exist.
 pub(crate) fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }

@@ -18,9 +18,9 @@
 
 mod act;
 mod catalogs;
-mod concerns;
 mod configuration;
 mod deletion;
+mod dependency_index;
 mod events;
 mod execution;
 mod handler;
@@ -49,7 +49,7 @@ use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
 use plimsoll_resolve::{CatalogPart, ClusterFacts, Expressions};
 
 use self::catalogs::TrackedCatalog;
-use self::concerns::Concerns;
+use self::dependency_index::DependencyIndex;
 use self::handler::{ObservedCluster, OperatorHandler, Output, Peers};
 use self::indexes::Indexes;
 use self::revision::WrittenRevision;
@@ -76,7 +76,7 @@ pub struct OperatorReconciler {
     catalogs: BTreeMap<String, TrackedCatalog>,
     listed: BTreeSet<OperatorKind>,
     facts: Option<ClusterFacts>,
-    concerns: Concerns,
+    dependencies: DependencyIndex,
     indexes: Indexes,
     /// The index of what Operators provide, require and own.
     installed: OperatorIndex,
@@ -165,10 +165,10 @@ impl OperatorReconciler {
             if let Some(operator) = self.operators.get_mut(&name) {
                 operator.decided(&name, decision);
                 self.decision_changed(&name);
-                self.output.unsettled.insert(name);
+                self.output.pending.insert(name);
             }
         }
-        self.settle(moment)
+        self.process_pending(moment)
     }
 
     /// Returns the served catalogs by name, each with its weight.
@@ -217,7 +217,7 @@ impl OperatorReconciler {
             OperatorEvent::OperandWatched(definition, change) => {
                 let operands = &mut self.cluster.objects.operands;
                 operands.entry(definition).or_default().change(&change);
-                self.unsettle_deleting();
+                self.mark_deleting_pending();
             }
             OperatorEvent::Namespace(name, state) => self.namespace_changed(&name, state, moment),
             OperatorEvent::Definition(group, plural) => {
@@ -234,19 +234,19 @@ impl OperatorReconciler {
                 self.with(&operator, moment, |it| it.namespace_read(&namespace, objects));
             }
         }
-        self.settle(moment)
+        self.process_pending(moment)
     }
 
     /// Continues with what is due, and returns what to do next.
-    pub fn woken(&mut self, moment: Moment) -> Vec<OperatorEffect> {
+    pub fn handle_timeout(&mut self, moment: Moment) -> Vec<OperatorEffect> {
         for name in self.indexes.wakes.due(moment.uptime) {
             self.with(&name, moment, |it| it.timed_out());
-            self.output.unsettled.insert(name);
+            self.output.pending.insert(name);
         }
-        self.settle(moment)
+        self.process_pending(moment)
     }
 
-    /// Returns when to call [`Self::woken`] if there is no event before.
+    /// Returns when to call [`Self::handle_timeout`] if there is no event before.
     pub fn wake_at(&self) -> Option<Uptime> {
         let catalogs = self.catalogs.values().filter_map(TrackedCatalog::wake_at);
         self.indexes.wakes.first().into_iter().chain(catalogs).min()
@@ -302,9 +302,9 @@ impl OperatorReconciler {
     }
 
     /// Determines the next steps of everything that changed, and what to report.
-    fn settle(&mut self, moment: Moment) -> Vec<OperatorEffect> {
+    fn process_pending(&mut self, moment: Moment) -> Vec<OperatorEffect> {
         self.read_catalogs(moment);
-        while let Some(name) = self.output.unsettled.pop_first() {
+        while let Some(name) = self.output.pending.pop_first() {
             self.with(&name, moment, |it| it.reconcile());
             self.with(&name, moment, |it| it.report());
             self.reindex(&name, moment);
@@ -338,15 +338,15 @@ impl OperatorReconciler {
                     self.refresh_request(&object.operator);
                     self.output.undecided.insert(object.operator.clone());
                 }
-                self.output.unsettled.insert(object.operator.clone());
+                self.output.pending.insert(object.operator.clone());
             }
             WatchedChange::Gone { key, revision } => {
                 self.observe(&previous, observed::gone(key, *revision), moment);
-                self.output.unsettled.insert(previous);
+                self.output.pending.insert(previous);
                 if kind.group.is_empty() && kind.kind == "Namespace" {
                     // The deletion of a shared namespace may be for another Operator than the one in its
                     // label.
-                    self.unsettle_deleting();
+                    self.mark_deleting_pending();
                 }
             }
             WatchedChange::Listed => {
@@ -357,7 +357,7 @@ impl OperatorReconciler {
                 for name in names {
                     self.observe(&name, Observation::Listed(kind.clone()), moment);
                 }
-                self.unsettle_deleting();
+                self.mark_deleting_pending();
             }
         }
     }
@@ -408,11 +408,11 @@ impl OperatorReconciler {
 
     /// Requests the next step of the Operators that are being deleted, or have objects of earlier revisions
     /// to delete.
-    fn unsettle_deleting(&mut self) {
+    fn mark_deleting_pending(&mut self) {
         let is_deleting =
             |it: &TrackedOperator| it.removal.is_some() || it.object.deleted.is_some();
         let deleting = self.operators.iter().filter(|(_, it)| is_deleting(it));
-        self.output.unsettled.extend(deleting.map(|(name, _)| name.clone()));
+        self.output.pending.extend(deleting.map(|(name, _)| name.clone()));
     }
 }
 

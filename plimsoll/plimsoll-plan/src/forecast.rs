@@ -1,4 +1,4 @@
-//! What carrying out a plan would change, told before anything happens.
+//! Forecasts: what a plan would change, computed before anything happens.
 //!
 //! A forecast is about the very [`Plan`] that the controller executes, and says for each of its
 //! steps what becomes of the object: from files alone, by comparison with the plan of the release
@@ -39,8 +39,8 @@ pub struct Forecast {
     /// What becomes of the object of each step, in the order of the plan's steps.
     pub changes: Vec<StepChange>,
     /// The steps whose turn comes before what they need is there, each with the step that brings
-    /// it: they are set aside until then and hold nothing up.
-    pub set_aside: BTreeMap<usize, usize>,
+    /// it: they are deferred until then and hold nothing up.
+    pub deferred: BTreeMap<usize, usize>,
     /// The gates of the plan, in its order.
     pub gates: Vec<Gate>,
     /// Objects that are ours and that the plan leaves behind.
@@ -255,7 +255,7 @@ impl Forecast {
         blockers.collect()
     }
 
-    /// Why the plan would not come to its end, as far as can be told before; empty when it would.
+    /// What would keep the plan from completing, as far as is known before; empty when nothing would.
     pub fn stops(&self) -> Vec<ForecastBlocker> {
         let mut stops = self.findings(true);
         for (step, change) in self.plan.steps.iter().zip(&self.changes) {

@@ -1,20 +1,19 @@
-//! The state machine that carries a plan out: told what happened, it says what to do next.
+//! The state machine that executes a plan: given results and observations, it returns what to do next.
 //!
-//! Pure and synchronous. The shell tells it results and observations ([`Progress::handle`]),
+//! Pure and synchronous. The shell passes results and observations ([`Progress::handle`]),
 //! asks which steps to execute now ([`Progress::start`]) and when to ask again
 //! ([`Progress::wake_at`]); [`Progress::problems`] says why anything waits.
 //!
 //! # Order
 //!
 //! The plan's graph holds nodes (chains of a level); a node begins when all nodes before it are
-//! done, but for steps set aside. While **updating**, the steps of a chain are done one after the
+//! done, but for deferred steps. While **updating**, the steps of a chain are done one after the
 //! other. While **initializing** or **reconciling**, nothing waits for its turn: installation is
 //! free of order but for what a step really needs, and what others may need comes first,
-//! namespaces and definitions. In every mode a step whose kind or namespace does not exist is set
-//! aside: it holds up neither its chain nor what comes after, only the completion of the plan, and
-//! is tried the moment that what it needs appears, which may well be a later step's doing.
-//! ClusterOperators are created when their chain begins (CO-6) and gate at their
-//! place.
+//! namespaces and definitions. In every mode a step whose kind or namespace does not exist is
+//! deferred: it holds up neither its chain nor what comes after, only the completion of the plan,
+//! and is tried the moment that what it needs appears, which may well be a later step's doing.
+//! ClusterOperators are created when their chain begins (CO-6) and gate at their place.
 //!
 //! # Guarantees
 //!
@@ -160,7 +159,7 @@ pub struct Progress {
     mode: Mode,
     tracks: Vec<Track>,
     nodes: Vec<NodeProgress>,
-    /// The steps in the order in which they are looked at when slots are free.
+    /// The steps in the order in which they are considered when slots are free.
     order: Arc<[usize]>,
     steps_of: BTreeMap<ObjectKey, Vec<usize>>,
     world: World,
@@ -172,7 +171,7 @@ pub struct Progress {
     /// An answer to a write of an object named an earlier revision than was known of it.
     is_rolled_back: bool,
     /// When steps were last started. What was due then and was not started waits for an event.
-    looked_at: Timestamp,
+    last_start: Timestamp,
     /// The run level that is not to begin, nor any after it.
     paused_before: Option<u32>,
     /// The steps that an earlier process recorded as done and this one has not executed.
@@ -198,7 +197,7 @@ impl Progress {
             sweeps: 0,
             repairs: 0,
             is_rolled_back: false,
-            looked_at: Timestamp::MIN,
+            last_start: Timestamp::MIN,
             paused_before: None,
             taken_up: BTreeSet::new(),
             plan,
@@ -390,9 +389,9 @@ impl Progress {
         wanted
     }
 
-    /// The steps to execute now; each counts as running until it is told how it went.
+    /// The steps to execute now; each counts as running until its outcome is reported.
     pub fn start(&mut self, now: Timestamp) -> Vec<usize> {
-        self.looked_at = now;
+        self.last_start = now;
         let limit = match self.mode {
             Mode::Initializing => CONCURRENCY_INITIALIZING,
             Mode::Updating => CONCURRENCY_UPDATING,
@@ -433,7 +432,7 @@ impl Progress {
         // deleted and is applied by a late write of ours is deleted again.
         let is_tried_on =
             step.action == Action::Delete && (track.attempts > 0 || track.deletion.is_some());
-        // What is set aside lets the steps after it begin, and what need not be deleted is done: not
+        // A deferred step lets the steps after it begin, and what need not be deleted is done: not
         // for want of an answer.
         if (self.mode == Mode::Updating || is_tried_on) && self.world.is_unsure(step) {
             return false;
@@ -476,7 +475,7 @@ impl Progress {
         self.tracks
             .iter()
             .filter_map(|track| match &track.state {
-                State::Retry { at } if *at > self.looked_at => Some(*at),
+                State::Retry { at } if *at > self.last_start => Some(*at),
                 _ => None,
             })
             .min()
@@ -502,13 +501,13 @@ impl Progress {
                 for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
                     self.tracks[index].health = Some((revision, verdict.clone()));
                     if matches!(self.tracks[index].state, State::Waiting(_) | State::Done(_)) {
-                        self.settle_health(index, now);
+                        self.judge_health(index, now);
                     }
                 }
             }
             Event::KindServed(kind, scope) => {
                 self.world.serve(kind.clone(), scope);
-                self.settle_served(&kind, now);
+                self.judge_served(&kind, now);
             }
             Event::Namespace(name, state) => self.world.set_namespace(&name, state),
             Event::Sweep => self.sweep(now),
@@ -534,7 +533,7 @@ impl Progress {
                 self.tracks[index].wrote(mark, now);
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
-                self.settle(index, now);
+                self.judge(index, now);
                 self.repair_if_drifted(index, now);
             }
             StepOutcome::Deleted(deleted) => {
@@ -579,7 +578,7 @@ impl Progress {
             return;
         }
         track.observed = Some(mark);
-        if !track.is_settled() {
+        if !track.is_executed() {
             return;
         }
         if self.plan.steps[index].action == Action::Delete {
@@ -620,8 +619,8 @@ impl Progress {
             }
             let unseen = track.observed.is_none() && track.written.is_none();
             let is_older = track.is_listed_older();
-            let settled = matches!(track.state, State::Waiting(_) | State::Done(_));
-            if settled && (unseen || is_older) {
+            let is_executed = matches!(track.state, State::Waiting(_) | State::Done(_));
+            if is_executed && (unseen || is_older) {
                 track.enter(State::Due, now);
             }
         }
@@ -634,7 +633,7 @@ impl Progress {
             true => track.has_reappeared(),
             false => track.has_drifted(),
         };
-        if !track.is_settled() || !has_drifted {
+        if !track.is_executed() || !has_drifted {
             self.confirm(index, now);
             return;
         }
@@ -650,7 +649,7 @@ impl Progress {
             let error = TryError {
                 reason: Reason::UpdatePayloadResourceConflict,
                 cause: format!(
-                    "someone else changed fields of this resource {} times within a minute",
+                    "another client changed fields of this resource {} times within a minute",
                     track.repairs
                 ),
                 transience: Transience::Transient,
@@ -688,7 +687,7 @@ impl Progress {
     }
 
     /// Decides what an executed step waits for.
-    fn settle(&mut self, index: usize, now: Timestamp) {
+    fn judge(&mut self, index: usize, now: Timestamp) {
         let step = &self.plan.steps[index];
         match step.readiness {
             Readiness::Applied => self.tracks[index].enter(State::Done(None), now),
@@ -699,20 +698,20 @@ impl Progress {
                 };
                 self.tracks[index].enter(state, now);
             }
-            Readiness::RolledOut | Readiness::Gate => self.settle_health(index, now),
+            Readiness::RolledOut | Readiness::Gate => self.judge_health(index, now),
         }
     }
 
-    fn settle_served(&mut self, kind: &GroupVersionKind, now: Timestamp) {
+    fn judge_served(&mut self, kind: &GroupVersionKind, now: Timestamp) {
         for index in 0..self.tracks.len() {
             let waiting = matches!(self.tracks[index].state, State::Waiting(_));
             if waiting && self.plan.steps[index].serves.contains(kind) {
-                self.settle(index, now);
+                self.judge(index, now);
             }
         }
     }
 
-    fn settle_health(&mut self, index: usize, now: Timestamp) {
+    fn judge_health(&mut self, index: usize, now: Timestamp) {
         let step = &self.plan.steps[index];
         let track = &mut self.tracks[index];
         let written = track.applied.map_or(0, |mark| mark.revision);
@@ -797,14 +796,14 @@ impl Progress {
                     self.nodes[node_index].begun = true;
                     self.begin_gates(&node.tasks, now);
                 }
-                self.advance_lane(node_index, &node.tasks, now);
+                self.advance_chain(node_index, &node.tasks, now);
                 let progress = &mut self.nodes[node_index];
                 progress.complete = node.tasks.iter().all(|&index| self.tracks[index].is_proven());
-                let set_aside = |index: &usize| {
+                let is_deferred_or_done = |index: &usize| {
                     matches!(self.tracks[*index].state, State::Blocked(_))
                         || self.tracks[*index].is_proven()
                 };
-                if !progress.cleared && node.tasks.iter().all(set_aside) {
+                if !progress.cleared && node.tasks.iter().all(is_deferred_or_done) {
                     progress.cleared = true;
                     changed = true;
                 }
@@ -826,7 +825,7 @@ impl Progress {
         }
     }
 
-    fn advance_lane(&mut self, node_index: usize, tasks: &[usize], now: Timestamp) {
+    fn advance_chain(&mut self, node_index: usize, tasks: &[usize], now: Timestamp) {
         while let Some(&index) = tasks.get(self.nodes[node_index].cursor) {
             if self.tracks[index].state == State::Pending {
                 self.tracks[index].enter(State::Due, now);
@@ -872,7 +871,7 @@ impl Progress {
         }
     }
 
-    /// From now on nothing is softened: what was passed is looked at again.
+    /// From now on nothing is softened: what was passed is judged again.
     fn enter_reconciling(&mut self, now: Timestamp) {
         self.mode = Mode::Reconciling;
         for index in std::mem::take(&mut self.taken_up) {
@@ -882,10 +881,10 @@ impl Progress {
             }
         }
         for index in 0..self.tracks.len() {
-            let looked_at =
+            let has_health =
                 matches!(self.plan.steps[index].readiness, Readiness::RolledOut | Readiness::Gate);
-            if looked_at && matches!(self.tracks[index].state, State::Done(_)) {
-                self.settle_health(index, now);
+            if has_health && matches!(self.tracks[index].state, State::Done(_)) {
+                self.judge_health(index, now);
             }
         }
     }

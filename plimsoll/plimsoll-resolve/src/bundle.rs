@@ -1,4 +1,4 @@
-//! What a resolver has to know of a bundle: what it is, what it provides, what it needs.
+//! Bundles, as far as the resolver has to know them: identity, provided APIs, requirements.
 
 use semver::Version;
 use serde::{Deserialize, Serialize};

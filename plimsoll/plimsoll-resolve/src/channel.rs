@@ -58,8 +58,8 @@ pub(crate) fn order(channel: &Channel) -> ChannelOrder {
     ChannelOrder { entries, broken: None }
 }
 
-/// Whether an entry is a step onwards from what is installed: by name for `replaces` and `skips`,
-/// by version for `skipRange`. A `skipRange` that cannot be read leads from nowhere.
+/// Returns whether an entry is a step onwards from what is installed: by name for `replaces` and
+/// `skips`, by version for `skipRange`. A `skipRange` that cannot be read leads from nowhere.
 pub(crate) fn updates(entry: &ChannelEntry, name: &str, version: &Version) -> bool {
     entry.replaces.as_deref() == Some(name)
         || entry.skips.iter().any(|skipped| skipped == name)

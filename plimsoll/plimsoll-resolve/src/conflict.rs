@@ -88,7 +88,7 @@ impl<'a, 'p> Conflicts<'a, 'p> {
         Some(conflict)
     }
 
-    /// What remains of assumptions that cannot hold together without what is not needed, and
+    /// Returns the assumptions that cannot hold together, without those that are not needed, and
     /// whether the budget of work was exhausted before that was known.
     fn minimal(&mut self, core: Vec<Literal>) -> (Vec<Literal>, bool) {
         let mut groups: BTreeMap<ReasonGroup<'_>, BTreeSet<Literal>> = BTreeMap::new();

@@ -62,12 +62,12 @@ impl<S: Satisfiability> Encoding<S> {
         self.solvables[solvable]
     }
 
-    /// Whether the solver knows that a solvable is part of no solution.
+    /// Returns whether the solver knows that a solvable is part of no solution.
     pub(crate) fn is_impossible(&self, solvable: SolvableId) -> bool {
         self.solver.is_impossible(self.solvables[solvable])
     }
 
-    /// Whether a solvable is part of what was found last.
+    /// Returns whether a solvable is part of what was found last.
     pub(crate) fn solver_holds(&self, solvable: SolvableId) -> bool {
         self.solver.holds(self.solvables[solvable])
     }

@@ -1,4 +1,4 @@
-//! Why something cannot be, step by step, and what could be changed.
+//! Explanations: why a problem has no solution, step by step, and what could be changed.
 
 mod diagnosis;
 mod explainer;

@@ -1,4 +1,4 @@
-//! Whether a bundle satisfies a constraint.
+//! Matching of bundles and constraints.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ impl<'a> ConstraintMatcher<'a> {
         }
     }
 
-    /// Whether it holds for a bundle of a package; `evaluate` says it of expressions.
+    /// Returns whether it holds for a bundle of a package; `evaluate` says it of expressions.
     pub(crate) fn holds(
         &self,
         bundle: &Bundle,
@@ -59,7 +59,7 @@ impl<'a> ConstraintMatcher<'a> {
     }
 }
 
-/// Whether the cluster itself satisfies a constraint with the APIs that it serves.
+/// Returns whether the cluster itself satisfies a constraint with the APIs that it serves.
 pub(crate) fn served(constraint: &Constraint, apis: &[Api]) -> bool {
     let served = |member: &Requirement| served(&member.constraint, apis);
     match constraint {
@@ -97,7 +97,7 @@ pub(crate) fn unreadable_range(requirement: &Requirement) -> Option<String> {
     found
 }
 
-/// Looks at a constraint and all that it is made of.
+/// Visits a constraint and all that it is made of.
 pub(crate) fn visit<'a>(requirement: &'a Requirement, look: &mut dyn FnMut(&'a Constraint)) {
     look(&requirement.constraint);
     match &requirement.constraint {

@@ -1,4 +1,4 @@
-//! What catalogs offer to one package that is to be installed or upgraded by itself, without its
+//! Offers of catalogs for one package that is to be installed or upgraded by itself, without its
 //! dependencies (OPR-7, OPR-12, OPR-13).
 //!
 //! The order is the resolver's (DEP-14, DEP-15): what is not deprecated, then the catalog that the

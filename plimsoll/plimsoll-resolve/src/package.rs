@@ -1,4 +1,4 @@
-//! What a resolver has to know of a package: its channels, their update graphs, its bundles.
+//! Packages, as far as the resolver has to know them: channels, their update graphs, bundles.
 
 use serde::{Deserialize, Serialize};
 

@@ -36,7 +36,7 @@ enum Comparison {
 }
 
 impl Comparison {
-    /// Whether `version` compares so with `bound`; build metadata does not count.
+    /// Returns whether `version` compares so with `bound`; build metadata does not count.
     fn holds(self, version: &Version, bound: &Version) -> bool {
         let order = version.cmp_precedence(bound);
         match self {

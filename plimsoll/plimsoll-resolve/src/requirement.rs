@@ -1,5 +1,5 @@
-//! Whether what a bundle requires is installed: for who installs single packages, and reports what is
-//! missing (OPR-8).
+//! Requirements of bundles against what is installed, for installing single packages and reporting
+//! what is missing (OPR-8).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -239,7 +239,7 @@ pub struct CheckedRequirement {
     pub missing: String,
 }
 
-/// The versions of a package that the ranges of a requirement name: whether a version satisfies it is the
+/// Returns the versions of a package that the ranges of a requirement name: whether a version satisfies it is the
 /// same for all between two of them. `None` when an expression decides.
 pub fn named_versions(requirement: &Requirement, package: &str) -> Option<BTreeSet<Version>> {
     let mut named = Some(BTreeSet::new());
@@ -261,7 +261,7 @@ pub fn named_versions(requirement: &Requirement, package: &str) -> Option<BTreeS
     named
 }
 
-/// Why a bundle does not fit a cluster, as a sentence without a stop; `None` if it does.
+/// Returns why a bundle does not fit a cluster, as a sentence without a stop; `None` if it does.
 pub fn unfit_for(package: &str, bundle: &Bundle, facts: &ClusterFacts) -> Option<String> {
     let who = format!("{package} {}", bundle.version);
     unfit(facts, bundle).map(|it| it.sentence(&who, false, facts))

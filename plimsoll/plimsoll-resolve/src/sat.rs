@@ -61,12 +61,12 @@ pub(crate) trait Satisfiability {
     fn variable(&mut self) -> Literal;
     /// One of the literals must hold.
     fn clause(&mut self, literals: &[Literal]);
-    /// Whether all clauses and all assumptions can hold at once.
+    /// Returns whether all clauses and all assumptions can hold at once.
     fn solve(&mut self, assumptions: &[Literal]) -> SatResult;
-    /// Whether a literal holds in what was found last.
+    /// Returns whether a literal holds in what was found last.
     fn holds(&self, literal: Literal) -> bool;
-    /// Whether a literal is known never to hold, whatever is assumed. It may never hold all the
-    /// same when that is not known.
+    /// Returns whether a literal is known never to hold, whatever is assumed. It may never hold all
+    /// the same when that is not known.
     fn is_impossible(&self, literal: Literal) -> bool;
     /// After [`SatResult::Unsatisfiable`]: assumptions that cannot all hold, not necessarily the
     /// fewest.

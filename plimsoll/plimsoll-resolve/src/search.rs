@@ -139,8 +139,8 @@ impl<'a, 'p> Search<'a, 'p> {
         }
     }
 
-    /// How many of the decisions can hold together with everything that must; fewer than all, which
-    /// cannot.
+    /// Returns how many of the decisions can hold together with everything that must; fewer than all,
+    /// which cannot.
     fn longest(&mut self, decisions: &[Decision]) -> Result<usize, SatResult> {
         let (mut good, mut bad) = (0, decisions.len());
         while bad - good > 1 {
@@ -237,7 +237,7 @@ impl<'a, 'p> Search<'a, 'p> {
     }
 }
 
-/// What of a selection is not needed: it could be left out and everything would still hold.
+/// Returns what of a selection is not needed: it could be left out and everything would still hold.
 fn unneeded(
     model: &Model<'_>,
     selection: &Selection,
@@ -274,8 +274,8 @@ fn unneeded(
     dropped
 }
 
-/// Whether each choice is satisfied by one solvable only: then all are needed, as each was chosen for
-/// a choice of something that is needed.
+/// Returns whether each choice is satisfied by one solvable only: then all are needed, as each was
+/// chosen for a choice of something that is needed.
 fn surely_needed(model: &Model<'_>, chosen: &BTreeSet<SolvableId>) -> bool {
     let owned = chosen.iter().flat_map(|solvable| &model.needs[*solvable]).copied();
     (0..model.roots).chain(owned).all(|choice| {

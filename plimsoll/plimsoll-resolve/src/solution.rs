@@ -97,7 +97,7 @@ pub struct KeptBundle {
 }
 
 impl KeptBundle {
-    /// Whether there are updates that were not selected.
+    /// Returns whether there are updates that were not selected.
     pub(crate) fn is_explained(&self) -> bool {
         !self.instead_of.is_empty() || !self.rather_than.is_empty()
     }

@@ -112,7 +112,7 @@ impl ClusterState {
         self.progress.feature_set.as_deref()
     }
 
-    /// What the spec asks for, as input of a plan; `feature_set` replaces that of the cluster.
+    /// Returns what the spec requests, as input of a plan; `feature_set` replaces that of the cluster.
     pub fn target(&self, profile: &str, feature_set: Option<&str>, now: Timestamp) -> Target {
         let terms = self.annotations.get(OVERRIDE_TERMS).map(String::as_str);
         let capabilities = &self.progress.capabilities;
@@ -176,7 +176,7 @@ impl ClusterState {
         findings
     }
 
-    /// What objects to another minor version.
+    /// Returns the condition that objects to another minor version.
     fn objection(&self) -> Option<&Condition> {
         let mut objections = self.status.conditions.iter().filter(|condition| {
             condition.type_.starts_with("Upgradeable") && condition.status == ConditionStatus::False

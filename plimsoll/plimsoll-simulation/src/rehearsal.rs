@@ -539,7 +539,7 @@ fn manifest_part(object: &Value) -> Value {
     object
 }
 
-/// When the object of each step was first written.
+/// Returns when the object of each step was first written.
 fn written(
     forecast: &Forecast,
     writes: &[RecordedWrite],

@@ -1,4 +1,4 @@
-//! What the program shows without any files: the sample release, a harbour of eight operators in two
+//! Samples that the program has without any files: the sample release, a harbour of eight operators in two
 //! versions, and the example catalog.
 
 mod files;

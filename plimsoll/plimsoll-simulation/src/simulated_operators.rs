@@ -7,14 +7,14 @@
 //! * What no manifest creates but operators create at run time appears: namespaces, and kinds that
 //!   neither the payload nor the server brings (as definitions that allow everything). That is the
 //!   delay after the first Deployment of an operator has rolled out.
-//! * Operators of bundles run, and look after the objects of their kinds (see `packages`).
+//! * Operators of bundles run, and reconcile the objects of their kinds (see `packages`).
 //!
 //! Nothing is polled: everything follows from watches. What to do is decided by `simulator` and
 //! `packages`, which have no client and no clock; this module watches and writes.
 //!
 //! # Caveats
 //!
-//! Where a real controller looks after a kind, say the Deployment controller of a complete
+//! Where a real controller reconciles a kind, say the Deployment controller of a complete
 //! `kube-controller-manager`, the two disagree about its status. The simulation notices and writes
 //! that object no more.
 

@@ -21,7 +21,7 @@ pub(crate) async fn measure(kind: ClusterKind) -> Result<Vec<Figure>, anyhow::Er
     let payloads = [Arc::clone(&first), Arc::clone(&second)];
     let mut work = stage::work(&client, client.clone(), &payloads, DELAY);
     work.completed(&first.release.version).await?;
-    // The last reports of the installation settle.
+    // The last reports of the installation are written.
     tokio::time::sleep(2 * DELAY).await;
     let began = Instant::now();
     work.release.send_replace(Arc::clone(&second));

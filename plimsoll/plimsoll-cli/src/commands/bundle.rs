@@ -1,4 +1,4 @@
-//! `plimsoll bundle`: look into the directory of a bundle.
+//! `plimsoll bundle`: inspect the directory of a bundle.
 
 mod check_upgrade;
 mod render;

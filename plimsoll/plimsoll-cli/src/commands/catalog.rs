@@ -1,4 +1,4 @@
-//! `plimsoll catalog`: look into catalogs of operators without a cluster.
+//! `plimsoll catalog`: inspect catalogs of operators without a cluster.
 
 mod convert;
 mod graph;

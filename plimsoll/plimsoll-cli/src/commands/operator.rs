@@ -48,7 +48,7 @@ use kube::api::PatchParams;
 
 use self::catalogs::CatalogChoice;
 use crate::arguments::cluster::ClusterArguments;
-use crate::prompt::Respondent;
+use crate::prompt::Prompter;
 
 /// What is done about Operators, and in which cluster.
 #[derive(Debug, Args)]
@@ -120,7 +120,7 @@ pub enum OperatorCommand {
 }
 
 impl OperatorCommand {
-    /// Whether it can do without a cluster.
+    /// Returns whether it can do without a cluster.
     fn needs_no_cluster(&self) -> bool {
         let needs_none = match self {
             Self::Resolve(arguments) => arguments.needs_no_cluster(),
@@ -148,7 +148,7 @@ impl OperatorCommand {
         }
     }
 
-    /// Whether it shows what it is going to do: then people have to know where.
+    /// Returns whether it shows what it is going to do: then people have to know where.
     fn plans(&self) -> bool {
         matches!(
             self,
@@ -163,7 +163,7 @@ impl OperatorCommand {
         )
     }
 
-    /// Whether questions that it asks are agreed to beforehand.
+    /// Returns whether questions that it asks are agreed to beforehand.
     fn is_agreed(&self) -> bool {
         match self {
             Self::Delete(arguments) => arguments.is_agreed(),
@@ -196,7 +196,7 @@ impl OperatorCommand {
 /// Field manager of what this program requests of Operators.
 pub(crate) const FIELD_MANAGER: &str = "plimsoll-operator";
 
-/// What a request is, as a server is to take it.
+/// Returns the parameters of a patch.
 pub(crate) fn patch_parameters(is_dry_run: bool) -> PatchParams {
     PatchParams {
         dry_run: is_dry_run,
@@ -205,7 +205,7 @@ pub(crate) fn patch_parameters(is_dry_run: bool) -> PatchParams {
     }
 }
 
-/// How a line about a change ends that was only tried.
+/// Returns the end of a line about a change, which says that it was only tried.
 pub(crate) fn dry_run_suffix(is_dry_run: bool) -> &'static str {
     if is_dry_run { " (server dry run)" } else { "" }
 }
@@ -220,7 +220,7 @@ pub async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let OperatorArguments { command, cluster } = arguments;
-    let mut person = Respondent::new(command.is_agreed());
+    let mut prompter = Prompter::new(command.is_agreed());
     let client = if command.needs_no_cluster() && !cluster.is_named() {
         None
     } else {
@@ -233,7 +233,7 @@ pub async fn run(
     if client.is_some() && command.plans() {
         anstream::eprintln!("context: {}", cluster.described()?);
     }
-    execute(client.as_ref(), &command, &mut person, out).await
+    execute(client.as_ref(), &command, &mut prompter, out).await
 }
 
 /// Runs a command on a cluster, or without one if it can.
@@ -244,18 +244,18 @@ pub async fn run(
 pub async fn execute(
     client: Option<&Client>,
     command: &OperatorCommand,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let cluster = || client.context("no cluster is configured; name one with --kubeconfig FILE");
     match command {
         OperatorCommand::Search(arguments) => packages::search(client, arguments, out).await,
         OperatorCommand::Show(arguments) => packages::show(client, arguments, out).await,
-        OperatorCommand::Resolve(arguments) => resolve::run(client, arguments, person, out).await,
+        OperatorCommand::Resolve(arguments) => resolve::run(client, arguments, prompter, out).await,
         OperatorCommand::Lint(arguments) => lint::run(client, arguments, out).await,
         OperatorCommand::Lock(arguments) => lock::run(client, arguments, out).await,
         OperatorCommand::Snapshot(arguments) => snapshot::run(client, arguments, out).await,
-        OperatorCommand::Update(arguments) => update::run(client, arguments, person, out).await,
+        OperatorCommand::Update(arguments) => update::run(client, arguments, prompter, out).await,
         OperatorCommand::WhoProvides(arguments) => {
             packages::who_provides(client, arguments, out).await
         }
@@ -268,15 +268,17 @@ pub async fn execute(
         OperatorCommand::Rollback(arguments) => history::rollback(cluster()?, arguments, out).await,
         OperatorCommand::Pause(arguments) => pause::run(cluster()?, arguments, true, out).await,
         OperatorCommand::Resume(arguments) => pause::run(cluster()?, arguments, false, out).await,
-        OperatorCommand::Action(arguments) => action::run(cluster()?, arguments, person, out).await,
+        OperatorCommand::Action(arguments) => {
+            action::run(cluster()?, arguments, prompter, out).await
+        }
         OperatorCommand::Delete(arguments) => {
-            delete::delete(cluster()?, arguments, person, out).await
+            delete::delete(cluster()?, arguments, prompter, out).await
         }
         OperatorCommand::Autoremove(arguments) => {
-            delete::autoremove(cluster()?, arguments, person, out).await
+            delete::autoremove(cluster()?, arguments, prompter, out).await
         }
         OperatorCommand::Install(arguments) => {
-            install::run(cluster()?, arguments, person, out).await
+            install::run(cluster()?, arguments, prompter, out).await
         }
         OperatorCommand::Abort(arguments) => abort::run(cluster()?, arguments, out).await,
         OperatorCommand::Policy(arguments) => match &arguments.command {

@@ -1,7 +1,7 @@
 //! `plimsoll orphan`: what releases left behind in a cluster, and having it deleted.
 //!
-//! What is told is the server's own, from the ReleaseProgress. What is to go is written to the
-//! annotation of the ClusterVersion that the controller reads; nothing is deleted from here.
+//! Orphans are those of the ReleaseProgress. What is to go is written to the annotation of the
+//! ClusterVersion that the controller reads; nothing is deleted from here.
 
 use std::collections::BTreeSet;
 use std::io::Write;

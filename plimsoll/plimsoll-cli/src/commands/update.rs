@@ -1,6 +1,6 @@
 //! `plimsoll update`: how the cluster stands, how its update gets on, and what it is asked to do.
 //!
-//! Everything told is the server's own: the status of the ClusterVersion and of the
+//! Everything shown is the server's own: the status of the ClusterVersion and of the
 //! ReleaseProgress. What is asked for is written to the ClusterVersion, where the controller looks.
 
 mod options;
@@ -153,7 +153,7 @@ pub async fn run(
             annotate(&client, Some(&annotation)).await?;
             writeln!(out, "{text}; resume with `plimsoll update resume`")?;
         }
-        // Told above, of a cluster that may have no ReleaseProgress yet.
+        // Shown above, of a cluster that may have no ReleaseProgress yet.
         Some(UpdateCommand::Plan(_)) => {}
         Some(UpdateCommand::Resume) => {
             annotate(&client, None).await?;

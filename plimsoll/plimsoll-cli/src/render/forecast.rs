@@ -345,7 +345,7 @@ fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentRepo
                 _ => None,
             },
             after: forecast
-                .set_aside
+                .deferred
                 .get(&index)
                 .map(|&other| forecast.plan.steps[other].manifest.key.reference()),
             awaits: awaited(step),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::graph::Picture;
 use super::json_path::JsonPath;
 
-/// What `-o` may be besides `jsonpath=TEMPLATE`, and what is said of it in help.
+/// The values of `-o` besides `jsonpath=TEMPLATE`, and their help.
 const FORMATS: [(&str, &str, Format); 5] = [
     ("text", "For people", Format::Text),
     ("wide", "For people, with all columns", Format::Wide),

@@ -38,8 +38,8 @@ const TARGET: &str = "plimsoll_controller";
 pub struct Traces(SdkTracerProvider);
 
 impl Traces {
-    /// Begins to send traces to the collector at `endpoint`, such as `http://localhost:4318`, by
-    /// what the layer is told; to be called within a runtime of tokio.
+    /// Starts to send the spans of the returned layer to the collector at `endpoint`, such as
+    /// `http://localhost:4318`. To be called within a runtime of tokio.
     ///
     /// # Errors
     ///

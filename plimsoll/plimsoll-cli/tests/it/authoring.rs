@@ -191,7 +191,7 @@ fn a_chart_is_rendered_with_the_values_and_the_namespace_of_its_component() {
 }
 
 #[test]
-fn what_a_program_cannot_render_is_told_with_its_component() {
+fn what_a_program_cannot_render_is_reported_with_its_component() {
     let helm = |script: &str| {
         let script = format!("[ $1 = version ] && printf v3.9.9 && exit\n{script}");
         ProgramSource::new("", &CHART).program("helm", &script).build()

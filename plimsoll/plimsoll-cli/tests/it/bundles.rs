@@ -117,7 +117,7 @@ async fn define(client: &Client) {
 }
 
 /// The Operators and where they stand: the version that is installed, or the reason why none is.
-async fn settled(client: &Client) -> BTreeMap<String, Result<String, String>> {
+async fn operator_states(client: &Client) -> BTreeMap<String, Result<String, String>> {
     let api: Api<Operator> = Api::all(client.clone());
     let operators = api.list(&ListParams::default()).await.expect("they can be listed");
     let state = |operator: Operator| {
@@ -187,13 +187,14 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
                 request(&client, operator(package, &spec)).await;
             }
             let is_over = |states: &BTreeMap<String, Result<String, String>>| {
-                let is_settled = |it: &Result<String, String>| match it {
+                let is_final = |it: &Result<String, String>| match it {
                     Ok(_) => true,
                     Err(why) => REFUSED.iter().any(|known| why.contains(known)),
                 };
-                states.len() == packages.len() && states.values().all(is_settled)
+                states.len() == packages.len() && states.values().all(is_final)
             };
-            let states = until("all are installed or refused", || settled(&client), is_over).await;
+            let states =
+                until("all are installed or refused", || operator_states(&client), is_over).await;
             let installed = states.values().filter(|it| it.is_ok()).count();
             assert!(installed >= INSTALLED_MIN, "{states:#?}");
 
@@ -218,13 +219,13 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
                     before.is_err() || is_newest
                 })
             };
-            until("all have the newest version", || settled(&client), is_upgraded).await;
+            until("all have the newest version", || operator_states(&client), is_upgraded).await;
 
             let api: Api<Operator> = Api::all(client.clone());
             for name in packages.keys() {
                 api.delete(name, &DeleteParams::default()).await.expect("it may be deleted");
             }
-            until("all are deleted", || settled(&client), BTreeMap::is_empty).await;
+            until("all are deleted", || operator_states(&client), BTreeMap::is_empty).await;
             // Revisions go when the garbage collector has seen that their Operators are gone.
             until("nothing is left", || left(&client), BTreeSet::is_empty).await;
             stop.cancel();

@@ -310,7 +310,7 @@ fn our_definition_accepts_the_names_of_the_release() {
 }
 
 #[test]
-fn a_name_that_does_not_exist_has_no_effect_and_is_told() {
+fn a_name_that_does_not_exist_has_no_effect_and_is_reported() {
     on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let mut harness = installed(kind, &[Arc::clone(&first)], &asking("None", &[])).await;
@@ -353,11 +353,11 @@ fn an_update_enables_what_it_makes_necessary_and_says_why() {
         assert_build_implied(&harness, &second).await;
         // What is new in a disabled capability stays away.
         assert!(!exists(&harness, LOOKOUT).await);
-        let told = || async {
+        let event = || async {
             let mut events = harness.events().await.into_iter();
             events.find(|it| it["reason"] == "CapabilityImplied").unwrap_or_default()
         };
-        let event = until("it is told as an event", told, Value::is_object).await;
+        let event = until("the event is written", event, Value::is_object).await;
         let note = event["note"].as_str().unwrap_or_default();
         assert!(note.starts_with("capability Build becomes enabled: "), "{note}");
         harness.stop().await;
@@ -365,7 +365,7 @@ fn an_update_enables_what_it_makes_necessary_and_says_why() {
 }
 
 #[test]
-fn a_controller_started_with_the_next_release_finds_what_it_makes_necessary() {
+fn starting_with_the_next_release_finds_capabilities_it_implies() {
     on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let second = with_customs_optional();
@@ -419,7 +419,7 @@ async fn enumerate(harness: &Harness, names: Option<&[&str]>) {
 }
 
 #[test]
-fn a_definition_that_lacks_a_name_does_not_keep_the_status_from_being_written() {
+fn the_status_is_written_though_the_definition_lacks_a_name() {
     on_each_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let second = with_customs_optional();
@@ -534,7 +534,7 @@ const REFUSED: [(&str, &str, &str); 6] = [
 ];
 
 #[test]
-fn payloads_from_outside_make_two_capabilities_necessary_under_tech_preview() {
+fn outside_payloads_imply_two_capabilities_under_tech_preview() {
     let Some(first) = outside_payload("PLIMSOLL_PAYLOAD") else { return };
     let Some(next) = outside_payload("PLIMSOLL_PAYLOAD_NEXT") else { return };
     on_any_cluster(|kind| {

@@ -83,7 +83,7 @@ fn assert_put_right(first: &Arc<Payload>) {
     });
 }
 
-/// An ImageStream and its kind, with what the published API says of tags: they are told apart by
+/// An ImageStream and its kind, with what the published API says of tags: they are identified by
 /// their names, and a tag without an import mode has `Legacy`.
 const IMAGE_STREAMS: [(&str, &str); 2] = [
     (

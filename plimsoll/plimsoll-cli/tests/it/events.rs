@@ -1,4 +1,4 @@
-//! What happens is told in events, each thing once.
+//! Events: what happens is reported once.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(crate) async fn reported(harness: &Harness) -> BTreeMap<String, Vec<String>>
 }
 
 /// Waits for an event whose note begins so.
-async fn until_told(harness: &Harness, reason: &str, start: &str) {
+async fn until_emitted(harness: &Harness, reason: &str, start: &str) {
     until(
         &format!("{reason} {start}"),
         || reported(harness),
@@ -54,7 +54,7 @@ async fn until_told(harness: &Harness, reason: &str, start: &str) {
 }
 
 #[test]
-fn a_definition_that_a_newer_version_installed_is_left_and_told() {
+fn a_definition_that_a_newer_version_installed_is_left_and_reported() {
     on_any_cluster(|kind| async move {
         let (release, _) = sample_payloads();
         let mut harness = Harness::start(kind, &[release], OperatorSetup::default()).await;
@@ -69,7 +69,8 @@ fn a_definition_that_a_newer_version_installed_is_left_and_told() {
         definitions.create(&PostParams::default(), &newer).await.expect("it can be made");
         harness.control();
         harness.completed("1.0.0").await;
-        until_told(&harness, "DefinitionNewer", "CustomResourceDefinition releaseprogresses").await;
+        until_emitted(&harness, "DefinitionNewer", "CustomResourceDefinition releaseprogresses")
+            .await;
         let left = definitions.get("releaseprogresses.plimsoll.io").await.expect("it is there");
         let left = serde_json::to_value(left).expect("it is JSON");
         assert_eq!(left["metadata"]["annotations"][DEFINITION_VERSION], "99");
@@ -79,7 +80,7 @@ fn a_definition_that_a_newer_version_installed_is_left_and_told() {
 }
 
 #[test]
-fn leaders_operators_drift_capabilities_and_conditions_are_told() {
+fn leaders_operators_drift_capabilities_and_conditions_are_reported() {
     on_each_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_moored_01.yaml".to_owned(), MAP.to_owned())]);
         let mut harness = Harness::start(kind, &[release], OperatorSetup::default()).await;
@@ -87,32 +88,33 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
         harness.replaces_deposed = true;
         harness.control();
         harness.completed("1.0.0").await;
-        until_told(&harness, "LeaderElected", "harbour-master became leader").await;
-        until_told(&harness, "ClusterOperatorUpdated", "ClusterOperator beacon is at 1.0.0").await;
+        until_emitted(&harness, "LeaderElected", "harbour-master became leader").await;
+        until_emitted(&harness, "ClusterOperatorUpdated", "ClusterOperator beacon is at 1.0.0")
+            .await;
 
         let maps: Api<ConfigMap> = Api::namespaced(harness.client.clone(), "default");
         let patch = Patch::Merge(json!({ "data": { "of": "another client" } }));
         maps.patch("moored", &PatchParams::default(), &patch).await.expect("it can be changed");
         let name = "configmap \"default/moored\"";
-        until_told(&harness, "DriftRepaired", &format!("{name} was changed by another client"))
+        until_emitted(&harness, "DriftRepaired", &format!("{name} was changed by another client"))
             .await;
-        // It is told when the repair begins. A deletion before its end would be repaired by it as well.
+        // The event is emitted when the repair begins, which would also repair a deletion before its end.
         let of = || async { maps.get_opt("moored").await.ok().flatten()?.data?.remove("of") };
-        until("it is put right", of, |of| of.as_deref() == Some("ours")).await;
+        until("it is reverted", of, |of| of.as_deref() == Some("ours")).await;
         maps.delete("moored", &DeleteParams::default()).await.expect("it is there");
-        until_told(&harness, "DriftRepaired", &format!("{name} was deleted by another client"))
+        until_emitted(&harness, "DriftRepaired", &format!("{name} was deleted by another client"))
             .await;
 
         let spec = |entries: serde_json::Value| json!({ "overrides": entries });
         let over = json!([{ "kind": "ConfigMap", "group": "", "namespace": "default",
                             "name": "other", "unmanaged": true }]);
         harness.set_spec(spec(over)).await;
-        until_told(&harness, "MinorUpdatesBlocked", "Upgradeable is False: ").await;
+        until_emitted(&harness, "MinorUpdatesBlocked", "Upgradeable is False: ").await;
         harness.set_spec(spec(json!(null))).await;
-        until_told(&harness, "MinorUpdatesAllowed", "").await;
+        until_emitted(&harness, "MinorUpdatesAllowed", "").await;
         harness.stop().await;
 
-        // What was told is not told again by another process.
+        // Another process emits no event again.
         let before = reported(&harness).await;
         harness.control();
         harness.until(|view| view.completed).await;
@@ -127,7 +129,7 @@ fn leaders_operators_drift_capabilities_and_conditions_are_told() {
 }
 
 #[test]
-fn a_capability_that_is_asked_for_is_told() {
+fn a_requested_capability_is_reported() {
     on_any_cluster(|kind| async move {
         let (release, _) = sample_payloads();
         let mut harness = Harness::start(kind, &[release], OperatorSetup::default()).await;
@@ -136,10 +138,10 @@ fn a_capability_that_is_asked_for_is_told() {
         harness.control();
         harness.completed("1.0.0").await;
         harness.set_spec(json!({ "capabilities": asking(&["Console"]) })).await;
-        until_told(&harness, "CapabilityEnabled", "Capability Console is enabled").await;
-        // What is enabled stays so, and that is told too.
+        until_emitted(&harness, "CapabilityEnabled", "Capability Console is enabled").await;
+        // What is enabled stays so, and that is reported too.
         harness.set_spec(json!({ "capabilities": asking(&[]) })).await;
-        until_told(
+        until_emitted(
             &harness,
             "CapabilitiesImplicitlyEnabled",
             "ImplicitlyEnabledCapabilities is True",

@@ -84,7 +84,7 @@ async fn define(harness: &Harness) {
 }
 
 #[test]
-fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_restart_nothing() {
+fn what_was_excluded_without_a_controller_is_listed_at_no_later_cost() {
     on_any_cluster(|kind| async move {
         let release = sample_with(&[("0000_30_gated_01.yaml".to_owned(), GATED.to_owned())]);
         let mut harness = Harness::installed(kind, &[release]).await;
@@ -102,8 +102,8 @@ fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_res
 
         feature(&harness, "", &[]).await;
         let (client, log) = harness.cluster.client_with_log();
-        // The release has none, so only who looks for everything asks for them.
-        let has_looked = || log.requests().iter().any(|it| it.contains("limitranges"));
+        // The release has none, so only a search for all orphans asks for them.
+        let were_sought = || log.requests().iter().any(|it| it.contains("limitranges"));
         harness.control_with(client.clone());
         let progress = until(
             "what was applied and is excluded now is listed",
@@ -115,13 +115,13 @@ fn what_was_excluded_while_no_controller_ran_is_listed_and_costs_an_ordinary_res
         assert!(left[0].contains("\"gated\"") && left[0].contains("Bold"), "{left:?}");
         assert!(left[1].contains("\"autopilot\"") && left[1].contains("feature-set"), "{left:?}");
         assert!(are_there().await, "they are not pruned");
-        assert!(has_looked());
+        assert!(were_sought());
         harness.stop().await;
 
         log.clear();
         harness.control_with(client);
         harness.completed("1.0.0").await;
-        assert!(!has_looked(), "the plan is the same");
+        assert!(!were_sought(), "the plan is the same");
         assert_eq!(orphans(&harness.progress().await), left);
         harness.stop().await;
     });
@@ -172,7 +172,7 @@ fn feature_sets_and_gates_are_followed_wherever_they_come_from_and_go_to() {
         )
         .await;
         harness.stop().await;
-        // A controller that starts finds it there, one that was told otherwise does not ask.
+        // A controller that starts finds it there, one with other settings does not ask.
         feature(&harness, "TechPreviewNoUpgrade", &["Bold"]).await;
         harness.control();
         until("a new process finds the set", || harness.progress(), |it| orphans(it).is_empty())

@@ -132,7 +132,7 @@ fn an_operator_that_degrades_later_fails_the_reconciliation() {
 }
 
 #[test]
-fn an_operator_whose_version_an_installation_did_not_wait_for_is_told_of_afterwards() {
+fn a_version_that_an_installation_did_not_wait_for_is_reported_afterwards() {
     on_any_cluster(|kind| async move {
         let (first, _) = sample_payloads();
         let faults = Faults::parse("- { operator: beacon, fault: VersionStuck }\n")

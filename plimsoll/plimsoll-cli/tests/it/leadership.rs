@@ -42,7 +42,7 @@ fn is_held(status: &Value) -> bool {
 }
 
 #[test]
-fn a_deposed_leader_writes_nothing_more_and_the_next_one_completes_the_update() {
+fn a_deposed_leader_stops_writing_and_the_next_completes_the_update() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();
         let payloads = [Arc::clone(&first), Arc::clone(&second)];

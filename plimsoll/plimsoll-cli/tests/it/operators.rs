@@ -198,8 +198,8 @@ impl AddOns {
         .await;
     }
 
-    /// What an Operator reports, as scenarios write it: conditions as `STATUS REASON: MESSAGE` by type,
-    /// and the fields that matter as text.
+    /// Returns what an Operator reports, as scenarios write it: conditions as `STATUS REASON: MESSAGE` by
+    /// type, and the fields that matter as text.
     async fn reported(&self, name: &str) -> BTreeMap<String, String> {
         let operator = self.harness.get(OPERATOR, name).await;
         let status = &operator["status"];
@@ -210,8 +210,8 @@ impl AddOns {
         }
         for it in status["conditions"].as_array().into_iter().flatten() {
             let text = |field: &str| it[field].as_str().unwrap_or_default();
-            let told = format!("{} {}: {}", text("status"), text("reason"), text("message"));
-            reported.insert(text("type").to_owned(), told);
+            let condition = format!("{} {}: {}", text("status"), text("reason"), text("message"));
+            reported.insert(text("type").to_owned(), condition);
         }
         let field = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         reported.insert("version".to_owned(), field(&status["resolvedVersion"]));
@@ -271,7 +271,7 @@ impl AddOns {
         api.delete(&named.name, &DeleteParams::default()).await.expect("it may be deleted");
     }
 
-    /// What an API server warns of who would delete an Operator.
+    /// Returns the warnings of an API server to who would delete an Operator.
     async fn warnings_of_deletion(&self, name: &str) -> String {
         let request = Request::delete(format!("/apis/olm.io/v1/operators/{name}?dryRun=All"));
         let request = request.body(Body::empty()).expect("it is a request");
@@ -291,7 +291,7 @@ impl AddOns {
     }
 }
 
-/// Whether a text begins as expected; nothing else than no text does where none is expected.
+/// Returns whether a text begins as expected; nothing else than no text does where none is expected.
 fn begins(found: &str, expected: &str) -> bool {
     if expected.is_empty() { found.is_empty() } else { found.starts_with(expected) }
 }

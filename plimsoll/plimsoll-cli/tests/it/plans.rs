@@ -130,7 +130,7 @@ pub(crate) async fn forecast(harness: &Harness, payload: &Payload) -> Forecast {
 
 /// Compares what a plan said with what the audit log has: the same objects, in the order of their
 /// levels. Gates are always asked for, whether anything about them changes or not.
-fn assert_foretold(
+fn assert_predicted(
     forecast: &Forecast,
     writes: &[Write],
     cluster_wide: &BTreeSet<(String, String)>,
@@ -155,13 +155,13 @@ fn assert_foretold(
         .filter(|step| step.action == Action::Gate)
         .map(|step| identity(&step.manifest.key))
         .collect();
-    let foretold: BTreeMap<String, StepChangeKind> = forecast
+    let predicted: BTreeMap<String, StepChangeKind> = forecast
         .effects()
         .map(|(step, change)| (identity(&step.manifest.key).to_string(), change.kind()))
         .collect();
     let steps = &forecast.plan.steps;
-    let set_aside: BTreeMap<ObjectKey, ObjectKey> = forecast
-        .set_aside
+    let deferred: BTreeMap<ObjectKey, ObjectKey> = forecast
+        .deferred
         .iter()
         .map(|(&step, &other)| (&steps[step].manifest.key, &steps[other].manifest.key))
         .map(|(key, other)| (identity(key), identity(other)))
@@ -175,17 +175,17 @@ fn assert_foretold(
         let first = !happened.contains_key(&key.to_string());
         // An object may be written once more when others have changed it; the order is that of
         // the first time.
-        if let Some(other) = set_aside.get(&key) {
+        if let Some(other) = deferred.get(&key) {
             assert!(happened.contains_key(&other.to_string()), "{key} came before {other}");
         } else {
             assert!(!first || level >= reached, "{key} came after its level");
             reached = reached.max(level);
         }
-        if first && (!gates.contains(&key) || foretold.contains_key(&key.to_string())) {
+        if first && (!gates.contains(&key) || predicted.contains_key(&key.to_string())) {
             happened.insert(key.to_string(), write.kind);
         }
     }
-    assert_eq!(foretold, happened, "foretold and happened differ");
+    assert_eq!(predicted, happened, "predicted and happened differ");
 }
 
 /// An audit log may not name what is created by an ordinary creation: it is the one object of the
@@ -278,7 +278,7 @@ async fn assert_plan_happens(harness: &mut Harness, next: &Arc<Payload>) {
         }
     }
     writes.retain(|write| !idle.contains(&write.key.to_string()));
-    assert_foretold(&forecast, &writes, &cluster_wide(harness).await);
+    assert_predicted(&forecast, &writes, &cluster_wide(harness).await);
     assert_eq!(harness.progress().await["planHash"], forecast.plan.hash.as_str());
 }
 
@@ -346,7 +346,7 @@ fn reported(result: &RehearsalResult) -> String {
 }
 
 #[test]
-fn the_same_rehearsal_is_told_in_the_same_words() {
+fn the_same_rehearsal_is_reported_in_the_same_words() {
     let (first, second) = sample_payloads();
     let faults = "[{operator: crane, fault: Degraded, minutes: 3}]";
     let rehearse = || {
@@ -402,7 +402,7 @@ fn a_cluster_is_rehearsed_on_without_being_touched() {
         let copy = ClusterSnapshot::of_cluster(&client, &second).await.expect("it can be copied");
         assert_eq!(log.count_writes(), 0, "{:#?}", log.requests());
         assert!(copy.not_copied.is_empty(), "{:?}", copy.not_copied);
-        let foretold = forecast(&harness, &second).await;
+        let predicted = forecast(&harness, &second).await;
         let next = Arc::clone(&second);
         let result = tokio::task::spawn_blocking(move || {
             rehearsal(InitialState::Cluster(copy), &next, "").run()
@@ -412,8 +412,8 @@ fn a_cluster_is_rehearsed_on_without_being_touched() {
         assert!(report.succeeds, "{kind}: {:?}", report.failing_conditions);
         assert!(report.deviations.is_empty(), "{kind}: {:?}", report.deviations);
         assert_eq!(report.plan.from.as_deref(), Some(first.release.version.as_str()));
-        assert_eq!(kinds(&result.changes), kinds(&foretold.changes), "{kind}");
-        assert_eq!(result.forecast.plan.hash, foretold.plan.hash);
+        assert_eq!(kinds(&result.changes), kinds(&predicted.changes), "{kind}");
+        assert_eq!(result.forecast.plan.hash, predicted.plan.hash);
         let waited = report.plan.levels.iter().flat_map(|level| &level.components);
         assert!(
             waited.flat_map(|component| &component.waits).count() > 0,
@@ -448,12 +448,12 @@ fn what_would_not_begin_is_rehearsed_as_if_it_were_forced() {
         };
         harness.cluster_version_until(objects).await;
         harness.stop().await;
-        let foretold = forecast(&harness, &second).await;
+        let predicted = forecast(&harness, &second).await;
         let stops = |forecast: &Forecast| -> Vec<String> {
             forecast.stops().into_iter().map(|stop| stop.reason).collect()
         };
-        assert_eq!(stops(&foretold), ["ClusterVersionOverridesSet"], "{kind}");
-        assert!(foretold.forced().stops().is_empty());
+        assert_eq!(stops(&predicted), ["ClusterVersionOverridesSet"], "{kind}");
+        assert!(predicted.forced().stops().is_empty());
         let copy =
             ClusterSnapshot::of_cluster(&harness.client, &second).await.expect("it can be copied");
         let result = tokio::task::spawn_blocking(move || {

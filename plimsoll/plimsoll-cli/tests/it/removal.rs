@@ -113,7 +113,7 @@ fn an_update_deletes_what_its_release_says_and_an_installation_does_not() {
 }
 
 #[test]
-fn an_object_that_is_held_does_not_hold_up_the_update_but_the_next_minor_version() {
+fn an_object_that_is_held_blocks_only_the_next_minor_version() {
     on_each_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[removed("first")]).await;
         scene.patch("first", json!({"metadata": {"finalizers": ["example.com/hold"]}})).await;
@@ -248,7 +248,7 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
 }
 
 #[test]
-fn what_is_left_behind_is_listed_when_the_program_is_started_with_another_release() {
+fn orphans_are_listed_when_started_with_another_release() {
     on_any_cluster(|kind| async move {
         let mut scene = Scene::new(kind, &[kept("first")], &[]).await;
         scene.harness.stop().await;
@@ -297,7 +297,7 @@ fn files(version: &str, manifests: &[(String, String)]) -> Vec<SourceFile> {
 }
 
 #[test]
-fn a_patch_may_delete_what_is_gone_and_another_minor_version_only_by_force() {
+fn a_repeated_deletion_needs_force_in_another_minor_version() {
     let deleting = [removed("first")];
     let releases = [
         files("1.0.0", &[kept("first")]),

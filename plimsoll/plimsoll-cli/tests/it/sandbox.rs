@@ -249,7 +249,7 @@ impl Program {
 }
 
 #[test]
-fn the_demo_updates_a_release_and_installs_upgrades_and_deletes_an_operator() {
+fn the_demo_updates_a_release_and_takes_an_operator_through_its_life() {
     let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["demo", "--delay", "10ms"])
         .stdin(Stdio::null())

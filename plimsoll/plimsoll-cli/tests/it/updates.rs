@@ -90,9 +90,12 @@ fn an_available_update_is_asked_for_by_its_version() {
         assert!(levels > 3, "{progress:#}");
         // Written by a task of its own, which may be a little later.
         let is_last = |reason: &String| reason == "UpdateCompleted";
-        let reasons =
-            until("the end is told", || events(&harness), |reasons| reasons.iter().any(is_last))
-                .await;
+        let reasons = until(
+            "the end is reported",
+            || events(&harness),
+            |reasons| reasons.iter().any(is_last),
+        )
+        .await;
         for reason in ["RetrievePayload", "UpdateStarted", "UpdateCompleted"] {
             assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
         }
@@ -117,7 +120,7 @@ fn a_request_during_the_installation_waits_for_its_end() {
 }
 
 #[test]
-fn a_rejected_release_disturbs_nothing_and_the_rest_of_the_request_is_honoured() {
+fn a_rejected_release_disturbs_nothing_else_of_the_request() {
     on_any_cluster(|kind| async move {
         let mut harness = installed(kind, Signature::NotSigned, OperatorSetup::default()).await;
         let image = format!("nowhere.example/release@sha256:{}", "0".repeat(64));
@@ -214,9 +217,9 @@ fn an_update_is_held_before_a_run_level_across_restarts() {
         let status = harness.cluster_version_until(held).await;
         assert_eq!(history(&status), ["1.1.0 Partial", "1.0.0 Completed"]);
         let done = harness.progress().await["done"].as_u64();
-        // It is told after it is reported, and not by one that is killed meanwhile.
-        let is_told = |reasons: &Vec<String>| reasons.iter().any(|it| it == "UpdatePaused");
-        until("the pause is told", || events(&harness), is_told).await;
+        // The event follows the status, unless the process is killed meanwhile.
+        let is_reported = |reasons: &Vec<String>| reasons.iter().any(|it| it == "UpdatePaused");
+        until("the pause is reported", || events(&harness), is_reported).await;
         // A controller that is given another release goes on where the cluster is.
         harness.kill().await;
         harness.control();
@@ -264,7 +267,7 @@ fn commands_that_wait_for_an_update_end_with_it() {
 }
 
 #[test]
-fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
+fn an_update_is_reversed_by_force_only_and_resumes_when_withdrawn() {
     on_any_cluster(|kind| async move {
         let operators = OperatorSetup(Duration::from_millis(50), Faults::default());
         let mut harness = installed(kind, Signature::NotSigned, operators).await;
@@ -298,7 +301,7 @@ fn an_update_is_turned_around_by_force_only_and_taking_it_back_lets_it_go_on() {
 }
 
 #[test]
-fn a_gate_for_administrators_holds_a_minor_update_until_it_is_acknowledged() {
+fn an_administrator_gate_holds_a_minor_update_until_acknowledged() {
     on_any_cluster(|kind| async move {
         let (first, second) = acknowledged_payloads();
         let payloads = [&first, &second].map(|files| sample_payload(files));

@@ -114,7 +114,7 @@ impl MeasuredCluster {
     }
 
     /// Goes on until nothing is left to do within a minute.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn run_until_idle(&mut self) {
         let end = self.seconds + 55;
         while self.seconds < end {
             let moment = self.moment();
@@ -131,7 +131,7 @@ impl MeasuredCluster {
                 self.carry_out_one(read);
             } else if self.events.is_empty() {
                 self.seconds += 1;
-                let effects = self.reconciler.woken(self.moment());
+                let effects = self.reconciler.handle_timeout(self.moment());
                 self.carry_out(effects);
             }
         }

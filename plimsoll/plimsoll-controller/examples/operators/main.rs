@@ -75,7 +75,7 @@ fn measure(directory: &Path, number: usize) -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = names.into_iter().step_by(step).take(number).collect();
     let before = processor_milliseconds()?;
     let mut cluster = MeasuredCluster::new(catalogs, &names);
-    cluster.settle();
+    cluster.run_until_idle();
     let installed = processor_milliseconds()? - before;
     let kept = resident()?;
 

@@ -109,7 +109,7 @@ impl ControlLoop {
                     self.reporter.touch();
                 }
                 () = sleep_until(self.stopwatch.instant(wake_at)) => {
-                    self.woken(self.stopwatch.steady_time());
+                    self.handle_timeout(self.stopwatch.steady_time());
                 }
             }
         }
@@ -125,7 +125,7 @@ impl ControlLoop {
         }
     }
 
-    /// Whether the API server's storage went back to an earlier state.
+    /// Returns whether the API server's storage went back to an earlier state.
     fn is_rolled_back(&self) -> bool {
         self.is_storage_rolled_back || self.session.execution.is_rolled_back()
     }
@@ -149,7 +149,7 @@ impl ControlLoop {
         }
     }
 
-    /// Whether the cluster's status names the release and the capabilities in force.
+    /// Returns whether the cluster's status names the release and the capabilities in force.
     pub(super) fn is_status_written(&self) -> bool {
         let desired = &self.reconciler.desired;
         let enabled = &desired.capabilities().enabled;
@@ -166,8 +166,8 @@ impl ControlLoop {
         self.session.handle(event, now);
     }
 
-    fn woken(&mut self, now: Timestamp) {
-        if self.reconciler.timers.woken(self.stopwatch.uptime()) {
+    fn handle_timeout(&mut self, now: Timestamp) {
+        if self.reconciler.timers.handle_timeout(self.stopwatch.uptime()) {
             self.feature_watch.restart_unanswered();
             self.session.sweep(now);
         } else {
@@ -175,7 +175,7 @@ impl ControlLoop {
         }
     }
 
-    /// When to do something although nothing happened; `now` is the time of day.
+    /// Returns when to do something although nothing happened; `now` is the time of day.
     fn wake_at(&self, now: Timestamp) -> Uptime {
         let (uptime, execution) = (self.stopwatch.uptime(), &self.session.execution);
         let steady = self.stopwatch.steady_time();
@@ -289,8 +289,8 @@ impl ControlLoop {
         }
     }
 
-    /// Whether something that was requested has been pruned, and ReleaseProgress says so: a process
-    /// that took over before that would not know it.
+    /// Returns whether something that was requested has been pruned, and ReleaseProgress says so: a
+    /// process that took over before that would not know it.
     fn is_prune_annotation_stale(&self) -> bool {
         let removals = self.session.execution.removals();
         removals.stale_annotation().is_some()

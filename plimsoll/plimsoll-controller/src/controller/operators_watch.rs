@@ -1,5 +1,5 @@
-//! What installed Operators require of the platform. Their kind need not be defined, and may be at any
-//! time: nothing is requested of it before.
+//! The watch of what installed Operators require of the platform. Their kind need not be defined, and may
+//! be at any time: nothing is requested of it before.
 
 use kube::api::ListParams;
 use kube::core::DynamicObject;
@@ -23,8 +23,8 @@ const PAGE_SIZE: u32 = 100;
 /// The name of the definition of Operators.
 const OPERATOR_DEFINITION: &str = "operators.olm.io";
 
-/// What the installed Operators of a cluster require of it: nothing if the kind is not served, and unknown
-/// if it may not be listed.
+/// Reads what the installed Operators of a cluster require of it: nothing if the kind is not served, and
+/// unknown if it may not be listed.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub async fn operators_on_platform(client: &Client) -> Result<OperatorsOnPlatfor
     }
 }
 
-/// What is known of Operators that may not be listed.
+/// Returns what is known of Operators that may not be listed.
 fn unknown(status: &kube::core::Status) -> OperatorsOnPlatform {
     let message = &status.message;
     tracing::warn!(message, "the Operators may not be listed: updates are held up unless forced");

@@ -106,7 +106,7 @@ impl EventCorrelator {
         writes
     }
 
-    /// Whether an object, or two together, may have one more Event.
+    /// Returns whether an object, or two together, may have one more Event.
     fn takes(&mut self, about: (Regarding, Option<Regarding>), now: Timestamp) -> bool {
         let bucket = self.buckets.entry(about).or_insert(Bucket { left: BURST, since: now });
         bucket.refill(now);

@@ -27,7 +27,7 @@ fn check(expression: &str) -> usize {
 }
 
 #[test]
-fn alert_rules_name_metrics_that_are_told() {
+fn alert_rules_name_metrics_that_are_exposed() {
     let rules = include_str!("../../../../deploy/alerts.yaml");
     let expressions: Vec<&str> =
         rules.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();

@@ -76,8 +76,8 @@ impl Tls {
         Ok(Self { files, held, acceptor })
     }
 
-    /// What answers handshakes now. Files that are not in order, perhaps since they are just being
-    /// replaced, leave everything as it was.
+    /// Returns the acceptor of handshakes for now. Files that are not in order, perhaps since they are just
+    /// being replaced, leave everything as it was.
     fn current(&mut self) -> TlsAcceptor {
         let fresh = self.files.read().and_then(|held| {
             let is_new = held != self.held;

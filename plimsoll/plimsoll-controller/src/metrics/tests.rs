@@ -1,4 +1,4 @@
-//! What is told of a view, and that it is served.
+//! The metrics of a view, and that they are served.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ fn operators() -> OperatorsView {
 }
 
 #[test]
-fn every_figure_is_told_under_its_name() {
+fn every_metric_is_exposed_under_its_name() {
     let text = text(Some(&view()), Some(&operators()));
     for line in [
         r#"cluster_version{from_version="1.1.0",image="b",type="updating",version="1.2.0"} 1767225600"#,
@@ -146,7 +146,7 @@ fn every_figure_is_told_under_its_name() {
     ] {
         assert!(text.lines().any(|it| it == line), "no {line} in\n{text}");
     }
-    // What is unknown is not told.
+    // What is unknown is not exposed.
     assert!(!text.contains("\"RetrievedUpdates\""), "{text}");
     let mut reported: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();

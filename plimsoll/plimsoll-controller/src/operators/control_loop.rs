@@ -135,7 +135,7 @@ impl ControlLoop {
                 () = sleep_until(discover_at.unwrap_or_else(Instant::now)),
                     if discover_at.is_some() => self.discover(),
                 () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => {
-                    let effects = self.reconciler.woken(self.moment());
+                    let effects = self.reconciler.handle_timeout(self.moment());
                     self.carry_out(effects);
                 }
             }

@@ -66,7 +66,7 @@ fn of_itself() -> Needs {
 }
 
 impl Needs {
-    /// What it takes to apply admission policies, and to see when they are changed.
+    /// Adds what it takes to apply admission policies, and to see when they are changed.
     pub(super) fn policies(&mut self, objects: &[Value]) {
         for (kind, name) in objects.iter().filter_map(policies::kind_and_name) {
             self.add(kind.group, kind.plural, &["list", "watch"]);
@@ -76,7 +76,7 @@ impl Needs {
         }
     }
 
-    /// What an object of a bundle makes the controller do.
+    /// Adds what an object of a bundle makes the controller do.
     fn bundle_object(&mut self, object: &Value, plurals: &BTreeMap<GroupKind, String>) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
         let api_version = text("/apiVersion").unwrap_or_default();

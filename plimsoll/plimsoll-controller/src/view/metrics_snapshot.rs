@@ -1,4 +1,4 @@
-//! What metrics are computed from: the state of the cluster as last computed, and what happened
+//! Inputs of metrics: the state of the cluster as last computed, and what happened
 //! since the process started.
 
 use std::sync::Arc;

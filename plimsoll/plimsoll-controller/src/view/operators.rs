@@ -1,4 +1,4 @@
-//! What metrics report of the add-on layer.
+//! Metrics of the add-on layer.
 
 use std::collections::BTreeMap;
 

@@ -110,7 +110,7 @@ fn kept(secret: &Secret, name: &str, now: Timestamp) -> Option<Certificate> {
 }
 
 impl Certificate {
-    /// What answers TLS handshakes with it.
+    /// Returns the acceptor of TLS handshakes with it.
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor, Error> {
         let failed = |message: String| Error::Certificate { message };
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes())

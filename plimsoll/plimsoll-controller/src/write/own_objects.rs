@@ -204,7 +204,7 @@ impl Writer {
         let patch = Patch::Merge(json!({ "series": event.series }));
         match self.events(event).patch(name, &field_manager(), &patch).await {
             Err(kube::Error::Api(status)) if status.code == 404 => self.create_event(event).await,
-            settled => settled.map(|_| ()),
+            result => result.map(|_| ()),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{InstalledOperator, RequestedOperator};
 impl OperatorReconciler {
     /// Handles an Operator that a watch showed; `None` if it was deleted.
     pub(super) fn operator_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
-        self.output.unsettled.insert(name.to_owned());
+        self.output.pending.insert(name.to_owned());
         let Some(object) = object else {
             self.operators.remove(name);
             if let Some(request) = self.requested.remove(name) {

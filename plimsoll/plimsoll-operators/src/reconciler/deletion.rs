@@ -189,7 +189,7 @@ impl OperatorHandler<'_> {
                 removal.asked.insert(uid.to_owned(), self.moment.uptime + RETRY_INTERVAL);
             }
         }
-        self.unsettle();
+        self.mark_pending();
     }
 }
 

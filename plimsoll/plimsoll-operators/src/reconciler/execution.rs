@@ -32,7 +32,7 @@ impl OperatorHandler<'_> {
             self.output.drift_repairs += 1;
             self.emit(drift_repaired(&drift));
         }
-        self.unsettle();
+        self.mark_pending();
         self.carry_out(effects);
     }
 

@@ -72,7 +72,7 @@ pub(super) struct Output {
     /// The Operators to decide on.
     pub(super) undecided: BTreeSet<String>,
     /// The Operators whose next step has to be determined.
-    pub(super) unsettled: BTreeSet<String>,
+    pub(super) pending: BTreeSet<String>,
     /// The executed steps, counted.
     pub(super) counters: Counters,
     /// The number of objects that were repaired after another client changed or deleted them.
@@ -91,8 +91,8 @@ impl Output {
 
 impl OperatorHandler<'_> {
     /// Requests that the next step of the Operator is determined.
-    pub(super) fn unsettle(&mut self) {
-        self.output.unsettled.insert(self.name.to_owned());
+    pub(super) fn mark_pending(&mut self) {
+        self.output.pending.insert(self.name.to_owned());
     }
 
     /// Emits an event about the Operator.

@@ -85,7 +85,7 @@ type IndexInputs = (Option<u64>, Vec<(u32, usize)>);
 /// Indexes of Operators by what events concern.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Indexes {
-    /// The times at which [`OperatorReconciler::woken`] has something to do.
+    /// The times at which [`OperatorReconciler::handle_timeout`] has something to do.
     pub(super) wakes: WakeTimes,
     /// The times at which [`OperatorReconciler::next_discovery`] has a group version.
     pub(super) discoveries: WakeTimes,

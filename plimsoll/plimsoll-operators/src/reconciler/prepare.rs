@@ -131,7 +131,7 @@ impl OperatorHandler<'_> {
         self.operator.last_block = None;
         let retry_at = self.moment.uptime + RETRY_INTERVAL;
         self.operator.preparation = Some(Preparation::Failed { wanted, block, cause, retry_at });
-        self.unsettle();
+        self.mark_pending();
     }
 
     /// Takes the preparation if an answer has its ticket.
@@ -145,7 +145,7 @@ impl OperatorHandler<'_> {
         if asked != ticket {
             return None;
         }
-        self.unsettle();
+        self.mark_pending();
         self.operator.preparation.take()
     }
 

@@ -74,7 +74,7 @@ impl OperatorHandler<'_> {
                 operator.finalizer_at = Some(self.moment.uptime + STATUS_RETRY);
                 if operator.object.deleted.is_none() {
                     // The status no longer waits for the finalizer.
-                    self.unsettle();
+                    self.mark_pending();
                 }
                 self.removal_unfinished();
             }

@@ -1,4 +1,4 @@
-//! What an administrator may not do to `spec.capabilities`, told at the moment of writing (design
+//! What an administrator may not do to `spec.capabilities`, refused when it is written (design
 //! 000, sections "Capabilities cannot be uninstalled" and "Answered Questions").
 //!
 //! Only what a write changes is judged: a spec that was there before, and a payload that came

@@ -254,7 +254,7 @@ fn what_was_only_deleted_was_never_applied() {
 }
 
 #[test]
-fn which_manifest_of_which_payload_forced_which_capability_is_told() {
+fn which_manifest_of_which_payload_forced_which_capability_is_reported() {
     let found = implications(&["a", "b", "c"], &["a:Console", "b:Console", "c:Insights"], "");
     let said: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -294,7 +294,7 @@ fn answer_turning_a_component_on_is_supported_and_turning_it_off_is_not() {
 }
 
 #[test]
-fn answer_interdependencies_are_known_and_told() {
+fn answer_interdependencies_are_known_and_reported() {
     let registry = CapabilityRegistry::built_in();
     let release = manifests(&["market:marketplace"]);
     let enabling = enabling("marketplace", &release, &context(), &BTreeSet::new(), &registry);

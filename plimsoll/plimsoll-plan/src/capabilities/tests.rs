@@ -121,7 +121,7 @@ fn what_does_not_exist_is_refused_and_not_acted_on() {
     assert_eq!(kept.unavailable, []);
 }
 
-/// What is said about a change of the spec of a cluster where some capabilities are enabled.
+/// Returns the objections to a change of the spec of a cluster where some capabilities are enabled.
 fn reviewed(old: Option<&ClusterVersionSpec>, new: &ClusterVersionSpec, enabled: &str) -> String {
     let enabled = owned(enabled);
     let change = SpecChange { old, new, enabled: &enabled };

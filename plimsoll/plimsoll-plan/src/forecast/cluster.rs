@@ -63,14 +63,14 @@ pub fn of_cluster(
     }
     let orphans = orphans(ours.iter(), &plan, cluster_kinds);
     let places = Places::of(&plan);
-    let mut set_aside = BTreeMap::new();
+    let mut deferred = BTreeMap::new();
     for (step, observed) in observed_objects.iter().enumerate() {
         let DryRunOutcome::Blocked(blocker) = &observed.answer else { continue };
         let remover = provided.remover(blocker).filter(|&it| !places.precedes(it, step));
-        set_aside.extend(remover.map(|remover| (step, remover)));
+        deferred.extend(remover.map(|remover| (step, remover)));
     }
     let (capabilities, preconditions) = (Vec::new(), Vec::new());
-    Forecast { from, changes, set_aside, gates, orphans, capabilities, preconditions, plan }
+    Forecast { from, changes, deferred, gates, orphans, capabilities, preconditions, plan }
 }
 
 /// The kinds whose definition changes before their objects are applied.

@@ -29,14 +29,14 @@ pub fn between(
     let orphans = orphans(before.keys(), &plan, cluster_kinds);
     let (places, provided) = (Places::of(&plan), ProvidedKinds::by(&plan));
     let left = outgoing.map(ProvidedKinds::by).unwrap_or_default();
-    let set_aside = (0..plan.steps.len())
+    let deferred = (0..plan.steps.len())
         .filter_map(|step| {
             let mut removers = provided.removers(&plan, step, &left).into_iter();
             Some((step, removers.find(|&it| !places.precedes(it, step))?))
         })
         .collect();
     Forecast {
-        set_aside,
+        deferred,
         from: outgoing.map(|plan| plan.release.clone()),
         changes,
         gates: gates(&plan),

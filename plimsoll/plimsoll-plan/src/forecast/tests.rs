@@ -192,7 +192,7 @@ fn what_an_operator_reports_is_no_change_of_the_release() {
 }
 
 #[test]
-fn levels_follow_each_other_and_hold_their_lanes() {
+fn levels_follow_each_other_and_hold_their_chains() {
     let plan = Arc::new(release(
         "1.0.0",
         &[
@@ -227,7 +227,7 @@ fn berths_of(file: &str, versions: &Value) -> Manifest {
 }
 
 #[test]
-fn what_comes_before_its_definition_is_set_aside_until_that_is_there() {
+fn what_comes_before_its_definition_is_deferred_until_that_is_there() {
     let check = |before: &[Manifest], definition: &str, object: &str, expected: bool| {
         let mut after = [berths(definition), manifest(object, "Berth", "first", json!({}))];
         after.sort_by_key(|manifest| manifest.file.clone());
@@ -238,7 +238,7 @@ fn what_comes_before_its_definition_is_set_aside_until_that_is_there() {
         let expected: Vec<_> = expected.then_some((object, definition)).into_iter().collect();
         let from = release("1.0.0", before);
         let of_files = between(Some(&from), Arc::clone(&plan), &BTreeSet::new());
-        assert_eq!(of_files.set_aside.into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(of_files.deferred.into_iter().collect::<Vec<_>>(), expected);
         let answer = match before {
             [] => DryRunOutcome::Blocked(StepBlocker::KindNotServed(plan.steps[object].kind())),
             _ => DryRunOutcome::Would(json!({})),
@@ -251,7 +251,7 @@ fn what_comes_before_its_definition_is_set_aside_until_that_is_there() {
         observed_objects[object].answer = answer;
         let of_cluster =
             of_cluster(None, plan, &observed_objects, &BTreeSet::new(), &BTreeSet::new());
-        assert_eq!(of_cluster.set_aside.into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(of_cluster.deferred.into_iter().collect::<Vec<_>>(), expected);
     };
     check(&[], "0000_10_a_1.yaml", "0000_05_b_1.yaml", true);
     check(&[], "0000_05_a_1.yaml", "0000_10_b_1.yaml", false);

@@ -26,7 +26,8 @@ pub fn workload(group: &str, kind: &str, live: &Value) -> Option<Verdict> {
 /// Judges a Deployment: all replicas updated and available, none of the old ones left.
 pub fn deployment(live: &Value) -> Verdict {
     let subject = subject("Deployment", live);
-    if let Some(verdict) = deployment_trouble(&subject, live).or_else(|| unsettled(&subject, live))
+    if let Some(verdict) =
+        deployment_trouble(&subject, live).or_else(|| generation_not_observed(&subject, live))
     {
         return verdict;
     }
@@ -49,7 +50,9 @@ pub fn deployment(live: &Value) -> Verdict {
 /// Judges a DaemonSet: on every node it is meant for, updated and available.
 pub fn daemon_set(live: &Value) -> Verdict {
     let subject = subject("DaemonSet", live);
-    if let Some(verdict) = terminating(&subject, live).or_else(|| unsettled(&subject, live)) {
+    if let Some(verdict) =
+        terminating(&subject, live).or_else(|| generation_not_observed(&subject, live))
+    {
         return verdict;
     }
     let wanted = status(live, "desiredNumberScheduled");
@@ -62,7 +65,9 @@ pub fn daemon_set(live: &Value) -> Verdict {
 /// Judges a StatefulSet: all replicas updated and available.
 pub fn stateful_set(live: &Value) -> Verdict {
     let subject = subject("StatefulSet", live);
-    if let Some(verdict) = terminating(&subject, live).or_else(|| unsettled(&subject, live)) {
+    if let Some(verdict) =
+        terminating(&subject, live).or_else(|| generation_not_observed(&subject, live))
+    {
         return verdict;
     }
     let replicas = parse::number(live, &["spec", "replicas"]).unwrap_or(1);
@@ -175,7 +180,7 @@ impl Counts {
 }
 
 /// Waits until the controller of the object has seen its latest generation.
-fn unsettled(subject: &str, live: &Value) -> Option<Verdict> {
+fn generation_not_observed(subject: &str, live: &Value) -> Option<Verdict> {
     let generation = parse::number(live, &["metadata", "generation"])?;
     let observed = parse::number(live, &["status", "observedGeneration"]).unwrap_or(0);
     (observed < generation).then(|| {

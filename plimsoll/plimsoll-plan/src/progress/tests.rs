@@ -237,7 +237,7 @@ fn check(plan: &str, mode: Mode, script: &str) -> Script {
 }
 
 #[test]
-fn while_updating_lanes_are_serial_and_levels_are_barriers() {
+fn while_updating_chains_are_serial_and_levels_are_barriers() {
     check(
         "0000_10_a_1 ConfigMap x/a1
          0000_10_a_2 ConfigMap x/a2
@@ -252,7 +252,7 @@ fn while_updating_lanes_are_serial_and_levels_are_barriers() {
 }
 
 #[test]
-fn no_step_of_an_update_is_set_aside_before_it_is_known_what_namespaces_there_are() {
+fn no_step_of_an_update_is_deferred_before_it_is_known_what_namespaces_there_are() {
     let plan = plan(
         "0000_10_a_1 ConfigMap y/a1
          0000_10_b_1 ConfigMap y/b1 delete
@@ -556,7 +556,7 @@ fn a_server_that_asks_for_a_long_delay_gets_a_minute() {
 }
 
 #[test]
-fn while_updating_a_failure_stops_its_lane_and_later_levels_only() {
+fn while_updating_a_failure_stops_its_chain_and_later_levels_only() {
     check(
         "0000_10_a_1 ConfigMap x/a1
          0000_10_a_2 ConfigMap x/a2
@@ -575,7 +575,7 @@ fn while_updating_a_failure_stops_its_lane_and_later_levels_only() {
 }
 
 #[test]
-fn a_missing_namespace_sets_a_step_aside_until_it_appears() {
+fn a_missing_namespace_defers_a_step_until_it_appears() {
     let script = check(
         "0000_10_a_1 ConfigMap y/a1
          0000_10_a_2 ConfigMap x/a2",
@@ -589,7 +589,7 @@ fn a_missing_namespace_sets_a_step_aside_until_it_appears() {
 }
 
 #[test]
-fn what_is_set_aside_holds_up_no_later_level_that_may_bring_what_it_needs() {
+fn what_is_deferred_holds_up_no_later_level_that_may_bring_what_it_needs() {
     let script = check(
         "0000_05_a_1 Thing t
          0000_10_a_1 CustomResourceDefinition crd
@@ -630,7 +630,7 @@ fn a_definition_is_done_when_its_kinds_are_served() {
 }
 
 #[test]
-fn a_gate_is_created_with_its_lane_and_waits_at_its_place() {
+fn a_gate_is_created_with_its_chain_and_waits_at_its_place() {
     check(
         "0000_10_a_1 ConfigMap x/a1
          0000_10_a_2 ClusterOperator op

@@ -118,7 +118,7 @@ pub(super) struct Written {
 #[derive(Debug, Clone)]
 pub(super) struct Track {
     pub(super) state: State,
-    /// Tries since it last succeeded, and why the last one failed: told until one succeeds, also
+    /// Tries since it last succeeded, and why the last one failed: reported until one succeeds, also
     /// while the next one is under way.
     pub(super) attempts: u32,
     pub(super) error: Option<TryError>,
@@ -240,7 +240,7 @@ impl Track {
     }
 
     /// Whether it was executed and nothing is to be done about it but, perhaps, to confirm it.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn is_executed(&self) -> bool {
         match &self.state {
             State::Waiting(_) | State::Done(_) => true,
             State::Retry { .. } => self.error.is_none(),

@@ -83,7 +83,7 @@ impl World {
         self.awaiting_namespaces = true;
     }
 
-    /// Records that all namespaces there are have been told.
+    /// Records that all existing namespaces have been listed.
     pub fn namespaces_listed(&mut self) {
         self.awaiting_namespaces = false;
     }

@@ -1,4 +1,4 @@
-//! When the controller does something although nothing happened.
+//! The timers of the controller: what is due although nothing happened.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub const WAKE_INTERVAL_MIN: Duration = Duration::from_millis(10);
 pub struct Timers {
     sweep_at: Uptime,
     /// When the loop last woke up although nothing had happened.
-    woken_at: Uptime,
+    last_timeout: Uptime,
     /// When the prune annotation may be written next.
     annotation_at: Uptime,
 }
@@ -26,12 +26,12 @@ pub struct Timers {
 impl Timers {
     /// Starts now.
     pub fn new(uptime: Uptime) -> Self {
-        Self { sweep_at: uptime + SWEEP_INTERVAL, woken_at: uptime, annotation_at: uptime }
+        Self { sweep_at: uptime + SWEEP_INTERVAL, last_timeout: uptime, annotation_at: uptime }
     }
 
-    /// The loop woke up although nothing happened; true when a sweep is due.
-    pub fn woken(&mut self, uptime: Uptime) -> bool {
-        self.woken_at = uptime;
+    /// Handles a timeout of the loop; returns whether a sweep is due.
+    pub fn handle_timeout(&mut self, uptime: Uptime) -> bool {
+        self.last_timeout = uptime;
         let is_due = uptime >= self.sweep_at;
         if is_due {
             self.sweep_at = uptime + SWEEP_INTERVAL;
@@ -58,7 +58,7 @@ impl Timers {
         let annotation_at = is_annotation_stale.then_some(self.annotation_at);
         let times = others.into_iter().chain(annotation_at);
         let earliest = times.fold(self.sweep_at, Ord::min);
-        earliest.max(self.woken_at + WAKE_INTERVAL_MIN)
+        earliest.max(self.last_timeout + WAKE_INTERVAL_MIN)
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn wake_ups_keep_a_distance() {
         let mut timers = Timers::new(at(0));
-        timers.woken(at(700));
+        timers.handle_timeout(at(700));
         assert_eq!(timers.wake_at([at(100)], false), at(710));
         assert_eq!(timers.wake_at([at(711)], false), at(711));
     }
@@ -99,11 +99,11 @@ mod tests {
     #[test]
     fn a_sweep_is_due_once_an_hour() {
         let mut timers = Timers::new(at(0));
-        assert!(!timers.woken(at(3_599_999)));
-        assert!(timers.woken(at(3_600_000)));
-        assert!(!timers.woken(at(3_600_001)));
-        assert!(!timers.woken(at(7_199_999)));
-        assert!(timers.woken(at(7_200_000)));
+        assert!(!timers.handle_timeout(at(3_599_999)));
+        assert!(timers.handle_timeout(at(3_600_000)));
+        assert!(!timers.handle_timeout(at(3_600_001)));
+        assert!(!timers.handle_timeout(at(7_199_999)));
+        assert!(timers.handle_timeout(at(7_200_000)));
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
 }
 
-/// Each line of a script is something that happens to ConfigMap `a`, and what is told of it.
+/// Each line of a script is something that happens to ConfigMap `a`, and what is reported.
 fn check(script: &str) {
     let mut tracker = DeletionTracker::default();
     let mut now = 0;
@@ -73,7 +73,7 @@ fn check(script: &str) {
 }
 
 #[test]
-fn a_deletion_is_told_when_it_is_asked_for_while_it_lasts_and_when_it_is_done() {
+fn a_deletion_is_reported_when_requested_while_it_lasts_and_when_done() {
     check(
         "requested 1.0.0 => ResourceDeletionRequested (unfinished)
          seen => (unfinished)
@@ -114,9 +114,9 @@ fn a_namespace_that_does_not_go_tells_what_is_left_in_it() {
         Terminating { since: at(0), finalizers: Vec::new(), remaining: remaining(&namespace) };
     let mut tracker = DeletionTracker::default();
     tracker.requested(&key, "f.yaml", "1.0.0", at(0));
-    let ongoing = tracker.seen(&key, Some(&terminating)).expect("it is told");
+    let ongoing = tracker.seen(&key, Some(&terminating)).expect("it is reported");
     assert_eq!(ongoing.message, format!("namespace \"pier\" is being deleted: {left}"));
-    let stuck = tracker.stuck(at(60)).pop().expect("it is told");
+    let stuck = tracker.stuck(at(60)).pop().expect("it is reported");
     assert!(stuck.message.contains(left), "{}", stuck.message);
     assert!(remaining(&json!({"status": {"phase": "Active"}})).is_empty());
 }
@@ -158,7 +158,7 @@ fn what_came_back_stays_until_a_release_deletes_it() {
 }
 
 #[test]
-fn a_refusal_is_told_once_and_ends_with_success() {
+fn a_refusal_is_reported_once_and_ends_with_success() {
     check(
         "refused forbidden => ResourceDeletionRefused! (unfinished)
          refused forbidden => (unfinished)

@@ -64,7 +64,7 @@ impl Terms {
         }
     }
 
-    /// Why, and until when, for people; empty if neither is told.
+    /// The reason and the expiry, for people; empty if there is neither.
     fn reported(&self) -> String {
         let until = self.expires.map(|at| format!("until {at}"));
         let parts = [Some(self.reason.clone()).filter(|it| !it.is_empty()), until];

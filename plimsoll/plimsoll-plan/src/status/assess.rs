@@ -76,7 +76,7 @@ impl Surfacing<'_> {
         }
         match failure.effect {
             None | Some(Effect::Fail) => Surface::Failing,
-            // Told when all else is done: until then it may well recover.
+            // Reported when all else is done: until then it may well recover.
             Some(Effect::Report) if !self.is_all_done => Surface::Unreported,
             Some(Effect::Report) => Surface::Failing,
             Some(Effect::None) => Surface::Waiting,

@@ -197,7 +197,7 @@ fn what_operators_behind_say_of_themselves_is_named() {
 }
 
 #[test]
-fn waiting_too_long_is_told() {
+fn waiting_too_long_is_reported() {
     // CVS-24.
     let check = |failures: Vec<Failure>, expected: &[&str]| {
         Situation::failing(Mode::Updating, failures).check(expected);
@@ -236,7 +236,7 @@ fn waiting_too_long_is_told() {
 }
 
 #[test]
-fn slow_workloads_are_told_apart_from_operators() {
+fn slow_workloads_are_distinguished_from_operators() {
     let deployment = Failure {
         since: updating("a", 31).since,
         ..Failure::of_object(
@@ -439,7 +439,7 @@ fn a_rejected_release_leaves_everything_else_alone() {
 }
 
 #[test]
-fn an_invalid_spec_is_told_until_it_is_valid() {
+fn an_invalid_spec_is_reported_until_it_is_valid() {
     let invalid = |mode, messages: &[&str]| Situation {
         invalid: messages.iter().map(|message| (*message).to_owned()).collect(),
         ..Situation::new(mode)
@@ -523,7 +523,7 @@ fn what_the_release_before_has_is_no_progress_of_an_update() {
 }
 
 #[test]
-fn a_pause_is_told_until_something_else_matters_more() {
+fn a_pause_is_reported_until_something_else_matters_more() {
     let updates = Updates { paused_before: Some(40), ..Updates::default() };
     let paused = Situation { updates, ..Situation::new(Mode::Updating) };
     paused.check(&[

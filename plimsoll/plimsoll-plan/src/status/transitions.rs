@@ -66,7 +66,7 @@ pub fn transitions(before: &[Condition], after: &[Condition]) -> Vec<Transition>
 
 impl ConditionEvents {
     fn transition(&self, before: &[Condition], after: &[Condition]) -> Option<Transition> {
-        let (was, is) = (self.concern(before), self.concern(after));
+        let (was, is) = (self.deviation(before), self.deviation(after));
         match (was, is) {
             (None, Some(condition)) => Some(self.begun(condition)),
             (Some(old), Some(condition)) if old.status != condition.status => {
@@ -81,8 +81,8 @@ impl ConditionEvents {
         }
     }
 
-    /// The condition, if it is one to care about.
-    fn concern<'a>(&self, conditions: &'a [Condition]) -> Option<&'a Condition> {
+    /// The condition, if it deviates from what is expected.
+    fn deviation<'a>(&self, conditions: &'a [Condition]) -> Option<&'a Condition> {
         let found = conditions.iter().find(|condition| condition.type_ == self.type_)?;
         let is_well = match self.type_ {
             "Upgradeable" => {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_and_ends_is_told_once() {
+    fn what_begins_and_ends_is_reported_once() {
         let failing = "Failing=True ClusterOperatorDegraded";
         let slow = "Failing=Unknown SlowClusterOperator";
         check(&[], &["Failing=False"], &[]);

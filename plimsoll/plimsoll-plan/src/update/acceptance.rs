@@ -1,11 +1,11 @@
 //! How a release that is asked for becomes the one that is applied (CV-10, CV-26).
 //!
-//! A state machine without clients or clocks: it is told what is asked for and how each step went,
-//! and says what to do next. A release that is rejected never disturbs the one that is applied; it
+//! A state machine without clients or clocks: given what is requested and how each step went, it
+//! returns what to do next. A release that is rejected never disturbs the one that is applied; it
 //! is tried again by itself, so that a repaired store or an administrator's action is enough.
 //!
 //! Steps: retrieving (and verifying), loading, comparing the version, checking preconditions. What
-//! a new release enables implicitly is computed by the caller when it is told to accept, before
+//! a new release enables implicitly is computed by the caller when the release is accepted, before
 //! anything is swapped.
 //!
 //! # Departures from upstream

@@ -4,7 +4,7 @@
 //! nothing says `Upgradeable=False`; going back leads only to the release before and not to another
 //! minor version; no update skips a minor version. Another minor version drops the manifests that
 //! delete what the one before has deleted (DEL-8). What blocks can be forced, and is then
-//! recorded as a risk that was accepted. All checks are made and told together.
+//! recorded as a risk that was accepted. All checks are made and reported together.
 
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;

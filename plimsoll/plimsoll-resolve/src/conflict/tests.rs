@@ -66,7 +66,7 @@ fn problem(sketch: &Sketch) -> Problem {
     problem
 }
 
-/// Whether some set of solvables satisfies these reasons, whatever the others say.
+/// Returns whether some set of solvables satisfies these reasons, whatever the others say.
 fn satisfiable(model: &Model<'_>, reasons: &[Reason]) -> bool {
     let holds = |set: u32, reason: &Reason| {
         let has = |solvable: &SolvableId| set & (1 << solvable) != 0;

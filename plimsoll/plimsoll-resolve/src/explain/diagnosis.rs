@@ -1,4 +1,4 @@
-//! Why nothing at all would satisfy a request or a requirement: what there is instead.
+//! Diagnoses of requests and requirements that nothing satisfies: what there is instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use crate::package::ChannelEntry;
 use crate::problem::{ChannelPolicy, InstalledBundle, PackageRequest};
 use crate::range::masterminds;
 
-/// Why a request has no candidate, as the rest of a sentence; `installed` is what it updates.
+/// Returns why a request has no candidate, as the rest of a sentence; `installed` is what it
+/// updates.
 pub(super) fn of_request(
     index: &Index<'_>,
     request: &PackageRequest,
@@ -80,7 +81,7 @@ pub(super) fn of_request(
     }
 }
 
-/// Why what is installed has no update, as the rest of a sentence.
+/// Returns why what is installed has no update, as the rest of a sentence.
 pub(super) fn of_followed(index: &Index<'_>, item: &InstalledBundle) -> String {
     let none = "its channel has no update for it".to_owned();
     let (Some(package), Some(follows)) = (&item.package, &item.follows) else { return none };
@@ -96,7 +97,7 @@ pub(super) fn of_followed(index: &Index<'_>, item: &InstalledBundle) -> String {
     places_of(index, &item.namespace, &package_ids, Some(&follows.channel)).err().unwrap_or(none)
 }
 
-/// Why a requirement has no candidate in a namespace, as the rest of a sentence.
+/// Returns why a requirement has no candidate in a namespace, as the rest of a sentence.
 pub(super) fn of_requirement(
     index: &Index<'_>,
     namespace: &str,

@@ -157,7 +157,7 @@ impl<'a, 'p> Explainer<'a, 'p> {
         self.push_step(kind, text, &[], &candidates);
     }
 
-    /// What solvables need that were spoken of, until nothing more is reached; then what is left.
+    /// Explains the needs of solvables that were mentioned, until nothing more is reached; then those left.
     fn requirements(&mut self) {
         loop {
             let reached = |owners: &[(SolvableId, ChoiceId)]| {
@@ -198,7 +198,7 @@ impl<'a, 'p> Explainer<'a, 'p> {
         self.push_step(ExplanationStepKind::Requirement, text, &about, &candidates);
     }
 
-    /// Why solvables that were just spoken of cannot be used.
+    /// Explains why solvables that were just mentioned cannot be used.
     fn eligibility(&mut self, solvables: &[SolvableId]) {
         let mut reasons: BTreeMap<(Option<&'p str>, &Ineligible), Vec<SolvableId>> =
             BTreeMap::new();
@@ -248,7 +248,7 @@ impl<'a, 'p> Explainer<'a, 'p> {
 }
 
 impl Explainer<'_, '_> {
-    /// What cannot be, in the end.
+    /// Writes the conclusion: what cannot be.
     fn conclusion(&mut self) {
         let query = &self.model.problem().query;
         let (mut requested, mut kept) = (Vec::new(), Vec::new());
@@ -282,7 +282,7 @@ impl Explainer<'_, '_> {
     }
 }
 
-/// Why solvables cannot be used, as a sentence.
+/// Returns why solvables cannot be used, as a sentence.
 fn ineligibility(model: &Model<'_>, ineligible: &Ineligible, solvables: &[SolvableId]) -> String {
     let facts = &model.problem().query.facts;
     ineligible.sentence(&bundles(model, solvables), several(model, solvables), facts)

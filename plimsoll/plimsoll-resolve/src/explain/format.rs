@@ -1,4 +1,4 @@
-//! How bundles, requirements and requests are called.
+//! Names of bundles, requirements and requests in texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,7 +120,7 @@ pub(super) fn spanned(versions: &BTreeSet<&Version>) -> String {
     }
 }
 
-/// How many versions solvables stand for, for the form of the verb.
+/// Returns how many versions solvables stand for, for the form of the verb.
 pub(crate) fn several(model: &Model<'_>, solvables: &[SolvableId]) -> bool {
     let names: BTreeSet<(Option<&str>, &Version)> = solvables
         .iter()

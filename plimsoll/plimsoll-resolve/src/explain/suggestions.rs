@@ -1,4 +1,4 @@
-//! What would make an unsatisfiable problem solvable, each change tried out by solving again.
+//! Changes that would make an unsatisfiable problem solvable, each tried out by solving again.
 
 mod proposals;
 

@@ -51,7 +51,7 @@ struct Builder<'p> {
 }
 
 impl<'p> Builder<'p> {
-    /// What is installed are the first solvables, in its order.
+    /// Adds what is installed: these are the first solvables, in its order.
     fn installed(&mut self) {
         for item in &self.model.problem().query.installed {
             self.model.solvables.push(Solvable {
@@ -98,8 +98,8 @@ impl<'p> Builder<'p> {
         self.model.roots = self.model.choices.len();
     }
 
-    /// Where among its updates what is installed stands: before bundles that are deprecated, unless
-    /// it is deprecated itself.
+    /// Returns the place of what is installed among its updates: before bundles that are deprecated,
+    /// unless it is deprecated itself.
     fn before_deprecated(&self, item: &InstalledBundle, updates: &[SolvableId]) -> usize {
         let deprecated = |id: &SolvableId| self.model.solvables[*id].bundle.deprecation.is_some();
         let first =
@@ -107,8 +107,8 @@ impl<'p> Builder<'p> {
         first.unwrap_or(updates.len())
     }
 
-    /// What takes the place of something does not stand beside it. For those of one package that
-    /// is so anyway.
+    /// Excludes an installed bundle and what replaces it from a common solution. For those of one
+    /// package that is so anyway.
     fn succession(&mut self, installed: SolvableId, updates: &[SolvableId]) {
         let package = self.model.solvables[installed].package();
         for update in updates {
@@ -179,7 +179,7 @@ impl<'p> Builder<'p> {
         self.model.needs.push(needs);
     }
 
-    /// Whether the request for it says to install it without its dependencies.
+    /// Returns whether the request for it says to install it without its dependencies.
     fn ignores_dependencies(&self, id: SolvableId) -> bool {
         let solvable = &self.model.solvables[id];
         self.model.problem().query.requests.iter().any(|request| {
@@ -189,7 +189,7 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// Whether the cluster, or the bundle that requires it, satisfies a requirement.
+    /// Returns whether the cluster, or the bundle that requires it, satisfies a requirement.
     fn satisfied_by_itself(&self, id: SolvableId, requirement: &Requirement) -> bool {
         let solvable = &self.model.solvables[id];
         let index = &self.model.index;
@@ -212,7 +212,7 @@ impl<'p> Builder<'p> {
             .is_none_or(|package_id| provider_allowed(index, &requirement.constraint, *package_id))
     }
 
-    /// What is installed comes before everything that is not.
+    /// Returns the candidates for a requirement: what is installed comes before everything that is not.
     fn satisfying(&mut self, id: SolvableId, requirement: &'p Requirement) -> Rc<[SolvableId]> {
         let solvable = &self.model.solvables[id];
         let namespace = solvable.namespace;
@@ -245,8 +245,9 @@ impl<'p> Builder<'p> {
     }
 }
 
-/// What of the installed a request is about: what it names, or what is of its package and follows
-/// a channel. What follows none was not installed by this resolver and stays as it is.
+/// Returns the installed bundle that a request is about: the one that it names, or the one of its
+/// package that follows a channel. One that follows none was not installed by this resolver and
+/// stays as it is.
 fn claim(request: &PackageRequest, installed: &[InstalledBundle]) -> Option<usize> {
     let here = |item: &InstalledBundle| item.namespace == request.namespace;
     match &request.installed {

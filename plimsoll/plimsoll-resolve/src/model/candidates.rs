@@ -1,4 +1,4 @@
-//! Which bundles would satisfy what, and which of them is preferred: the one total order.
+//! Candidates for requests and requirements, and the one total order of preference.
 
 use super::Index;
 use crate::bundle::Constraint;
@@ -71,7 +71,7 @@ pub(crate) fn satisfying<'p>(
     sorted(found)
 }
 
-/// Whether no other provider was chosen for what is required.
+/// Returns whether no other provider was chosen for what is required.
 pub(crate) fn provider_allowed(
     index: &Index<'_>,
     constraint: &Constraint,

@@ -1,4 +1,4 @@
-//! Whether a bundle can be part of a solution at all: is it sound, wanted, and fit for the cluster?
+//! Eligibility of bundles: one that is part of a solution is sound, wanted, and fits the cluster.
 
 use semver::Version;
 
@@ -85,7 +85,7 @@ impl Ineligible {
     }
 }
 
-/// Why a bundle of a package cannot be installed into a namespace, if so.
+/// Returns why a bundle of a package cannot be installed into a namespace, if so.
 pub(crate) fn ineligible(
     index: &Index<'_>,
     namespace: &str,
@@ -107,12 +107,12 @@ pub(crate) fn ineligible(
         .or_else(|| surroundings(facts, bundle))
 }
 
-/// Why a bundle does not fit a cluster, if so.
+/// Returns why a bundle does not fit a cluster, if so.
 pub(crate) fn unfit(facts: &ClusterFacts, bundle: &Bundle) -> Option<Ineligible> {
     versions(facts, bundle).or_else(|| surroundings(facts, bundle))
 }
 
-/// What is wrong with a bundle, its expressions left out.
+/// Returns what is wrong with a bundle, its expressions left out.
 pub(crate) fn malformed(bundle: &Bundle) -> Option<String> {
     if let Some(defect) = bundle.defects.first() {
         return Some(defect.clone());
@@ -137,7 +137,7 @@ fn excluded(index: &Index<'_>, package: &str, bundle: &Bundle) -> bool {
     exclusions.any(|exclusion| exclusion.package == package && excludes(exclusion, bundle))
 }
 
-/// Whether an exclusion concerns a bundle of its package.
+/// Returns whether an exclusion concerns a bundle of its package.
 pub(crate) fn excludes(exclusion: &BundleExclusion, bundle: &Bundle) -> bool {
     let in_range =
         |text: &String| blang::Range::parse(text).is_ok_and(|range| range.matches(&bundle.version));
@@ -162,7 +162,7 @@ fn versions(facts: &ClusterFacts, bundle: &Bundle) -> Option<Ineligible> {
     None
 }
 
-/// What distributors add to a version of Kubernetes makes it neither older nor newer.
+/// Returns the numbers of a version of Kubernetes. What distributors add makes it neither older nor newer.
 fn numbers(version: &Version) -> (u64, u64, u64) {
     (version.major, version.minor, version.patch)
 }

@@ -1,4 +1,4 @@
-//! What has to be found again and again in a problem: packages by name, API and label, orders of
+//! The index of a problem, for what is found again and again: packages by name, API and label, orders of
 //! channels, the truth of expressions.
 
 use std::cell::OnceCell;
@@ -132,26 +132,26 @@ impl<'p> Index<'p> {
         (0..self.packages.len()).collect()
     }
 
-    /// Whether an expression holds for a bundle of the problem.
+    /// Returns whether an expression holds for a bundle of the problem.
     pub(crate) fn rule_holds(&self, rule: &str, bundle: &Bundle) -> bool {
         let truths = self.rules.get(rule).and_then(|truths| truths.as_ref().ok());
         truths.is_some_and(|truths| truths.contains(&address(bundle)))
     }
 
-    /// Why an expression of a requirement is none.
+    /// Returns why an expression of a requirement is none.
     pub(crate) fn rule_error(&self, requirement: &Requirement) -> Option<&str> {
         let mut rules = rules_of(requirement).into_iter();
         rules.find_map(|rule| self.rules.get(rule)?.as_ref().err().map(String::as_str))
     }
 
-    /// Whether a namespace sees a catalog.
+    /// Returns whether a namespace sees a catalog.
     pub(crate) fn sees(&self, namespace: &str, catalog: &CatalogPart) -> bool {
         let global = &self.problem.query.global_namespaces;
         let theirs = &catalog.name.namespace;
         global.is_empty() || theirs == namespace || global.contains(theirs)
     }
 
-    /// Whether a request or what is installed names a channel of a package in a namespace.
+    /// Returns whether a request or what is installed names a channel of a package in a namespace.
     pub(crate) fn is_channel_named(&self, namespace: &str, package: &str) -> bool {
         self.named_channels.contains_key(&(namespace, package))
     }

@@ -1,4 +1,4 @@
-//! Which providers of an API get in each other's way.
+//! Conflicts of providers of the same API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,8 +34,8 @@ pub(super) fn groups(model: &Model<'_>, solvables: &[SolvableId]) -> Vec<Vec<Sol
     groups
 }
 
-/// Whether operators of one namespace serve another: it is their own, or they watch everything that
-/// the operators of the other watch.
+/// Returns whether operators of one namespace serve another: it is their own, or they watch
+/// everything that the operators of the other watch.
 pub(super) fn covers(index: &Index<'_>, operators: &str, namespace: &str) -> bool {
     let groups = &index.problem.query.operator_groups;
     let group = |name: &str| groups.iter().find(|group| group.namespace == name);
@@ -61,8 +61,8 @@ pub(super) fn covering<'p>(index: &Index<'p>, namespace: &'p str) -> Vec<&'p str
     std::iter::once(namespace).chain(others).collect()
 }
 
-/// Whether the operators of two namespaces watch a common one. Of a namespace without a group
-/// nothing is known.
+/// Returns whether the operators of two namespaces watch a common one. Of a namespace without a
+/// group nothing is known.
 fn overlap(groups: &[OperatorGroup], left: &str, right: &str) -> bool {
     let group = |namespace| groups.iter().find(|group| group.namespace == namespace);
     let (Some(left), Some(right)) = (group(left), group(right)) else { return false };

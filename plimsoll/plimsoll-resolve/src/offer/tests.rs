@@ -54,7 +54,7 @@ fn catalogs(text: &str) -> Vec<CatalogPart> {
     catalogs
 }
 
-/// What is offered, as `CATALOG/CHANNEL VERSION`, with `+` for a step towards the range and `-` for
+/// Returns the offers, as `CATALOG/CHANNEL VERSION`, with `+` for a step towards the range and `-` for
 /// what does not fit the cluster.
 fn offered(catalogs: &[CatalogPart], request: &OfferRequest<'_>) -> String {
     let kubernetes = Some(Version::new(1, 30, 0));

@@ -1,4 +1,4 @@
-//! What properties say, and which are wrong.
+//! Properties and their meaning, and those that are wrong.
 
 use serde_json::{Value, json};
 

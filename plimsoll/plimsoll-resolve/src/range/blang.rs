@@ -4,8 +4,8 @@
 //! versions like any other, build metadata does not count.
 //!
 //! The grammar is read exactly as it is implemented, its peculiarities included: tokens of one
-//! character vanish, `^1.x` only matches 1.0.0, `!=1.x` nothing. Which texts surely mean something
-//! else than their authors thought is told by [`Range::misreading`].
+//! character vanish, `^1.x` only matches 1.0.0, `!=1.x` nothing. [`Range::misreading`]
+//! explains texts that surely mean something else than their authors thought.
 
 use semver::Version;
 
@@ -42,18 +42,18 @@ impl Range {
         Ok(Self { groups })
     }
 
-    /// Whether a version is in the range.
+    /// Returns whether a version is in the range.
     pub fn matches(&self, version: &Version) -> bool {
         let holds = |(comparison, bound): &(Comparison, Version)| comparison.holds(version, bound);
         self.groups.iter().any(|terms| terms.iter().all(holds))
     }
 
-    /// The versions that the terms compare with.
+    /// Returns the versions that the terms compare with.
     pub fn bounds(&self) -> impl Iterator<Item = &Version> {
         self.groups.iter().flatten().map(|(_, bound)| bound)
     }
 
-    /// What of a text that [`Range::parse`] accepts cannot be what its author meant.
+    /// Returns what of a text that [`Range::parse`] accepts cannot be what its author meant.
     pub fn misreading(text: &str) -> Option<&'static str> {
         let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
         let alone = |word: &&&str| matches!(**word, "!" | "," | "-" | "x" | "*");

@@ -82,7 +82,7 @@ impl Range {
         Ok(Self { groups })
     }
 
-    /// Whether a version is in the range.
+    /// Returns whether a version is in the range.
     pub fn matches(&self, version: &Version) -> bool {
         self.groups.iter().any(|group| {
             (group.previews || version.pre.is_empty())
@@ -263,7 +263,7 @@ impl<'a> RangeParser<'a> {
         }
     }
 
-    /// What follows a sign: dotted identifiers; the empty text when the sign is not there.
+    /// Returns what follows a sign: dotted identifiers; the empty text when the sign is not there.
     fn tail(&mut self, sign: char) -> Option<&'a str> {
         let Some(rest) = self.rest.strip_prefix(sign) else {
             return Some("");

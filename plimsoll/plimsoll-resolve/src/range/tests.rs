@@ -54,7 +54,7 @@ fn dependencies_are_read_as_blang_reads_them() {
 }
 
 #[test]
-fn ranges_that_mean_something_else_are_told() {
+fn ranges_that_mean_something_else_are_reported() {
     for surprising in
         ["1.0.0 - 2.0.0", "! 1.2.3", "^1.x", "~1.2.x", "!=1.x", "1.x.x", ">1.0.0 , <2.0.0"]
     {

@@ -46,7 +46,7 @@ pub(super) fn solution(model: &Model<'_>, selection: &Selection, budget: &WorkBu
     solution
 }
 
-/// What of the selected bundles is deprecated.
+/// Returns what of the selected bundles is deprecated.
 fn deprecations(model: &Model<'_>, selection: &Selection) -> BTreeSet<String> {
     let chosen = selection.chosen.iter().map(|id| &model.solvables[*id]);
     let warning = |solvable: &Solvable<'_>| {
@@ -61,7 +61,7 @@ fn deprecations(model: &Model<'_>, selection: &Selection) -> BTreeSet<String> {
     chosen.filter_map(warning).collect()
 }
 
-/// What is wrong in the catalogs as far as it was looked at.
+/// Returns what is wrong in the catalogs, as far as they were read.
 pub(super) fn warnings(model: &Model<'_>) -> Vec<String> {
     let mut warnings = BTreeSet::new();
     for catalog_package in &model.index.packages {
@@ -238,7 +238,7 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
         because
     }
 
-    /// What would have been preferred for the choices that a solvable satisfies.
+    /// Returns what would have been preferred for the choices that a solvable satisfies.
     fn instead_of(&mut self, id: SolvableId) -> Vec<RefusedCandidate> {
         let mut found: Vec<RefusedCandidate> = Vec::new();
         for choice in self.choices(id) {
@@ -266,7 +266,7 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
         found
     }
 
-    /// Why a solvable could not be chosen beside what was chosen before another.
+    /// Returns why a solvable could not be chosen beside what was chosen before another.
     fn why_not(&mut self, instead: SolvableId, refused: SolvableId) -> Vec<ExplanationStep> {
         let model = self.model;
         let conflicts = self.conflicts.get_or_insert_with(|| Conflicts::new(model, self.budget));
@@ -288,7 +288,7 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
         }
     }
 
-    /// What people may have expected: a newer version, or another package that would do.
+    /// Returns what people may have expected: a newer version, or another package that would do.
     fn rather_than(&self, id: SolvableId, chosen: &CatalogEntry<'p>) -> Vec<LowerRanked> {
         let model = self.model;
         let version = &model.solvables[id].bundle.version;

@@ -1,4 +1,4 @@
-//! What people read: nothing about versions is silent, nothing is false, every fix helps.
+//! Texts for people: nothing about versions is silent, nothing is false, every fix helps.
 
 use plimsoll_resolve::{
     Bundle, BundleExclusion, CatalogName, CatalogSource, Constraint, OperatorGroup, PackageRequest,
@@ -11,7 +11,7 @@ use crate::catalog::InMemoryCatalog;
 use crate::hostile::{entry, package, problem};
 use crate::rules::{catalog, check, installed, request};
 
-/// What is printed for a query about catalogs, each with its name.
+/// Returns the text for a query about catalogs, each with its name.
 fn text(catalogs: &[(&str, &str)], query: Query) -> String {
     let memories: Vec<InMemoryCatalog> = catalogs.iter().map(|(_, text)| catalog(text)).collect();
     let sources: Vec<CatalogSource<'_>> = catalogs

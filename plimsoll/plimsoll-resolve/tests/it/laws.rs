@@ -105,7 +105,7 @@ fn problem(sketch: &Sketch) -> Problem {
 /// Everything there is, as package and number of the version.
 type Chosen = BTreeSet<(usize, usize)>;
 
-/// Whether a bundle is what another one needs.
+/// Returns whether a bundle is what another one needs.
 fn satisfies(bundle: &(BTreeSet<u8>, Vec<Need>), at: (usize, usize), need: &Need) -> bool {
     match need {
         Need::Api(number) => bundle.0.contains(number),
@@ -115,7 +115,7 @@ fn satisfies(bundle: &(BTreeSet<u8>, Vec<Need>), at: (usize, usize), need: &Need
     }
 }
 
-/// Whether a set of bundles satisfies everything, by the words of the specification.
+/// Returns whether a set of bundles satisfies everything, by the words of the specification.
 fn valid(sketch: &Sketch, chosen: &Chosen) -> bool {
     let of = |(package, version): &(usize, usize)| &sketch.packages[*package][*version];
     let one_per_package = PACKAGES
@@ -170,7 +170,7 @@ fn solved(problem: &Problem) -> Option<Solution> {
     }
 }
 
-/// What satisfies a choice, in the order of preference: of what is requested, or of what a bundle
+/// Returns what satisfies a choice, in the order of preference: of what is requested, or of what a bundle
 /// needs, the newest versions of a package first.
 fn candidates(sketch: &Sketch, would_do: impl Fn((usize, usize)) -> bool) -> Vec<(usize, usize)> {
     let bundles = sketch.packages.iter().enumerate().flat_map(|(package, versions)| {

@@ -1,4 +1,4 @@
-//! What a cluster asks for, and which preconditions hold there, from what its server tells.
+//! Requests and preconditions of a cluster, as its server reports them.
 
 use jiff::Timestamp;
 use plimsoll_api::config::{ComponentOverride, Release, UpdateHistory, UpdateState};

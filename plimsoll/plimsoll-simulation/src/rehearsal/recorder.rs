@@ -1,4 +1,4 @@
-//! What the controller writes in a rehearsal, and when.
+//! The recorder of what the controller writes in a rehearsal, and when.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

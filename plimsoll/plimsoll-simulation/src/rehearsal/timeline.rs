@@ -188,7 +188,7 @@ impl TimelineRecorder {
         }
     }
 
-    /// When to give up, unless something happens before.
+    /// Returns when to give up, unless something happens before.
     fn deadline(&self, limit: Duration) -> Duration {
         let quiet = self.progressed.0 + QUIET_FOR;
         match self.failing_since {

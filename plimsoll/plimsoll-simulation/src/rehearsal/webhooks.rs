@@ -18,7 +18,7 @@ pub(super) fn content(objects: impl Iterator<Item = Value>) -> Webhooks {
     })
 }
 
-/// Whether an object may configure webhooks, by its kind.
+/// Returns whether an object may configure webhooks, by its kind.
 pub(super) fn may_configure(kind: &str) -> bool {
     matches!(
         kind,

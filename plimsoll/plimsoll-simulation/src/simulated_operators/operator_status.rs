@@ -1,4 +1,4 @@
-//! What an operator reports, as CO-7 to CO-14 want it from a healthy one, and what a fault changes.
+//! Statuses of operators, as CO-7 to CO-14 want it from a healthy one, and what a fault changes.
 
 use jiff::Timestamp;
 use plimsoll_api::config::ClusterOperatorStatus;

@@ -4,7 +4,7 @@
 //!
 //! * A Deployment that belongs to an Operator (label `olm.io/operator`) becomes available some time
 //!   after each of its changes.
-//! * While one of its Deployments is available, the operator looks after the objects of the kinds that
+//! * While one of its Deployments is available, the operator reconciles the objects of the kinds that
 //!   its definitions define: each has a finalizer, which the operator removes when the object is being
 //!   deleted. Once its Deployments are gone, no finalizer is removed.
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::faults::{PackageFault, PackageFaultKind};
 
-/// The finalizer of objects that a simulated operator looks after.
+/// The finalizer of objects that a simulated operator reconciles.
 pub(super) const FINALIZER: &str = "simulation.plimsoll.io/operand";
 
 /// Something that happened to what belongs to an Operator.
@@ -144,7 +144,7 @@ impl Packages {
         }
     }
 
-    /// What is to be done now.
+    /// Returns what is to be done now.
     pub(super) fn actions(&mut self, now: Duration) -> Vec<PackageAction> {
         let mut actions = Vec::new();
         let unavailable: BTreeSet<ObjectKey> = self
@@ -182,7 +182,7 @@ impl Packages {
         actions
     }
 
-    /// When there may be something to do although nothing happens.
+    /// Returns when there may be something to do although nothing happens.
     pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
         let rollouts = self.deployments.values().filter_map(|it| it.due);
         let faults = self.faults.iter().map(|fault| fault.after);

@@ -91,12 +91,12 @@ impl Roles {
         roles
     }
 
-    /// Whether any operator waits for this workload.
+    /// Returns whether any operator waits for this workload.
     pub(super) fn has_workload(&self, key: &ObjectKey) -> bool {
         self.release_roles().any(|role| role.workloads.contains_key(key))
     }
 
-    /// Whether no operator waits for any workload.
+    /// Returns whether no operator waits for any workload.
     pub(super) fn is_without_workloads(&self) -> bool {
         self.release_roles().all(|role| role.workloads.is_empty())
     }

@@ -201,7 +201,7 @@ impl Simulator {
         }
     }
 
-    /// What is to be done now.
+    /// Returns what is to be done now.
     pub(super) fn actions(&mut self, now: Duration, time: Timestamp) -> Vec<SimulatorAction> {
         let mut actions = Vec::new();
         if let FixtureState::Due(due) = self.fixtures
@@ -223,7 +223,7 @@ impl Simulator {
         actions
     }
 
-    /// When there may be something to do although nothing happens.
+    /// Returns when there may be something to do although nothing happens.
     pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
         let fixtures = match self.fixtures {
             FixtureState::Due(due) => Some(due),

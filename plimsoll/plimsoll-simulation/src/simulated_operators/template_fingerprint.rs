@@ -28,8 +28,8 @@ impl TemplateFingerprint {
         fingerprint
     }
 
-    /// Whether a live workload with the fingerprint `live` may have been applied from a manifest with
-    /// this one: all that the manifest says is there.
+    /// Returns whether a live workload with the fingerprint `live` may have been applied from a manifest
+    /// with this one: all that the manifest says is there.
     pub(super) fn matches(&self, live: &Self) -> bool {
         self.0.iter().all(|(place, value)| live.0.get(place) == Some(value))
     }

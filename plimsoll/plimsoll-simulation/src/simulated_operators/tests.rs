@@ -105,7 +105,7 @@ async fn operators_report_the_release_that_is_applied() {
 }
 
 #[tokio::test]
-async fn the_operator_of_a_bundle_runs_and_looks_after_its_objects() {
+async fn the_operator_of_a_bundle_runs_and_reconciles_its_objects() {
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let version = json!({
         "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
@@ -164,7 +164,7 @@ async fn the_operator_of_a_bundle_runs_and_looks_after_its_objects() {
                 .unwrap();
         };
         let done = timeout(PATIENCE, work).await;
-        assert!(done.is_ok(), "{kind}: the operator does not look after its objects");
+        assert!(done.is_ok(), "{kind}: the operator does not reconcile its objects");
         stop.cancel();
         simulation.await.unwrap().unwrap();
     }

@@ -74,7 +74,7 @@ pub(super) async fn served(client: Client, kind: ApiKind) {
     }
 }
 
-/// Whether a definition is served.
+/// Returns whether a definition is served.
 pub(super) fn is_established(definition: Option<&DynamicObject>) -> bool {
     let Some(definition) = definition else {
         return false;

@@ -1,4 +1,4 @@
-//! What a workload's status says once it has rolled out, for kinds that only nodes bring to life.
+//! Statuses of workloads that have rolled out, for kinds that only nodes bring to life.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl WorkloadKind {
     }
 }
 
-/// Whether the workload's status says that its present generation has rolled out.
+/// Returns whether the workload's status says that its present generation has rolled out.
 pub(super) fn rolled_out(kind: WorkloadKind, object: &Value) -> bool {
     let status = &object["status"];
     let wanted = match kind {

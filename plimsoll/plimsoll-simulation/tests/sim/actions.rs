@@ -18,7 +18,7 @@ use crate::scenario::{Action as Incident, Scenario};
 use crate::shrink;
 
 /// The time that Operators may change once all Actions ended.
-const SETTLES: Duration = Duration::from_secs(5 * 60);
+const CONVERGENCE_TIME: Duration = Duration::from_secs(5 * 60);
 /// Of how many seeds one is run: Actions are planned from a catalog, which takes longer.
 pub(crate) const SHARE: u64 = 10;
 

@@ -227,7 +227,7 @@ fn each_promise_about_operators_can_fail() {
             it.installed.insert("ledger".to_owned(), "0.1.0".to_owned());
         });
     });
-    check("it does not settle", |_, add_ons| add_ons.settled = None);
+    check("it does not converge", |_, add_ons| add_ons.converged_at = None);
     check("at rest", |result, _| {
         let mut last = result.writes.last().expect("there are writes").clone();
         last.at += Duration::from_secs(1000);

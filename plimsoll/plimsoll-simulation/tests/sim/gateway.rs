@@ -55,7 +55,7 @@ impl Gateway {
         self.lock().server.clone()
     }
 
-    /// How often the server went back to an earlier state.
+    /// Returns how often the server went back to an earlier state.
     pub(crate) fn rollbacks(&self) -> usize {
         self.lock().rollbacks
     }

@@ -1,4 +1,4 @@
-//! What must hold of every course of events: judged by what was written and what is left.
+//! Invariants of every course of events, by what was written and what is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,7 +32,8 @@ pub(crate) fn violations(result: &ScenarioResult, releases: &[Release]) -> Vec<S
     found
 }
 
-/// What does not hold with a few seeds, in sentences: where what ReleaseProgress counts as done falls.
+/// Returns what does not hold with a few seeds, in sentences: where what ReleaseProgress counts as done
+/// falls.
 pub(crate) fn counted(result: &ScenarioResult) -> Vec<String> {
     let histories = result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks);
     let mut processes = 0;
@@ -59,7 +60,7 @@ fn applied<'a>(
     })
 }
 
-/// Whether each release was an update: begun when another had been completed. All else is an
+/// Returns whether each release was an update: begun when another had been completed. All else is an
 /// installation, for which there is no order (CV-6.4), and which deletes nothing.
 fn updates(writes: &[Write], releases: &[Release]) -> Vec<bool> {
     let is_completed = |write: &Write| {
@@ -176,7 +177,7 @@ fn removals(writes: &[Write], releases: &[Release]) -> Vec<String> {
         .collect()
 }
 
-/// Whether the first release alone has an object.
+/// Returns whether the first release alone has an object.
 fn is_left(path: &str, releases: &[Release]) -> bool {
     let has = |release: &Release| release.items.iter().any(|item| item.path == path);
     !releases[1..].iter().any(has)
@@ -245,8 +246,8 @@ fn history(writes: &[Write]) -> Vec<String> {
     found
 }
 
-/// What ReleaseProgress counts as done of a plan never falls while that plan is carried out, whichever
-/// process reports it; and the numbers of its steps mean the same in every report.
+/// Checks that what ReleaseProgress counts as done of a plan never falls while that plan is executed,
+/// whichever process reports it; and the numbers of its steps mean the same in every report.
 ///
 /// It ends with the completion of the plan, which the next process checks from nothing, and with
 /// another plan for the same release: overrides, capabilities or features have changed. A
@@ -298,8 +299,8 @@ fn progress(writes: &[Write], before_rollback: usize) -> Vec<String> {
     found
 }
 
-/// Whether the last write before one and the next one after it that are not of its process are of one
-/// and the same: that one leads, and the write comes late.
+/// Returns whether the last write before one and the next one after it that are not of its process are
+/// of one and the same: that one leads, and the write comes late.
 fn is_between_others(writes: &[Write], at: usize) -> bool {
     let is_of_another = |write: &&Write| write.process != writes[at].process;
     let before = writes[..at].iter().rfind(is_of_another).map(|write| write.process);
@@ -318,8 +319,8 @@ struct BegunPlan<'a> {
     done: BTreeSet<usize>,
 }
 
-/// When nothing goes wrong any more the release that is wanted is completed, and everything is as
-/// it says.
+/// Checks that the release that is wanted is completed once nothing goes wrong any more, and that
+/// everything is as it says.
 fn convergence(result: &ScenarioResult, releases: &[Release]) -> Vec<String> {
     let mut found = Vec::new();
     let newest = &result.status["history"][0];

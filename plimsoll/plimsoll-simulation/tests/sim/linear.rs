@@ -29,7 +29,7 @@ struct Operation {
     value: String,
 }
 
-/// What contradicts one order of writes, in sentences.
+/// Returns what contradicts one order of writes, in sentences.
 fn contradictions(history: &[Operation]) -> Vec<String> {
     let mut found = Vec::new();
     let mut written: BTreeMap<u64, &Operation> = BTreeMap::new();

@@ -43,7 +43,7 @@ fn run(scenario: &Scenario) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| runner::run(scenario))).map_err(|panic| panics(&*panic))
 }
 
-/// What never may happen; that it panics is one such thing.
+/// Returns what must never happen and did; that it panics is one such thing.
 fn broken(outcome: &Outcome) -> Vec<String> {
     match outcome {
         Ok(result) => {
@@ -55,8 +55,8 @@ fn broken(outcome: &Outcome) -> Vec<String> {
     }
 }
 
-/// What may happen with a few seeds, but for the fixed ones: reported progress falls when a process ends
-/// between what it did and its report and the next one begins from an older report.
+/// Returns what may happen with a few seeds, but for the fixed ones: reported progress falls when a process
+/// ends between what it did and its report and the next one begins from an older report.
 fn counts(outcome: &Outcome) -> Vec<String> {
     outcome.as_ref().map(counted).unwrap_or_default()
 }
@@ -68,7 +68,7 @@ fn panics(panic: &(dyn Any + Send)) -> String {
     format!("it panics: {}", text.unwrap_or("with no text"))
 }
 
-/// What does not hold with a seed, in sentences: what never may, and what is counted.
+/// Returns what does not hold with a seed, in sentences: what never may, and what is counted.
 fn failures(scenario: &Scenario, again: &str) -> [Option<String>; 2] {
     let seed = scenario.seed;
     let outcome = run(scenario);
@@ -87,7 +87,7 @@ fn failures(scenario: &Scenario, again: &str) -> [Option<String>; 2] {
     })
 }
 
-/// What comes of each seed, on all processors.
+/// Runs each seed and returns the results, on all processors.
 fn of_each<T: Send>(seeds: &[u64], run: impl Fn(u64) -> T + Sync) -> Vec<(u64, T)> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let run = &run;

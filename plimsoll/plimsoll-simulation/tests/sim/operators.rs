@@ -184,7 +184,7 @@ pub(crate) struct AddOnsResult {
     /// state, each with its package.
     pub(crate) created: Vec<(Duration, usize)>,
     /// The time at which everything was as requested and quiet; `None` if that did not happen.
-    pub(crate) settled: Option<Duration>,
+    pub(crate) converged_at: Option<Duration>,
 }
 
 /// The runner of the requests.
@@ -394,7 +394,7 @@ impl AddOnsRunner {
 
     /// Returns whether every request was made, each Operator has been reconciled since its last
     /// change, and the cluster is quiet.
-    pub(crate) async fn is_settled(&mut self, processes: &Processes) -> bool {
+    pub(crate) async fn has_converged(&mut self, processes: &Processes) -> bool {
         let list = processes.recorder.read(OPERATORS).await;
         let operators = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         for operator in operators {
@@ -412,7 +412,7 @@ impl AddOnsRunner {
     pub(crate) async fn result(
         self,
         processes: &Processes,
-        settled: Option<Duration>,
+        converged_at: Option<Duration>,
     ) -> AddOnsResult {
         let recorder = &processes.recorder;
         let list = recorder.read(OPERATORS).await;
@@ -437,6 +437,12 @@ impl AddOnsRunner {
                 found.insert(path, object);
             }
         }
-        AddOnsResult { requested: self.requested, operators, found, created: self.created, settled }
+        AddOnsResult {
+            requested: self.requested,
+            operators,
+            found,
+            created: self.created,
+            converged_at,
+        }
     }
 }

@@ -210,7 +210,7 @@ fn options(clock: VirtualClock, seed: u64) -> Options {
     Options { clock: Arc::new(clock), seed, ..Options::default() }
 }
 
-/// What goes wrong between a process and the server.
+/// Returns the faults between a process and the server.
 fn faults(scenario: &Scenario, number: usize, current: &[&str]) -> Faults {
     let seed = scenario.seed ^ ((number as u64) << 32);
     let faults = match scenario.errors > 0.0 {

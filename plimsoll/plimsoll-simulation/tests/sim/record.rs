@@ -1,4 +1,4 @@
-//! What a process wrote, and what the cluster was like at that moment, in virtual time.
+//! The record of what processes wrote, and of the cluster at that moment, in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,7 @@ pub(crate) struct Write {
 }
 
 impl Write {
-    /// Whether it changes more than a lease.
+    /// Returns whether it changes more than a lease.
     pub(crate) fn changes_content(&self) -> bool {
         self.status < 300 && !self.path.starts_with("/apis/coordination.k8s.io/")
     }
@@ -119,7 +119,7 @@ impl Recorder {
         self.began.elapsed()
     }
 
-    /// How long nothing but leases was written.
+    /// Returns how long nothing but leases was written.
     pub(crate) fn quiet_for(&self) -> Duration {
         let log = self.lock();
         let last = log.writes.iter().rev().find(|write| write.changes_content());
@@ -162,7 +162,7 @@ impl Recorder {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the cluster has at a path.
+    /// Reads what the cluster has at a path.
     pub(crate) async fn read(&self, path: &str) -> Value {
         let request = http::Request::get(path).body(Body::empty()).expect("it is a request");
         let answer = self.gateway.clone().call(request).await.expect("the server answers");
@@ -175,7 +175,7 @@ impl Recorder {
         self.versions(OPERATORS, "/status/versions/0/version").await
     }
 
-    /// What objects have in a field, by their names.
+    /// Returns what objects have in a field, by their names.
     async fn versions(&self, path: &str, field: &str) -> BTreeMap<String, String> {
         let list = self.read(path).await;
         let operators = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -187,7 +187,7 @@ impl Recorder {
         reported.collect()
     }
 
-    /// Whether the process dies of this write, and if so what becomes of it.
+    /// Returns what becomes of this write if the process dies of it; `None` if it does not.
     fn kill_order(&self) -> Option<LastWrite> {
         let mut log = self.lock();
         let kill = log.kill.as_mut()?;

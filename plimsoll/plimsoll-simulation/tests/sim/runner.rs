@@ -93,7 +93,7 @@ impl Runner {
         let mut stop = self.operators(scenario);
         let mut actions = scenario.actions.iter().peekable();
         let (mut wanted, mut exists) = (Wanted::Release(0), false);
-        let mut settled = None;
+        let mut converged_at = None;
         for second in 0..scenario.faulty_until + PATIENCE {
             if second == scenario.faulty_until {
                 self.processes.end_faults();
@@ -134,22 +134,22 @@ impl Runner {
             if second > scenario.faulty_until + 10
                 && second % 5 == 0
                 && self.is_completed(wanted).await
-                && self.has_settled().await
+                && self.has_converged().await
             {
-                settled = Some(self.processes.recorder.elapsed());
+                converged_at = Some(self.processes.recorder.elapsed());
                 break;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         // Whatever is still to come has to be right too.
         tokio::time::sleep(Duration::from_secs(60)).await;
-        self.result(wanted, settled).await
+        self.result(wanted, converged_at).await
     }
 
-    /// Whether Operators are as requested and quiet, if there is a controller of them.
-    async fn has_settled(&mut self) -> bool {
+    /// Returns whether Operators are as requested and quiet, if there is a controller of them.
+    async fn has_converged(&mut self) -> bool {
         match &mut self.add_ons {
-            Some(add_ons) => add_ons.is_settled(&self.processes).await,
+            Some(add_ons) => add_ons.has_converged(&self.processes).await,
             None => true,
         }
     }
@@ -334,7 +334,7 @@ impl Runner {
         status["history"][0]["version"] == version && status["history"][0]["state"] == "Completed"
     }
 
-    async fn result(mut self, wanted: Wanted, settled: Option<Duration>) -> ScenarioResult {
+    async fn result(mut self, wanted: Wanted, converged_at: Option<Duration>) -> ScenarioResult {
         let mut found = Vec::new();
         for item in &self.releases[0].items {
             let object = self.processes.recorder.read(&item.path).await;
@@ -353,7 +353,7 @@ impl Runner {
             }
         };
         let add_ons = match self.add_ons.take() {
-            Some(add_ons) => Some(add_ons.result(&self.processes, settled).await),
+            Some(add_ons) => Some(add_ons.result(&self.processes, converged_at).await),
             None => None,
         };
         ScenarioResult {

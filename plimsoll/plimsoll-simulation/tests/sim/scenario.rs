@@ -1,4 +1,4 @@
-//! What a seed decides: what is done to a cluster, and what goes wrong meanwhile.
+//! Scenarios: what a seed does to a cluster, and what goes wrong meanwhile.
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// What goes wrong with operators, of the release and of bundles.
+    /// Returns the faults of operators, of the release and of bundles.
     pub(crate) fn faults(&self) -> Faults {
         let packages = self.add_ons.as_ref().map(|it| it.faults.clone());
         Faults { packages: packages.unwrap_or_default(), ..self.operators.clone() }
@@ -179,7 +179,7 @@ impl Scenario {
     }
 }
 
-/// What goes wrong around the processes: clocks, connections, the server's storage, and people who
+/// Returns what goes wrong around the processes: clocks, connections, the server's storage, and people who
 /// change what is ours.
 fn outages(random: &mut fastrand::Rng, stored: bool) -> Vec<(u64, Action)> {
     let mut actions = Vec::new();

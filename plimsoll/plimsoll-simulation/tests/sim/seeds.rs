@@ -112,12 +112,12 @@ pub(crate) struct Judged {
     open: Vec<String>,
 }
 
-/// Whether these are the seeds of every run, for which what is counted has its ceiling.
+/// Returns whether these are the seeds of every run, for which what is counted has its ceiling.
 pub(crate) fn are_fixed() -> bool {
     named().is_none()
 }
 
-/// Whether a seed is one of the range that is always played.
+/// Returns whether a seed is one of the range that is always played.
 pub(crate) fn is_fixed(seed: u64) -> bool {
     FIXED.contains(&seed)
 }
@@ -131,7 +131,7 @@ pub(crate) fn print_number_of_open() {
     }
 }
 
-/// Returns what is said of an open seed.
+/// Returns the report of an open seed.
 fn outcome(listed: &Listed, failed: bool) -> String {
     if failed {
         return listed.to_string();

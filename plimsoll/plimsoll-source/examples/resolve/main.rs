@@ -73,7 +73,7 @@ fn result(outcome: &Resolution) -> Result<String> {
     Ok(match outcome {
         Resolution::Solved(solution) => format!("{} bundles", solution.install.len()),
         Resolution::Unsatisfiable(explanation) => format!(
-            "unsatisfiable, told in {} bytes with {} changes",
+            "unsatisfiable, explained in {} bytes with {} changes",
             explanation.text().len(),
             explanation.conflicts.iter().map(|it| it.changes.len()).sum::<usize>()
         ),

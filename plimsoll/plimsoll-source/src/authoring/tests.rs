@@ -68,7 +68,7 @@ fn the_same_input_gives_the_same_bytes_in_whatever_order_files_were_created() {
 }
 
 #[test]
-fn what_is_wrong_with_folders_is_told() {
+fn what_is_wrong_with_folders_is_reported() {
     check(&[("a", "")], "`DIR` has no release.yaml: `plimsoll release new` makes a source");
     check(
         &[("release.yaml", RELEASE)],

@@ -16,7 +16,7 @@ use super::files::Found;
 /// Most files that are kept; the oldest go.
 const KEPT_MAX: usize = 128;
 /// A file that changed so few seconds ago may change once more without its times telling.
-const UNSETTLED_SECONDS: i64 = 2;
+const RECENT_SECONDS: i64 = 2;
 
 /// A directory of indices.
 #[derive(Debug, Clone)]
@@ -63,8 +63,8 @@ impl Cache {
     /// Remembers which content some files have, unless one of them changed a moment ago.
     pub(super) fn remember(&self, key: &str, digest: &str, found: &Found) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let settled = i64::try_from(now).unwrap_or(i64::MAX) - UNSETTLED_SECONDS;
-        if found.files.iter().all(|file| file.modified.0 < settled) {
+        let unchanged_since = i64::try_from(now).unwrap_or(i64::MAX) - RECENT_SECONDS;
+        if found.files.iter().all(|file| file.modified.0 < unchanged_since) {
             self.write(&self.path(key, "files"), digest.as_bytes());
         }
     }

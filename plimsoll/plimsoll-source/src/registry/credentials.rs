@@ -98,13 +98,13 @@ pub(super) fn find(
             return Ok(Credentials { auth, origin });
         }
     }
-    let looked: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-    let origin = match looked.as_slice() {
+    let searched: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let origin = match searched.as_slice() {
         [] => "without credentials; give a file with some with --registry-auth FILE".to_owned(),
         _ => format!(
             "without credentials; none for it are in {}; give a file with some with \
              --registry-auth FILE",
-            looked.join(" or ")
+            searched.join(" or ")
         ),
     };
     Ok(Credentials { auth: RegistryAuth::Anonymous, origin })

@@ -49,7 +49,7 @@ const TAG_PAGE: usize = 1000;
 const TAGS_MAX: usize = 100_000;
 /// Bytes of a blob that are read at once.
 const PIECE: usize = 256 << 10;
-/// What is said of a blob that is another one than it should be.
+/// The error about a blob that is another one than it should be.
 const MISMATCH: &str = "its content does not match its digest";
 /// A transfer that broke off after as many bytes more goes on without counting the failure.
 const PROGRESS: u64 = 1 << 20;

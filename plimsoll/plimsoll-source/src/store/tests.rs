@@ -50,11 +50,11 @@ fn write(root: &Path, files: &[SourceFile]) {
 /// Versions listed, then defects.
 fn listed(store: &dyn PayloadStore) -> String {
     let listing = store.list().unwrap();
-    let mut told: Vec<String> =
+    let mut listed: Vec<String> =
         listing.releases.iter().map(|head| head.release.version.clone()).collect();
-    told.sort();
-    told.extend(listing.defects.iter().map(|_| "defect".to_owned()));
-    told.join(" ")
+    listed.sort();
+    listed.extend(listing.defects.iter().map(|_| "defect".to_owned()));
+    listed.join(" ")
 }
 
 fn fetch(store: &dyn PayloadStore, image: &str) -> Result<Vec<SourceFile>, String> {

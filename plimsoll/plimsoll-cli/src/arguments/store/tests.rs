@@ -86,7 +86,7 @@ fn a_release_is_a_version_of_the_store_or_a_directory() {
 }
 
 #[test]
-fn who_names_nothing_is_told_what_there_is() {
+fn without_a_name_the_error_lists_what_there_is() {
     let store = Some("~/releases");
     let nothing = "the store `~/releases` has no release \"1.2.0\", nor is there a directory of that \
                    name; the store has 1.0.0, 1.1.0";

@@ -24,7 +24,7 @@ use crate::render::format::Format;
 const PROVIDERS: [&str; CertificateProvider::ALL.len()] =
     ["none", "cert-manager", "service-ca", "built-in"];
 
-/// What a list of problems begins with.
+/// The beginning of a list of problems.
 pub(super) const CANNOT_BE_RENDERED: &str = "cannot be rendered";
 
 /// Arguments of `plimsoll bundle render`.
@@ -119,7 +119,7 @@ fn options(bundle: &Bundle, arguments: &RenderArguments) -> Result<RenderOptions
     })
 }
 
-/// What a file configures. Namespaces of the command line take the place of `watchNamespace`.
+/// Reads what a file configures. Namespaces of the command line take the place of `watchNamespace`.
 fn configured(
     bundle: &Bundle,
     install_namespace: &str,

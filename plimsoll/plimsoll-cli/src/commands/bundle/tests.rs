@@ -11,12 +11,12 @@ struct Line {
     command: BundleCommand,
 }
 
-/// What a command prints about `examples/bundles/lantern/2.2.0`.
+/// Returns what a command prints about `examples/bundles/lantern/2.2.0`.
 fn printed(command: &str, words: &[&str]) -> Result<String, anyhow::Error> {
     printed_of("bundles/lantern/2.2.0", command, words)
 }
 
-/// What a command prints about a bundle below `examples`.
+/// Returns what a command prints about a bundle below `examples`.
 fn printed_of(path: &str, command: &str, words: &[&str]) -> Result<String, anyhow::Error> {
     let root = std::path::absolute("../../examples").expect("a working directory").join(path);
     let bundle = root.to_string_lossy();

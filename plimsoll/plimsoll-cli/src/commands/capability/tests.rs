@@ -1,4 +1,4 @@
-//! What is said about the capabilities of a release.
+//! Texts about the capabilities of a release.
 
 use clap::Parser;
 

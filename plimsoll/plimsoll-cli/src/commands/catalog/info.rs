@@ -11,7 +11,7 @@ use super::InfoArguments;
 use crate::arguments::catalog::with_catalog;
 use crate::exit;
 
-/// What the command says.
+/// The output of the command.
 #[derive(Debug, Serialize)]
 struct CatalogSummary {
     packages: u64,

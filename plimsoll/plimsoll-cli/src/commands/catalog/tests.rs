@@ -12,7 +12,7 @@ struct Line {
     command: CatalogCommand,
 }
 
-/// What a command prints about the catalog `examples/catalog`, or another one.
+/// Returns what a command prints about the catalog `examples/catalog`, or another one.
 fn printed(words: &[&str]) -> (ExitCode, String) {
     let root = std::path::absolute("../../examples").expect("a working directory");
     let words = words.iter().map(|word| match word.strip_prefix("examples/") {

@@ -138,7 +138,7 @@ async fn request(
     Ok(())
 }
 
-/// Creates an object of lantern's kind, which the simulated operator then looks after.
+/// Creates an object of lantern's kind, which the simulated operator then reconciles.
 async fn create_beacon(client: &Client) -> Result<(), anyhow::Error> {
     let kind = GroupVersionKind::gvk("lantern.example.com", "v1", "Beacon");
     let beacons: Api<DynamicObject> =

@@ -20,7 +20,7 @@ use plimsoll_operators::actions::lifecycle::ActionObject;
 use serde_json::Value;
 
 use crate::arguments::name;
-use crate::prompt::Respondent;
+use crate::prompt::Prompter;
 use crate::render::format::Format;
 
 /// Arguments of `plimsoll operator action`.
@@ -238,14 +238,16 @@ fn parameter(text: &str) -> Result<(String, Value), String> {
 pub(super) async fn run(
     client: &Client,
     arguments: &ActionArguments,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     match &arguments.command {
         ActionCommand::Run(arguments) => request::request(client, arguments, out).await,
         ActionCommand::List(arguments) => show::list(client, arguments, out).await,
         ActionCommand::Show(arguments) => show::show(client, arguments, out).await,
-        ActionCommand::Approve(arguments) => approve::approve(client, arguments, person, out).await,
+        ActionCommand::Approve(arguments) => {
+            approve::approve(client, arguments, prompter, out).await
+        }
         ActionCommand::Retry(arguments) => request::retry(client, arguments, out).await,
         ActionCommand::Cancel(arguments) => approve::cancel(client, arguments, out).await,
         ActionCommand::Logs(arguments) => show::logs(client, arguments, out).await,

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::bail;
 
 use super::delete::write_difference;
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 
 /// A plan with the state that it was made from.
 pub(super) trait Planned {
@@ -27,11 +27,11 @@ pub(super) async fn agreed<P: Planned>(
     shown: &P,
     question: &str,
     default: DefaultAnswer,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
     again: impl AsyncFnOnce(&mut dyn Write) -> Result<P, anyhow::Error>,
 ) -> Result<Option<P>, anyhow::Error> {
-    if !person.confirm(question, default, out)? {
+    if !prompter.confirm(question, default, out)? {
         return Ok(None);
     }
     let current = again(out).await?;

@@ -27,7 +27,7 @@ use super::dry_run::DryRun;
 use super::state::{AddOnState, observed, status};
 use super::{finalizers, patch_parameters};
 use crate::exit::{self, Refusal};
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 
 /// The beginning of the message with which the controller refuses a deletion.
@@ -122,8 +122,8 @@ impl<'a> Deletion<'a> {
         cascade: bool,
     ) -> Result<DeletionPlan, anyhow::Error> {
         let unknown = self.plan_so_far(names, cascade);
-        let looked_at = unknown.delete.iter().map(|it| &it.name).chain(&unknown.orphans);
-        for name in looked_at {
+        let planned = unknown.delete.iter().map(|it| &it.name).chain(&unknown.orphans);
+        for name in planned {
             if let Some(operator) = self.state.operators.get(name)
                 && !self.workloads.contains_key(name)
             {
@@ -157,7 +157,7 @@ impl<'a> Deletion<'a> {
 pub(super) async fn delete(
     client: &Client,
     arguments: &DeleteArguments,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let DeleteArguments { names, safe, cascade, force_finalizers, options } = arguments;
@@ -169,7 +169,7 @@ pub(super) async fn delete(
     let names: BTreeSet<String> = names.iter().cloned().collect();
     if *force_finalizers {
         let (state, is_dry_run) = (&deletion.state, options.dry_run.is_set());
-        return finalizers::remove(client, state, &names, is_dry_run, person, out).await;
+        return finalizers::remove(client, state, &names, is_dry_run, prompter, out).await;
     }
     if options.dry_run.is_set() {
         let plan = deletion.plan(&names, *cascade).await?;
@@ -177,8 +177,8 @@ pub(super) async fn delete(
     }
     let consent = match (options.force, *safe) {
         (true, _) => Consent::Delete(names),
-        (false, true) => ask_safely(&mut deletion, names, *cascade, person, out).await?,
-        (false, false) => ask_for_dependants(&mut deletion, names, *cascade, person, out).await?,
+        (false, true) => ask_safely(&mut deletion, names, *cascade, prompter, out).await?,
+        (false, false) => ask_for_dependants(&mut deletion, names, *cascade, prompter, out).await?,
     };
     carry_out(deletion, consent, *cascade, options, out).await
 }
@@ -191,7 +191,7 @@ pub(super) async fn delete(
 pub(super) async fn autoremove(
     client: &Client,
     arguments: &AutoremoveArguments,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let AutoremoveArguments { options } = arguments;
@@ -212,7 +212,7 @@ pub(super) async fn autoremove(
         let runs = names.iter().any(|name| deletion.has_workloads(name));
         let warning = if runs { "WARNING: there are running workloads. " } else { "" };
         let question = format!("{warning}Would you like to continue?");
-        match person.confirm(&question, DefaultAnswer::No, out)? {
+        match prompter.confirm(&question, DefaultAnswer::No, out)? {
             true => Consent::Delete(names),
             false => Consent::Declined,
         }

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::patch_parameters;
 use super::state::{AddOnState, status};
 use crate::exit;
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 
 /// Removes the finalizers of the objects that block the deletion of Operators, according to their
 /// status.
@@ -30,7 +30,7 @@ pub(super) async fn remove(
     state: &AddOnState,
     names: &BTreeSet<String>,
     is_dry_run: bool,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let mut stuck = Vec::new();
@@ -57,7 +57,7 @@ pub(super) async fn remove(
     }
     let question = "WARNING: what these finalizers are for will not be cleaned up. Would you like to \
                     continue?";
-    if !person.confirm(question, DefaultAnswer::No, out)? {
+    if !prompter.confirm(question, DefaultAnswer::No, out)? {
         writeln!(out, "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     }

@@ -19,7 +19,7 @@ use super::loadout::StateArguments;
 use super::resolve::{InstallChoice, InstallSource, plan};
 use crate::arguments::name;
 use crate::exit;
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 
 /// Arguments of `plimsoll operator install`.
@@ -63,7 +63,7 @@ impl InstallArguments {
 pub(super) async fn run(
     client: &Client,
     arguments: &InstallArguments,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let choice = &arguments.choice;
@@ -99,7 +99,7 @@ pub(super) async fn run(
     out.write_all(planned.text().as_bytes())?;
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
     let (question, default) = ("Would you like to continue?", DefaultAnswer::Yes);
-    let Some(current) = agreed(&planned, question, default, person, out, again).await? else {
+    let Some(current) = agreed(&planned, question, default, prompter, out, again).await? else {
         writeln!(out, "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };

@@ -25,7 +25,7 @@ use super::lock;
 use super::manifests::write_manifests;
 use crate::arguments::name::hint;
 use crate::exit::{self, Refusal};
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 
 /// The packages to install, and the options for choosing their bundles.
 #[derive(Debug, Args)]
@@ -230,7 +230,7 @@ pub(super) async fn plan(
 pub async fn run(
     client: Option<&Client>,
     arguments: &ResolveArguments,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (choice, request) = (&arguments.choice, arguments.choice.request()?);
@@ -252,7 +252,8 @@ pub async fn run(
         return Ok(exit::SUCCESS.into());
     }
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
-    let Some(current) = agreed(&planned, "", DefaultAnswer::Yes, person, out, again).await? else {
+    let Some(current) = agreed(&planned, "", DefaultAnswer::Yes, prompter, out, again).await?
+    else {
         return Ok(exit::DECLINED.into());
     };
     match (directory, client) {

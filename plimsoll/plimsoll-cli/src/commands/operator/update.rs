@@ -30,7 +30,7 @@ use super::lock;
 use super::manifests::write_manifests;
 use crate::arguments::name::hint;
 use crate::exit::{self, Refusal};
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 
 /// Arguments of `plimsoll operator update`.
@@ -149,7 +149,7 @@ impl Planned for PlannedUpdate {
 pub(super) async fn run(
     client: Option<&Client>,
     arguments: &UpdateArguments,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let ranges = arguments.ranges()?;
@@ -177,7 +177,7 @@ pub(super) async fn run(
     }
     let again = async |out: &mut dyn Write| plan(client, arguments, &ranges, out).await;
     let (question, default) = ("Would you like to continue?", DefaultAnswer::No);
-    let Some(current) = agreed(&planned, question, default, person, out, again).await? else {
+    let Some(current) = agreed(&planned, question, default, prompter, out, again).await? else {
         writeln!(out, "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };

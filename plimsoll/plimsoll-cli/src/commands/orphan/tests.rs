@@ -35,7 +35,7 @@ fn cluster(annotation: &str) -> ClusterState {
     cluster
 }
 
-/// The annotation before, names or `--all`: what is told, and the annotation afterwards.
+/// The annotation before, names or `--all`: what is reported, and the annotation afterwards.
 #[track_caller]
 fn check(annotation: &str, names: &str, expected: &str) {
     let all = names == "--all";
@@ -65,7 +65,7 @@ fn what_is_named_is_asked_for_beside_what_was_before() {
 }
 
 #[test]
-fn who_names_no_orphan_is_told_what_there_is() {
+fn an_unknown_orphan_is_answered_with_those_there_are() {
     let there = "there is no orphan pier/crane; there are:\n  configmap/tides -n pier\n  \
                  deployment.apps/crane -n pier\n  namespace/attic";
     check("", "pier/crane namespace/attic", there);

@@ -13,7 +13,7 @@ use crate::process::now;
 use crate::render::format::Format;
 use crate::render::update::{Assessment, UpdateStatus};
 
-/// Time between two looks: an update takes minutes, and its status changes at most once a second.
+/// The time between two reads: an update takes minutes, and its status changes at most once a second.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// How a requested update stands.

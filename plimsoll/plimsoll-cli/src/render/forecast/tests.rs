@@ -1,4 +1,4 @@
-//! What is said of the sample release's update.
+//! The forecast of the sample release's update.
 
 use std::sync::Arc;
 

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_in_a_line() {
+    fn a_change_is_shown_in_a_line() {
         check(Some(json!(1)), Some(json!(2)), "a: 1 → 2");
         check(None, Some(json!({"b": true})), "a: + {\"b\":true}");
         check(Some(json!([1, 2, 3, 4])), None, "a: - [4 items]");

@@ -2,7 +2,7 @@
 
 use super::{Edge, Graph, Node, Tone, entities, line};
 
-/// The looks, by the names that nodes refer to.
+/// The styles, by the names that nodes refer to.
 const CLASSES: [(Tone, &str, &str); 4] = [
     (Tone::Strong, "strong", "stroke-width:3px"),
     (Tone::Faint, "faint", "stroke-dasharray:4"),

@@ -14,7 +14,7 @@ use super::{condition, duration};
 use crate::render::table;
 use plimsoll_simulation::cluster_state::ClusterState;
 
-/// Seconds under which a rest is not told to the minute.
+/// Seconds below which a remaining time is not shown to the minute.
 const SOON: u64 = 600;
 /// Problems shown; a cluster in trouble has many alike.
 const PROBLEMS_SHOWN: usize = 20;

@@ -99,7 +99,7 @@ fn check_status(cluster: &ClusterState, minutes: i64, expected: &str) {
 }
 
 #[test]
-fn an_update_is_told_with_its_rest() {
+fn an_update_is_shown_with_its_remaining_time() {
     check_status(
         &updating(),
         25,

@@ -7,7 +7,7 @@ use clap::Parser;
 use futures::future::BoxFuture;
 use plimsoll_cli::commands::operator::{OperatorCommand, execute};
 use plimsoll_cli::exit::{FAILURE, Refusal};
-use plimsoll_cli::prompt::Respondent;
+use plimsoll_cli::prompt::Prompter;
 use serde::Deserialize;
 use tokio::runtime::Handle;
 
@@ -31,7 +31,7 @@ pub(super) struct RunCommand {
     /// The file of `FILES` that the output is redirected to; empty for none.
     #[serde(default)]
     into: String,
-    /// What the person types at prompts, a line each; without it there is no person.
+    /// What the user types at prompts, a line each; `None` without a terminal.
     #[serde(default)]
     answers: Option<Vec<String>>,
     /// Texts of the output, in this order; other text may be between them.
@@ -67,19 +67,19 @@ impl RunCommand {
 
     /// Runs the command.
     pub(super) async fn play(&self, add_ons: &AddOns) {
-        let person = match &self.answers {
-            None if self.run.contains("--yes") => Respondent::Agreed,
-            None => Respondent::Absent,
+        let prompter = match &self.answers {
+            None if self.run.contains("--yes") => Prompter::AssumeYes,
+            None => Prompter::NonInteractive,
             Some(answers) => {
                 let typed: String = answers.iter().map(|it| format!("{it}\n")).collect();
-                Respondent::Person(Box::new(Cursor::new(typed)))
+                Prompter::Terminal(Box::new(Cursor::new(typed)))
             }
         };
-        self.play_with(add_ons, person).await;
+        self.play_with(add_ons, prompter).await;
     }
 
-    /// Runs the command for a person.
-    pub(super) async fn play_with(&self, add_ons: &AddOns, mut person: Respondent) {
+    /// Runs the command with this prompter.
+    pub(super) async fn play_with(&self, add_ons: &AddOns, mut prompter: Prompter) {
         let (line, catalog) = (&self.run, add_ons.catalog.path().to_string_lossy());
         let files = add_ons.files.path();
         let is_deletion = line.starts_with("delete ") || line.starts_with("autoremove");
@@ -93,7 +93,7 @@ impl RunCommand {
         let CommandLine { command } = CommandLine::try_parse_from(words).expect("it is a command");
         let mut out = Vec::new();
         let client = &add_ons.harness.client;
-        let ended = execute(Some(client), &command, &mut person, &mut out).await;
+        let ended = execute(Some(client), &command, &mut prompter, &mut out).await;
         let out = String::from_utf8(out).expect("it is text");
         let (code, error) = match ended {
             Ok(code) => (code, String::new()),
@@ -121,16 +121,16 @@ impl RunCommand {
     }
 }
 
-/// A person who types after something happened.
-pub(super) fn answered_after<F>(happens: F, typed: &'static str) -> Respondent
+/// Returns a prompter whose answers arrive after something happened.
+pub(super) fn answered_after<F>(happens: F, typed: &'static str) -> Prompter
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let happens = Some(Box::pin(happens) as BoxFuture<'static, ()>);
-    Respondent::Person(Box::new(BufReader::new(LateAnswer { happens, typed: Cursor::new(typed) })))
+    Prompter::Terminal(Box::new(BufReader::new(LateAnswer { happens, typed: Cursor::new(typed) })))
 }
 
-/// What is typed after something happened.
+/// The input that is typed after something happened.
 struct LateAnswer {
     happens: Option<BoxFuture<'static, ()>>,
     typed: Cursor<&'static str>,

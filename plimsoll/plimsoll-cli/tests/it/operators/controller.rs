@@ -26,9 +26,9 @@ fn what_is_missing_is_an_event_once() {
         Fixture::publish(add_ons.catalog.path(), "foo", "1.2.3");
         add_ons.request("foo", json!({ "version": "1.2.3" })).await;
         add_ons.expect("foo", &[("ConstraintsSatisfied", "False"), ("Installed", "True")]).await;
-        // It is told after it is reported, and not by one that is killed meanwhile.
-        let told = || reported(&add_ons.harness);
-        until("it is told", told, |it| it.contains_key("UnmetDependency")).await;
+        // The event follows the status, unless the process is killed meanwhile.
+        let events = || reported(&add_ons.harness);
+        until("the event is written", events, |it| it.contains_key("UnmetDependency")).await;
         add_ons.kill().await;
         add_ons.control();
         // It decides again, and reports nothing new.
@@ -97,7 +97,7 @@ fn what_the_controller_installs_for_itself_comes_back() {
 }
 
 #[test]
-fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
+fn permissions_of_bundles_suffice_to_install_upgrade_and_delete_them() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         let examples = std::path::absolute("../../examples/catalog").expect("a working directory");
@@ -134,7 +134,7 @@ fn the_permissions_of_bundles_are_enough_to_install_upgrade_and_delete_them() {
                 "spec": { "colour": "green" },
             }))
             .await;
-        add_ons.looked_after(beacon).await;
+        add_ons.has_finalizer(beacon).await;
         add_ons
             .apply(json!({
                 "apiVersion": "olm.io/v1",

@@ -11,7 +11,7 @@ use crate::events::reported;
 use crate::harness::{condition, on_each_cluster, until};
 
 #[test]
-fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_again() {
+fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
     on_each_cluster(|kind| async move {
         let faults = "- {package: bar, fault: KeepsFinalizers}";
         let mut add_ons = AddOns::start(kind, faults).await;
@@ -22,7 +22,7 @@ fn a_deletion_that_is_aborted_leaves_what_there_is_and_the_operator_is_managed_a
         let metadata = json!({ "name": "one", "namespace": "default" });
         let version = "bar.example.com/v1";
         add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
-        add_ons.looked_after(bar).await;
+        add_ons.has_finalizer(bar).await;
         let before = add_ons.harness.get(OPERATOR, "bar").await;
         let run = RunCommand::new;
         run("delete bar --no-wait --yes", "bar is being deleted").play(&add_ons).await;
@@ -59,7 +59,7 @@ fn what_does_not_go_is_named_with_its_finalizer_and_goes_once_it_may() {
         let metadata = json!({ "name": "one", "namespace": "default" });
         let version = "bar.example.com/v1";
         add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
-        add_ons.looked_after(bar).await;
+        add_ons.has_finalizer(bar).await;
         let error = "Operator `bar` is not being deleted: run `operator delete bar` first, which lets \
                      the operator remove its finalizers itself";
         RunCommand::failing("delete bar --force-finalizers", &[], error).play(&add_ons).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// What each version of each package requires.
+/// The requirements of each version of each package.
 const PACKAGES: &str = include_str!("fixture.yaml");
 
 /// Requirements by version by package.

@@ -20,7 +20,7 @@ use tower::{Service, service_fn};
 use super::{AddOns, Fixture, Named};
 use crate::harness::{on_any_cluster, on_each_cluster, until};
 
-/// What becomes of the write at which a controller is killed.
+/// The fate of the write at which a controller is killed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum LastWrite {
     /// The server never has it.
@@ -55,7 +55,7 @@ impl Interrupted {
     }
 }
 
-/// Whether a request creates or deletes an Operator.
+/// Returns whether a request creates or deletes an Operator.
 fn is_change(request: &Request<Body>) -> bool {
     request.uri().path().starts_with("/apis/olm.io/v1/operators")
         && matches!(*request.method(), Method::POST | Method::DELETE)
@@ -323,7 +323,7 @@ impl Changes {
 }
 
 #[test]
-fn concurrent_actions_are_executed_once_however_often_they_are_interrupted() {
+fn concurrent_actions_are_executed_once_despite_interruptions() {
     on_each_cluster(|kind| async move {
         let packages = [("foo", "1.2.3"), ("bar", "1.2.5"), ("fiz", "2.9.2")];
         let (mut add_ons, client) = start(kind, &packages).await;

@@ -17,7 +17,7 @@ use crate::harness::{condition, on_any_cluster, on_each_cluster, sample_payloads
 use crate::install::create_cluster_version;
 
 #[test]
-fn an_operator_that_does_not_run_on_it_holds_up_the_next_minor_version_of_the_platform() {
+fn an_incompatible_operator_blocks_the_next_minor_version_of_the_platform() {
     on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         let store = PayloadSet::new();
@@ -83,7 +83,7 @@ fn operators_that_may_not_be_listed_hold_up_updates_of_the_platform() {
         until(
             "the watch of Operators is refused",
             || async { forbidden.fired().len() },
-            // It is tried again once the controller has been told: what is requested later is seen later.
+            // It is tried again once the refusal was reported: what is requested later is seen later.
             |fired| *fired >= before + 2,
         )
         .await;

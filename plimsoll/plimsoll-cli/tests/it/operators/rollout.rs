@@ -8,7 +8,7 @@ use super::{AddOns, Fixture, Named};
 use crate::harness::{condition, on_any_cluster, on_each_cluster, until};
 
 #[test]
-fn what_another_client_changes_is_reverted_and_what_it_adds_survives_an_upgrade() {
+fn changes_of_others_are_reverted_and_additions_survive_an_upgrade() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::start(kind, "[]").await;
         for version in ["1.2.1", "1.2.5"] {
@@ -58,7 +58,7 @@ fn what_another_client_changes_is_reverted_and_what_it_adds_survives_an_upgrade(
 }
 
 #[test]
-fn an_operator_that_does_not_come_up_stops_its_rollout_and_its_upgrade_leaves_the_old_one() {
+fn a_rollout_stops_when_its_operator_does_not_start_and_keeps_the_old_one() {
     on_any_cluster(|kind| async move {
         let faults = "- {package: bar, fault: NeverAvailable, version: 1.2.5}";
         let mut add_ons = AddOns::start(kind, faults).await;

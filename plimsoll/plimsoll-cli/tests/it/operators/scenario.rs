@@ -50,7 +50,7 @@ enum ScenarioStep {
     /// Objects that are gone in the end.
     Absent(Vec<String>),
     /// Objects that have the finalizer of the operator in the end.
-    LookedAfter(Vec<String>),
+    HasFinalizer(Vec<String>),
     /// A person runs a command of `plimsoll operator`.
     Command(RunCommand),
     /// A person runs a command line in a shell, in the directory of the files.
@@ -73,7 +73,7 @@ enum ScenarioStep {
     Later(i64),
 }
 
-/// What an Operator reports in the end.
+/// The report of an Operator in the end.
 #[derive(Debug, Clone, Deserialize)]
 struct ExpectedReport {
     #[serde(default)]
@@ -206,9 +206,9 @@ impl AddOns {
                     self.absent(named).await;
                 }
             }
-            ScenarioStep::LookedAfter(objects) => {
+            ScenarioStep::HasFinalizer(objects) => {
                 for named in objects {
-                    self.looked_after(named).await;
+                    self.has_finalizer(named).await;
                 }
             }
             ScenarioStep::Files(directories) => {
@@ -300,15 +300,15 @@ impl AddOns {
     }
 
     /// Waits until an object has the finalizer of its operator.
-    pub(super) async fn looked_after(&self, named: &str) {
+    pub(super) async fn has_finalizer(&self, named: &str) {
         let object = || async { self.object(&Named::parse(named)).await };
-        let has_finalizer = |it: &Value| it["metadata"]["finalizers"].is_array();
-        until(&format!("{named} is looked after"), object, has_finalizer).await;
+        let is_set = |it: &Value| it["metadata"]["finalizers"].is_array();
+        until(&format!("{named} has its finalizer"), object, is_set).await;
     }
 }
 
-/// Whether a value has all that is expected: lists have as many items, texts begin so, and of a number it
-/// can be expected that it is at least another one, written `>=1`.
+/// Returns whether a value has all that is expected: lists have as many items, texts begin so, and of a
+/// number it can be expected that it is at least another one, written `>=1`.
 fn has(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {

@@ -18,7 +18,7 @@ use crate::harness::kubeconfig;
 /// The users, and the groups of those who are not the administrator.
 const USERS: [(&str, &[&str]); 2] = [("admin", &[]), ("alice", &["dev"])];
 
-/// How long a command may take.
+/// The timeout of a command, in seconds.
 const TIMEOUT: &str = "120";
 
 /// A command line, and what is expected of it.
@@ -60,7 +60,7 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    /// Whether there is a `kubectl`; otherwise that is on record.
+    /// Returns whether there is a `kubectl`; otherwise that is on record.
     pub(super) fn is_there() -> bool {
         let found = std::process::Command::new("kubectl").args(["version", "--client"]).output();
         let is_there = found.is_ok_and(|it| it.status.success());

@@ -1,4 +1,4 @@
-//! What a test asks of a whole cluster: what everything in it reports, and which kinds can be listed.
+//! Queries of a whole cluster: what everything in it reports, and the kinds that can be listed.
 
 #![expect(clippy::panic, reason = "how a test fails")]
 

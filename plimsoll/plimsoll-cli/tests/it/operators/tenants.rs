@@ -12,7 +12,7 @@ use super::{AddOns, Fixture, Named};
 use crate::harness::{on_each_cluster, until};
 use crate::rights::apply_roles;
 
-/// What a tenant may do.
+/// Returns the roles of a tenant.
 fn roles() -> Vec<Value> {
     let metadata = json!({ "name": "tenant", "namespace": "default" });
     let version = "rbac.authorization.k8s.io/v1";

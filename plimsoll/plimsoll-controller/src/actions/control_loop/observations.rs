@@ -69,11 +69,11 @@ impl ControlLoop {
                 if before.as_deref() != self.operators.get(&name).map(ObservedOperator::version) {
                     self.generators_due(|it| it.looks_for(EventSourceKind::Operator));
                 }
-                let concerns = |it: &ActionObject| {
+                let is_affected = |it: &ActionObject| {
                     it.status.state == ActionState::Running
                         && it.status.plan.iter().any(|change| change.operator == name)
                 };
-                self.actions_due(concerns);
+                self.actions_due(is_affected);
             }
             AddOnChange::Catalog(name, digest) => {
                 match digest {
@@ -132,11 +132,11 @@ impl ControlLoop {
                 self.release =
                     Some(completed.next().map(|it| it.version.clone()).unwrap_or_default());
                 self.generators_due(|it| it.looks_for(EventSourceKind::ClusterVersion));
-                let concerns = |it: &ActionObject| {
+                let is_affected = |it: &ActionObject| {
                     it.status.state == ActionState::Running
                         && it.status.plan.iter().any(PlannedChange::is_release)
                 };
-                self.actions_due(concerns);
+                self.actions_due(is_affected);
             }
         }
     }

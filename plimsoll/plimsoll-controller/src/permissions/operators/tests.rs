@@ -1,11 +1,11 @@
-//! What is needed for bundles, and nothing else.
+//! Permissions for bundles, and no others.
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
 use super::operator_permissions;
 
-/// Whether a rule allows a verb on a resource.
+/// Returns whether a rule allows a verb on a resource.
 fn allows(rules: &[PolicyRule], verb: &str, group: &str, resource: &str) -> bool {
     let has = |list: &Option<Vec<String>>, item: &str| {
         list.iter().flatten().any(|it| it == item || it == "*")

@@ -337,7 +337,7 @@ pub(super) const WITH_WEBHOOK: &[Case] = &[
         BY_BOB,
     ),
     (
-        "who becomes the requester is told",
+        "a warning names the new requester",
         "alice",
         "PATCH cronactions/c",
         r#"{"spec": {"suspend": true}}"#,

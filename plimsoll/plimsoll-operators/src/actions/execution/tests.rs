@@ -16,7 +16,7 @@ fn operator(installed: &str, conditions: &[(&str, &str, &str)]) -> ObservedOpera
     let conditions: Vec<_> = conditions
         .iter()
         .map(|(type_, status, reason)| {
-            json!({ "type": type_, "status": status, "reason": reason, "message": "told",
+            json!({ "type": type_, "status": status, "reason": reason, "message": "reported",
                 "lastTransitionTime": "2026-01-01T00:00:00Z" })
         })
         .collect();

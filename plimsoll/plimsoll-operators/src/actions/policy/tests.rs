@@ -73,7 +73,7 @@ fn one_policy_whose_rules_all_hold_is_enough() {
 }
 
 #[test]
-fn policies_look_at_the_whole_plan() {
+fn policies_evaluate_the_whole_plan() {
     let install = json!({"actionClass": "operator-install", "package": "foo"});
     let change = |operator: &str, version: &str| PlannedChange {
         operator: operator.into(),

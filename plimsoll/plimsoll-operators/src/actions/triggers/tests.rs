@@ -49,8 +49,8 @@ fn a_schedule_makes_each_action_once() {
     assert!(replaced.make.is_some());
     assert_eq!(replaced.cancel, ["a"]);
     let broken = CronActionSpec { schedule: "never".into(), ..hourly };
-    let told = decide(&broken, &Default::default(), &[], "2026-01-01T03:10:00Z").status.message;
-    assert!(told.contains("is no schedule"), "{told}");
+    let message = decide(&broken, &Default::default(), &[], "2026-01-01T03:10:00Z").status.message;
+    assert!(message.contains("is no schedule"), "{message}");
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn a_change_makes_one_action_however_often_it_is_shown() {
     let mut others = spec;
     others.on.names = vec!["community".to_owned()];
     let anew = event("refresh", "9e5b", &others, &first.status, Ok(&content("d")), &[], now);
-    assert_eq!(anew.status.pending, "", "what else is looked at is no change");
+    assert_eq!(anew.status.pending, "", "another condition is no change of objects");
 }
 
 #[test]
-fn objects_that_cannot_be_looked_at_are_as_they_were() {
+fn objects_that_cannot_be_read_are_unchanged() {
     let now = at("2026-01-01T00:00:00Z");
     let decide = |spec: &EventActionSpec,
                   status: &EventActionStatus,

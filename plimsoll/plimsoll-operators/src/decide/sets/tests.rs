@@ -82,7 +82,7 @@ const REQUESTED: &str = "a: version 2.0.0; at 1.0.0; set x/2
          b: version 2.0.0; at 1.0.0; set x/2";
 
 #[test]
-fn a_member_of_a_change_set_takes_the_steps_that_lead_to_what_is_requested() {
+fn a_member_of_a_change_set_takes_the_steps_to_what_is_requested() {
     // The step fits the installed bundles: it is made first.
     check(
         &steps("<3.0.0"),

@@ -56,7 +56,7 @@ impl OperatorHandler<'_> {
             }
         };
         removal.namespaces.insert(namespace.to_owned(), content);
-        self.unsettle();
+        self.mark_pending();
     }
 
     /// Returns the namespaces of the Operator that were created for another one which was deleted or is being

@@ -34,7 +34,7 @@ fn fields_are_named_by_their_path() {
 }
 
 #[test]
-fn items_of_lists_are_told_apart_by_name() {
+fn items_of_lists_are_identified_by_name() {
     let list = |items: Value| json!({ "containers": items });
     check(
         &list(json!([{"name": "one", "image": "a"}, {"name": "two", "image": "b"}])),

@@ -118,7 +118,7 @@ fn what_a_capability_requires_must_be_there() {
 }
 
 #[test]
-fn what_is_not_as_it_must_be_is_told() {
+fn what_is_not_as_it_must_be_is_reported() {
     check(
         "none",
         json!([]),

@@ -1,4 +1,4 @@
-//! Many failures told as one (CV-13).
+//! Many failures reported as one (CV-13).
 
 use std::collections::{BTreeMap, BTreeSet};
 

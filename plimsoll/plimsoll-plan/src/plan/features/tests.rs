@@ -1,4 +1,4 @@
-//! Which gates a cluster has, by what is told of them.
+//! Feature gates of clusters, by the objects that list them.
 
 use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
@@ -50,14 +50,14 @@ fn check(feature_gate: &Value, set: &str, gates: &[&str]) {
 
 #[test]
 fn the_status_tells_the_gates_of_a_version_and_the_payload_does_otherwise() {
-    let status = |version: &str| json!({ "featureGates": [{ "version": version, "enabled": [{ "name": "Told" }] }] });
+    let status = |version: &str| json!({ "featureGates": [{ "version": version, "enabled": [{ "name": "Listed" }] }] });
     let preview = json!({ "featureSet": "TechPreviewNoUpgrade" });
     check(&json!({}), "Default", &["Steady"]);
     check(&json!({ "spec": preview }), "TechPreviewNoUpgrade", &["Bold"]);
     check(
         &json!({ "spec": preview, "status": status("1.0.0") }),
         "TechPreviewNoUpgrade",
-        &["Told"],
+        &["Listed"],
     );
     check(
         &json!({ "spec": preview, "status": status("0.9.0") }),
@@ -76,7 +76,7 @@ fn custom_gates_are_switched_from_the_default_ones() {
 }
 
 #[test]
-fn a_change_is_told_and_what_makes_no_difference_is_none() {
+fn a_change_is_reported_and_what_makes_no_difference_is_none() {
     let reported = |before: &Value, after: &Value| {
         let [before, after] = [before, after].map(Features::of_cluster);
         after.change(&before, &payload(), DEFAULT_PROFILE)

@@ -48,7 +48,7 @@ fn check(words: &str, ordering: Ordering, expected: &str) {
 }
 
 #[test]
-fn every_level_is_a_barrier_and_every_component_a_lane() {
+fn every_level_is_a_barrier_and_every_component_a_chain() {
     // CVS-11. Upstream makes one chain of 07 and 08, and one of 10 and 11.
     check(
         "07_a_0 08_a_0 09_a_0 09_a_1 09_b_0 09_b_1 10_a_0 10_a_1 11_a_0 11_a_1",
@@ -106,7 +106,7 @@ fn files_without_a_level_stay_at_their_place() {
 }
 
 #[test]
-fn lanes_know_their_level_and_component() {
+fn chains_know_their_level_and_component() {
     let graph = graph(&tasks("05_config-operator_0 x"), Ordering::ByLevel);
     let chains: Vec<_> =
         graph.nodes.iter().map(|node| (node.level, node.component.as_deref())).collect();
@@ -135,7 +135,7 @@ fn a_position_is_read_from_names_of_the_pattern_only() {
 }
 
 #[test]
-fn lanes_rotate_as_documented() {
+fn chains_rotate_as_documented() {
     // CVS-14.
     let check = |chains: &[u8], step, stride, expected: &[u8]| {
         let mut chains = chains.to_vec();
@@ -150,7 +150,7 @@ fn lanes_rotate_as_documented() {
 }
 
 #[test]
-fn each_lane_comes_first_in_some_attempt() {
+fn each_chain_comes_first_in_some_attempt() {
     let words = "01_a_0 02_a_0 03_a_0 04_a_0 05_a_0";
     let first: BTreeSet<usize> = (0..8)
         .map(|attempt| graph(&tasks(words), Ordering::Shuffled { attempt }).nodes[0].tasks[0])
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn lanes_keep_the_order_of_the_payload(tasks in any_tasks(), ordering in any_ordering()) {
+    fn chains_keep_the_order_of_the_payload(tasks in any_tasks(), ordering in any_ordering()) {
         for node in graph(&tasks, ordering).nodes {
             prop_assert!(node.tasks.is_sorted());
             let of = |task: usize| position(&tasks[task].0);

@@ -60,7 +60,7 @@ fn a_level_begins_when_the_one_before_ends_and_an_update_is_remembered() {
     assert_eq!(completed.seconds, 300);
     let seconds: Vec<u64> = completed.levels.iter().map(|level| level.seconds).collect();
     assert_eq!(seconds, [60, 240]);
-    // Told once more, nothing changes.
+    // Recorded once more, nothing changes.
     let before = timeline.clone();
     let history = [entry("2", UpdateState::Completed, 100)];
     timeline.observe(&seen(&history, &levels(4, 4), at(900)), at(900));
@@ -78,7 +78,7 @@ fn a_level_begins_when_the_one_before_ends_and_an_update_is_remembered() {
 }
 
 #[test]
-fn an_installation_is_told_but_teaches_nothing() {
+fn an_installation_is_recorded_but_teaches_nothing() {
     let mut timeline = Timeline::default();
     for state in [UpdateState::Partial, UpdateState::Completed] {
         let history = [entry("1", state, 0)];

@@ -72,7 +72,7 @@ pub struct StatusContext<'a> {
 }
 
 impl StatusContext<'_> {
-    /// Everything that waits or failed; since when is told in the time of day.
+    /// Everything that waits or failed; since when is a time of day.
     pub fn problems(&self) -> Vec<Problem> {
         let problems = self.progress.problems(self.steady_now).into_iter();
         let since = |problem: &Problem| self.now - self.steady_now.duration_since(problem.since);

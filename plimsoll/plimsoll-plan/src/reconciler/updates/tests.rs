@@ -1,4 +1,4 @@
-//! Scripts of requests, of what the release loader finds, and of what it is told to do.
+//! Scripts of requests, of what the release loader finds, and of its commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Script {
         call(&mut self.requests, &context)
     }
 
-    /// Carries out a line; what the loader is told.
+    /// Executes a line and returns the command of the loader.
     fn handle(&mut self, line: &str) -> Option<String> {
         let (verb, version) = line.split_once(' ').unwrap_or((line, ""));
         let ticket = self.ticket;

@@ -1,4 +1,4 @@
-//! What annotations mean for overrides, and what is told of it.
+//! Annotations of overrides, and what is reported about them.
 
 use jiff::Timestamp;
 use plimsoll_api::config::ComponentOverride;
@@ -57,7 +57,7 @@ fn an_override_is_in_force_until_it_expires_and_for_ever_if_its_expiry_cannot_be
 }
 
 #[test]
-fn what_is_wrong_is_told_with_where_it_is() {
+fn what_is_wrong_is_reported_with_its_place() {
     let annotation = format!("[{}, {}]", terms("pier", ""), terms("crane", r#","expires":1"#));
     let overrides = Overrides::parse(&spec(&["crane"]), Some(&annotation));
     insta::assert_snapshot!(overrides.problems.join("\n"), @r#"
@@ -67,7 +67,7 @@ fn what_is_wrong_is_told_with_where_it_is() {
 }
 
 #[test]
-fn an_annotation_that_is_no_list_is_told_with_commands_that_mend_it() {
+fn an_annotation_that_is_no_list_is_reported_with_commands_that_mend_it() {
     let overrides = Overrides::parse(&spec(&["crane"]), Some("soon"));
     assert!(CORRECTION.contains(&format!("{OVERRIDE_TERMS}-`")), "{CORRECTION}");
     insta::assert_snapshot!(overrides.problems.join("\n"), @"metadata.annotations[plimsoll.io/override-terms]: not a JSON list: expected value at line 1 column 1: correct it with `kubectl edit clusterversion version`, or remove it with `kubectl annotate clusterversion version plimsoll.io/override-terms-`; until then overrides do not expire");
@@ -83,7 +83,7 @@ fn an_override_that_manages_is_none() {
 }
 
 #[test]
-fn terms_are_told_and_the_next_expiry_is_known() {
+fn terms_are_reported_and_the_next_expiry_is_known() {
     let rest = format!(r#","reason":"waits for a gearbox","expires":"{EXPIRY}""#);
     let annotation = format!("[{}]", terms("crane", &rest));
     let overrides = Overrides::parse(&spec(&["crane", "pier"]), Some(&annotation));
@@ -99,7 +99,7 @@ fn terms_are_told_and_the_next_expiry_is_known() {
 }
 
 #[test]
-fn what_became_of_overrides_is_told_once() {
+fn what_became_of_overrides_is_reported_once() {
     let rest = format!(r#","reason":"waits for a gearbox","expires":"{EXPIRY}""#);
     let annotation = format!("[{}]", terms("crane", &rest));
     let overrides = Overrides::parse(&spec(&["crane", "pier"]), Some(&annotation));

@@ -68,7 +68,7 @@ fn a_clock_that_is_set_back_puts_no_end_before_its_beginning() {
 }
 
 #[test]
-fn the_same_release_is_told_by_image_then_by_version() {
+fn the_same_release_is_known_by_image_then_by_version() {
     check("@img 1@img", "1:0-");
     check("1@img @img", "1:0-");
     // The same content from another registry is another release.

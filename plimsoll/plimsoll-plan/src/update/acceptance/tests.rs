@@ -19,10 +19,10 @@ fn release(version: &str) -> Release {
     }
 }
 
-/// Runs a script on a cluster at 4.3.2 and compares what it is told: orders, and after `?` the
+/// Runs a script on a cluster at 4.3.2 and compares the output: orders, and after `?` the
 /// status and reason of `ReleaseAccepted`.
 ///
-/// `ask V`, `force V`, `clear`, `fetched`, `lost`, `unsigned`, `loaded V`, `broken`, `look` (with
+/// `ask V`, `force V`, `clear`, `fetched`, `lost`, `unsigned`, `loaded V`, `broken`, `reconsider` (with
 /// Upgradeable as `objects` and `agrees` set it last), `wait SECONDS`, `?`.
 #[track_caller]
 fn check(script: &str, expected: &str) {
@@ -85,7 +85,7 @@ impl Script {
                 )
             }
             "broken" => acceptance.loaded(ticket, Err("WHY".to_owned()), &facts, now),
-            "look" => acceptance.reconsider(&facts),
+            "reconsider" => acceptance.reconsider(&facts),
             "objects" | "agrees" => {
                 self.objects = verb == "objects";
                 return None;
@@ -150,7 +150,7 @@ fn a_rejected_release_is_tried_again_without_flickering() {
          accept",
     );
     check(
-        "objects; ask 4.4.0; fetched; loaded 4.4.0; look; ?; agrees; look",
+        "objects; ask 4.4.0; fetched; loaded 4.4.0; reconsider; ?; agrees; reconsider",
         "retrieve 4.4.0; load; -PreconditionChecks; accept",
     );
 }

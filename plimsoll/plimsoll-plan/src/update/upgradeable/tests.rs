@@ -23,7 +23,7 @@ fn check(overrides: bool, in_progress: bool, operators: &[&str], expected: &[(&s
 }
 
 #[test]
-fn one_objection_is_told_and_several_are_summed_up() {
+fn one_objection_is_reported_and_several_are_summed_up() {
     check(false, false, &[], &[]);
     check(true, false, &[], &[("Upgradeable", "ClusterVersionOverridesSet")]);
     check(false, true, &[], &[("Upgradeable", "UpdateInProgress")]);

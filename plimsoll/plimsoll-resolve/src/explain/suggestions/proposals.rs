@@ -365,7 +365,7 @@ fn excluded(exclusion: &BundleExclusion) -> String {
     }
 }
 
-/// What may always help.
+/// Proposes what may always help.
 fn general(problem: &Problem, proposals: &mut Vec<Proposal>) {
     if problem.query.channels == ChannelPolicy::DefaultOnly {
         let text = "allow channels other than the default one".to_owned();

@@ -1,4 +1,4 @@
-//! What operators of bundles do, as events and the actions that follow. Times are seconds.
+//! Actions of operators of bundles, by the events before. Times are seconds.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

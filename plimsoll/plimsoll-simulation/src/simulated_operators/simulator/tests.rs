@@ -1,4 +1,4 @@
-//! Plays, told as events and what follows from them. Times are seconds since the start.
+//! Scripts of events and what follows from them. Times are seconds since the start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -71,7 +71,7 @@ impl Simulation {
         Self { simulator, log: Vec::new(), now: 0 }
     }
 
-    /// Both lists have been seen: no ClusterOperator but those told before, and this version
+    /// Both lists have been seen: no ClusterOperator but those reported before, and this version
     /// desired.
     fn listed(&mut self, operators: &[&str], desired: &str) {
         let names = operators.iter().map(|&name| name.to_owned()).collect();
@@ -194,7 +194,7 @@ fn an_update_reports_the_old_versions_until_the_new_ones_have_rolled_out() {
 }
 
 #[test]
-fn releases_that_have_the_same_templates_are_told_apart_by_the_desired_version() {
+fn releases_with_the_same_templates_differ_by_the_desired_version() {
     let mut simulation = Simulation::new(roles(&["a", "a"], true), "[]");
     simulation.at(0, reports("1.0.0"));
     simulation.deployment(0, "a", true);

@@ -1,4 +1,4 @@
-//! Looks are told apart by what releases change, whatever servers and injectors add.
+//! Fingerprints differ by what releases change, whatever servers and injectors add.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn workload(image: &str, variables: &Value) -> Value {
 }
 
 #[test]
-fn a_look_is_seen_where_all_of_it_is_there() {
+fn a_fingerprint_matches_where_all_of_it_is_there() {
     let version = |version: &str| json!([{ "name": "VERSION", "value": version }]);
     let injected = json!([
         { "name": "VERSION", "value": "1" },
@@ -25,7 +25,7 @@ fn a_look_is_seen_where_all_of_it_is_there() {
         ("another version", workload("a", &version("1")), workload("a", &version("2")), false),
         ("more variables", workload("a", &version("1")), workload("a", &injected), true),
         ("fewer variables", workload("a", &injected), workload("a", &version("1")), false),
-        ("nothing said", json!({}), workload("a", &version("1")), true),
+        ("no template", json!({}), workload("a", &version("1")), true),
     ];
     for (name, manifest, live, expected) in cases {
         assert_eq!(

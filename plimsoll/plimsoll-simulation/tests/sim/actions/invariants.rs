@@ -1,4 +1,4 @@
-//! What holds of Actions, whatever the seed.
+//! Invariants of Actions, whatever the seed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
 use serde_json::Value;
 
 use super::requests::{ADMINISTRATOR, TENANT};
-use super::{ACTIONS, ActionsResult, SETTLES, is_ended, is_seen};
+use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, is_ended, is_seen};
 use crate::record::{ADD_ONS, Write};
 
 /// The time within which a write may follow the question whether it is allowed: requests time out by then.
@@ -42,7 +42,7 @@ pub(super) fn violations(result: &ActionsResult) -> Vec<String> {
             let about_actions = format!("{ADD_ONS}/namespaces/");
             let is_late = |it: &&&Write| {
                 it.path.starts_with(&about_actions) && it.at > ended
-                    || it.path.starts_with(ADD_ONS) && it.at > ended + SETTLES
+                    || it.path.starts_with(ADD_ONS) && it.at > ended + CONVERGENCE_TIME
             };
             found.extend(done.iter().filter(is_late).map(|it| {
                 format!("{} {} at {:?}; all had ended at {ended:?}", it.method, it.path, it.at)

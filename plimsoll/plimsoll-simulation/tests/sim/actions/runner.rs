@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::requests::{ADMINISTRATOR, Request, TENANT, requester, requests};
-use super::{ACTIONS, ActionsResult, SETTLES, is_ended, is_seen};
+use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, is_ended, is_seen};
 use crate::processes::Processes;
 use crate::record::ADD_ONS;
 use crate::scenario::{Action as Incident, Scenario};
@@ -24,8 +24,8 @@ const PATIENCE: u64 = 20 * 60;
 /// The time that a watch may take to begin again once nothing goes wrong any more, in seconds: it waits
 /// longer after each failure.
 const WATCHES_AGAIN: u64 = 60;
-/// The time without writes after Operators have settled.
-const RESTS: Duration = Duration::from_secs(60);
+/// The time without writes after Operators have converged.
+const QUIET_TIME: Duration = Duration::from_secs(60);
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POLICIES: &str = "/apis/olm.io/v1/actionpolicies";
@@ -111,7 +111,7 @@ impl Runner {
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        tokio::time::sleep(SETTLES + RESTS).await;
+        tokio::time::sleep(CONVERGENCE_TIME + QUIET_TIME).await;
         stop.cancel();
         self.result(ended).await
     }

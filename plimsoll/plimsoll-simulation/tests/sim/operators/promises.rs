@@ -225,7 +225,7 @@ fn upgrades(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
 
 /// Checks that the cluster becomes quiet, and that nothing is written afterwards.
 fn rest(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
-    let Some(settled) = add_ons.settled else {
+    let Some(converged_at) = add_ons.converged_at else {
         let states = add_ons.operators.iter().map(|(name, it)| format!("{name}: {}", it["status"]));
         let states: Vec<String> = states.collect();
         let last: Vec<String> = writes
@@ -236,12 +236,12 @@ fn rest(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
             .map(|it| format!("{:?} {} {} {}", it.at, it.method, it.path, it.status))
             .collect();
         return vec![format!(
-            "it does not settle: {}\n  {}",
+            "it does not converge: {}\n  {}",
             states.join("\n  "),
             last.join("\n  ")
         )];
     };
-    let is_late = |write: &&Write| write.at > settled && write.changes_content();
+    let is_late = |write: &&Write| write.at > converged_at && write.changes_content();
     let late = writes.iter().filter(is_late);
     late.map(|write| format!("{} {} at {:?}, at rest", write.method, write.path, write.at))
         .collect()

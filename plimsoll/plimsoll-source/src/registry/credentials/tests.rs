@@ -1,4 +1,4 @@
-//! Which credentials count, and what is said of those that cannot be used.
+//! Credentials that count, and errors about those that cannot be used.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -18,12 +18,12 @@ use super::show::write_plan;
 use super::{ApproveArguments, CancelArguments, actions, read};
 use crate::commands::operator::patch_parameters;
 use crate::exit::{self, Refusal};
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 
 pub(super) async fn approve(
     client: &Client,
     arguments: &ApproveArguments,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
@@ -45,7 +45,7 @@ pub(super) async fn approve(
     for line in &status.explanation {
         writeln!(out, "* {}", on_one_line(line))?;
     }
-    if !person.confirm("Approve it?", DefaultAnswer::No, out)? {
+    if !prompter.confirm("Approve it?", DefaultAnswer::No, out)? {
         let message = "nothing was approved".to_owned();
         return Err(Refusal { message, exit: exit::DECLINED }.into());
     }

@@ -6,7 +6,7 @@ use std::io::Write;
 use plimsoll_operators::deletion_plan::depend;
 
 use super::Deletion;
-use crate::prompt::{DefaultAnswer, Respondent};
+use crate::prompt::{DefaultAnswer, Prompter};
 
 /// The decision of the user about a plan that was shown.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) async fn ask_for_dependants(
     deletion: &mut Deletion<'_>,
     names: BTreeSet<String>,
     cascade: bool,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<Consent, anyhow::Error> {
     let plan = deletion.plan(&names, cascade).await?;
@@ -38,7 +38,7 @@ pub(super) async fn ask_for_dependants(
             "WARNING: deleting {name} will lead to an inconsistent state: {depend} on {name}. \
              Would you like to continue?"
         );
-        if !person.confirm(&question, DefaultAnswer::No, out)? {
+        if !prompter.confirm(&question, DefaultAnswer::No, out)? {
             return Ok(Consent::Declined);
         }
     }
@@ -51,7 +51,7 @@ pub(super) async fn ask_safely(
     deletion: &mut Deletion<'_>,
     mut names: BTreeSet<String>,
     cascade: bool,
-    person: &mut Respondent,
+    prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<Consent, anyhow::Error> {
     let plan = deletion.plan(&names, cascade).await?;
@@ -68,7 +68,7 @@ pub(super) async fn ask_safely(
                 "WARNING: {} still has running workloads. Would you like to continue?",
                 it.name
             );
-            if !person.confirm(&question, DefaultAnswer::No, out)? {
+            if !prompter.confirm(&question, DefaultAnswer::No, out)? {
                 return Ok(Consent::Declined);
             }
         }
@@ -79,7 +79,7 @@ pub(super) async fn ask_safely(
         let next = plan.orphans.iter().find(|it| !kept.contains(*it));
         let Some(orphan) = next.cloned() else { return Ok(Consent::Delete(names)) };
         // Nothing is deleted without asking.
-        if matches!(person, Respondent::Absent) {
+        if matches!(prompter, Prompter::NonInteractive) {
             return Ok(Consent::Refused(format!(
                 "{orphan} would become an orphaned dependency, and there is no terminal to ask: add \
                  `--cascade` to delete it too, or delete without `--safe`"
@@ -93,12 +93,12 @@ pub(super) async fn ask_safely(
             of.join(", ")
         );
         let default = if runs { DefaultAnswer::No } else { DefaultAnswer::YesLast };
-        let mut is_deleted = person.confirm(&question, default, out)?;
+        let mut is_deleted = prompter.confirm(&question, default, out)?;
         if is_deleted && runs {
             let question = format!(
                 "WARNING: {orphan} has running workloads. Would you still like to delete {orphan}?"
             );
-            is_deleted = person.confirm(&question, DefaultAnswer::No, out)?;
+            is_deleted = prompter.confirm(&question, DefaultAnswer::No, out)?;
         }
         match is_deleted {
             true => names.insert(orphan),

@@ -12,7 +12,7 @@ use plimsoll_resolve::CatalogPart;
 
 use super::{ResolveArguments, run};
 use crate::exit::Refusal;
-use crate::prompt::Respondent;
+use crate::prompt::Prompter;
 
 #[derive(Parser)]
 struct Line {
@@ -92,11 +92,11 @@ async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String
 
 async fn answer(line: Line) -> Result<(ExitCode, String), anyhow::Error> {
     let mut out = Vec::new();
-    let mut person = match line.arguments.yes {
-        true => Respondent::Agreed,
-        false => Respondent::Absent,
+    let mut prompter = match line.arguments.yes {
+        true => Prompter::AssumeYes,
+        false => Prompter::NonInteractive,
     };
-    let code = match run(None, &line.arguments, &mut person, &mut out).await {
+    let code = match run(None, &line.arguments, &mut prompter, &mut out).await {
         Ok(code) => code,
         Err(error) => match error.downcast_ref::<Refusal>() {
             Some(refusal) => refusal.exit.into(),

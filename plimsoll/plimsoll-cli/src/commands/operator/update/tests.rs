@@ -10,7 +10,7 @@ use super::super::resolve::tests::{catalog, files};
 use super::super::snapshot::{self, SnapshotArguments};
 use super::{UpdateArguments, run};
 use crate::exit::Refusal;
-use crate::prompt::Respondent;
+use crate::prompt::Prompter;
 
 #[derive(Parser)]
 struct Line {
@@ -88,11 +88,11 @@ async fn attempt(directory: &Path, options: &[&str]) -> Result<(ExitCode, String
     let words = ["update", "--no-cache", "--catalog", &file, "-f", &directory];
     let Line { arguments } = Line::try_parse_from(words.iter().chain(options))?;
     let mut out = Vec::new();
-    let mut person = match arguments.yes {
-        true => Respondent::Agreed,
-        false => Respondent::Absent,
+    let mut prompter = match arguments.yes {
+        true => Prompter::AssumeYes,
+        false => Prompter::NonInteractive,
     };
-    let code = run(None, &arguments, &mut person, &mut out).await?;
+    let code = run(None, &arguments, &mut prompter, &mut out).await?;
     Ok((code, String::from_utf8(out)?))
 }
 
@@ -241,7 +241,7 @@ async fn a_snapshot_is_a_state() {
     let words = ["update", "-f", &directory, "--state", &state, "--latest", "--dry-run"];
     let Line { arguments } = Line::try_parse_from(words).expect("a line");
     let mut text = Vec::new();
-    run(None, &arguments, &mut Respondent::Absent, &mut text).await.expect("a plan");
+    run(None, &arguments, &mut Prompter::NonInteractive, &mut text).await.expect("a plan");
     let (_, expected) =
         attempt(Path::new(&directory), &["--latest", "--dry-run"]).await.expect("a plan");
     assert_eq!(String::from_utf8(text).expect("text"), expected);

@@ -21,49 +21,51 @@ enum Subject {
 
 /// The requirements and APIs of an Operator: of its installed bundle, and of those that it may be updated to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Concern {
+struct Dependencies {
     requires: BTreeSet<Subject>,
     provides: BTreeSet<Subject>,
     /// Whether a requirement names neither a package nor a kind, so that anything may satisfy it.
     is_open: bool,
 }
 
-impl Concern {
+impl Dependencies {
     fn of(name: &str, operator: &RequestedOperator, judged: &CandidateRequirements) -> Self {
         let kinds = |it: &BTreeSet<GroupKind>| -> Vec<Subject> {
             it.iter().cloned().map(Subject::Kind).collect()
         };
-        let mut concern = Self { is_open: judged.is_open, ..Self::default() };
-        concern.provides.insert(Subject::Package(name.to_owned()));
-        concern.provides.extend(kinds(&operator.owned));
-        concern.provides.extend(kinds(&judged.provides));
-        concern.requires.extend(judged.packages.iter().cloned().map(Subject::Package));
-        concern.requires.extend(kinds(&judged.apis));
+        let mut dependencies = Self { is_open: judged.is_open, ..Self::default() };
+        dependencies.provides.insert(Subject::Package(name.to_owned()));
+        dependencies.provides.extend(kinds(&operator.owned));
+        dependencies.provides.extend(kinds(&judged.provides));
+        dependencies.requires.extend(judged.packages.iter().cloned().map(Subject::Package));
+        dependencies.requires.extend(kinds(&judged.apis));
         if let Some(installed) = &operator.installed {
             let kind =
                 |api: &plimsoll_resolve::Api| Subject::Kind(GroupKind::new(&api.group, &api.kind));
             let RequiredNames { packages, apis, is_open } = RequiredNames::of(&installed.bundle);
-            concern.provides.extend(installed.bundle.provides.iter().map(kind));
-            concern.requires.extend(packages.into_iter().map(|it| Subject::Package(it.to_owned())));
-            concern.requires.extend(apis.into_iter().map(kind));
-            concern.is_open |= is_open;
+            dependencies.provides.extend(installed.bundle.provides.iter().map(kind));
+            dependencies
+                .requires
+                .extend(packages.into_iter().map(|it| Subject::Package(it.to_owned())));
+            dependencies.requires.extend(apis.into_iter().map(kind));
+            dependencies.is_open |= is_open;
         }
-        concern
+        dependencies
     }
 }
 
 /// The requirements and APIs of all Operators.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Concerns {
-    by_operator: BTreeMap<String, Concern>,
+pub(super) struct DependencyIndex {
+    by_operator: BTreeMap<String, Dependencies>,
     requirers: NameIndex<Subject>,
     providers: NameIndex<Subject>,
     open: BTreeSet<String>,
 }
 
-impl Concerns {
+impl DependencyIndex {
     /// Replaces the entry of an Operator, and returns the previous one.
-    fn replace(&mut self, name: &str, after: Option<Concern>) -> Concern {
+    fn replace(&mut self, name: &str, after: Option<Dependencies>) -> Dependencies {
         let before = self.by_operator.remove(name).unwrap_or_default();
         let unchanged = after.as_ref().is_some_and(|after| *after == before);
         if !unchanged {
@@ -86,43 +88,43 @@ impl Concerns {
 
     /// Returns the Operators that are affected by a change of these requirements and APIs. Operators that
     /// provide the same API conflict.
-    fn reached(&self, concern: &Concern) -> BTreeSet<String> {
+    fn affected(&self, dependencies: &Dependencies) -> BTreeSet<String> {
         let of = |index: &NameIndex<Subject>, subjects: &BTreeSet<Subject>| {
             let found = subjects.iter().flat_map(|subject| index.names(subject));
             found.map(str::to_owned).collect::<Vec<_>>()
         };
-        let mut reached: BTreeSet<String> = self.open.clone();
-        reached.extend(of(&self.requirers, &concern.provides));
-        reached.extend(of(&self.providers, &concern.provides));
-        reached.extend(of(&self.providers, &concern.requires));
-        if concern.is_open {
-            reached.extend(self.by_operator.keys().cloned());
+        let mut affected: BTreeSet<String> = self.open.clone();
+        affected.extend(of(&self.requirers, &dependencies.provides));
+        affected.extend(of(&self.providers, &dependencies.provides));
+        affected.extend(of(&self.providers, &dependencies.requires));
+        if dependencies.is_open {
+            affected.extend(self.by_operator.keys().cloned());
         }
-        reached
+        affected
     }
 }
 
 impl OperatorReconciler {
     /// Updates the entry of an Operator. Returns the previous and the current one.
-    fn note_concern(&mut self, name: &str) -> [Concern; 2] {
+    fn update_dependencies(&mut self, name: &str) -> [Dependencies; 2] {
         let nothing = CandidateRequirements::default();
         let decision = self.operators.get(name).and_then(|it| it.decision.as_ref());
         let judged = decision.map_or(&nothing, |decision| &decision.judged);
-        let after = self.requested.get(name).map(|it| Concern::of(name, it, judged));
-        let before = self.concerns.replace(name, after.clone());
+        let after = self.requested.get(name).map(|it| Dependencies::of(name, it, judged));
+        let before = self.dependencies.replace(name, after.clone());
         [before, after.unwrap_or_default()]
     }
 
     /// Updates the entry of an Operator after a decision on it.
     pub(super) fn decision_changed(&mut self, name: &str) {
-        self.note_concern(name);
+        self.update_dependencies(name);
     }
 
     /// Marks the Operators to decide on again because the installed or requested bundle of one changed: those
     /// that it may satisfy, depend on or conflict with.
     pub(super) fn mark_affected_undecided(&mut self, name: &str) {
-        for concern in self.note_concern(name) {
-            self.output.undecided.extend(self.concerns.reached(&concern));
+        for dependencies in self.update_dependencies(name) {
+            self.output.undecided.extend(self.dependencies.affected(&dependencies));
         }
     }
 
