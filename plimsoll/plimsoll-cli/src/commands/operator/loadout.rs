@@ -2,8 +2,6 @@
 
 mod files;
 
-mod files;
-
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
