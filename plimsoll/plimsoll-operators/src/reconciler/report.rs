@@ -335,6 +335,6 @@ mod tests {
         check(unmet, "ConstraintsSatisfied False UnmetDependency bar", &["UnmetDependency"]);
         check(unmet, "ConstraintsSatisfied True AsExpected foo", &["AsExpected"]);
         check("", "ConstraintsSatisfied True AsExpected foo", &[]);
-        check("", "Available False Degraded foo", &[]);
+        check("", "Available False NotInstalled foo", &[]);
     }
 }
