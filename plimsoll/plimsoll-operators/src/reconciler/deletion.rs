@@ -3,16 +3,16 @@
 mod leftovers;
 mod namespaces;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::olm::{DeletionProgress, DeletionProtection, Dependant, RemainingObjects};
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::plan::GroupVersionKind;
 
-use super::events::OperatorEffect;
+use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
 use super::observed::{ObservedKind, ObservedObject};
-use super::removal::{RETRY_INTERVAL, Removal};
+use super::removal::{RETRY_INTERVAL, Removal, Verification};
 use crate::deletion::{self, DeletionInputs, LiveObject, NextDeletion};
 
 impl OperatorHandler<'_> {
@@ -69,7 +69,12 @@ impl OperatorHandler<'_> {
             NextDeletion::Phase { phase: _, delete, progress } => {
                 self.request_deletions(delete, progress);
             }
-            NextDeletion::Complete { .. } => self.finish_removal(),
+            NextDeletion::Complete { kept } => {
+                // An object that is being applied would be left.
+                if self.operator.executing.is_empty() && self.is_verified(&kept) {
+                    self.finish_removal();
+                }
+            }
         }
     }
 
@@ -93,6 +98,46 @@ impl OperatorHandler<'_> {
         let Some(removal) = &mut self.operator.removal else { return false };
         removal.refusal = refusal.filter(|_| removal.progress.is_none());
         removal.refusal.is_some()
+    }
+
+    /// Returns whether no object exists but those that are kept. If it is not known, the objects are
+    /// inspected.
+    fn is_verified(&mut self, kept: &[ObjectKey]) -> bool {
+        let Some(removal) = &mut self.operator.removal else { return false };
+        if removal.verification == Verification::Due {
+            let ticket = self.output.ticket();
+            removal.verification = Verification::Inspecting { ticket };
+            let manifests = self.operator.revisions.values().flat_map(|it| it.manifests());
+            let deleted = manifests.filter(|it| !kept.contains(&it.key));
+            let objects: BTreeMap<ObjectKey, String> =
+                deleted.map(|it| (it.key.clone(), it.version.clone())).collect();
+            self.output.effects.push(OperatorEffect::InspectObjects {
+                operator: self.name.to_owned(),
+                ticket,
+                objects: objects.into_iter().collect(),
+                definitions: Vec::new(),
+            });
+        }
+        removal.verification == Verification::Passed
+    }
+
+    /// Handles the findings of a verification. Returns whether they have its ticket. If an object exists
+    /// that no watch has shown yet, the objects are inspected again later.
+    pub(super) fn verified(&mut self, ticket: u64, findings: &Result<Findings, String>) -> bool {
+        let Some(removal) = &mut self.operator.removal else { return false };
+        if removal.verification != (Verification::Inspecting { ticket }) {
+            return false;
+        }
+        let is_ours = |it: &FoundObject| it.is_ours && it.operator == self.name;
+        let is_passed = findings.as_ref().is_ok_and(|it| !it.objects.iter().any(is_ours));
+        removal.verification = match is_passed {
+            true => Verification::Passed,
+            false => Verification::Due,
+        };
+        if is_passed {
+            self.mark_pending();
+        }
+        true
     }
 
     fn finish_removal(&mut self) {

@@ -14,6 +14,10 @@ use super::observed::ObservedObject;
 impl OperatorHandler<'_> {
     /// Handles the end of the execution of a step.
     pub(super) fn executed(&mut self, run: u64, step: usize, outcome: StepOutcome) {
+        self.operator.executing.remove(&(run, step));
+        if self.operator.removal.is_some() {
+            self.mark_pending();
+        }
         // The watches show the effects of an execution that was abandoned.
         let Some(rollout) = self.operator.rollout.as_ref().filter(|it| it.run == run) else {
             return;
@@ -56,6 +60,7 @@ impl OperatorHandler<'_> {
         for effect in effects {
             match effect {
                 ExecutionEffect::Execute { step, fills_related_objects: _ } => {
+                    self.operator.executing.insert((rollout.run, step));
                     self.output.effects.push(OperatorEffect::Execute {
                         operator: self.name.to_owned(),
                         run: rollout.run,

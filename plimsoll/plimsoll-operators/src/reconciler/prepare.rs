@@ -191,6 +191,9 @@ impl OperatorHandler<'_> {
 
     /// Writes a revision after its objects were inspected, unless another owner has one of them.
     pub(super) fn objects_inspected(&mut self, ticket: u64, findings: Result<Findings, String>) {
+        if self.verified(ticket, &findings) {
+            return;
+        }
         let Some(Preparation::Inspecting { wanted, mut draft, .. }) = self.answered(ticket) else {
             return;
         };

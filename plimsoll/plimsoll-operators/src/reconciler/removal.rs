@@ -31,6 +31,21 @@ pub(super) enum NamespaceContent {
     },
 }
 
+/// The verification that all objects of an Operator are deleted: the watches may lag behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Verification {
+    /// It is due.
+    #[default]
+    Due,
+    /// The objects are being inspected.
+    Inspecting {
+        /// The ticket of the request.
+        ticket: u64,
+    },
+    /// No object exists.
+    Passed,
+}
+
 /// A deletion of objects in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removal {
@@ -48,6 +63,7 @@ pub(super) struct Removal {
     pub(super) progress: Option<DeletionProgress>,
     /// The reason that the deletion is refused, as a sentence; `None` if it is not.
     pub(super) refusal: Option<String>,
+    pub(super) verification: Verification,
     /// Whether the finalizer is being removed.
     pub(super) is_finished: bool,
     pub(super) next: Option<Uptime>,

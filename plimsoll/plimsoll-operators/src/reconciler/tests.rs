@@ -205,6 +205,48 @@ fn an_operator_is_installed_one_request_after_the_other() {
 }
 
 #[test]
+fn a_deletion_waits_for_what_is_being_applied() {
+    let mut course = Course::begin();
+    course.operator("bar", "1", "1.2.5", true);
+    while !course.unanswered.iter().any(|it| text(it).starts_with("apply configmap")) {
+        course.answer();
+    }
+    let applied = course.unanswered.pop().and_then(answer).expect("it is answered");
+    assert!(matches!(applied, OperatorEvent::Executed { .. }), "{applied:?}");
+    let metadata = json!({
+        "name": "bar", "uid": "1", "generation": 1, "finalizers": [DELETION_FINALIZER],
+        "resourceVersion": "9", "deletionTimestamp": "1970-01-01T00:00:00Z",
+    });
+    let object = json!({ "metadata": metadata, "spec": { "version": "1.2.5" } });
+    course.shown(OperatorKind::Operator, "bar", Some(object));
+    course.answer();
+    assert!(!course.unanswered.iter().any(|it| text(it).starts_with("inspect")));
+    assert_eq!(course.handle(applied)[0], "inspect 2 objects");
+    // A watch may show later that the object was applied.
+    let asked = std::mem::take(&mut course.unanswered).into_iter();
+    let mut asked = asked.filter(|it| matches!(it, OperatorEffect::InspectObjects { .. }));
+    let Some(OperatorEffect::InspectObjects { operator, ticket, objects, .. }) = asked.next()
+    else {
+        panic!("it is inspected")
+    };
+    let found = FoundObject {
+        key: objects[0].0.clone(),
+        operator: "bar".to_owned(),
+        is_ours: true,
+        controller: None,
+        is_terminating: false,
+    };
+    let findings = Ok(Findings { objects: vec![found], ..Findings::default() });
+    let none: Vec<String> = Vec::new();
+    assert_eq!(course.handle(OperatorEvent::ObjectsInspected { operator, ticket, findings }), none);
+    course.seconds += 10;
+    let effects = course.reconciler.handle_timeout(course.moment());
+    assert_eq!(text(&effects[0]), "inspect 2 objects");
+    course.unanswered = effects;
+    assert_eq!(course.answer()[0], "remove the finalizer of bar");
+}
+
+#[test]
 fn revisions_of_a_deleted_operator_are_not_those_of_its_successor() {
     let mut course = Course::begin();
     let draft = RevisionDraft::read(content("bar", BundleReference::default())).expect("objects");

@@ -148,6 +148,8 @@ pub(super) struct TrackedOperator {
     /// The block of the last attempt while it is retried, with its cause.
     pub(super) last_block: Option<(OperatorBlock, BlockCause)>,
     pub(super) rollout: Option<OperatorRollout>,
+    /// The steps that are being executed, each with its run, including those of abandoned rollouts.
+    pub(super) executing: BTreeSet<(u64, usize)>,
     pub(super) removal: Option<Removal>,
     /// Whether the finalizer is being written.
     pub(super) is_finalizer_write_pending: bool,
