@@ -75,7 +75,10 @@ pub(super) async fn run(
     });
     let gone = tokio::time::timeout(TIMEOUT, async { pin!(gone).next().await }).await;
     gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
-    // The stored object, including fields that this program does not know.
+    // The stored object, including fields that this program does not know. It is paused until it has its
+    // history, from which the numbers of its revisions follow.
+    let mut spec = whole.data["spec"].clone();
+    let paused = std::mem::replace(&mut spec["paused"], true.into());
     let again = json!({
         "apiVersion": OPERATOR.api_version(),
         "kind": OPERATOR.kind,
@@ -84,7 +87,7 @@ pub(super) async fn run(
             "labels": whole.metadata.labels,
             "annotations": whole.metadata.annotations,
         },
-        "spec": whole.data["spec"],
+        "spec": spec,
     });
     let parameters =
         PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
@@ -108,6 +111,12 @@ pub(super) async fn run(
         .patch_status(name, &patch_parameters(false), &Patch::Merge(status))
         .await
         .with_context(|| format!("failed to write the history of Operator `{name}` back"))?;
+    let resumed =
+        json!({ "metadata": { "uid": created.metadata.uid }, "spec": { "paused": paused } });
+    operators
+        .patch(name, &patch_parameters(false), &Patch::Merge(resumed))
+        .await
+        .with_context(|| format!("Operator `{name}` is paused: failed to set spec.paused back"))?;
     writeln!(out, "deletion of {name} aborted")?;
     Ok(exit::SUCCESS.into())
 }
