@@ -9,6 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::broadcast;
 
 mod as_of;
 pub(crate) mod log;
@@ -360,8 +361,8 @@ impl Store {
         })
     }
 
-    /// A channel that changes with every event of the resource and closes once it is not served.
-    pub(crate) fn subscribe(&mut self, storage: &StorageId) -> tokio::sync::watch::Receiver<u64> {
+    /// A channel with a message after events of the resource, which closes once it is not served.
+    pub(crate) fn subscribe(&mut self, storage: &StorageId) -> broadcast::Receiver<()> {
         self.storage(storage).log.subscribe()
     }
 }

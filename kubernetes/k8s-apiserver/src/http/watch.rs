@@ -12,7 +12,8 @@ use futures::Stream;
 use jiff::Timestamp;
 use k8s_schema::{FieldError, FieldErrorKind};
 use prometheus::IntCounter;
-use tokio::sync::watch::Receiver;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
 use crate::http::encode;
@@ -67,7 +68,7 @@ pub(crate) struct Watch {
     /// Whether a bookmark follows the initial objects.
     ends_initial: bool,
     ready: VecDeque<Bytes>,
-    changed: Receiver<u64>,
+    changed: Receiver<()>,
     deadline: Instant,
     next_bookmark: Instant,
     ended: bool,
@@ -221,7 +222,9 @@ impl Watch {
             let until =
                 if self.bookmarks { self.next_bookmark.min(self.deadline) } else { self.deadline };
             tokio::select! {
-                changed = self.changed.changed() => if changed.is_err() {
+                // In order, so that what a client sees is repeatable.
+                biased;
+                changed = self.changed.recv() => if changed == Err(RecvError::Closed) {
                     self.collect(cluster).await;
                     self.ended = true;
                 },
@@ -262,7 +265,8 @@ impl Watch {
 
     /// Reads the new events of the log.
     async fn collect(&mut self, cluster: &SharedCluster) {
-        self.changed.mark_unchanged();
+        // What the messages so far announce is read now.
+        while matches!(self.changed.try_recv(), Ok(()) | Err(TryRecvError::Lagged(_))) {}
         self.form.now = cluster.now();
         let batch = cluster
             .read(|cluster| Ok(cluster.store.events_after(&self.resource.storage, self.revision)));

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use super::{HistoryError, Stored};
 
@@ -92,7 +92,9 @@ pub(super) struct Log {
     weight: usize,
     /// The log is complete after this revision.
     compacted: u64,
-    changed: watch::Sender<u64>,
+    /// Tells those who wait that there is an event, in the order in which they began to wait: a watch
+    /// channel would in a random one.
+    changed: broadcast::Sender<()>,
 }
 
 impl Log {
@@ -103,12 +105,11 @@ impl Log {
             events: VecDeque::new(),
             weight: 0,
             compacted,
-            changed: watch::Sender::new(0),
+            changed: broadcast::Sender::new(1),
         }
     }
 
     pub(super) fn push(&mut self, event: LogEvent) {
-        let revision = event.object.revision;
         self.weight += event.weight();
         self.events.push_back(Arc::new(event));
         while self.events.len() > self.history.events_max
@@ -116,7 +117,8 @@ impl Log {
         {
             self.drop_first();
         }
-        self.changed.send_replace(revision);
+        // It fails without receivers.
+        let _ = self.changed.send(());
     }
 
     /// Drops the events up to and including a revision.
@@ -162,10 +164,10 @@ impl Log {
 
     /// Closes the channels of all subscribers.
     pub(super) fn close(&mut self) {
-        self.changed = watch::Sender::new(0);
+        self.changed = broadcast::Sender::new(1);
     }
 
-    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<()> {
         self.changed.subscribe()
     }
 }
