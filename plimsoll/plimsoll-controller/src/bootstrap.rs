@@ -252,8 +252,9 @@ pub(crate) async fn keep_names(
             }
         }
         tokio::select! {
-            changed = rules.changed() => if changed.is_err() { return },
+            biased;
             () = stop.cancelled() => return,
+            changed = rules.changed() => if changed.is_err() { return },
         }
     }
 }
@@ -288,8 +289,9 @@ pub(crate) async fn release_progress(
 
 async fn pause(duration: Duration, stop: &CancellationToken) -> Result<(), Error> {
     tokio::select! {
-        () = sleep(duration) => Ok(()),
+        biased;
         () = stop.cancelled() => Err(Error::Stopped),
+        () = sleep(duration) => Ok(()),
     }
 }
 

@@ -171,17 +171,19 @@ impl EventWriter {
         let mut tidy_at = Instant::now() + TIDY_INTERVAL;
         loop {
             tokio::select! {
-                occurrence = occurrences.recv() => {
-                    let Some(occurrence) = occurrence else { break };
-                    let write = self.correlator.note(entry(occurrence), self.clock.now());
-                    self.write(write.into_iter().collect(), &stop).await;
-                }
+                // Branches are polled in order, so that simulations are repeatable.
+                biased;
+                () = stop.cancelled() => break,
                 () = sleep_until(tidy_at) => {
                     tidy_at = Instant::now() + TIDY_INTERVAL;
                     let writes = self.correlator.tidy(self.clock.now());
                     self.write(writes, &stop).await;
                 }
-                () = stop.cancelled() => break,
+                occurrence = occurrences.recv() => {
+                    let Some(occurrence) = occurrence else { break };
+                    let write = self.correlator.note(entry(occurrence), self.clock.now());
+                    self.write(write.into_iter().collect(), &stop).await;
+                }
             }
         }
         // What was recorded last may be why the process stops.
@@ -217,8 +219,9 @@ impl EventWriter {
                 }
                 Err(_) if tries < TRIES_MAX && !stop.is_cancelled() => {
                     tokio::select! {
-                        () = tokio::time::sleep(RETRY_DELAY) => {}
+                        biased;
                         () = stop.cancelled() => {}
+                        () = tokio::time::sleep(RETRY_DELAY) => {}
                     }
                 }
                 result => return result,

@@ -136,8 +136,9 @@ pub(crate) async fn acquire(
             Err(error) => tracing::debug!(%error, "could not take the lease; trying again"),
         }
         tokio::select! {
-            () = sleep(LEASE_RETRY) => {}
+            biased;
             () = stop.cancelled() => return None,
+            () = sleep(LEASE_RETRY) => {}
         }
     }
 }
@@ -149,11 +150,12 @@ impl Held {
         let mut pause = LEASE_RENEWAL;
         loop {
             tokio::select! {
-                () = sleep(pause) => {}
+                biased;
                 () = stop.cancelled() => {
                     self.release().await;
                     return LeaseLoss::Released;
                 }
+                () = sleep(pause) => {}
             }
             let (began, deadline) = (Instant::now(), self.renewed + RENEWAL_DEADLINE);
             // The time counts from the request: a late response is of no use.

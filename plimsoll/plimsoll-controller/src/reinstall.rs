@@ -93,6 +93,7 @@ pub(crate) async fn keep<F: Future<Output = Result<(), Error>>>(
             }
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = sleep(PAUSE) => {}
         }

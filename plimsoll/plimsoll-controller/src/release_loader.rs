@@ -202,8 +202,9 @@ pub(crate) async fn first_payload(
             Err(_) => {}
         }
         tokio::select! {
-            () = sleep(POLL_INTERVAL) => {}
+            biased;
             () = stop.cancelled() => return Err(Error::Stopped),
+            () = sleep(POLL_INTERVAL) => {}
         }
     }
 }

@@ -201,9 +201,10 @@ impl<R: Reviewer> Registration<R> {
     ) {
         loop {
             tokio::select! {
-                () = sleep(CHECK_INTERVAL) => {}
-                () = self.reviewer.changed() => {}
+                biased;
                 () = stop.cancelled() => return,
+                () = self.reviewer.changed() => {}
+                () = sleep(CHECK_INTERVAL) => {}
             }
             let renewed = match retry_until_ok(&stop, || self.renew(&certificate)).await {
                 Ok(renewed) => renewed,

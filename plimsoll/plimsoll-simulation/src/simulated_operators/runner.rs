@@ -123,6 +123,8 @@ impl Runner {
             let due = [self.simulator.next_due(now), self.packages.next_due(now)];
             let due = due.into_iter().flatten().min().map(|due| self.start + due);
             tokio::select! {
+                // Branches are polled in order, so that simulations are repeatable.
+                biased;
                 () = stop.cancelled() => return,
                 Some((source, event)) = self.events.recv() => {
                     self.observe(source, event);
