@@ -40,8 +40,9 @@ impl OperatorHandler<'_> {
             return;
         }
         let is_paused = decision.action == OperatorAction::Paused;
+        let is_held = is_paused || !operator.is_rollout_recorded();
         if let Some(rollout) = &mut operator.rollout {
-            match is_paused {
+            match is_held {
                 true => rollout.execution.hold(),
                 false => rollout.execution.release(),
             }
@@ -50,6 +51,8 @@ impl OperatorHandler<'_> {
             operator.forget_preparation();
             return;
         }
+        self.start();
+        let operator = &mut *self.operator;
         let is_requested = operator.is_finalizer_write_pending || operator.finalizer_at.is_some();
         if !operator.object.has_finalizer() && !is_requested {
             operator.is_finalizer_write_pending = true;
@@ -142,7 +145,7 @@ impl OperatorHandler<'_> {
     }
 
     /// Begins the rollout of a revision unless it is in progress or complete.
-    fn roll_out(&mut self, number: u32, risks: &[String]) {
+    pub(super) fn roll_out(&mut self, number: u32, risks: &[String]) {
         let run = self.output.ticket();
         let operator = &mut *self.operator;
         if operator.rollout.as_ref().is_some_and(|it| it.number == number) {
@@ -175,6 +178,9 @@ impl OperatorHandler<'_> {
             execution.resume(&done, steady);
         } else {
             operator.record_begin(number, risks, self.moment.time);
+            // Another process has to find what this one began, so that it is recorded first.
+            execution.hold();
+            operator.status_at = None;
         }
         operator.rollout = Some(OperatorRollout {
             run,

@@ -29,6 +29,14 @@ impl TrackedOperator {
         }
     }
 
+    /// Returns whether the status in the cluster names the rollout that is in progress. A process that
+    /// takes over continues with that one.
+    pub(super) fn is_rollout_recorded(&self) -> bool {
+        let Some(rollout) = self.rollout.as_ref().filter(|it| !it.is_complete) else { return true };
+        let newest = self.reported.history.first();
+        newest.is_some_and(|it| it.revision == rollout.number && it.state == UpdateState::Partial)
+    }
+
     /// Records the return to a revision that was complete before.
     pub(super) fn record_return(&mut self, number: u32, now: Timestamp) {
         self.record(number, now, Some(now), String::new());

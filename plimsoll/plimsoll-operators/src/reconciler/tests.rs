@@ -20,6 +20,8 @@ struct Course {
     catalogs: Vec<CatalogPart>,
     seconds: u64,
     resource_version: u64,
+    /// The Operators as they were shown last, by name.
+    shown: BTreeMap<String, Value>,
     unanswered: Vec<OperatorEffect>,
 }
 
@@ -36,8 +38,10 @@ impl Course {
             kind(["apiextensions.k8s.io", "CustomResourceDefinition"], Scope::Cluster),
         ]);
         let catalogs = catalogs(FIXTURE);
-        let (seconds, resource_version, unanswered) = (0, 0, Vec::new());
-        let mut course = Self { reconciler, catalogs, seconds, resource_version, unanswered };
+        let (seconds, resource_version) = (0, 0);
+        let (shown, unanswered) = (BTreeMap::new(), Vec::new());
+        let mut course =
+            Self { reconciler, catalogs, seconds, resource_version, shown, unanswered };
         course.handle(OperatorEvent::Facts(Box::default()));
         let catalog = json!({ "metadata": { "name": "main", "uid": "main" } });
         course.shown(OperatorKind::Catalog, "main", Some(catalog));
@@ -49,6 +53,9 @@ impl Course {
     }
 
     fn shown(&mut self, kind: OperatorKind, name: &str, object: Option<Value>) -> Vec<String> {
+        if kind == OperatorKind::Operator {
+            self.shown.insert(name.to_owned(), object.clone().unwrap_or_default());
+        }
         let (name, object) = (name.to_owned(), object.map(Box::new));
         self.handle(OperatorEvent::Configuration { kind, name, object })
     }
@@ -93,9 +100,22 @@ impl Course {
 
     /// Answers all requests with success. Returns the effects that follow, as texts.
     fn answer(&mut self) -> Vec<String> {
-        let asked = std::mem::take(&mut self.unanswered);
-        let events: Vec<OperatorEvent> = asked.into_iter().filter_map(answer).collect();
-        events.into_iter().flat_map(|event| self.handle(event)).collect()
+        let mut texts = Vec::new();
+        for effect in std::mem::take(&mut self.unanswered) {
+            if let OperatorEffect::WriteStatus {
+                kind: OperatorKind::Operator, name, status, ..
+            } = &effect
+                && let Some(shown) = self.shown.get(name)
+            {
+                let mut object = shown.clone();
+                self.resource_version += 1;
+                object["metadata"]["resourceVersion"] = json!(self.resource_version.to_string());
+                object["status"] = status.clone();
+                texts.extend(self.shown(OperatorKind::Operator, name, Some(object)));
+            }
+            texts.extend(answer(effect).into_iter().flat_map(|event| self.handle(event)));
+        }
+        texts
     }
 
     fn moment(&self) -> Moment {
@@ -199,7 +219,9 @@ fn an_operator_is_installed_one_request_after_the_other() {
     assert_eq!(course.answer(), ["inspect 2 objects"]);
     assert_eq!(course.answer(), ["write bar-1"]);
     let watched = ["watch Namespace", "watch CustomResourceDefinition"];
-    assert_eq!(course.answer(), [&watched[..], &["apply namespace \"bar\""]].concat());
+    // A process that takes over continues with what the status names, so that it is written first.
+    assert_eq!(course.answer(), [&watched[..], &["write the status of bar at 3"]].concat());
+    assert_eq!(course.answer(), ["apply namespace \"bar\""]);
     assert_eq!(course.answer(), ["apply configmap \"bar/bar\""]);
     assert_eq!(course.answer()[1], "emit InstallationSucceeded");
 }
