@@ -13,16 +13,18 @@ use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
 use super::observed::{ObservedKind, ObservedObject};
 use super::removal::{RETRY_INTERVAL, Removal, Verification};
-use crate::deletion::{self, DeletionInputs, LiveObject, NextDeletion};
+use crate::deletion::{self, DeletionInputs, DeletionPhase, LiveObject, NextDeletion};
 
 impl OperatorHandler<'_> {
     /// Continues the deletion of the Operator.
     pub(super) fn remove(&mut self) {
-        // Nothing is installed or reverted any more.
-        self.operator.rollout = None;
         self.operator.forget_preparation();
         if !self.operator.object.has_finalizer() {
+            self.operator.rollout = None;
             return;
+        }
+        if let Some(rollout) = &mut self.operator.rollout {
+            rollout.execution.hold();
         }
         let started = self.operator.object.deleted.unwrap_or(self.moment.time);
         let removal = self.operator.removal.get_or_insert_default();
@@ -44,6 +46,7 @@ impl OperatorHandler<'_> {
             .collect();
         let Some(operands) = self.operands(&definitions) else { return };
         if self.is_protected(operands.len()) {
+            self.keep_running();
             return;
         }
         let Some(occupied) = self.occupied(&objects) else { return };
@@ -63,18 +66,40 @@ impl OperatorHandler<'_> {
     fn advance(&mut self, inputs: &DeletionInputs<'_>) {
         match deletion::next(inputs) {
             NextDeletion::Refused { remaining } => {
+                self.keep_running();
                 let Some(removal) = &mut self.operator.removal else { return };
                 removal.refusal = Some(refusal(&remaining));
             }
-            NextDeletion::Phase { phase: _, delete, progress } => {
+            NextDeletion::Phase { phase, delete, progress } => {
+                match phase {
+                    DeletionPhase::Operands => self.keep_running(),
+                    _ => self.operator.rollout = None,
+                }
                 self.request_deletions(delete, progress);
             }
             NextDeletion::Complete { kept } => {
+                self.operator.rollout = None;
                 // An object that is being applied would be left.
                 if self.operator.executing.is_empty() && self.is_verified(&kept) {
                     self.finish_removal();
                 }
             }
+        }
+    }
+
+    /// Maintains the objects of the Operator while there are operands: only the operator removes their
+    /// finalizers. That continues also if it is paused.
+    fn keep_running(&mut self) {
+        let operator = &mut *self.operator;
+        if operator.rollout.is_none()
+            && let Some(number) = operator.begun().or(operator.installed)
+        {
+            self.roll_out(number, &[]);
+        }
+        let is_recorded = self.operator.is_rollout_recorded();
+        if let Some(rollout) = self.operator.rollout.as_mut().filter(|_| is_recorded) {
+            rollout.execution.release();
+            self.start();
         }
     }
 

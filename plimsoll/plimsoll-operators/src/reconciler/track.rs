@@ -212,11 +212,14 @@ impl TrackedOperator {
         };
         let rollout = self.rollout.as_ref();
         let execution = rollout.and_then(|it| it.execution.wake_at());
-        let deadline =
-            rollout.filter(|it| !it.is_complete && it.overdue.is_none()).and_then(|it| {
-                let limit = SignedDuration::try_from(self.object.deadline?).ok()?;
-                it.began.saturating_add(limit).ok()
-            });
+        // A rollout does not fail by its deadline once the deletion was requested.
+        let waits = |it: &&OperatorRollout| {
+            !it.is_complete && it.overdue.is_none() && self.object.deleted.is_none()
+        };
+        let deadline = rollout.filter(waits).and_then(|it| {
+            let limit = SignedDuration::try_from(self.object.deadline?).ok()?;
+            it.began.saturating_add(limit).ok()
+        });
         let retry = match &self.preparation {
             Some(Preparation::Failed { retry_at, .. }) => Some(*retry_at),
             _ => None,
