@@ -14,7 +14,7 @@ pub(super) struct Failure {
     pub(super) key: String,
     /// The first sentence of what was found.
     pub(super) found: String,
-    /// All that the test says, with the smallest scenario or input that still fails.
+    /// All that the test says.
     pub(super) text: String,
 }
 

@@ -15,7 +15,7 @@ use self::requests::requests;
 use self::runner::Runner;
 use crate::record::Write;
 use crate::scenario::{Action as Incident, Scenario};
-use crate::shrink;
+use crate::{in_virtual_time, seeds, shrink};
 
 /// The time that Operators may change once all Actions ended.
 const CONVERGENCE_TIME: Duration = Duration::from_secs(5 * 60);
@@ -42,15 +42,7 @@ struct ActionsResult {
 
 /// Runs the requests of a seed, with what goes wrong in a scenario.
 fn run(scenario: &Scenario) -> ActionsResult {
-    fastrand::seed(scenario.seed);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    let result = runtime.block_on(async { Runner::new(scenario).run(scenario).await });
-    runtime.shutdown_background();
-    result
+    in_virtual_time(scenario.seed, async { Runner::new(scenario).run(scenario).await })
 }
 
 /// Returns whether an EventAction has seen an object as it is, and created the Action for it.
@@ -89,11 +81,14 @@ pub(crate) fn failures(seed: u64) -> Option<String> {
         return None;
     }
     let again = "cargo test -p plimsoll-simulation --test sim actions_keep";
+    let found = found.join("\n  ");
+    let says = format!("seed {seed} fails; again: PLIMSOLL_SEED={seed} {again}\n  {found}");
+    if !seeds::is_one_named() {
+        return Some(says);
+    }
     let smallest = shrink::smallest(scenario, |it| !violations(&run(it)).is_empty());
+    let requests = requests(seed);
     Some(format!(
-        "seed {seed} fails; again: PLIMSOLL_SEED={seed} {again}\n  {}\nrequests: {:#?}\n\
-         the smallest scenario that fails:\n{smallest:#?}",
-        found.join("\n  "),
-        requests(seed),
+        "{says}\nrequests: {requests:#?}\nthe smallest scenario that fails:\n{smallest:#?}"
     ))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use plimsoll_simulation::simulated_operators::{PackageFault, PackageFaultKind};
 use serde_json::{Value, json};
 
-pub(crate) use self::catalogs::CatalogContent;
+pub(crate) use self::catalogs::{CatalogContent, catalogs};
 use crate::processes::Processes;
 use crate::record::{ADD_ONS, INSTALLED as OPERATORS};
 

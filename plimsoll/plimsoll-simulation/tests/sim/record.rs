@@ -1,6 +1,7 @@
 //! The record of what processes wrote, and of the cluster at that moment, in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -60,6 +61,16 @@ impl Write {
     /// Returns whether it changes more than a lease.
     pub(crate) fn changes_content(&self) -> bool {
         self.status < 300 && !self.path.starts_with("/apis/coordination.k8s.io/")
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, process, method, path, status, .. } = self;
+        let late = if self.is_late { ", late" } else { "" };
+        write!(f, "{:.3} process {process}{late}: {method} {path}: {status}", at.as_secs_f64())?;
+        let mut bodies = [&self.sent, &self.reported].into_iter().filter(|it| !it.is_null());
+        bodies.try_for_each(|body| write!(f, " {body}"))
     }
 }
 

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::in_virtual_time;
 use crate::operators::{AddOnsResult, AddOnsRunner};
 use crate::processes::{ProcessStart, Processes};
 use crate::record::{CLUSTER_VERSION, Write};
@@ -48,16 +49,7 @@ pub(crate) struct ScenarioResult {
 
 /// Runs a scenario to its end.
 pub(crate) fn run(scenario: &Scenario) -> ScenarioResult {
-    // The only randomness but ours: the jitter of the watches' patience.
-    fastrand::seed(scenario.seed);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    let result = runtime.block_on(async { Runner::new(scenario).run(scenario).await });
-    runtime.shutdown_background();
-    result
+    in_virtual_time(scenario.seed, async { Runner::new(scenario).run(scenario).await })
 }
 
 /// What is asked for last.

@@ -150,6 +150,11 @@ fn report(line: &str) {
     }
 }
 
+/// Returns whether a variable names one seed.
+pub(crate) fn is_one_named() -> bool {
+    std::env::var_os("PLIMSOLL_SEED").is_some()
+}
+
 /// The seeds that variables name.
 fn named() -> Option<Range<u64>> {
     let number = |text: &str| text.parse::<u64>().expect("the variable is a number");

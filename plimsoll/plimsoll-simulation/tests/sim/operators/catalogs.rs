@@ -21,12 +21,16 @@ pub(crate) enum CatalogContent {
 }
 
 impl CatalogContent {
-    /// Returns the directory with the content, which is created once for all scenarios.
+    /// Returns the directory with the content.
     pub(super) fn path(self) -> PathBuf {
-        static CATALOGS: OnceLock<tempfile::TempDir> = OnceLock::new();
-        let root = CATALOGS.get_or_init(|| write_catalogs().expect("catalogs can be written"));
-        root.path().join(format!("{self:?}"))
+        catalogs().join(format!("{self:?}"))
     }
+}
+
+/// Returns the directory of all catalogs, which is created once for all scenarios.
+pub(crate) fn catalogs() -> &'static Path {
+    static CATALOGS: OnceLock<tempfile::TempDir> = OnceLock::new();
+    CATALOGS.get_or_init(|| write_catalogs().expect("catalogs can be written")).path()
 }
 
 fn write_catalogs() -> std::io::Result<tempfile::TempDir> {

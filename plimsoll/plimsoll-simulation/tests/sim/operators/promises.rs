@@ -21,10 +21,12 @@ const OBSERVED_WITHIN: Duration = Duration::from_secs(90);
 pub(crate) fn violations(result: &ScenarioResult) -> Vec<String> {
     let Some(add_ons) = &result.add_ons else { return Vec::new() };
     let mut found = Vec::new();
-    // The writes before and after a restore of the server are independent of each other.
+    // The writes before and after a restore of the server are independent of each other, but for the
+    // revisions that are in the backup.
+    let mut revisions = Revisions::new();
     for writes in result.writes.chunk_by(|one, two| one.rollbacks == two.rollbacks) {
         found.extend(fights(writes, add_ons));
-        found.extend(deletions(writes, add_ons));
+        found.extend(deletions(writes, add_ons, &mut revisions));
         found.extend(upgrades(writes, add_ons));
     }
     found.extend(rest(&result.writes, add_ons));
@@ -124,13 +126,15 @@ fn fights(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     found
 }
 
+/// The objects of the revisions that were written, by Operator, number of restores before, and number.
+type Revisions = BTreeMap<(String, usize, u64), BTreeSet<Key>>;
+
 /// Checks that operands and their definitions are deleted only together with their Operator and
 /// only if its policy says so, and other objects only with their Operator or when a revision lacks
 /// them.
-fn deletions(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
+fn deletions(writes: &[Write], add_ons: &AddOnsResult, revisions: &mut Revisions) -> Vec<String> {
     let mut found = Vec::new();
     let mut owned: BTreeMap<&str, (String, Key)> = BTreeMap::new();
-    let mut revisions: BTreeMap<(String, u64), BTreeSet<Key>> = BTreeMap::new();
     // The times at which operands were deleted, by package.
     let mut emptied: BTreeMap<&str, Duration> = BTreeMap::new();
     for write in done(writes) {
@@ -140,7 +144,7 @@ fn deletions(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
             let objects = spec["objects"].as_array().into_iter().flatten();
             let revision = spec["revision"].as_u64().unwrap_or_default();
             revisions
-                .entry((operator, revision))
+                .entry((operator, write.rollbacks, revision))
                 .or_default()
                 .extend(objects.map(|it| key(&it["object"])));
         } else if is_of_operator(write) {
@@ -180,7 +184,7 @@ fn deletions(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
             }
             continue;
         }
-        let of = revisions.iter().filter(|((operator, _), _)| operator == package);
+        let of = revisions.iter().filter(|((operator, ..), _)| operator == package);
         if of.clone().all(|(_, objects)| objects.contains(key)) && of.count() > 0 {
             found.push(format!("{path} is deleted although every revision of {package} has it"));
         }
