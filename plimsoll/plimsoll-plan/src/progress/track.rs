@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use plimsoll_api::{Reason, Verdict};
 
 use super::world::StepBlocker;
-use super::{Deleted, RETRY_AFTER_MAX, RETRY_DELAY_MAX};
+use super::{RETRY_AFTER_MAX, RETRY_DELAY_MAX};
 
 /// How finely traces tell writes of the same fields apart: the times of managedFields are in whole
 /// seconds.
@@ -84,6 +84,17 @@ pub enum Transience {
     Transient,
     /// Something that an administrator has to change.
     Lasting,
+}
+
+/// What an API server made of a request to delete an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// There was no such object.
+    Absent,
+    /// It is gone.
+    Gone,
+    /// It goes when its finalizers are done.
+    Going,
 }
 
 /// The state of a step.
