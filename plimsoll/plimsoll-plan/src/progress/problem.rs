@@ -1,12 +1,12 @@
-//! Why steps wait: one value for status, live view, logs and the ReleaseProgress object.
+//! Problems: why steps wait, as one value for status, live view, logs and ReleaseProgress.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::{Effect, Reason, Verdict};
 
+use super::Progress;
 use super::track::{State, Transience};
-use super::{Progress, StepBlocker};
 use crate::health::failure::could_not_update;
 use crate::plan::mode::Mode;
 use crate::plan::{Action, Readiness};
@@ -74,77 +74,104 @@ impl Progress {
             // It was done as far as anybody knows: nothing is said against it yet.
             return None;
         }
-        let since = track.since;
-        let problem = |state, reason, effect, message| {
-            Some(Problem {
-                step: index,
-                state,
-                reason,
-                effect,
-                message,
-                attempts: track.attempts,
-                since,
-                reason_since: track.reason_since,
-            })
-        };
-        // While a process begins, watches still list: nothing is said against what they have not
-        // shown yet. What they never show is reported.
-        let is_beginning =
-            self.mode == Mode::Reconciling && !is_older(since, TRANSIENT_UNREPORTED, now);
         match &track.state {
-            State::Pending | State::Done(None) => None,
-            State::Blocked(_) => {
-                let step = &self.plan.steps[index];
-                // What it needs may have come while there was no slot for it.
-                let blocker = self.world.blocker(step)?;
-                let unseen = is_beginning && self.world.is_unsure(step);
-                let overdue = is_older(since, OBSTACLE_TOLERATED, now);
-                let effect = if overdue { Effect::Fail } else { Effect::None };
-                let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
-                let message = self.blocked(index, &blocker);
-                problem(state, blocker.reason(), (!unseen).then_some(effect), message)
-            }
-            State::Due | State::Running | State::Retry { .. } => {
-                let error = track.error.as_ref()?;
-                let quiet = match error.transience {
-                    Transience::Transient => !is_older(since, TRANSIENT_UNREPORTED, now),
-                    Transience::Lasting => track.attempts <= ATTEMPTS_UNREPORTED,
-                };
-                // A refused deletion shows in `Upgradeable` and in the list of deletions.
-                let is_deletion = self.plan.steps[index].action == Action::Delete;
-                let effect = (!quiet && !is_deletion).then_some(Effect::Fail);
-                let message = self.could_not(index, &error.message());
-                problem(ProblemState::Failed, error.reason, effect, message)
-            }
+            State::Pending | State::Done(None) | State::Waiting(Verdict::Ready) => None,
+            State::Blocked(_) => self.deferral(index, now),
+            State::Due | State::Running | State::Retry { .. } => self.failure(index, now),
             State::Waiting(Verdict::Waiting { effect, reason, message }) => {
-                let tolerated = self.mode == Mode::Initializing
-                    && *reason == Reason::ClusterOperatorNotAvailable
-                    && !is_older(since, UNAVAILABLE_TOLERATED, now);
-                let effect = if tolerated { &Effect::None } else { effect };
-                let is_gate = self.plan.steps[index].readiness == Readiness::Gate;
-                let unseen = is_beginning && is_gate && track.health.is_none();
-                let state = match effect {
-                    Effect::Fail => ProblemState::Failed,
-                    Effect::None | Effect::FailAfterInterval | Effect::Report => {
-                        ProblemState::Waiting
-                    }
-                };
-                let message = match self.plan.steps[index].action {
-                    Action::Refuse(_) => self.could_not(index, message),
-                    _ => message.clone(),
-                };
-                problem(state, *reason, (!unseen).then_some(*effect), message)
+                Some(self.unmet(index, *effect, *reason, message, now))
             }
-            State::Waiting(Verdict::Ready) => None,
             State::Waiting(Verdict::ReadyWith { reason, message })
             | State::Done(Some((reason, message))) => {
-                problem(ProblemState::Waiting, *reason, Some(Effect::Report), message.clone())
+                let (state, effect) = (ProblemState::Waiting, Some(Effect::Report));
+                Some(self.new_problem(index, state, *reason, effect, message.clone()))
             }
         }
     }
 
-    fn blocked(&self, index: usize, blocker: &StepBlocker) -> String {
-        self.could_not(index, &blocker.message())
+    /// Returns a problem with the attempts and times of its step.
+    fn new_problem(
+        &self,
+        index: usize,
+        state: ProblemState,
+        reason: Reason,
+        effect: Option<Effect>,
+        message: String,
+    ) -> Problem {
+        let track = &self.tracks[index];
+        Problem {
+            step: index,
+            state,
+            reason,
+            effect,
+            message,
+            attempts: track.attempts,
+            since: track.since,
+            reason_since: track.reason_since,
+        }
+    }
+
+    /// Returns what keeps a deferred step from being tried, if anything still does.
+    fn deferral(&self, index: usize, now: Timestamp) -> Option<Problem> {
+        let step = &self.plan.steps[index];
+        // What it needs may have come while there was no slot for it.
+        let blocker = self.world.blocker(step)?;
+        let unseen = self.is_beginning(index, now) && self.world.is_unsure(step);
+        let overdue = is_older(self.tracks[index].since, OBSTACLE_TOLERATED, now);
+        let effect = if overdue { Effect::Fail } else { Effect::None };
+        let state = if overdue { ProblemState::Failed } else { ProblemState::Waiting };
+        let message = self.could_not(index, &blocker.message());
+        let effect = (!unseen).then_some(effect);
+        Some(self.new_problem(index, state, blocker.reason(), effect, message))
+    }
+
+    /// Returns why the last try failed, until one succeeds.
+    fn failure(&self, index: usize, now: Timestamp) -> Option<Problem> {
+        let track = &self.tracks[index];
+        let error = track.error.as_ref()?;
+        let quiet = match error.transience {
+            Transience::Transient => !is_older(track.since, TRANSIENT_UNREPORTED, now),
+            Transience::Lasting => track.attempts <= ATTEMPTS_UNREPORTED,
+        };
+        // A refused deletion shows in `Upgradeable` and in the list of deletions.
+        let is_deletion = self.plan.steps[index].action == Action::Delete;
+        let effect = (!quiet && !is_deletion).then_some(Effect::Fail);
+        let message = self.could_not(index, &error.message());
+        Some(self.new_problem(index, ProblemState::Failed, error.reason, effect, message))
+    }
+
+    /// Returns what an executed step waits for.
+    fn unmet(
+        &self,
+        index: usize,
+        effect: Effect,
+        reason: Reason,
+        message: &str,
+        now: Timestamp,
+    ) -> Problem {
+        let (step, track) = (&self.plan.steps[index], &self.tracks[index]);
+        let tolerated = self.mode == Mode::Initializing
+            && reason == Reason::ClusterOperatorNotAvailable
+            && !is_older(track.since, UNAVAILABLE_TOLERATED, now);
+        let effect = if tolerated { Effect::None } else { effect };
+        let is_gate = step.readiness == Readiness::Gate;
+        let unseen = self.is_beginning(index, now) && is_gate && track.health.is_none();
+        let state = match effect {
+            Effect::Fail => ProblemState::Failed,
+            Effect::None | Effect::FailAfterInterval | Effect::Report => ProblemState::Waiting,
+        };
+        let message = match step.action {
+            Action::Refuse(_) => self.could_not(index, message),
+            _ => message.to_owned(),
+        };
+        self.new_problem(index, state, reason, (!unseen).then_some(effect), message)
+    }
+
+    /// Returns whether watches may still list, as while a process begins: nothing is said against
+    /// what they have not shown yet. What they never show is reported.
+    fn is_beginning(&self, index: usize, now: Timestamp) -> bool {
+        let since = self.tracks[index].since;
+        self.mode == Mode::Reconciling && !is_older(since, TRANSIENT_UNREPORTED, now)
     }
 
     /// `Could not update KIND "NAME" (I of N): CAUSE`, as upstream words it (CV-12.1).

@@ -1,0 +1,119 @@
+//! Drift: what is repaired, confirmed or applied once more.
+
+use super::{at, check};
+use crate::plan::mode::Mode;
+use crate::progress::{Event, Mark, Trace};
+
+#[test]
+fn a_write_that_leaves_the_trace_of_ours_in_the_same_second_is_found() {
+    // Whoever wrote last within the second, the trace is the same: only another write tells.
+    check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_20_b_1 ConfigMap x/b",
+        Mode::Updating,
+        "start => a
+         applied a => b
+         applied b =>
+         untouched a =>
+         wait 1 => a
+         applied a =>
+         untouched a =>
+         wait 60 =>",
+    );
+    // What is done meanwhile does not wait for it.
+    check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b
+         0000_20_c_1 ConfigMap x/c",
+        Mode::Updating,
+        "start => a
+         applied a => b
+         untouched a =>
+         applied b => c",
+    );
+    // A status changes no generation; a client that scales a Deployment changes nothing of ours.
+    check(
+        "0000_10_a_1 Deployment x/d",
+        Mode::Reconciling,
+        "start => d
+         applied d =>
+         untouched d =>
+         wait 60 =>
+         scaled d => d
+         applied d =>
+         scaled d =>
+         wait 60 =>",
+    );
+}
+
+#[test]
+fn drift_is_repaired_at_once_and_a_fight_slows_down() {
+    check(
+        "0000_10_a_1 ConfigMap x/a",
+        Mode::Initializing,
+        "start => a
+         applied a =>
+         untouched a =>
+         changed a => a
+         applied a =>
+         foreign a => a
+         applied a =>
+         gone a => a
+         applied a =>
+         changed a =>
+         wait 1 => a",
+    );
+}
+
+#[test]
+fn what_a_watch_shows_of_the_time_before_a_write_is_no_drift() {
+    let mut script = check(
+        "0000_10_a_1 ConfigMap x/a",
+        Mode::Initializing,
+        "start => a
+         applied a =>",
+    );
+    let old = Mark::new(50, Trace::Foreign);
+    let key = script.key("a").1;
+    script.progress.handle(Event::Observed { key, mark: old }, at(0));
+    assert_eq!(script.started(), "");
+}
+
+#[test]
+fn a_sweep_applies_everything_once_more_and_progress_does_not_fall() {
+    let script = check(
+        "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b",
+        Mode::Initializing,
+        "start => a b
+         applied a =>
+         applied b =>
+         sweep => a b",
+    );
+    assert_eq!(script.progress.done(), [0, 1]);
+}
+
+#[test]
+fn what_a_list_shows_as_before_our_write_is_applied_again() {
+    let plan = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 ConfigMap x/b
+         0000_10_a_3 ConfigMap x/c";
+    let applied = "start => a b c
+         applied a =>
+         applied b =>
+         applied c =>";
+    // Nothing is expected of a list that began before the writes.
+    check(plan, Mode::Initializing, &format!("{applied}\nolder a =>\nlisted ConfigMap =>"));
+    let script = format!(
+        "{applied}
+         expected ConfigMap =>
+         untouched a =>
+         older b =>
+         listed ConfigMap => b c
+         applied b =>
+         applied c =>
+         listed ConfigMap =>"
+    );
+    let script = check(plan, Mode::Initializing, &script);
+    assert!(!script.progress.is_rolled_back());
+}
