@@ -126,6 +126,14 @@ impl Script {
         call(&mut self.report, &context, uptime)
     }
 
+    /// Hands the outcome of a step to the progress, which the report is then computed from.
+    fn executed(&mut self, name: &str, outcome: StepOutcome, now: Timestamp) {
+        let steps = &self.progress.plan().steps;
+        let step = steps.iter().position(|it| it.manifest.key.name == name).expect("a step");
+        self.progress.handle(Event::Executed { step, outcome }, now);
+        self.report.touch();
+    }
+
     /// Carries out a line; what it shows.
     fn handle(&mut self, line: &str) -> Option<String> {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -138,27 +146,18 @@ impl Script {
             "superseded" => self.report.superseded(),
             "written" => self.report.write_succeeded(Some(names(rest)), uptime),
             "applied" => {
-                let steps = &self.progress.plan().steps;
-                let step = steps.iter().position(|it| it.manifest.key.name == rest);
-                let mark = Mark::new(1, Trace::Ours(1));
-                let outcome = StepOutcome::Applied(mark);
-                let event = Event::Executed { step: step.expect("a step"), outcome };
-                self.progress.handle(event, Timestamp::UNIX_EPOCH);
-                self.report.touch();
+                let outcome = StepOutcome::Applied(Mark::new(1, Trace::Ours(1)));
+                self.executed(rest, outcome, Timestamp::UNIX_EPOCH);
             }
             "fails" => {
-                let steps = &self.progress.plan().steps;
-                let step = steps.iter().position(|it| it.manifest.key.name == rest);
                 let outcome = StepOutcome::Failed(TryError {
                     reason: Reason::UpdatePayloadFailed,
                     cause: "no".to_owned(),
                     transience: Transience::Lasting,
                     retry_after: None,
                 });
-                let event = Event::Executed { step: step.expect("a step"), outcome };
                 let elapsed = SignedDuration::try_from(uptime.since_start()).expect("short");
-                self.progress.handle(event, Timestamp::UNIX_EPOCH + elapsed);
-                self.report.touch();
+                self.executed(rest, outcome, Timestamp::UNIX_EPOCH + elapsed);
             }
             "counts" => {
                 return Some(self.with_context(|report, context, _| {

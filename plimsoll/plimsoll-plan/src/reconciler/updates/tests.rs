@@ -83,22 +83,27 @@ impl Script {
         call(&mut self.requests, &context)
     }
 
+    /// Requests a release, with force or without, or withdraws the request.
+    fn request(&mut self, verb: &str, version: &str) {
+        let mut spec = self.desired.spec().clone();
+        spec.desired_update = (verb != "clear").then(|| Update {
+            architecture: String::new(),
+            version: version.to_owned(),
+            image: if verb == "force" { image(version) } else { String::new() },
+            force: verb == "force",
+            accept_risks: Vec::new(),
+        });
+        self.desired.cluster_version_changed(spec, None, &[]);
+        self.requests.refresh(&self.desired);
+    }
+
     /// Executes a line and returns the command of the loader.
     fn handle(&mut self, line: &str) -> Option<String> {
         let (verb, version) = line.split_once(' ').unwrap_or((line, ""));
         let ticket = self.ticket;
         let event = match verb {
             "request" | "force" | "clear" => {
-                let mut spec = self.desired.spec().clone();
-                spec.desired_update = (verb != "clear").then(|| Update {
-                    architecture: String::new(),
-                    version: version.to_owned(),
-                    image: if verb == "force" { image(version) } else { String::new() },
-                    force: verb == "force",
-                    accept_risks: Vec::new(),
-                });
-                self.desired.cluster_version_changed(spec, None, &[]);
-                self.requests.refresh(&self.desired);
+                self.request(verb, version);
                 return None;
             }
             "wait" => {

@@ -94,21 +94,29 @@ impl Script {
                 self.now = self.now + Duration::from_secs(object.parse().expect("a number"));
                 acceptance.retry(self.now)
             }
-            _ => {
-                let (status, reason, _) = acceptance.status().condition();
-                let status = match status {
-                    ConditionStatus::True => '+',
-                    ConditionStatus::False => '-',
-                    ConditionStatus::Unknown => '?',
-                };
-                return Some(format!("{status}{reason}"));
-            }
+            _ => return Some(self.condition()),
         };
+        self.shown(&order)
+    }
+
+    /// Returns the status and the reason of `ReleaseAccepted`.
+    fn condition(&self) -> String {
+        let (status, reason, _) = self.acceptance.status().condition();
+        let status = match status {
+            ConditionStatus::True => '+',
+            ConditionStatus::False => '-',
+            ConditionStatus::Unknown => '?',
+        };
+        format!("{status}{reason}")
+    }
+
+    /// Returns an order as scripts write it; the ticket of a retrieval is kept.
+    fn shown(&mut self, order: &AcceptanceCommand) -> Option<String> {
         Some(match order {
             AcceptanceCommand::Nothing => return None,
             AcceptanceCommand::Cancel => "cancel".to_owned(),
             AcceptanceCommand::Retrieve(ticket, requested) => {
-                self.ticket = ticket;
+                self.ticket = *ticket;
                 format!("retrieve {}", requested.version)
             }
             AcceptanceCommand::Load(_) => "load".to_owned(),
