@@ -31,7 +31,7 @@ pub(crate) fn violations(result: &ScenarioResult) -> Vec<String> {
     }
     found.extend(rest(&result.writes, add_ons));
     found.extend(operators(add_ons));
-    found.extend(leftovers(add_ons));
+    found.extend(leftovers(&result.writes, add_ons));
     found
 }
 
@@ -293,9 +293,13 @@ fn operators(add_ons: &AddOnsResult) -> Vec<String> {
 }
 
 /// Checks that a deleted Operator leaves only what its policy keeps, and that no operand was
-/// deleted otherwise.
-fn leftovers(add_ons: &AddOnsResult) -> Vec<String> {
+/// deleted otherwise. An object that a process created after its end is left.
+fn leftovers(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     let mut found = Vec::new();
+    let is_late = |path: &str| {
+        let of = writes.iter().filter(|it| it.path == path && it.status < 300);
+        of.last().is_some_and(|it| it.is_late && it.status == 201)
+    };
     for (path, object) in &add_ons.found {
         let package = operator_of(object);
         if package.is_empty() || add_ons.operators.contains_key(package) {
@@ -303,7 +307,7 @@ fn leftovers(add_ons: &AddOnsResult) -> Vec<String> {
         }
         let spec = add_ons.spec(package, Duration::MAX);
         let keeps = spec.is_some_and(|it| it.keeps_definitions || it.workloads == "Orphan");
-        if !(keeps && object["kind"] == "CustomResourceDefinition") {
+        if !(keeps && object["kind"] == "CustomResourceDefinition") && !is_late(path) {
             found.push(format!("{path} is left of {package}"));
         }
     }
