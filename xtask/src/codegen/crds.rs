@@ -22,7 +22,7 @@ use self::parse::{Field, Marker, Type, parse};
 /// The folder of the definitions.
 pub(crate) const FOLDER: &str = "plimsoll/plimsoll-api/crds";
 /// The sources with the types, relative to the root.
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 17] = [
     "plimsoll/plimsoll-api/src/condition.rs",
     "plimsoll/plimsoll-api/src/config.rs",
     "plimsoll/plimsoll-api/src/config/conditional_updates.rs",
@@ -32,6 +32,9 @@ const SOURCES: [&str; 14] = [
     "plimsoll/plimsoll-api/src/objects/action.rs",
     "plimsoll/plimsoll-api/src/olm.rs",
     "plimsoll/plimsoll-api/src/olm/action.rs",
+    "plimsoll/plimsoll-api/src/olm/action/change.rs",
+    "plimsoll/plimsoll-api/src/olm/action/generators.rs",
+    "plimsoll/plimsoll-api/src/olm/action/status.rs",
     "plimsoll/plimsoll-api/src/olm/catalog.rs",
     "plimsoll/plimsoll-api/src/olm/policy.rs",
     "plimsoll/plimsoll-api/src/olm/revision.rs",
@@ -111,17 +114,7 @@ fn definition(
                 ensure!(["Cluster", "Namespaced"].contains(&given.as_str()));
                 scope.clone_from(given);
             }
-            "kubebuilder:printcolumn" => {
-                let mut column = marker.arguments()?;
-                let path = column.remove("JSONPath").context("a column has no JSONPath")?;
-                column.insert("jsonPath".to_owned(), path);
-                let priority = column.remove("priority").map(|it| it.parse::<u32>()).transpose()?;
-                let mut column = json!(column);
-                if let Some(priority) = priority {
-                    column["priority"] = json!(priority);
-                }
-                columns.push(column);
-            }
+            "kubebuilder:printcolumn" => columns.push(column(marker)?),
             "kubebuilder:metadata" => {
                 let arguments = marker.arguments()?;
                 let annotation =
@@ -159,6 +152,19 @@ fn definition(
         definition["spec"]["versions"][0]["subresources"] = json!({ "status": {} });
     }
     Ok((plural, definition))
+}
+
+/// Returns the column that a marker adds to tables.
+fn column(marker: &Marker) -> Result<Value> {
+    let mut column = marker.arguments()?;
+    let path = column.remove("JSONPath").context("a column has no JSONPath")?;
+    column.insert("jsonPath".to_owned(), path);
+    let priority = column.remove("priority").map(|it| it.parse::<u32>()).transpose()?;
+    let mut column = json!(column);
+    if let Some(priority) = priority {
+        column["priority"] = json!(priority);
+    }
+    Ok(column)
 }
 
 /// The schema of a struct: its fields, with those of flattened ones in their place.

@@ -1,0 +1,237 @@
+//! RetryActions, CronActions and EventActions: what makes Actions again, on a schedule, or when something
+//! changes.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{ActionRequester, ActionSpec};
+use crate::config::MetaCondition;
+
+/// Tries an Action until it succeeds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetryActionSpec {
+    /// How many attempts may fail, as Jobs count them: with one more, the RetryAction fails.
+    // +kubebuilder:default=6
+    // +kubebuilder:validation:Minimum=0
+    // +kubebuilder:validation:Maximum=100
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backoff_limit: Option<u32>,
+    /// The Action.
+    // +required
+    pub template: ActionSpec,
+    /// Who requests it. Set at admission; a request that names another user is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requester: Option<ActionRequester>,
+}
+
+/// How the attempts went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetryActionStatus {
+    /// Attempts that succeeded: none or one.
+    // +required
+    pub succeeded: u32,
+    /// Attempts that failed.
+    // +required
+    pub failed: u32,
+    /// ActionSucceeded.
+    // +listType=map
+    // +listMapKey=type
+    pub conditions: Vec<MetaCondition>,
+    /// When the next attempt begins; absent if none is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_time: Option<Timestamp>,
+}
+
+/// What happens when an Action is due while the one before has not ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConcurrencyPolicy {
+    /// Both run.
+    #[default]
+    Allow,
+    /// The new one is left out.
+    Forbid,
+    /// The one before is cancelled if it has not begun.
+    Replace,
+}
+
+/// Makes Actions on a schedule.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CronActionSpec {
+    /// When, in the format of cron.
+    // +required
+    // +kubebuilder:validation:MinLength=1
+    // +kubebuilder:validation:MaxLength=256
+    pub schedule: String,
+    /// Time zone of the schedule, such as `Europe/Madrid`; empty for UTC.
+    // +kubebuilder:validation:MaxLength=64
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub time_zone: String,
+    /// How many seconds late an Action may begin if no controller ran at its time; absent for any.
+    // +kubebuilder:validation:Minimum=0
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starting_deadline_seconds: Option<i64>,
+    /// What happens while the Action before has not ended.
+    // +kubebuilder:validation:Enum=Allow;Forbid;Replace
+    pub concurrency_policy: ConcurrencyPolicy,
+    /// Whether no Actions are made.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+    /// How many Actions are kept that succeeded.
+    // +kubebuilder:default=3
+    // +kubebuilder:validation:Maximum=1000
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub successful_actions_history_limit: Option<u32>,
+    /// How many Actions are kept that failed or were cancelled.
+    // +kubebuilder:default=1
+    // +kubebuilder:validation:Maximum=1000
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_actions_history_limit: Option<u32>,
+    /// The Action.
+    // +required
+    pub template: ActionSpec,
+    /// Who requests it. Set at admission; a request that names another user is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requester: Option<ActionRequester>,
+}
+
+/// What a schedule has made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CronActionStatus {
+    /// The latest time of the schedule that was acted on; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_schedule_time: Option<Timestamp>,
+    /// When an Action of it succeeded last; absent if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_successful_time: Option<Timestamp>,
+    /// Names of its Actions that have not ended.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub active: Vec<String>,
+    /// What is wrong with the schedule or the time zone; empty if nothing is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// Makes Actions when something changes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EventActionSpec {
+    /// What is looked at.
+    // +required
+    // +kubebuilder:validation:XValidation:rule="(self.kind == 'Object') == has(self.object)",
+    //  message="kind Object and object need each other"
+    pub on: EventSource,
+    /// Whether no Actions are made; what changes meanwhile is not made up for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub suspend: bool,
+    /// How many Actions are kept that succeeded.
+    // +kubebuilder:default=3
+    // +kubebuilder:validation:Maximum=1000
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub successful_actions_history_limit: Option<u32>,
+    /// How many Actions are kept that failed or were cancelled.
+    // +kubebuilder:default=1
+    // +kubebuilder:validation:Maximum=1000
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_actions_history_limit: Option<u32>,
+    /// The Action.
+    // +required
+    pub template: ActionSpec,
+    /// Who requests it. Set at admission; a request that names another user is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requester: Option<ActionRequester>,
+}
+
+/// What changes are looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EventSource {
+    /// The kind: the content of a `Catalog`, the installed version of an `Operator`, the completed
+    /// version of the `ClusterVersion`, or an `Object` of any other kind.
+    // +required
+    // +kubebuilder:validation:Enum=Catalog;Operator;ClusterVersion;Object
+    pub kind: EventSourceKind,
+    /// Which objects, if the kind is `Object`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<SelectedObjects>,
+    /// The names of the objects; none for all.
+    // +listType=atomic
+    // +kubebuilder:validation:MaxItems=64
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+/// A kind whose changes make Actions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventSourceKind {
+    /// The content of catalogs.
+    #[default]
+    Catalog,
+    /// The installed versions of Operators.
+    Operator,
+    /// The release that was completed.
+    ClusterVersion,
+    /// Objects of any other kind.
+    Object,
+}
+
+/// Objects of a kind, of the namespace of who selects them unless the kind is cluster-scoped.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SelectedObjects {
+    /// Group and version of the kind, such as `apps/v1`.
+    // +required
+    // +kubebuilder:validation:MinLength=1
+    // +kubebuilder:validation:MaxLength=317
+    pub api_version: String,
+    /// The kind, such as `Deployment`.
+    // +required
+    // +kubebuilder:validation:MinLength=1
+    // +kubebuilder:validation:MaxLength=63
+    pub kind: String,
+    /// Labels that the objects have; none for all objects.
+    // +kubebuilder:validation:MaxProperties=16
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub selector: BTreeMap<String, String>,
+}
+
+/// What changes have been acted on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EventActionStatus {
+    /// What has been looked at; absent before the first time. What there was at the first look makes no
+    /// Action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<EventSource>,
+    /// What was seen last, by name.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<ObservedContent>,
+    /// When a change was seen last that makes an Action; absent before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_event_time: Option<Timestamp>,
+    /// Name of the Action that `observed` makes and that may not have been created yet; empty for none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pending: String,
+    /// Why the objects cannot be looked at; empty if they can.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// What was seen of an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObservedContent {
+    /// Its name.
+    // +required
+    pub name: String,
+    /// Digest, version or generation of its content.
+    // +required
+    pub content: String,
+}
