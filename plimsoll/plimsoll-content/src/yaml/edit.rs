@@ -134,26 +134,13 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
     let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     // Keys around the current node; `None` for what is no mapping, or awaits a key.
     let mut around: Vec<(bool, Option<String>)> = Vec::new();
-    let mut found: Option<(usize, Found)> = None;
+    let mut found: Option<Found> = None;
     for next in Parser::new_from_str_with_options(text, options) {
         let (event, span) = next.ok()?;
         let start = *bytes.get(span.start.index())?;
         let end = *bytes.get(span.end.index())?;
-        if let Some((depth, it)) = &mut found {
-            // The end of the mapping is not needed, its first key is.
-            let is_first_key = around.len() == *depth + 1 && it.mapping.is_none();
-            match event {
-                Event::Scalar(..) if is_first_key => {
-                    it.mapping = Some(span.start.col());
-                    it.span.start = it.span.start.min(start);
-                    return found.map(|(_, it)| it);
-                }
-                Event::MappingEnd => {
-                    it.mapping = Some(0);
-                    return found.map(|(_, it)| it);
-                }
-                _ => return None,
-            }
+        if let Some(mapping) = found.take() {
+            return completed(mapping, &event, start, span.start.col());
         }
         let is_value = !matches!(around.last(), Some((true, None)));
         let is_here = is_value
@@ -182,7 +169,7 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
                     if text[start..].starts_with('{') {
                         return Some(Found { span: start..text.len(), mapping: Some(0) });
                     }
-                    found = Some((around.len(), Found { span: start..start, mapping: None }));
+                    found = Some(Found { span: start..start, mapping: None });
                 }
                 around.push((true, None));
             }
@@ -202,6 +189,18 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
         }
     }
     None
+}
+
+/// Completes a mapping with what follows its beginning, at a byte and a column: its first key, or its end.
+fn completed(mapping: Found, next: &Event<'_>, start: usize, column: usize) -> Option<Found> {
+    match next {
+        Event::Scalar(..) => {
+            let span = mapping.span.start.min(start)..mapping.span.end;
+            Some(Found { span, mapping: Some(column) })
+        }
+        Event::MappingEnd => Some(Found { mapping: Some(0), ..mapping }),
+        _ => None,
+    }
 }
 
 /// Where the value of a key without one belongs: the parser reports the colon, or a later line.
