@@ -168,22 +168,34 @@ fn fields_of_the_operator_are_named() {
     }
 }
 
+/// The beginning of a ConfigMap, whose metadata goes on.
+const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a";
+/// The beginning of an ActionClass, whose name follows.
+const CLASS: &str = "apiVersion: olm.io/v1\nkind: ActionClass\nmetadata: {name: ";
+
+/// Checks what is said of a bundle because of the objects in a file; nothing if it can be installed.
+fn check(bundle: &Bundle, file: &str, objects: &str, expected: &str) {
+    let error = install(bundle, "", None).err().unwrap_or_default();
+    let at = format!("manifests/{file}:1: error [bundle-kind]: ");
+    let error = error.strip_prefix(&at).unwrap_or(&error);
+    assert_eq!(error.is_empty(), expected.is_empty(), "{objects}: {error}");
+    assert!(error.starts_with(expected), "{objects}: {error}");
+}
+
 #[test]
-fn what_a_bundle_may_not_contain_is_refused() {
-    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a";
-    let class = "apiVersion: olm.io/v1\nkind: ActionClass\nmetadata: {name: ";
+fn what_a_registry_bundle_may_not_contain_is_refused() {
     for (other, expected) in [
-        (format!("{map}}}"), ""),
+        (format!("{MAP}}}"), ""),
         (
             "apiVersion: example.com/v1\nkind: Secret\nmetadata: {name: a}".to_owned(),
             "Secret `a`: its API group is `example.com`, and a bundle may contain the kind of ``",
         ),
         (
-            format!("{map}, labels: {{olm.io/operator: other}}}}"),
+            format!("{MAP}, labels: {{olm.io/operator: other}}}}"),
             "ConfigMap `a`: remove `olm.io/operator`, which the controller sets",
         ),
         (
-            format!("{map}, annotations: {{plimsoll.io/inject-ca-from: a/b}}}}"),
+            format!("{MAP}, annotations: {{plimsoll.io/inject-ca-from: a/b}}}}"),
             "ConfigMap `a`: remove `plimsoll.io/inject-ca-from`, which the controller sets",
         ),
         (
@@ -199,39 +211,38 @@ fn what_a_bundle_may_not_contain_is_refused() {
                 .to_owned(),
             "CustomResourceDefinition `operators.olm.io`: the API group `olm.io` is that of Operators",
         ),
-        (format!("{class}seal}}\nspec: {{controller: example.com/seal}}"), ""),
+        (format!("{CLASS}seal}}\nspec: {{controller: example.com/seal}}"), ""),
         (
-            format!("{class}seal}}\nspec: {{controller: olm.io/plimsoll}}"),
+            format!("{CLASS}seal}}\nspec: {{controller: olm.io/plimsoll}}"),
             "ActionClass `seal`: its spec.controller is `olm.io/plimsoll`, which serves the built-in",
         ),
         (
-            format!("{class}autoremove}}\nspec: {{controller: example.com/seal}}"),
+            format!("{CLASS}autoremove}}\nspec: {{controller: example.com/seal}}"),
             "ActionClass `autoremove`: `autoremove` is a built-in class: choose another name",
         ),
         (
-            format!("{class}seal}}\nspec: {{controller: a.b/c, aliases: [operator-installation]}}"),
+            format!("{CLASS}seal}}\nspec: {{controller: a.b/c, aliases: [operator-installation]}}"),
             "ActionClass `seal`: `operator-installation` is a built-in class",
         ),
     ] {
-        let error = install(&registry(&json!({}), "AllNamespaces", &other), "", None);
-        let error = error.err().unwrap_or_default();
-        let at = "manifests/other.yaml:1: error [bundle-kind]: ";
-        let error = error.strip_prefix(at).unwrap_or(&error);
-        assert_eq!(error.is_empty(), expected.is_empty(), "{other}: {error}");
-        assert!(error.starts_with(expected), "{other}: {error}");
+        check(&registry(&json!({}), "AllNamespaces", &other), "other.yaml", &other, expected);
     }
+}
+
+#[test]
+fn what_a_plain_bundle_may_not_contain_is_refused() {
     for (objects, expected) in [
-        (format!("{map}}}"), ""),
-        (format!("{map}, namespace: crane}}"), ""),
-        (format!("{class}seal}}\nspec: {{controller: example.com/seal}}"), ""),
+        (format!("{MAP}}}"), ""),
+        (format!("{MAP}, namespace: crane}}"), ""),
+        (format!("{CLASS}seal}}\nspec: {{controller: example.com/seal}}"), ""),
         (
-            format!("{class}seal}}\nspec: {{controller: olm.io/plimsoll}}"),
+            format!("{CLASS}seal}}\nspec: {{controller: olm.io/plimsoll}}"),
             "ActionClass `seal`: its spec.controller is `olm.io/plimsoll`",
         ),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {name: crane}".to_owned(), ""),
         ("apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: x}".to_owned(), ""),
         (
-            format!("{map}, namespace: pier}}"),
+            format!("{MAP}, namespace: pier}}"),
             "ConfigMap `a`: it is in the namespace `pier`, and the bundle is installed into `crane`",
         ),
         (
@@ -247,14 +258,14 @@ fn what_a_bundle_may_not_contain_is_refused() {
             "Operator `other`: a bundle may not contain Operators",
         ),
     ] {
-        let error = install(&plain(&objects), "", None).err().unwrap_or_default();
-        let at = "manifests/all.yaml:1: error [bundle-kind]: ";
-        let error = error.strip_prefix(at).unwrap_or(&error);
-        assert_eq!(error.is_empty(), expected.is_empty(), "{objects}: {error}");
-        assert!(error.starts_with(expected), "{objects}: {error}");
+        check(&plain(&objects), "all.yaml", &objects, expected);
     }
+}
+
+#[test]
+fn every_kind_has_a_group() {
     let kinds: Vec<&str> = GROUPS.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, KINDS, "every kind has a group");
+    assert_eq!(kinds, KINDS);
 }
 
 #[test]
