@@ -15,43 +15,45 @@
 //!    Failing. The result for each object is compared with the forecast.
 
 mod copy;
+mod error;
 mod recorder;
+mod result;
 mod timeline;
 mod webhooks;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_apiserver::{AccessOptions, ApiServer, KeySource, Options, SnapshotError};
+use k8s_apiserver::{AccessOptions, ApiServer, KeySource, Options};
 use kube::Client;
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
-use plimsoll_api::{
-    CLUSTER_VERSION, CLUSTER_VERSION_NAME, Condition, GroupKind, ObjectKey, Reason,
-};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, Reason};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Clock as _, Controller, DryRun, Leadership, Settings, View};
-use plimsoll_plan::forecast::{Forecast, StepChange};
+use plimsoll_plan::forecast::Forecast;
 use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::status::Limits;
-use serde_json::{Value, json};
-use thiserror::Error;
+use serde_json::json;
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{self, VirtualClock};
-use crate::cluster_state::{self, ClusterState, StateError};
+use crate::cluster_state::{self, ClusterState};
 use crate::dry_run;
 use crate::simulated_operators::{self, FaultError, Faults, SimulatedRelease, SimulationOptions};
 
 pub use copy::{ClusterSnapshot, CopyError};
+pub use error::RehearsalError;
+pub use result::{RehearsalResult, UnmanagedObject};
 pub use timeline::{ConditionTransition, RehearsalEnd, StepWait, Timeline};
 
-use recorder::{KindNames, RecordedWrite, Recorder};
+use error::finished;
+use recorder::Recorder;
+use result::{changes, written};
 use timeline::FAILING_FOR;
 
 /// The id of a cluster that is installed for a rehearsal.
@@ -64,78 +66,6 @@ const OBSERVED_AFTERWARDS: Duration = Duration::from_secs(10);
 /// The parts of a rehearsal that may fail.
 const CONTROLLER: &str = "the controller";
 const OPERATORS: &str = "the simulation of operators";
-
-/// Why an update could not be rehearsed.
-#[derive(Debug, Error)]
-pub enum RehearsalError {
-    /// The runtime cannot be started.
-    #[error("failed to start a runtime")]
-    Runtime(#[from] io::Error),
-    /// The copy of the cluster cannot be loaded.
-    #[error(
-        "failed to load the copy of the cluster; write one with `plimsoll rehearse --save FILE`"
-    )]
-    InvalidCopy {
-        /// What is wrong, and in which line.
-        source: SnapshotError,
-    },
-    /// The outgoing release cannot be installed.
-    #[error(
-        "the outgoing release {version} cannot be installed on the simulated cluster: {messages}"
-    )]
-    NotInstalled {
-        /// Version of the release.
-        version: String,
-        /// What each step waits for.
-        messages: String,
-    },
-    /// A part of the rehearsal ended before the update.
-    #[error("{part} ended before the update")]
-    Ended {
-        /// The controller, or the simulation of operators.
-        part: &'static str,
-    },
-    /// A part of the rehearsal panicked.
-    #[error("{part} panicked")]
-    Panicked {
-        /// The controller, or the simulation of operators.
-        part: &'static str,
-        /// The error of the task.
-        source: JoinError,
-    },
-    /// The controller failed.
-    #[error("the controller failed")]
-    Controller(#[from] plimsoll_controller::Error),
-    /// A fault names an operator that there is not.
-    #[error(transparent)]
-    Faults(#[from] FaultError),
-    /// The state of the cluster cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A request was not answered as expected.
-    #[error("failed to {what}")]
-    Request {
-        /// What was requested.
-        what: &'static str,
-        /// The error of the client.
-        source: kube::Error,
-    },
-}
-
-/// The result of a task of a rehearsal that has ended.
-///
-/// # Errors
-///
-/// When it panicked or failed.
-fn finished<E>(
-    part: &'static str,
-    ended: Result<Result<(), E>, JoinError>,
-) -> Result<(), RehearsalError>
-where
-    RehearsalError: From<E>,
-{
-    Ok(ended.map_err(|source| RehearsalError::Panicked { part, source })??)
-}
 
 /// An update to rehearse.
 pub struct Rehearsal {
@@ -161,36 +91,6 @@ pub enum InitialState {
     Cluster(ClusterSnapshot),
     /// An empty cluster: an installation is rehearsed.
     Empty,
-}
-
-/// The result of a rehearsal.
-#[derive(Debug)]
-pub struct RehearsalResult {
-    /// The forecast of the dry run before the update.
-    pub forecast: Forecast,
-    /// The change of the object of each step, in the order of the plan's steps.
-    pub changes: Vec<StepChange>,
-    /// When the object of each step was first written; `None` for those that never were.
-    pub written: Vec<Option<Duration>>,
-    /// Number of writes of the controller, failed ones included.
-    pub writes: usize,
-    /// Levels, waits and conditions with their times.
-    pub timeline: Timeline,
-    /// The conditions of the ClusterVersion at the end.
-    pub conditions: Vec<Condition>,
-    /// Resources (`plural.group`) of a live cluster that could not be copied.
-    pub not_copied: Vec<String>,
-    /// Objects of the outgoing release that could not be installed, and are unmanaged.
-    pub unmanaged: Vec<UnmanagedObject>,
-}
-
-/// An object of the outgoing release that is unmanaged in the rehearsal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnmanagedObject {
-    /// The object.
-    pub key: ObjectKey,
-    /// The message of the failed step.
-    pub message: String,
 }
 
 impl Rehearsal {
@@ -509,55 +409,4 @@ async fn override_objects(
         what: "override what cannot be installed",
         source,
     })
-}
-
-/// The change of the object of each step, without what its own controllers report.
-fn changes(forecast: &Forecast, before: &DryRun, after: &DryRun) -> Vec<StepChange> {
-    let states = before.observed_objects.iter().zip(&after.observed_objects);
-    let steps = forecast.plan.steps.iter().zip(&forecast.changes);
-    let changes = states.zip(steps).map(|((before, after), (step, forecast))| {
-        match (forecast, &before.before, &after.before) {
-            (StepChange::Refused { .. } | StepChange::Waiting { .. }, None, None)
-            | (StepChange::Absent | StepChange::Kept, ..) => forecast.clone(),
-            (_, None, None) => StepChange::Unchanged,
-            (_, None, Some(_)) => StepChange::Created,
-            (_, Some(_), None) => StepChange::Deleted,
-            (_, Some(before), Some(after)) => {
-                StepChange::between(&step.manifest, &manifest_part(before), &manifest_part(after))
-            }
-        }
-    });
-    changes.collect()
-}
-
-/// An object without what a server or an operator writes into it.
-fn manifest_part(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("status");
-    }
-    object
-}
-
-/// Returns when the object of each step was first written.
-fn written(
-    forecast: &Forecast,
-    writes: &[RecordedWrite],
-    names: &KindNames,
-    cluster_kinds: &BTreeSet<GroupKind>,
-) -> Vec<Option<Duration>> {
-    let mut first: BTreeMap<ObjectKey, Duration> = BTreeMap::new();
-    for write in writes.iter().filter(|write| write.status < 300) {
-        if let Some(key) = recorder::object_of_path(&write.path, names) {
-            first.entry(key).or_insert(write.at);
-        }
-    }
-    let steps = forecast.plan.steps.iter().map(|step| {
-        let mut key = step.manifest.key.clone();
-        if cluster_kinds.contains(&key.group_kind()) {
-            key.namespace.clear();
-        }
-        first.get(&key).copied()
-    });
-    steps.collect()
 }

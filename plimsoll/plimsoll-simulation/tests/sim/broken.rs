@@ -79,21 +79,24 @@ fn reported(result: &ScenarioResult, field: &str) -> usize {
     place.expect("it is reported")
 }
 
+/// Returns everything that is wrong with a result.
+fn wrong(result: &ScenarioResult) -> Vec<String> {
+    let mut found = violations(result, releases());
+    found.extend(counted(result));
+    found
+}
+
+/// Breaks a recording, and checks that it is noticed.
+fn check(expected: &str, corrupt: fn(&mut ScenarioResult)) {
+    let mut result = without_faults();
+    corrupt(&mut result);
+    let found = wrong(&result);
+    assert!(found.iter().any(|text| text.contains(expected)), "{expected}: {found:?}");
+}
+
 #[test]
-fn each_invariant_can_fail() {
-    let releases = releases();
-    let everything = |result: &ScenarioResult| {
-        let mut found = violations(result, releases);
-        found.extend(counted(result));
-        found
-    };
-    assert_eq!(everything(&without_faults()), Vec::<String>::new());
-    let check = |expected: &str, corrupt: fn(&mut ScenarioResult)| {
-        let mut result = without_faults();
-        corrupt(&mut result);
-        let found = everything(&result);
-        assert!(found.iter().any(|text| text.contains(expected)), "{expected}: {found:?}");
-    };
+fn each_invariant_of_writes_can_fail() {
+    assert_eq!(wrong(&without_faults()), Vec::<String>::new());
     check("comes before", |result| {
         let early = write_of(result, VERSIONS[1], "namespaces/keel");
         let late = write_of(result, VERSIONS[1], "namespaces/mast");
@@ -115,6 +118,10 @@ fn each_invariant_can_fail() {
         let optional = write_of(result, VERSIONS[0], "configmaps/optional");
         result.writes[optional].requested.clear();
     });
+}
+
+#[test]
+fn each_invariant_of_reports_can_fail() {
     check("disables capability Console", |result| {
         let last = reported(result, "history");
         result.writes[last].reported["capabilities"]["enabledCapabilities"] = json!([]);
@@ -143,6 +150,10 @@ fn each_invariant_can_fail() {
         write.reported["total"] = json!(99);
         result.writes.push(write);
     });
+}
+
+#[test]
+fn each_invariant_of_the_end_can_fail() {
     check("is not completed", |result| result.wanted = 2);
     check("is asked for and not enabled", |result| {
         result.status["capabilities"]["enabledCapabilities"] = json!([]);

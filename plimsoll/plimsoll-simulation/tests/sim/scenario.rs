@@ -90,53 +90,13 @@ pub(crate) struct Scenario {
 impl Scenario {
     pub(crate) fn of(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut actions = Vec::new();
-        let update = random.u64(5..40);
-        actions.push((update, Action::Release(1)));
-        if random.u8(..3) == 0 {
-            actions.push((update + random.u64(0..25), Action::Release(2)));
-        }
-        if random.bool() {
-            let at = random.u64(0..60);
-            actions.push((at, Action::Enable));
-            if random.bool() {
-                actions.push((at + random.u64(1..30), Action::Disable));
-            }
-        }
-        for _ in 0..random.u8(..4) {
-            let count = random.u64(0..40);
-            let last = match random.u8(..3) {
-                0 => LastWrite::Lost,
-                1 => LastWrite::Applied,
-                _ => LastWrite::Late(Duration::from_millis(random.u64(..20_000))),
-            };
-            actions.push((random.u64(0..70), Action::KillAtWrite { count, last }));
-        }
-        if random.u8(..3) == 0 {
-            let lasts = Duration::from_secs(random.u64(1..20));
-            actions.push((random.u64(0..70), Action::Pause(lasts)));
-        }
+        let mut actions = requests(&mut random);
+        actions.extend(interruptions(&mut random));
         let stored = random.bool();
         if stored {
-            for _ in 0..random.u8(..3) {
-                let invalid = [
-                    InvalidRequest::Nothing,
-                    InvalidRequest::Backwards,
-                    InvalidRequest::Broken,
-                    InvalidRequest::Missing,
-                ];
-                let invalid = invalid[random.usize(..invalid.len())];
-                actions.push((random.u64(0..70), Action::Ask(invalid)));
-            }
+            actions.extend(invalid_requests(&mut random));
         }
-        if random.u8(..3) == 0 {
-            let at = random.u64(0..60);
-            let levels = [None, Some(10), Some(20), Some(30)];
-            actions.push((at, Action::Hold(levels[random.usize(..levels.len())])));
-            if random.bool() {
-                actions.push((at + random.u64(1..40), Action::Resume));
-            }
-        }
+        actions.extend(hold(&mut random));
         let share = |random: &mut fastrand::Rng, most: f64| match random.bool() {
             true => random.f64() * most,
             false => 0.0,
@@ -177,6 +137,73 @@ impl Scenario {
     pub(crate) fn with_operators(seed: u64) -> Self {
         Self { add_ons: Some(AddOns::of(seed)), ..Self::of(seed) }
     }
+}
+
+/// Returns the updates that are requested, and when the optional capability is.
+fn requests(random: &mut fastrand::Rng) -> Vec<(u64, Action)> {
+    let mut actions = Vec::new();
+    let update = random.u64(5..40);
+    actions.push((update, Action::Release(1)));
+    if random.u8(..3) == 0 {
+        actions.push((update + random.u64(0..25), Action::Release(2)));
+    }
+    if random.bool() {
+        let at = random.u64(0..60);
+        actions.push((at, Action::Enable));
+        if random.bool() {
+            actions.push((at + random.u64(1..30), Action::Disable));
+        }
+    }
+    actions
+}
+
+/// Returns when processes die, and when the server does not answer.
+fn interruptions(random: &mut fastrand::Rng) -> Vec<(u64, Action)> {
+    let mut actions = Vec::new();
+    for _ in 0..random.u8(..4) {
+        let count = random.u64(0..40);
+        let last = match random.u8(..3) {
+            0 => LastWrite::Lost,
+            1 => LastWrite::Applied,
+            _ => LastWrite::Late(Duration::from_millis(random.u64(..20_000))),
+        };
+        actions.push((random.u64(0..70), Action::KillAtWrite { count, last }));
+    }
+    if random.u8(..3) == 0 {
+        let lasts = Duration::from_secs(random.u64(1..20));
+        actions.push((random.u64(0..70), Action::Pause(lasts)));
+    }
+    actions
+}
+
+/// Returns requests that are rejected.
+fn invalid_requests(random: &mut fastrand::Rng) -> Vec<(u64, Action)> {
+    let mut actions = Vec::new();
+    for _ in 0..random.u8(..3) {
+        let invalid = [
+            InvalidRequest::Nothing,
+            InvalidRequest::Backwards,
+            InvalidRequest::Broken,
+            InvalidRequest::Missing,
+        ];
+        let invalid = invalid[random.usize(..invalid.len())];
+        actions.push((random.u64(0..70), Action::Ask(invalid)));
+    }
+    actions
+}
+
+/// Returns when updates are held before a run level, and when they are resumed.
+fn hold(random: &mut fastrand::Rng) -> Vec<(u64, Action)> {
+    let mut actions = Vec::new();
+    if random.u8(..3) == 0 {
+        let at = random.u64(0..60);
+        let levels = [None, Some(10), Some(20), Some(30)];
+        actions.push((at, Action::Hold(levels[random.usize(..levels.len())])));
+        if random.bool() {
+            actions.push((at + random.u64(1..40), Action::Resume));
+        }
+    }
+    actions
 }
 
 /// Returns what goes wrong around the processes: clocks, connections, the server's storage, and people who
