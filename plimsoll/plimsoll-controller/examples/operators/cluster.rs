@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_api::olm::{BundleProperty, DELETION_FINALIZER, OPERATOR_LABEL};
+use plimsoll_api::olm::{BundleProperty, BundleReference, DELETION_FINALIZER, OPERATOR_LABEL};
 use plimsoll_api::{GroupKind, ObjectKey, Verdict};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
 use plimsoll_content::expressions::Cel;
@@ -13,7 +13,7 @@ use plimsoll_operators::reconciler::{
     CatalogContent, Findings, Moment, ObservedObject, OperatorEffect, OperatorEvent, OperatorKind,
     OperatorReconciler, RevisionContent, WatchedChange, WrittenPart,
 };
-use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::plan::{GroupVersionKind, Plan};
 use plimsoll_plan::progress::{Mark, NamespaceState, Scope, StepOutcome, Trace};
 use plimsoll_plan::reconciler::Uptime;
 use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, ClusterFacts};
@@ -215,21 +215,7 @@ impl MeasuredCluster {
                 self.events.push_back(OperatorEvent::CatalogRead { name, content });
             }
             OperatorEffect::ReadBundle { operator, ticket, bundle, .. } => {
-                let catalog = IndexedCatalog::new(&self.catalogs[0]);
-                let properties = catalog.properties(&operator, &bundle.name).unwrap_or_default();
-                let property = |it: plimsoll_resolve::Property| BundleProperty {
-                    type_: it.kind,
-                    value: it.value,
-                };
-                let content = RevisionContent {
-                    objects: objects(&operator),
-                    properties: properties.into_iter().map(property).collect(),
-                    namespace: operator.clone(),
-                    config: None,
-                    bundle,
-                };
-                let content = Ok(Box::new(content));
-                self.events.push_back(OperatorEvent::BundleRead { operator, ticket, content });
+                self.read_bundle(operator, ticket, bundle);
             }
             OperatorEffect::InspectObjects { operator, ticket, .. } => {
                 let findings = Ok(Findings::default());
@@ -259,46 +245,9 @@ impl MeasuredCluster {
                 self.written(kind, name, WrittenPart::Status);
             }
             OperatorEffect::Execute { operator, run, plan, step } => {
-                let work = &plan.steps[step];
-                let key = work.manifest.key.clone();
-                if let Some((_, revision)) = self.applied.get(&key) {
-                    let outcome = StepOutcome::Applied(observed(&operator, key, *revision).mark);
-                    self.events.push_back(OperatorEvent::Executed { operator, run, step, outcome });
-                    return;
-                }
-                if let Some(defined) = work.serves.first() {
-                    let version = (defined.group.clone(), defined.version.clone());
-                    let kinds = work.serves.iter().cloned().map(|it| (it, Scope::Namespaced));
-                    self.defined.entry(version).or_default().extend(kinds);
-                    let plural = key.name.split('.').next().unwrap_or_default().to_owned();
-                    self.events.push_back(OperatorEvent::Definition(defined.group.clone(), plural));
-                }
-                if key.kind == "Namespace" {
-                    let state = Some(NamespaceState::Active);
-                    self.events.push_back(OperatorEvent::Namespace(key.name.clone(), state));
-                }
-                self.revision += 1;
-                self.applied.insert(key.clone(), (operator.clone(), self.revision));
-                let object = observed(&operator, key, self.revision);
-                let outcome = StepOutcome::Applied(object.mark);
-                let kind = object.key.group_kind();
-                if self.watched.contains(&kind) {
-                    let change = WatchedChange::Present(Box::new(object));
-                    self.events.push_back(OperatorEvent::Watched(kind, change));
-                }
-                self.events.push_back(OperatorEvent::Executed { operator, run, step, outcome });
+                self.execute(operator, run, &plan, step);
             }
-            OperatorEffect::Watch(kind, _) => {
-                let kind = GroupKind::new(&kind.group, &kind.kind);
-                self.watched.insert(kind.clone());
-                let there = self.applied.iter().filter(|(key, _)| key.group_kind() == kind);
-                for (key, (operator, revision)) in there {
-                    let object = Box::new(observed(operator, key.clone(), *revision));
-                    let change = WatchedChange::Present(object);
-                    self.events.push_back(OperatorEvent::Watched(kind.clone(), change));
-                }
-                self.events.push_back(OperatorEvent::Watched(kind, WatchedChange::Listed));
-            }
+            OperatorEffect::Watch(kind, _) => self.watch(&kind),
             OperatorEffect::WatchOperands(_)
             | OperatorEffect::UnwatchOperands(_)
             | OperatorEffect::Delete { .. }
@@ -306,6 +255,67 @@ impl MeasuredCluster {
             | OperatorEffect::DeleteRevision(_)
             | OperatorEffect::Emit { .. } => {}
         }
+    }
+
+    fn read_bundle(&mut self, operator: String, ticket: u64, bundle: BundleReference) {
+        let catalog = IndexedCatalog::new(&self.catalogs[0]);
+        let properties = catalog.properties(&operator, &bundle.name).unwrap_or_default();
+        let property =
+            |it: plimsoll_resolve::Property| BundleProperty { type_: it.kind, value: it.value };
+        let content = RevisionContent {
+            objects: objects(&operator),
+            properties: properties.into_iter().map(property).collect(),
+            namespace: operator.clone(),
+            config: None,
+            bundle,
+        };
+        let content = Ok(Box::new(content));
+        self.events.push_back(OperatorEvent::BundleRead { operator, ticket, content });
+    }
+
+    /// Applies the object of a step, and reports what follows from it.
+    fn execute(&mut self, operator: String, run: u64, plan: &Plan, step: usize) {
+        let work = &plan.steps[step];
+        let key = work.manifest.key.clone();
+        if let Some((_, revision)) = self.applied.get(&key) {
+            let outcome = StepOutcome::Applied(observed(&operator, key, *revision).mark);
+            self.events.push_back(OperatorEvent::Executed { operator, run, step, outcome });
+            return;
+        }
+        if let Some(defined) = work.serves.first() {
+            let version = (defined.group.clone(), defined.version.clone());
+            let kinds = work.serves.iter().cloned().map(|it| (it, Scope::Namespaced));
+            self.defined.entry(version).or_default().extend(kinds);
+            let plural = key.name.split('.').next().unwrap_or_default().to_owned();
+            self.events.push_back(OperatorEvent::Definition(defined.group.clone(), plural));
+        }
+        if key.kind == "Namespace" {
+            let state = Some(NamespaceState::Active);
+            self.events.push_back(OperatorEvent::Namespace(key.name.clone(), state));
+        }
+        self.revision += 1;
+        self.applied.insert(key.clone(), (operator.clone(), self.revision));
+        let object = observed(&operator, key, self.revision);
+        let outcome = StepOutcome::Applied(object.mark);
+        let kind = object.key.group_kind();
+        if self.watched.contains(&kind) {
+            let change = WatchedChange::Present(Box::new(object));
+            self.events.push_back(OperatorEvent::Watched(kind, change));
+        }
+        self.events.push_back(OperatorEvent::Executed { operator, run, step, outcome });
+    }
+
+    /// Reports the objects of a kind, and those that are applied from now on.
+    fn watch(&mut self, kind: &GroupVersionKind) {
+        let kind = GroupKind::new(&kind.group, &kind.kind);
+        self.watched.insert(kind.clone());
+        let there = self.applied.iter().filter(|(key, _)| key.group_kind() == kind);
+        for (key, (operator, revision)) in there {
+            let object = Box::new(observed(operator, key.clone(), *revision));
+            let change = WatchedChange::Present(object);
+            self.events.push_back(OperatorEvent::Watched(kind.clone(), change));
+        }
+        self.events.push_back(OperatorEvent::Watched(kind, WatchedChange::Listed));
     }
 }
 

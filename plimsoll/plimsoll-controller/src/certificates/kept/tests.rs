@@ -22,8 +22,35 @@ fn first(now: Timestamp) -> KeptCertificate {
     made(&KeptCertificate::default(), Renewal::Authority, now)
 }
 
+/// Checks whether a certificate is renewed, and that the renewed one is not.
+fn check(what: &str, kept: &KeptCertificate, names: &[String], now: Timestamp, expected: Renewal) {
+    assert_eq!(kept.renewal(names, now), expected, "{what}");
+    if expected != Renewal::NotDue {
+        let renewed = issue(kept, expected, SERVICE, names, now).expect("it can be made");
+        assert_eq!(renewed.renewal(names, now), Renewal::NotDue, "{what}, renewed");
+    }
+}
+
 #[test]
-fn what_ends_or_is_broken_is_renewed() {
+fn what_ends_is_renewed() {
+    let good = first(day(1000));
+    let own = names("harbour");
+    for (what, now, expected) in [
+        ("new", day(1000), Renewal::NotDue),
+        ("a clock that differs", day(1000) - SignedDuration::from_hours(20), Renewal::NotDue),
+        ("before it is due", day(1059), Renewal::NotDue),
+        ("due", day(1061), Renewal::Certificate),
+        ("ended", day(2000), Renewal::Certificate),
+        ("before it begins", day(990), Renewal::Certificate),
+        ("the authority before it is due", day(1000 + 3284), Renewal::Certificate),
+        ("the authority due", day(1000 + 3286), Renewal::Authority),
+    ] {
+        check(what, &good, &own, now, expected);
+    }
+}
+
+#[test]
+fn what_is_broken_is_renewed() {
     let good = first(day(1000));
     let other = first(day(1000));
     let with = |change: &dyn Fn(&mut KeptCertificate)| {
@@ -31,72 +58,27 @@ fn what_ends_or_is_broken_is_renewed() {
         change(&mut kept);
         kept
     };
-    let untouched = || good.clone();
     let own = names("harbour");
-    for (what, kept, names, now, expected) in [
-        ("new", untouched(), &own, day(1000), Renewal::NotDue),
-        (
-            "a clock that differs",
-            untouched(),
-            &own,
-            day(1000) - SignedDuration::from_hours(20),
-            Renewal::NotDue,
-        ),
-        ("before it is due", untouched(), &own, day(1059), Renewal::NotDue),
-        ("due", untouched(), &own, day(1061), Renewal::Certificate),
-        ("ended", untouched(), &own, day(2000), Renewal::Certificate),
-        ("before it begins", untouched(), &own, day(990), Renewal::Certificate),
-        (
-            "the authority before it is due",
-            untouched(),
-            &own,
-            day(1000 + 3284),
-            Renewal::Certificate,
-        ),
-        ("the authority due", untouched(), &own, day(1000 + 3286), Renewal::Authority),
-        ("another name", untouched(), &names("pier"), day(1000), Renewal::Certificate),
-        ("nothing", KeptCertificate::default(), &own, day(1000), Renewal::Authority),
-        (
-            "no certificate",
-            with(&|it| it.certificate.clear()),
-            &own,
-            day(1000),
-            Renewal::Certificate,
-        ),
-        ("text", with(&|it| it.certificate = "x".into()), &own, day(1000), Renewal::Certificate),
-        ("no key", with(&|it| it.key.clear()), &own, day(1000), Renewal::Certificate),
-        (
-            "another key",
-            with(&|it| it.key.clone_from(&other.key)),
-            &own,
-            day(1000),
-            Renewal::Certificate,
-        ),
+    check("another name", &good, &names("pier"), day(1000), Renewal::Certificate);
+    for (what, kept, expected) in [
+        ("nothing", KeptCertificate::default(), Renewal::Authority),
+        ("no certificate", with(&|it| it.certificate.clear()), Renewal::Certificate),
+        ("text", with(&|it| it.certificate = "x".into()), Renewal::Certificate),
+        ("no key", with(&|it| it.key.clear()), Renewal::Certificate),
+        ("another key", with(&|it| it.key.clone_from(&other.key)), Renewal::Certificate),
         (
             "of another authority",
             with(&|it| {
                 it.certificate.clone_from(&other.certificate);
                 it.key.clone_from(&other.key);
             }),
-            &own,
-            day(1000),
             Renewal::Certificate,
         ),
-        ("no authority", with(&|it| it.authorities.clear()), &own, day(1000), Renewal::Authority),
-        (
-            "no authority's key",
-            with(&|it| it.authority_key.clear()),
-            &own,
-            day(1000),
-            Renewal::Authority,
-        ),
-        ("no end", with(&|it| it.authority_not_after = None), &own, day(1000), Renewal::Authority),
+        ("no authority", with(&|it| it.authorities.clear()), Renewal::Authority),
+        ("no authority's key", with(&|it| it.authority_key.clear()), Renewal::Authority),
+        ("no end", with(&|it| it.authority_not_after = None), Renewal::Authority),
     ] {
-        assert_eq!(kept.renewal(names, now), expected, "{what}");
-        if expected != Renewal::NotDue {
-            let renewed = issue(&kept, expected, SERVICE, names, now).expect("it can be made");
-            assert_eq!(renewed.renewal(names, now), Renewal::NotDue, "{what}, renewed");
-        }
+        check(what, &kept, &own, day(1000), expected);
     }
 }
 
