@@ -25,14 +25,16 @@ fn package(name: &str, range: &str) -> Constraint {
     Constraint::Package { name: name.to_owned(), range: range.to_owned() }
 }
 
-#[test]
-fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead() {
-    let bundle = |version: &str, provides: &[&str]| Bundle {
+fn bundle(version: &str, provides: &[&str]) -> Bundle {
+    Bundle {
         provides: provides.iter().map(|kind| api(kind)).collect(),
         ..Bundle::new("it", Version::parse(version).unwrap())
-    };
+    }
+}
+
+#[test]
+fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead() {
     let (bar, foo) = (bundle("1.2.1", &["Bar"]), bundle("1.0.0", &["Foo"]));
-    let newer = bundle("3.0.0", &[]);
     let installed = InstalledPackages::new(BTreeMap::from([("foo", &foo), ("bar", &bar)]));
     let by_bar = || Some(Provider::Installed("bar".to_owned()));
     let facts = ClusterFacts { apis: Some(vec![api("Served")]), ..ClusterFacts::default() };
@@ -90,7 +92,14 @@ fn a_requirement_is_satisfied_by_what_is_installed_or_says_what_is_there_instead
         assert_eq!((checked.provider.clone(), checked.text.as_str()), (provider, text));
         assert_eq!(checked.missing, missing, "{text}");
     }
-    // What a change would bring is not said to be installed.
+}
+
+#[test]
+fn what_a_change_would_bring_is_not_said_to_be_installed() {
+    let (bar, newer) = (bundle("1.2.1", &["Bar"]), bundle("3.0.0", &[]));
+    let foo = bundle("1.0.0", &["Foo"]);
+    let installed = InstalledPackages::new(BTreeMap::from([("foo", &foo), ("bar", &bar)]));
+    let facts = ClusterFacts { apis: Some(vec![api("Served")]), ..ClusterFacts::default() };
     let of = Bundle {
         requires: vec![package("bar", "<3.0.0").into(), Constraint::Api(api("Bar")).into()],
         ..bundle("2.0.0", &[])

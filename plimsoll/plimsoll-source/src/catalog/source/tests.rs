@@ -185,9 +185,8 @@ fn what_a_catalog_contains_is_what_its_directories_had() {
     assert_eq!(values(&root).len(), 2);
 }
 
-#[test]
-fn an_image_layout_has_catalogs_and_the_content_of_their_bundles() {
-    let built = Layout::new();
+/// Adds the image of bundle `b.v1`.
+fn bundle_image(built: &Layout) -> Value {
     let annotations = ANNOTATIONS.replace("PACKAGE", "b");
     let bundle_layers = [built.layer(
         &[
@@ -198,34 +197,49 @@ fn an_image_layout_has_catalogs_and_the_content_of_their_bundles() {
         true,
     )];
     let labels = json!({ "operators.operatorframework.io.bundle.package.v1": "b" });
-    let bundle = built.labelled("example.com/b:1", &labels, &bundle_layers);
-    let digest = bundle["digest"].as_str().expect("a digest").to_owned();
-    let catalog = |name: &str, image: &str, directory: &str, labels: Value| {
-        let text = file_based(image, &[]);
-        let file = format!("{directory}/b/catalog.json");
-        let ignore = format!("{directory}/.indexignore");
-        let nested = format!("{directory}/b/.indexignore");
-        let (notes, kept) = (format!("{directory}/b/notes"), format!("{directory}/b/x/kept"));
-        let layer = built.layer(
-            &[
-                (&*file, text.as_bytes()),
-                (&*ignore, b"*.txt\n"),
-                (&*nested, b"notes\nx/**\n!x/kept\n"),
-                (&*notes, b"- no catalog\n"),
-                (&*kept, b"{\"schema\":\"olm.package\",\"name\":\"kept\"}\n"),
-                (&*format!("{directory}/a.txt"), b"- no catalog\n"),
-                ("bin/opm", b"\x7fELF"),
-            ],
-            true,
-        );
-        built.labelled(name, &labels, &[layer])
-    };
+    built.labelled("example.com/b:1", &labels, &bundle_layers)
+}
+
+/// Adds the image of a catalog with bundle `b.v1`, whose content is in another image.
+fn catalog_image(
+    built: &Layout,
+    name: &str,
+    image: &str,
+    directory: &str,
+    labels: &Value,
+) -> Value {
+    let text = file_based(image, &[]);
+    let file = format!("{directory}/b/catalog.json");
+    let ignore = format!("{directory}/.indexignore");
+    let nested = format!("{directory}/b/.indexignore");
+    let (notes, kept) = (format!("{directory}/b/notes"), format!("{directory}/b/x/kept"));
+    let layer = built.layer(
+        &[
+            (&*file, text.as_bytes()),
+            (&*ignore, b"*.txt\n"),
+            (&*nested, b"notes\nx/**\n!x/kept\n"),
+            (&*notes, b"- no catalog\n"),
+            (&*kept, b"{\"schema\":\"olm.package\",\"name\":\"kept\"}\n"),
+            (&*format!("{directory}/a.txt"), b"- no catalog\n"),
+            ("bin/opm", b"\x7fELF"),
+        ],
+        true,
+    );
+    built.labelled(name, labels, &[layer])
+}
+
+#[test]
+fn an_image_layout_has_catalogs_and_the_content_of_their_bundles() {
+    let built = Layout::new();
+    let bundle = bundle_image(&built);
+    let digest = bundle["digest"].as_str().expect("a digest");
+    let pinned = format!("example.com/b@{digest}");
     let moved = json!({ CONFIGS_LABEL: "/srv/configs/" });
     let images = [
-        catalog("tagged", "example.com/b:1", "configs", json!({})),
-        catalog("x.io/c:v4.20", &format!("example.com/b@{digest}"), "srv/configs", moved.clone()),
-        catalog("elsewhere", "example.com/other:1", "configs", Value::Null),
-        catalog("nothing", "example.com/b:1", "configs", moved),
+        catalog_image(&built, "tagged", "example.com/b:1", "configs", &json!({})),
+        catalog_image(&built, "x.io/c:v4.20", &pinned, "srv/configs", &moved),
+        catalog_image(&built, "elsewhere", "example.com/other:1", "configs", &Value::Null),
+        catalog_image(&built, "nothing", "example.com/b:1", "configs", &moved),
         bundle,
     ];
     built.index(&images);

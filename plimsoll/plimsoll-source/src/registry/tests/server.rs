@@ -103,62 +103,63 @@ fn error(status: u16, code: &str) -> Response {
     response(status, &[], body.as_bytes())
 }
 
-/// Answers the one request of a connection.
-fn serve(stream: TcpStream, state: &Mutex<State>) {
-    let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
-    let mut lines = Vec::new();
-    loop {
-        let mut line = Vec::new();
-        match reader.read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
+/// A request that was read.
+struct Request {
+    method: String,
+    path: String,
+    /// The lines of its head.
+    lines: Vec<String>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// Reads the request of a connection; `None` if it is not whole.
+    fn read(reader: &mut BufReader<TcpStream>) -> Option<Self> {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            match reader.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+            // What is not text is a greeting of TLS.
+            let line = String::from_utf8(line).ok()?;
+            match line.trim_end() {
+                "" => break,
+                line => lines.push(line.to_owned()),
+            }
         }
-        // What is not text is a greeting of TLS.
-        let Ok(line) = String::from_utf8(line) else { return };
-        match line.trim_end() {
-            "" => break,
-            line => lines.push(line.to_owned()),
-        }
+        let mut words = lines[0].split(' ');
+        let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+        let mut request = Self { method, path, lines, body: Vec::new() };
+        request.body = vec![0; request.header("content-length").parse().unwrap_or_default()];
+        reader.read_exact(&mut request.body).ok()?;
+        Some(request)
     }
-    let header = |name: &str| {
+
+    /// Returns the value of a header; empty without it.
+    fn header(&self, name: &str) -> String {
         let value = |line: &String| {
             let (key, value) = line.split_once(": ")?;
             key.eq_ignore_ascii_case(name).then(|| value.to_owned())
         };
-        lines.iter().find_map(value).unwrap_or_default()
-    };
-    let mut words = lines[0].split(' ');
-    let (Some(method), Some(path)) = (words.next(), words.next()) else { return };
-    let mut body = vec![0; header("content-length").parse().unwrap_or_default()];
-    if reader.read_exact(&mut body).is_err() {
-        return;
+        self.lines.iter().find_map(value).unwrap_or_default()
     }
-    let (range, media_type) = (header("range"), header("content-type"));
+}
+
+/// Answers the one request of a connection.
+fn serve(stream: TcpStream, state: &Mutex<State>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
+    let Some(request) = Request::read(&mut reader) else { return };
     let (response, fault) = {
         let mut state = state.lock().expect("no thread panics while it holds the lock");
-        let request = format!("{method} {path} {range}");
-        let at = state.faults.iter().position(|(text, _)| request.contains(text));
-        let fault = at.and_then(|at| state.faults.remove(at)).map(|(_, fault)| fault);
-        state.requests.push(request);
-        let response = match fault {
-            _ if !state.authorization.is_empty()
-                && header("authorization") != state.authorization =>
-            {
-                let mut refusal = error(401, "UNAUTHORIZED");
-                refusal.headers.push(("WWW-Authenticate", "Basic realm=\"here\"".to_owned()));
-                refusal
-            }
-            Some(Fault::Status(429)) => response(429, &[("Retry-After", "0")], b""),
-            Some(Fault::Status(status)) => error(status, "UNKNOWN"),
-            _ => state.answer(method, path, &range, &media_type, &body),
-        };
-        (response, fault)
+        state.respond(&request)
     };
     let mut text = format!("HTTP/1.1 {} X\r\nConnection: close\r\n", response.status);
     for (name, value) in &response.headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
-    let mut body = if method == "HEAD" { Vec::new() } else { response.body };
+    let mut body = if request.method == "HEAD" { Vec::new() } else { response.body };
     if fault == Some(Fault::Longer) {
         body.push(0);
     }
@@ -181,6 +182,29 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
 }
 
 impl State {
+    /// Returns the response to a request, and the fault that it meets.
+    fn respond(&mut self, request: &Request) -> (Response, Option<Fault>) {
+        let Request { method, path, body, .. } = request;
+        let (range, media_type) = (request.header("range"), request.header("content-type"));
+        let line = format!("{method} {path} {range}");
+        let at = self.faults.iter().position(|(text, _)| line.contains(text));
+        let fault = at.and_then(|at| self.faults.remove(at)).map(|(_, fault)| fault);
+        self.requests.push(line);
+        let response = match fault {
+            _ if !self.authorization.is_empty()
+                && request.header("authorization") != self.authorization =>
+            {
+                let mut refusal = error(401, "UNAUTHORIZED");
+                refusal.headers.push(("WWW-Authenticate", "Basic realm=\"here\"".to_owned()));
+                refusal
+            }
+            Some(Fault::Status(429)) => response(429, &[("Retry-After", "0")], b""),
+            Some(Fault::Status(status)) => error(status, "UNKNOWN"),
+            _ => self.answer(method, path, &range, &media_type, body),
+        };
+        (response, fault)
+    }
+
     fn answer(
         &mut self,
         method: &str,
