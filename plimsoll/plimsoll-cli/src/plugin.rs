@@ -173,6 +173,15 @@ fn completions(words: &[String]) -> Completions {
         namespace,
         catalogs,
     });
+    Completions { found: candidates(command, value_of, begun), named }
+}
+
+/// Returns the subcommands, options or values that begin like the last word, with their help.
+fn candidates(
+    command: &clap::Command,
+    value_of: Option<&Arg>,
+    begun: &str,
+) -> Vec<(String, String)> {
     let mut found = match value_of {
         Some(option) => values(option),
         None if begun.starts_with('-') => {
@@ -190,7 +199,7 @@ fn completions(words: &[String]) -> Completions {
         }
     };
     found.retain(|(value, _)| value.starts_with(begun));
-    Completions { found, named }
+    found
 }
 
 /// What the next argument of a command names, after some others; `None` if it is no name.

@@ -7,7 +7,8 @@
 mod operators;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,13 +72,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         tempfile::Builder::new().prefix("plimsoll-demo-").suffix(".kubeconfig").tempfile();
     let temporary = temporary.context("failed to create a temporary kubeconfig")?;
     let path = arguments.kubeconfig.as_deref().unwrap_or(temporary.path());
-    write_secret(path, &k8s_apiserver::kubeconfig(&format!("http://{address}")))
-        .with_context(|| format!("failed to write kubeconfig `{}`", path.display()))?;
-    let path = path.display();
-    anstream::println!(
-        "  kubectl --kubeconfig {path} get clusterversion,clusteroperators,operators"
-    );
-    anstream::println!("Deployments and operators are simulated, since there are no nodes.\n");
+    write_kubeconfig(path, address)?;
     let options = SimulationOptions {
         payloads: vec![Arc::clone(&first), Arc::clone(&second)],
         delay: arguments.delay,
@@ -90,23 +85,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     ));
     let (release, releases) = watch::channel(Arc::clone(&first));
     let (view, views) = watch::channel(View::default());
-    let controller = Controller {
-        client: client.clone(),
-        clock: Arc::new(SystemClock),
-        settings: Settings {
-            profile: DEFAULT_PROFILE.to_owned(),
-            feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
-            create: Some(new_cluster()),
-            force_release: false,
-            leadership: Leadership::Alone,
-            always_enabled: Vec::new(),
-            capability_webhook: None,
-            limits: Limits::default(),
-        },
-        release: releases,
-        store: None,
-        view,
-    };
+    let controller = controller(client.clone(), releases, view);
     let mut working = tokio::spawn(controller.run(stop.clone()));
     for (payload, doing) in [(&first, "Installing"), (&second, "Updating to")] {
         let version = &payload.release.version;
@@ -141,6 +120,42 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     stop.cancel();
     working.await??;
     Ok(exit::SUCCESS.into())
+}
+
+/// Writes a kubeconfig for the embedded API server, and prints how to use it.
+fn write_kubeconfig(path: &Path, address: SocketAddr) -> Result<(), anyhow::Error> {
+    write_secret(path, &k8s_apiserver::kubeconfig(&format!("http://{address}")))
+        .with_context(|| format!("failed to write kubeconfig `{}`", path.display()))?;
+    let path = path.display();
+    anstream::println!(
+        "  kubectl --kubeconfig {path} get clusterversion,clusteroperators,operators"
+    );
+    anstream::println!("Deployments and operators are simulated, since there are no nodes.\n");
+    Ok(())
+}
+
+fn controller(
+    client: Client,
+    release: watch::Receiver<Arc<Payload>>,
+    view: watch::Sender<View>,
+) -> Controller {
+    Controller {
+        client,
+        clock: Arc::new(SystemClock),
+        settings: Settings {
+            profile: DEFAULT_PROFILE.to_owned(),
+            feature_set: Some(DEFAULT_FEATURE_SET.to_owned()),
+            create: Some(new_cluster()),
+            force_release: false,
+            leadership: Leadership::Alone,
+            always_enabled: Vec::new(),
+            capability_webhook: None,
+            limits: Limits::default(),
+        },
+        release,
+        store: None,
+        view,
+    }
 }
 
 fn sample_payload(files: &[SourceFile]) -> Result<Arc<Payload>, anyhow::Error> {

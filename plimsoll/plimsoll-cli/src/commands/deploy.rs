@@ -320,15 +320,10 @@ fn bound_roles(name: &str, permissions: &Permissions, namespace: &str) -> [Value
     ]
 }
 
-fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpec>) -> Value {
+/// Returns the arguments of the controller in its pod.
+fn command(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpec>) -> Vec<String> {
     let rbac = &arguments.rbac;
-    let labels = json!({ "app.kubernetes.io/name": NAME, "k8s-app": JOB });
     let mut command = vec!["run".to_owned()];
-    let (mut mounts, mut volumes) = (Vec::new(), Vec::new());
-    let mut mount = |name: String, path: String, image: &str| {
-        mounts.push(json!({ "name": name, "mountPath": path, "readOnly": true }));
-        volumes.push(json!({ "name": name, "image": { "reference": image } }));
-    };
     if let Some(image) = &arguments.release_image {
         command.extend([
             format!("--release={RELEASE_PATH}"),
@@ -336,7 +331,6 @@ fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpe
             format!("--image={image}"),
             format!("--profile={}", rbac.profile),
         ]);
-        mount("release".to_owned(), RELEASE_PATH.to_owned(), image);
     }
     if rbac.operators.operators {
         command.push("--operators".to_owned());
@@ -347,9 +341,6 @@ fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpe
     if rbac.operators.action_webhook {
         command.push(format!("--action-webhook=0.0.0.0:{ACTION_WEBHOOK_PORT}"));
         command.push(format!("--action-webhook-service={}/{ACTION_WEBHOOK}", rbac.namespace));
-    }
-    for (catalog, image) in &arguments.catalog_image {
-        mount(format!("catalog-{catalog}"), format!("{CATALOGS_PATH}/{catalog}"), image);
     }
     command.push(format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"));
     command.push("--log-format=json".to_owned());
@@ -367,6 +358,29 @@ fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpe
         command.push(format!("--capability-webhook=0.0.0.0:{WEBHOOK_PORT}"));
         command.push(format!("--capability-webhook-service={}/{WEBHOOK}", rbac.namespace));
     }
+    command
+}
+
+/// Returns the volumes of the release and of the catalogs, as mounts and as volumes.
+fn image_volumes(arguments: &ManifestsArguments) -> (Vec<Value>, Vec<Value>) {
+    let (mut mounts, mut volumes) = (Vec::new(), Vec::new());
+    let mut mount = |name: String, path: String, image: &str| {
+        mounts.push(json!({ "name": name, "mountPath": path, "readOnly": true }));
+        volumes.push(json!({ "name": name, "image": { "reference": image } }));
+    };
+    if let Some(image) = &arguments.release_image {
+        mount("release".to_owned(), RELEASE_PATH.to_owned(), image);
+    }
+    for (catalog, image) in &arguments.catalog_image {
+        mount(format!("catalog-{catalog}"), format!("{CATALOGS_PATH}/{catalog}"), image);
+    }
+    (mounts, volumes)
+}
+
+fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpec>) -> Value {
+    let rbac = &arguments.rbac;
+    let labels = json!({ "app.kubernetes.io/name": NAME, "k8s-app": JOB });
+    let (mounts, volumes) = image_volumes(arguments);
     let probe = |path: &str| json!({ "httpGet": { "path": path, "port": "metrics" } });
     json!({
         "apiVersion": "apps/v1",
@@ -390,7 +404,7 @@ fn deployment(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpe
                     "containers": [{
                         "name": NAME,
                         "image": arguments.image,
-                        "args": command,
+                        "args": command(arguments, requested),
                         "ports": [{ "name": "metrics", "containerPort": METRICS_PORT }],
                         "livenessProbe": probe("/healthz"),
                         "readinessProbe": probe("/readyz"),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use jiff::SignedDuration;
+use kube::Client;
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_api::duration;
 use plimsoll_content::Payload;
@@ -228,17 +229,8 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
         tokio::spawn(async move { live.draw(views, stop).await })
     });
     let mut work = JoinSet::new();
-    if let Some(ReleaseWork { settings, payload, store }) = release {
-        let (sender, release) = watch::channel(Arc::new(payload));
-        let clock = Arc::new(SystemClock);
-        let controller =
-            Controller { client: client.clone(), clock, settings, release, store, view };
-        let stop = stop.clone();
-        work.spawn(async move {
-            let ended = controller.run(stop).await;
-            drop(sender);
-            ended
-        });
+    if let Some(release) = release {
+        work.spawn(release.run(client.clone(), view, stop.clone()));
     }
     if arguments.operators {
         let settings = OperatorSettings {
@@ -299,6 +291,24 @@ struct ReleaseWork {
     settings: Settings,
     payload: Payload,
     store: Option<SharedStore>,
+}
+
+impl ReleaseWork {
+    /// Keeps the cluster at the release until it is stopped.
+    async fn run(
+        self,
+        client: Client,
+        view: watch::Sender<View>,
+        stop: CancellationToken,
+    ) -> Result<(), Error> {
+        let Self { settings, payload, store } = self;
+        let (sender, release) = watch::channel(Arc::new(payload));
+        let clock = Arc::new(SystemClock);
+        let controller = Controller { client, clock, settings, release, store, view };
+        let ended = controller.run(stop).await;
+        drop(sender);
+        ended
+    }
 }
 
 /// Reads the release, and checks what the command line says of it.

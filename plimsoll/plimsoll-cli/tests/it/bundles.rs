@@ -14,12 +14,19 @@ use kube::{Api, Client};
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::{Catalog, ConditionStatus, Operator};
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
-use plimsoll_controller::{Leadership, SystemClock};
+use plimsoll_controller::{Error, Leadership, SystemClock};
 use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{on_each_cluster, until};
+
+/// The versions of each package.
+type Packages = BTreeMap<String, Vec<semver::Version>>;
+
+/// Where each Operator stands: the version that is installed, or the reason why none is.
+type States = BTreeMap<String, Result<String, String>>;
 
 /// Fewest packages that must be installed.
 const INSTALLED_MIN: usize = 30;
@@ -36,8 +43,8 @@ const REFUSED: [&str; 6] = [
 ];
 
 /// The packages, each with its versions; none of those that were made by hand.
-fn packages(bundles: &Path) -> BTreeMap<String, Vec<semver::Version>> {
-    let mut packages: BTreeMap<String, Vec<semver::Version>> = BTreeMap::new();
+fn packages(bundles: &Path) -> Packages {
+    let mut packages = Packages::new();
     for entry in std::fs::read_dir(bundles).expect("the bundles can be listed") {
         let name = entry.expect("an entry").file_name().into_string().expect("a name");
         let (package, version) = name.split_once('.').unwrap_or((&name, ""));
@@ -116,8 +123,8 @@ async fn define(client: &Client) {
     }
 }
 
-/// The Operators and where they stand: the version that is installed, or the reason why none is.
-async fn operator_states(client: &Client) -> BTreeMap<String, Result<String, String>> {
+/// The Operators and where they stand.
+async fn operator_states(client: &Client) -> States {
     let api: Api<Operator> = Api::all(client.clone());
     let operators = api.list(&ListParams::default()).await.expect("they can be listed");
     let state = |operator: Operator| {
@@ -141,6 +148,66 @@ async fn operator_states(client: &Client) -> BTreeMap<String, Result<String, Str
     operators.items.into_iter().map(state).collect()
 }
 
+/// Starts simulated operators and a controller of Operators.
+fn start(client: &Client, stop: &CancellationToken) -> JoinHandle<Result<(), Error>> {
+    let options = SimulationOptions::default();
+    tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone()));
+    let settings = OperatorSettings { leadership: Leadership::Alone, cache: None, actions: None };
+    let clock = Arc::new(SystemClock);
+    let controller = OperatorController {
+        client: client.clone(),
+        clock,
+        settings,
+        view: tokio::sync::watch::Sender::default(),
+    };
+    tokio::spawn(controller.run(stop.clone()))
+}
+
+/// Requests all packages, of a catalog that is the directory.
+async fn install(client: &Client, bundles: &Path, packages: &Packages) {
+    let catalogs: Api<Catalog> = Api::all(client.clone());
+    let operators: Api<Operator> = Api::all(client.clone());
+    // Each kind is established by itself.
+    let served = || async {
+        catalogs.list(&ListParams::default()).await.is_ok()
+            && operators.list(&ListParams::default()).await.is_ok()
+    };
+    until("the kinds are served", served, |it| *it).await;
+    let source = json!({ "type": "Directory", "path": bundles });
+    let catalog = json!({
+        "apiVersion": "olm.io/v1", "kind": "Catalog", "metadata": { "name": "others" },
+        "spec": { "source": source },
+    });
+    request(client, catalog).await;
+    define(client).await;
+    for (package, versions) in packages {
+        // The directory need not be called by the version that is in it.
+        let version = if versions.len() > 1 { versions[0].to_string() } else { String::new() };
+        let spec = json!({ "version": version, "collisionProtection": "None" });
+        request(client, operator(package, &spec)).await;
+    }
+}
+
+fn newest(packages: &Packages, name: &str) -> Option<String> {
+    packages[name].last().map(ToString::to_string)
+}
+
+/// Requests the newest version of the packages that are installed.
+async fn upgrade(client: &Client, bundles: &Path, packages: &Packages, states: &States) {
+    for (name, state) in states {
+        if state.is_ok() {
+            let newest = newest(packages, name).unwrap_or_default();
+            let spec = json!({
+                "version": newest, "upgradePolicy": "Semver",
+                "channel": channel(&bundles.join(format!("{name}.{newest}"))),
+                "crdUpgradeSafety": "Warn", "collisionProtection": "None",
+                "constraintPolicy": { "upgrade": "Warn" },
+            });
+            request(client, operator(name, &spec)).await;
+        }
+    }
+}
+
 #[test]
 fn bundles_of_others_are_installed_upgraded_and_deleted() {
     let Some(golden) = required("PLIMSOLL_BUNDLES") else { return };
@@ -152,41 +219,9 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
             let cluster = kind.start().await.expect("the cluster starts");
             let client = cluster.client();
             let stop = CancellationToken::new();
-            let options = SimulationOptions::default();
-            tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone()));
-            let settings =
-                OperatorSettings { leadership: Leadership::Alone, cache: None, actions: None };
-            let clock = Arc::new(SystemClock);
-            let controller = OperatorController {
-                client: client.clone(),
-                clock,
-                settings,
-                view: tokio::sync::watch::Sender::default(),
-            };
-            let running = tokio::spawn(controller.run(stop.clone()));
-            let catalogs: Api<Catalog> = Api::all(client.clone());
-            let operators: Api<Operator> = Api::all(client.clone());
-            // Each kind is established by itself.
-            let served = || async {
-                catalogs.list(&ListParams::default()).await.is_ok()
-                    && operators.list(&ListParams::default()).await.is_ok()
-            };
-            until("the kinds are served", served, |it| *it).await;
-            let source = json!({ "type": "Directory", "path": bundles });
-            let catalog = json!({
-                "apiVersion": "olm.io/v1", "kind": "Catalog", "metadata": { "name": "others" },
-                "spec": { "source": source },
-            });
-            request(&client, catalog).await;
-            define(&client).await;
-            for (package, versions) in &packages {
-                // The directory need not be called by the version that is in it.
-                let version =
-                    if versions.len() > 1 { versions[0].to_string() } else { String::new() };
-                let spec = json!({ "version": version, "collisionProtection": "None" });
-                request(&client, operator(package, &spec)).await;
-            }
-            let is_over = |states: &BTreeMap<String, Result<String, String>>| {
+            let running = start(&client, &stop);
+            install(&client, &bundles, &packages).await;
+            let is_over = |states: &States| {
                 let is_final = |it: &Result<String, String>| match it {
                     Ok(_) => true,
                     Err(why) => REFUSED.iter().any(|known| why.contains(known)),
@@ -198,24 +233,12 @@ fn bundles_of_others_are_installed_upgraded_and_deleted() {
             let installed = states.values().filter(|it| it.is_ok()).count();
             assert!(installed >= INSTALLED_MIN, "{states:#?}");
 
-            let newest = |name: &String| packages[name].last().map(ToString::to_string);
-            let states: BTreeMap<_, _> =
+            let states: States =
                 states.into_iter().filter(|(name, _)| packages[name].len() > 1).collect();
-            for (name, state) in &states {
-                if state.is_ok() {
-                    let newest = newest(name).unwrap_or_default();
-                    let spec = json!({
-                        "version": newest, "upgradePolicy": "Semver",
-                        "channel": channel(&bundles.join(format!("{name}.{newest}"))),
-                        "crdUpgradeSafety": "Warn", "collisionProtection": "None",
-                        "constraintPolicy": { "upgrade": "Warn" },
-                    });
-                    request(&client, operator(name, &spec)).await;
-                }
-            }
-            let is_upgraded = |now: &BTreeMap<String, Result<String, String>>| {
+            upgrade(&client, &bundles, &packages, &states).await;
+            let is_upgraded = |now: &States| {
                 states.iter().all(|(name, before)| {
-                    let is_newest = now[name].as_ref().ok() == newest(name).as_ref();
+                    let is_newest = now[name].as_ref().ok() == newest(&packages, name).as_ref();
                     before.is_err() || is_newest
                 })
             };

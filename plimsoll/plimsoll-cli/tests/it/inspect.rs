@@ -101,31 +101,41 @@ fn kinds_that_the_preferred_version_of_their_group_lacks_are_gathered() {
     });
 }
 
+/// Creates a Secret in the namespace of operator beacon.
+async fn create_secret(harness: &Harness) {
+    let secret = json!({
+        "metadata": {"name": "keys"}, "stringData": {"password": "tides"},
+    });
+    let secrets: Api<DynamicObject> = Api::namespaced_with(
+        harness.client.clone(),
+        "harbour-beacon",
+        &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret")),
+    );
+    let secret = serde_json::from_value(secret).expect("an object");
+    secrets.create(&PostParams::default(), &secret).await.expect("it is created");
+}
+
+/// Reports related objects of operator beacon, two of which are not there.
+async fn report_related_objects(harness: &Harness) {
+    let related = json!({"status": {"relatedObjects": [
+        {"group": "", "resource": "namespaces", "name": "harbour-beacon"},
+        {"group": "example.com", "resource": "lanterns", "name": "red"},
+        {"group": "", "resource": "configmaps", "namespace": "harbour-beacon", "name": "none"},
+    ]}});
+    let parameters = PatchParams::default();
+    harness
+        .api(CLUSTER_OPERATOR)
+        .patch_status("beacon", &parameters, &Patch::Merge(&related))
+        .await
+        .expect("the status can be changed");
+}
+
 #[test]
 fn what_is_related_to_the_operators_is_gathered_without_secrets() {
     on_any_cluster(|kind| async move {
         let harness = Harness::installed(kind, &[sample_payloads().0]).await.without_operators();
-        let secret = json!({
-            "metadata": {"name": "keys"}, "stringData": {"password": "tides"},
-        });
-        let secrets: Api<DynamicObject> = Api::namespaced_with(
-            harness.client.clone(),
-            "harbour-beacon",
-            &ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Secret")),
-        );
-        let secret = serde_json::from_value(secret).expect("an object");
-        secrets.create(&PostParams::default(), &secret).await.expect("it is created");
-        let missing = json!({"status": {"relatedObjects": [
-            {"group": "", "resource": "namespaces", "name": "harbour-beacon"},
-            {"group": "example.com", "resource": "lanterns", "name": "red"},
-            {"group": "", "resource": "configmaps", "namespace": "harbour-beacon", "name": "none"},
-        ]}});
-        let parameters = PatchParams::default();
-        harness
-            .api(CLUSTER_OPERATOR)
-            .patch_status("beacon", &parameters, &Patch::Merge(&missing))
-            .await
-            .expect("the status can be changed");
+        create_secret(&harness).await;
+        report_related_objects(&harness).await;
 
         let place = tempfile::tempdir().expect("a directory");
         let to = place.path().join("all");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{Patch, PostParams};
+use kube::api::{DynamicObject, Patch, PostParams};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
 use plimsoll_api::{OPERATOR, Operator};
@@ -63,22 +63,67 @@ pub(super) async fn run(
         .get(name)
         .await
         .with_context(|| format!("failed to read Operator `{name}`"))?;
-    let uid = whole.metadata.uid.clone();
+    release(&operators, name, whole.metadata.uid.as_deref()).await?;
+    // It is paused until it has its history, from which the numbers of its revisions follow.
+    let created = create_again(client, name, &whole).await?;
+    // There is no other copy of the history.
+    let status = json!({
+        "metadata": { "uid": created.metadata.uid },
+        "status": { "observedGeneration": 0, "history": whole.data["status"]["history"] },
+    });
+    operators
+        .patch_status(name, &patch_parameters(false), &Patch::Merge(status))
+        .await
+        .with_context(|| format!("failed to write the history of Operator `{name}` back"))?;
+    let resumed = json!({
+        "metadata": { "uid": created.metadata.uid },
+        "spec": { "paused": whole.data["spec"]["paused"] },
+    });
+    operators
+        .patch(name, &patch_parameters(false), &Patch::Merge(resumed))
+        .await
+        .with_context(|| format!("Operator `{name}` is paused: failed to set spec.paused back"))?;
+    writeln!(out, "deletion of {name} aborted")?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// Removes the finalizers of an Operator that is being deleted, and waits until it is gone.
+///
+/// # Errors
+///
+/// When it has other finalizers, or cannot be written.
+async fn release(
+    operators: &Api<Operator>,
+    name: &str,
+    uid: Option<&str>,
+) -> Result<(), anyhow::Error> {
     let release = json!({ "metadata": { "uid": uid, "finalizers": null } });
     operators
         .patch(name, &patch_parameters(false), &Patch::Merge(release))
         .await
         .with_context(|| format!("failed to abort the deletion of Operator `{name}`"))?;
     let gone = watch_object(operators.clone(), name).try_skip_while(|object| {
-        let is_there = object.as_ref().is_some_and(|it| it.metadata.uid == uid);
+        let is_there = object.as_ref().is_some_and(|it| it.metadata.uid.as_deref() == uid);
         async move { Ok(is_there) }
     });
     let gone = tokio::time::timeout(TIMEOUT, async { pin!(gone).next().await }).await;
     gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
-    // The stored object, including fields that this program does not know. It is paused until it has its
-    // history, from which the numbers of its revisions follow.
+    Ok(())
+}
+
+/// Creates an Operator again as it was stored, including fields that this program does not know, but
+/// paused.
+///
+/// # Errors
+///
+/// When it is refused; then it is printed, since there is no other copy of it.
+async fn create_again(
+    client: &Client,
+    name: &str,
+    whole: &DynamicObject,
+) -> Result<DynamicObject, anyhow::Error> {
     let mut spec = whole.data["spec"].clone();
-    let paused = std::mem::replace(&mut spec["paused"], true.into());
+    spec["paused"] = true.into();
     let again = json!({
         "apiVersion": OPERATOR.api_version(),
         "kind": OPERATOR.kind,
@@ -92,31 +137,13 @@ pub(super) async fn run(
     let parameters =
         PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     let object = Deserialize::deserialize(&again)?;
-    let created = match api(client, OPERATOR).create(&parameters, &object).await {
-        Ok(created) => created,
+    match api(client, OPERATOR).create(&parameters, &object).await {
+        Ok(created) => Ok(created),
         Err(error) => {
-            // There is no other copy of the object.
             anstream::eprintln!("{again}");
-            return Err(error).with_context(|| {
+            Err(error).with_context(|| {
                 format!("failed to create Operator `{name}` again: create the object above")
-            });
+            })
         }
-    };
-    // There is no other copy of the history.
-    let status = json!({
-        "metadata": { "uid": created.metadata.uid },
-        "status": { "observedGeneration": 0, "history": whole.data["status"]["history"] },
-    });
-    operators
-        .patch_status(name, &patch_parameters(false), &Patch::Merge(status))
-        .await
-        .with_context(|| format!("failed to write the history of Operator `{name}` back"))?;
-    let resumed =
-        json!({ "metadata": { "uid": created.metadata.uid }, "spec": { "paused": paused } });
-    operators
-        .patch(name, &patch_parameters(false), &Patch::Merge(resumed))
-        .await
-        .with_context(|| format!("Operator `{name}` is paused: failed to set spec.paused back"))?;
-    writeln!(out, "deletion of {name} aborted")?;
-    Ok(exit::SUCCESS.into())
+    }
 }
