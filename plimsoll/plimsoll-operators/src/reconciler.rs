@@ -233,6 +233,9 @@ impl OperatorReconciler {
             OperatorEvent::NamespaceRead { operator, namespace, objects } => {
                 self.with(&operator, moment, |it| it.namespace_read(&namespace, objects));
             }
+            OperatorEvent::KindsFound { operator, kinds } => {
+                self.with(&operator, moment, |it| it.kinds_found(kinds));
+            }
         }
         self.process_pending(moment)
     }

@@ -252,6 +252,7 @@ impl MeasuredCluster {
             | OperatorEffect::UnwatchOperands(_)
             | OperatorEffect::Delete { .. }
             | OperatorEffect::ReadNamespace { .. }
+            | OperatorEffect::FindKinds { .. }
             | OperatorEffect::DeleteRevision(_)
             | OperatorEffect::Emit { .. } => {}
         }

@@ -91,6 +91,13 @@ impl ControlLoop {
                     OperatorEvent::NamespaceRead { operator, namespace, objects }
                 });
             }
+            OperatorEffect::FindKinds { operator } => {
+                let cluster = self.cluster();
+                self.host.spawn(async move {
+                    let kinds = inspect::kinds_of_operator(cluster, &operator).await;
+                    OperatorEvent::KindsFound { operator, kinds }
+                });
+            }
             OperatorEffect::Emit { operator, uid, draft } => {
                 self.recorder.emit_about(OPERATOR, &operator, &uid, draft);
             }

@@ -1,5 +1,7 @@
 //! Inspection of objects before they are taken over, and of the content of namespaces.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
@@ -198,16 +200,8 @@ pub(super) async fn namespace_content(
     cluster: Cluster,
     namespace: &str,
 ) -> Result<Vec<ObjectKey>, String> {
-    let mut kinds: Vec<Served> = Vec::new();
-    for (_, served) in cluster.resources.iter().filter(|(_, it)| it.scope == Scope::Namespaced) {
-        let is_known = kinds.iter().any(|it| {
-            it.resource.group == served.resource.group && it.resource.kind == served.resource.kind
-        });
-        if !is_known && !is_transient(&served.resource) {
-            kinds.push(served.clone());
-        }
-    }
-    let requests = kinds.into_iter().map(|served| {
+    let kinds = kinds(&cluster).into_values().filter(|it| it.scope == Scope::Namespaced);
+    let requests = kinds.map(|served| {
         let api: Api<DynamicObject> =
             Api::namespaced_with(cluster.client.clone(), namespace, &served.resource);
         async move {
@@ -235,6 +229,44 @@ pub(super) async fn namespace_content(
     let listed: Vec<(Vec<ObjectKey>, Option<String>)> = listed.try_collect().await?;
     let (objects, forbidden): (Vec<_>, Vec<_>) = listed.into_iter().unzip();
     contained(objects.concat(), forbidden.into_iter().flatten().collect())
+}
+
+/// Returns the kinds of which objects with the label of an Operator exist. Those that may not be listed are
+/// left out: nothing of them was applied.
+///
+/// # Errors
+///
+/// When the server does not answer or rejects a request.
+pub(super) async fn kinds_of_operator(
+    cluster: Cluster,
+    operator: &str,
+) -> Result<BTreeSet<GroupVersionKind>, String> {
+    let parameters = ListParams::default().labels(&format!("{OPERATOR_LABEL}={operator}")).limit(1);
+    let requests = kinds(&cluster).into_iter().map(|(kind, served)| {
+        let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &served.resource);
+        let parameters = parameters.clone();
+        async move {
+            match api.list_metadata(&parameters).await {
+                Ok(listed) => Ok((!listed.items.is_empty()).then_some(kind)),
+                Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => Ok(None),
+                Err(error) => Err(chain(&error)),
+            }
+        }
+    });
+    let found = stream::iter(requests).buffer_unordered(CONCURRENCY);
+    let found: Vec<Option<GroupVersionKind>> = found.try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Returns the kinds whose objects last, each in one served version.
+fn kinds(cluster: &Cluster) -> BTreeMap<GroupVersionKind, Served> {
+    let mut kinds: BTreeMap<GroupVersionKind, Served> = BTreeMap::new();
+    for (kind, served) in cluster.resources.iter().filter(|(_, it)| !is_transient(&it.resource)) {
+        if !kinds.keys().any(|it| it.group == kind.group && it.kind == kind.kind) {
+            kinds.insert(kind.clone(), served.clone());
+        }
+    }
+    kinds
 }
 
 /// Returns a resource in the form that `kubectl create role --resource` takes.

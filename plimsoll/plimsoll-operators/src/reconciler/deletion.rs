@@ -5,14 +5,16 @@ mod namespaces;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::olm::{DeletionProgress, DeletionProtection, Dependant, RemainingObjects};
+use plimsoll_api::olm::{
+    DeletionProgress, DeletionProtection, Dependant, OperatorHistory, RemainingObjects,
+};
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::plan::GroupVersionKind;
 
 use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
 use super::observed::{ObservedKind, ObservedObject};
-use super::removal::{RETRY_INTERVAL, Removal, Verification};
+use super::removal::{KindSearch, RETRY_INTERVAL, Removal, Verification};
 use crate::deletion::{self, DeletionInputs, DeletionPhase, LiveObject, NextDeletion};
 
 impl OperatorHandler<'_> {
@@ -32,7 +34,7 @@ impl OperatorHandler<'_> {
             *removal = Removal { started: Some(started), ..Removal::default() };
         }
         removal.next = Some(self.moment.uptime + RETRY_INTERVAL);
-        if !self.sees_all_objects() {
+        if !self.knows_kinds() || !self.sees_all_objects() {
             return;
         }
         let mut objects = self.live_objects(|_| true);
@@ -191,8 +193,44 @@ impl OperatorHandler<'_> {
         }
     }
 
+    /// Returns whether the kinds of all objects of the Operator are known. Revisions that another client
+    /// deleted do not name them any more, so that all served kinds are searched.
+    fn knows_kinds(&mut self) -> bool {
+        let operator = &mut *self.operator;
+        let is_kept = |it: &OperatorHistory| operator.revisions.contains_key(&it.revision);
+        if !operator.revisions.is_empty() && operator.history.iter().all(is_kept) {
+            return true;
+        }
+        let Some(removal) = &mut operator.removal else { return false };
+        match &removal.kinds {
+            KindSearch::Found(_) => return true,
+            KindSearch::Running => return false,
+            KindSearch::Failed { retry_at, .. } if *retry_at > self.moment.uptime => return false,
+            KindSearch::Failed { .. } | KindSearch::Due => {}
+        }
+        removal.kinds = KindSearch::Running;
+        self.output.effects.push(OperatorEffect::FindKinds { operator: self.name.to_owned() });
+        false
+    }
+
+    /// Handles the result of a search for the kinds of the objects of the Operator.
+    pub(super) fn kinds_found(&mut self, kinds: Result<BTreeSet<GroupVersionKind>, String>) {
+        let Some(removal) = &mut self.operator.removal else { return };
+        removal.kinds = match kinds {
+            Ok(kinds) => KindSearch::Found(kinds),
+            Err(message) => {
+                KindSearch::Failed { message, retry_at: self.moment.uptime + RETRY_INTERVAL }
+            }
+        };
+        self.mark_pending();
+    }
+
     /// Watches all kinds that the Operator has had objects of. Returns whether their objects are listed.
     fn sees_all_objects(&mut self) -> bool {
+        let found = self.operator.removal.as_ref().and_then(|it| match &it.kinds {
+            KindSearch::Found(kinds) => Some(kinds),
+            KindSearch::Due | KindSearch::Running | KindSearch::Failed { .. } => None,
+        });
         let manifests = self.operator.revisions.values().flat_map(|it| it.manifests());
         let kinds: BTreeSet<GroupVersionKind> = manifests
             .map(|it| GroupVersionKind {
@@ -201,6 +239,7 @@ impl OperatorHandler<'_> {
                 kind: it.key.kind.clone(),
             })
             .chain(always_watched())
+            .chain(found.into_iter().flatten().cloned())
             .collect();
         let mut sees_all = true;
         for kind in kinds {

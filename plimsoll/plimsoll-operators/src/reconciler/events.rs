@@ -141,6 +141,13 @@ pub enum OperatorEvent {
         /// The objects, or the reason that they could not be read.
         objects: Result<Vec<ObjectKey>, String>,
     },
+    /// The kinds of objects with the label of an Operator were found.
+    KindsFound {
+        /// The name of the Operator.
+        operator: String,
+        /// The kinds, or the reason that they could not be found.
+        kinds: Result<BTreeSet<GroupVersionKind>, String>,
+    },
 }
 
 /// A part of an object that is written separately.
@@ -289,6 +296,11 @@ pub enum OperatorEffect {
         operator: String,
         /// The name of the namespace.
         namespace: String,
+    },
+    /// Find the kinds, among all that are served, of which objects with the label of an Operator exist.
+    FindKinds {
+        /// The name of the Operator.
+        operator: String,
     },
     /// Emit an event about an Operator.
     Emit {

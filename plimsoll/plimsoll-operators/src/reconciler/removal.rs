@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::olm::DeletionProgress;
+use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::reconciler::Uptime;
 
 use crate::deletion::LiveObject;
@@ -29,6 +30,25 @@ pub(super) enum NamespaceContent {
         /// The time of the next attempt.
         retry_at: Uptime,
     },
+}
+
+/// The search for the kinds of the objects of an Operator some of whose revisions are gone.
+#[derive(Debug, Clone, Default)]
+pub(super) enum KindSearch {
+    /// It is due.
+    #[default]
+    Due,
+    /// All served kinds are being searched.
+    Running,
+    /// It failed.
+    Failed {
+        /// The reason.
+        message: String,
+        /// The time of the next attempt.
+        retry_at: Uptime,
+    },
+    /// The kinds are known.
+    Found(BTreeSet<GroupVersionKind>),
 }
 
 /// The verification that all objects of an Operator are deleted: the watches may lag behind.
@@ -63,6 +83,7 @@ pub(super) struct Removal {
     pub(super) progress: Option<DeletionProgress>,
     /// The reason that the deletion is refused, as a sentence; `None` if it is not.
     pub(super) refusal: Option<String>,
+    pub(super) kinds: KindSearch,
     pub(super) verification: Verification,
     /// Whether the finalizer is being removed.
     pub(super) is_finished: bool,

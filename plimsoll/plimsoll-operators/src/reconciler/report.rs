@@ -12,6 +12,7 @@ use plimsoll_resolve::requirement::{CheckedRequirement, Provider};
 
 use super::events::{Moment, OperatorEffect, OperatorKind, WrittenPart};
 use super::handler::OperatorHandler;
+use super::removal::KindSearch;
 use super::track::{BlockCause, Preparation, STATUS_RETRY, TrackedOperator};
 use crate::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, ConditionDraft, DEPRECATED, INVALID, OperatorObservation,
@@ -215,6 +216,9 @@ impl TrackedOperator {
         let refused: Vec<&str> = removal.refusals().map(String::as_str).collect();
         if let Some(refusal) = &removal.refusal {
             progressing.message = format!("It is not deleted: {refusal}");
+        } else if let KindSearch::Failed { message, .. } = &removal.kinds {
+            progressing.message =
+                format!("Which objects it has is not known, so they are not deleted: {message}");
         } else if let Some((namespace, why)) = removal.unreadable() {
             progressing.message = format!(
                 "Whether namespace {namespace} is empty is not known, so it is not deleted: {why}"

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::{BundleReference, DELETION_FINALIZER, OperatorHistory};
 use plimsoll_plan::progress::{Mark, StepOutcome, Trace};
 use serde_json::{Value, json};
@@ -152,6 +153,7 @@ fn text(effect: &OperatorEffect) -> String {
         OperatorEffect::UnwatchOperands(definition) => format!("unwatch objects of {definition}"),
         OperatorEffect::Delete { object, .. } => format!("delete {}", object.key),
         OperatorEffect::ReadNamespace { namespace, .. } => format!("read namespace {namespace}"),
+        OperatorEffect::FindKinds { operator } => format!("find the kinds of {operator}"),
         OperatorEffect::Emit { draft, .. } => format!("emit {}", draft.reason),
     }
 }
@@ -187,6 +189,9 @@ fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
         }
         OperatorEffect::ReadNamespace { operator, namespace } => {
             OperatorEvent::NamespaceRead { operator, namespace, objects: Ok(Vec::new()) }
+        }
+        OperatorEffect::FindKinds { operator } => {
+            OperatorEvent::KindsFound { operator, kinds: Ok(BTreeSet::new()) }
         }
         _ => return None,
     })
@@ -266,6 +271,51 @@ fn a_deletion_waits_for_what_is_being_applied() {
     assert_eq!(text(&effects[0]), "inspect 2 objects");
     course.unanswered = effects;
     assert_eq!(course.answer()[0], "remove the finalizer of bar");
+}
+
+#[test]
+fn objects_of_revisions_that_are_gone_are_deleted_with_their_operator() {
+    let mut course = Course::begin();
+    let metadata = json!({
+        "name": "bar", "uid": "1", "generation": 1, "finalizers": [DELETION_FINALIZER],
+        "resourceVersion": "9", "deletionTimestamp": "1970-01-01T00:00:00Z",
+    });
+    let object = json!({ "metadata": metadata, "spec": {} });
+    let asked = course.shown(OperatorKind::Operator, "bar", Some(object));
+    assert!(asked.contains(&"find the kinds of bar".to_owned()), "{asked:?}");
+    let found = |kinds| OperatorEvent::KindsFound { operator: "bar".to_owned(), kinds };
+    course.unanswered.clear();
+    course.handle(found(Err("denied".to_owned())));
+    course.seconds += 10;
+    let again = course.reconciler.handle_timeout(course.moment());
+    assert!(again.iter().any(|it| matches!(it, OperatorEffect::FindKinds { .. })), "{again:?}");
+    let config = GroupVersionKind {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+    };
+    let watches = course.handle(found(Ok(BTreeSet::from([config]))));
+    assert!(watches.contains(&"watch ConfigMap".to_owned()), "{watches:?}");
+    let left = ObservedObject {
+        key: ObjectKey {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: "bar".to_owned(),
+            name: "bar".to_owned(),
+        },
+        operator: "bar".to_owned(),
+        uid: "2".to_owned(),
+        owners: BTreeSet::new(),
+        mark: Mark::new(1, Trace::Ours(1)),
+        health: None,
+        terminating: None,
+        whole: None,
+    };
+    let kind = GroupKind::new("", "ConfigMap");
+    let shown = WatchedChange::Present(Box::new(left));
+    course.handle(OperatorEvent::Watched(kind, shown));
+    let deleted = course.answer();
+    assert!(deleted.contains(&"delete configmap \"bar/bar\"".to_owned()), "{deleted:?}");
 }
 
 #[test]

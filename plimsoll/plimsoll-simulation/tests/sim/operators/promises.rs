@@ -126,8 +126,16 @@ fn fights(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     found
 }
 
-/// The objects of the revisions that were written, by Operator, number of restores before, and number.
-type Revisions = BTreeMap<(String, usize, u64), BTreeSet<Key>>;
+/// The revisions that were written, by Operator, number of restores before, and number.
+type Revisions = BTreeMap<(String, usize, u64), WrittenRevision>;
+
+/// A revision that was written.
+#[derive(Default)]
+struct WrittenRevision {
+    /// The uid of its Operator.
+    uid: String,
+    objects: BTreeSet<Key>,
+}
 
 /// Checks that operands and their definitions are deleted only together with their Operator and
 /// only if its policy says so, and other objects only with their Operator or when a revision lacks
@@ -143,10 +151,16 @@ fn deletions(writes: &[Write], add_ons: &AddOnsResult, revisions: &mut Revisions
             let operator = spec["operator"].as_str().unwrap_or_default().to_owned();
             let objects = spec["objects"].as_array().into_iter().flatten();
             let revision = spec["revision"].as_u64().unwrap_or_default();
-            revisions
-                .entry((operator, write.rollbacks, revision))
-                .or_default()
-                .extend(objects.map(|it| key(&it["object"])));
+            let uid = write.sent["metadata"]["ownerReferences"][0]["uid"].as_str();
+            let known = revisions.entry((operator, write.rollbacks, revision)).or_default();
+            // An Operator that was created again begins anew with the numbers.
+            if known.uid != uid.unwrap_or_default() {
+                *known = WrittenRevision {
+                    uid: uid.unwrap_or_default().to_owned(),
+                    ..Default::default()
+                };
+            }
+            known.objects.extend(objects.map(|it| key(&it["object"])));
         } else if is_of_operator(write) {
             let package = operator_of(&write.sent).to_owned();
             owned.insert(&write.path, (package, key(&write.sent)));
@@ -185,7 +199,7 @@ fn deletions(writes: &[Write], add_ons: &AddOnsResult, revisions: &mut Revisions
             continue;
         }
         let of = revisions.iter().filter(|((operator, ..), _)| operator == package);
-        if of.clone().all(|(_, objects)| objects.contains(key)) && of.count() > 0 {
+        if of.clone().all(|(_, it)| it.objects.contains(key)) && of.count() > 0 {
             found.push(format!("{path} is deleted although every revision of {package} has it"));
         }
     }
