@@ -39,7 +39,6 @@ mod track;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::GroupKind;
-use plimsoll_api::olm::OperatorRevisionSpec;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{NamespaceState, Scope};
 use plimsoll_plan::reconciler::Uptime;
@@ -53,6 +52,7 @@ use self::dependency_index::DependencyIndex;
 use self::handler::{ObservedCluster, OperatorHandler, Output, Peers};
 use self::indexes::Indexes;
 use self::revision::WrittenRevision;
+use self::shown::ShownRevision;
 use self::track::TrackedOperator;
 use super::decide::decide_indexed;
 use super::installed::OperatorIndex;
@@ -80,9 +80,8 @@ pub struct OperatorReconciler {
     indexes: Indexes,
     /// The index of what Operators provide, require and own.
     installed: OperatorIndex,
-    /// The OperatorRevisions whose Operator was not shown yet, or was deleted, by name, each with the uid of
-    /// that Operator.
-    unclaimed: BTreeMap<String, (String, OperatorRevisionSpec)>,
+    /// The OperatorRevisions whose Operator was not shown yet, or was deleted, by name.
+    unclaimed: BTreeMap<String, ShownRevision>,
     /// The existing OperatorRevisions, by name.
     written_revisions: BTreeMap<String, WrittenRevision>,
     cluster: ObservedCluster,

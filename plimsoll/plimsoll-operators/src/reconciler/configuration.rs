@@ -1,13 +1,11 @@
 //! Changes of the Operators and OperatorRevisions that watches show.
 
-use plimsoll_api::olm::OperatorRevisionSpec;
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::OperatorReconciler;
 use super::events::Moment;
-use super::revision::{KeptRevision, WrittenRevision};
-use super::shown::{ShownOperator, shown_operator, uid};
+use super::revision::KeptRevision;
+use super::shown::{ShownOperator, ShownRevision, shown_operator, uid};
 use crate::{InstalledOperator, RequestedOperator};
 
 impl OperatorReconciler {
@@ -88,22 +86,19 @@ impl OperatorReconciler {
             }
             return;
         };
-        let spec = match OperatorRevisionSpec::deserialize(&value["spec"]) {
-            Ok(spec) => spec,
-            Err(_) => return,
-        };
-        let owner = controller(&value["metadata"]);
-        let written = WrittenRevision { operator: spec.operator.clone(), number: spec.revision };
-        self.written_revisions.insert(name.to_owned(), written);
-        let operator = self.operators.get_mut(&spec.operator);
-        let Some(operator) = operator.filter(|it| it.object.uid == owner) else {
+        let shown = ShownRevision::read(value);
+        if let Some(written) = shown.written(name) {
+            self.written_revisions.insert(name.to_owned(), written);
+        }
+        let operator = self.operators.get_mut(&shown.operator);
+        let Some(operator) = operator.filter(|it| it.object.uid == shown.owner) else {
             // Either its Operator was deleted, and it will be as well, or its Operator is new and was not
             // shown yet.
-            self.unclaimed.insert(name.to_owned(), (owner.to_owned(), spec));
+            self.unclaimed.insert(name.to_owned(), shown);
             return;
         };
-        operator.add_revision(name, &spec);
-        let operator = spec.operator;
+        operator.add_revision(name, &shown.spec);
+        let operator = shown.operator;
         self.reindex(&operator, moment);
         self.refresh_request(&operator);
         self.output.undecided.insert(operator);
@@ -113,11 +108,9 @@ impl OperatorReconciler {
     fn adopt_revisions(&mut self, name: &str) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let uid = operator.object.uid.clone();
-        let is_of = |_: &String, (owner, spec): &mut (String, OperatorRevisionSpec)| {
-            spec.operator == name && *owner == uid
-        };
-        for (revision, (_, spec)) in self.unclaimed.extract_if(.., is_of) {
-            operator.add_revision(&revision, &spec);
+        let is_of = |_: &String, it: &mut ShownRevision| it.operator == name && it.owner == uid;
+        for (revision, shown) in self.unclaimed.extract_if(.., is_of) {
+            operator.add_revision(&revision, &shown.spec);
         }
     }
 
@@ -144,11 +137,4 @@ impl OperatorReconciler {
         self.installed.insert(name, request);
         self.mark_affected_undecided(name);
     }
-}
-
-/// Returns the uid of the controlling owner of an object; empty without one.
-fn controller(metadata: &Value) -> &str {
-    let owners = metadata["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let controller = owners.iter().find(|it| it["controller"] == true);
-    controller.and_then(|it| it["uid"].as_str()).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use plimsoll_api::olm::{CatalogSpec, OperatorSpec};
+use plimsoll_api::olm::{CatalogSpec, OperatorRevisionSpec, OperatorSpec};
 use plimsoll_api::{ConditionStatus, Reason, duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -53,10 +53,23 @@ pub(super) fn catalog(object: &Value) -> Result<(CatalogSpec, Option<Duration>),
     Ok((spec, interval))
 }
 
+/// Reads the spec of an OperatorRevision.
+///
+/// # Errors
+///
+/// The first field that cannot be read.
+pub(super) fn revision(object: &Value) -> Result<OperatorRevisionSpec, InvalidSpec> {
+    read(&object["spec"])
+}
+
 fn spec<T: DeserializeOwned + Default>(object: &Value) -> Result<T, InvalidSpec> {
-    let Some(spec) = object.get("spec").filter(|it| !it.is_null()) else {
-        return Ok(T::default());
-    };
+    match object.get("spec").filter(|it| !it.is_null()) {
+        Some(spec) => read(spec),
+        None => Ok(T::default()),
+    }
+}
+
+fn read<T: DeserializeOwned>(spec: &Value) -> Result<T, InvalidSpec> {
     serde_path_to_error::deserialize(spec).map_err(|error| {
         let path = error.path().to_string();
         let field = if path == "." { "spec".to_owned() } else { format!("spec.{path}") };

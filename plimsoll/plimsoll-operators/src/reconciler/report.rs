@@ -115,8 +115,7 @@ impl TrackedOperator {
         };
         let mut conditions = conditions(&observation, &self.reported.conditions, moment.time);
         self.set_deletion_message(&mut conditions);
-        if let Some(invalid) = &self.object.invalid {
-            let (status, reason, message) = invalid.reported();
+        if let Some((status, reason, message)) = self.invalid() {
             let invalid = ConditionDraft { type_: INVALID, status, reason, message };
             let (before, generation) = (&self.reported.conditions, self.object.generation);
             conditions.push(condition(invalid, before, generation, moment.time));
@@ -144,6 +143,20 @@ impl TrackedOperator {
                 .unwrap_or_default(),
             deletion: self.removal.as_ref().and_then(|it| it.progress().cloned()),
             history: self.history.clone(),
+        })
+    }
+
+    /// Returns the status, reason and message of the condition that the spec of the Operator, or one of its
+    /// OperatorRevisions, cannot be used; `None` if all can.
+    fn invalid(&self) -> Option<(ConditionStatus, Reason, String)> {
+        if let Some(invalid) = &self.object.invalid {
+            return Some(invalid.reported());
+        }
+        let unusable = self.unusable.iter().map(|(name, why)| format!("{name}: {why}"));
+        let unusable: Vec<String> = unusable.collect();
+        (!unusable.is_empty()).then(|| {
+            let message = format!("OperatorRevisions are not used: {}", unusable.join("; "));
+            (ConditionStatus::True, Reason::InvalidSpec, message)
         })
     }
 

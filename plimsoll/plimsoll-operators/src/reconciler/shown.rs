@@ -1,16 +1,17 @@
-//! Operators as watches show them.
+//! Operators and OperatorRevisions as watches show them.
 
 use std::collections::BTreeSet;
 
 use plimsoll_api::olm::{
-    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
-    OperatorStatus,
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OPERATOR_LABEL,
+    OperatorRevisionSpec, OperatorSpec, OperatorStatus,
 };
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::events::Moment;
-use super::parse;
+use super::parse::{self, InvalidSpec};
+use super::revision::WrittenRevision;
 use super::track::OperatorObject;
 use crate::RequestedOperator;
 
@@ -20,6 +21,43 @@ pub(super) struct ShownOperator {
     /// The request, without what is installed.
     pub(super) request: RequestedOperator,
     pub(super) status: OperatorStatus,
+}
+
+/// An OperatorRevision as a watch showed it.
+#[derive(Debug, Clone)]
+pub(super) struct ShownRevision {
+    /// The name of its Operator; that in the label if the spec cannot be read.
+    pub(super) operator: String,
+    /// The uid of the Operator that controls it; empty without one.
+    pub(super) owner: String,
+    pub(super) spec: Result<OperatorRevisionSpec, InvalidSpec>,
+}
+
+impl ShownRevision {
+    pub(super) fn read(object: &Value) -> Self {
+        let metadata = &object["metadata"];
+        let spec = parse::revision(object);
+        let label = || metadata["labels"][OPERATOR_LABEL].as_str().unwrap_or_default().to_owned();
+        let operator = spec.as_ref().map_or_else(|_| label(), |it| it.operator.clone());
+        Self { operator, owner: controller(metadata).to_owned(), spec }
+    }
+
+    /// Returns its number as it is known from then on, by its name if the spec cannot be read; `None` if
+    /// that has none.
+    pub(super) fn written(&self, name: &str) -> Option<WrittenRevision> {
+        let number = match &self.spec {
+            Ok(spec) => spec.revision,
+            Err(_) => name.strip_prefix(&self.operator)?.split('-').nth(1)?.parse().ok()?,
+        };
+        Some(WrittenRevision { operator: self.operator.clone(), number })
+    }
+}
+
+/// Returns the uid of the controlling owner of an object; empty without one.
+fn controller(metadata: &Value) -> &str {
+    let owners = metadata["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let controller = owners.iter().find(|it| it["controller"] == true);
+    controller.and_then(|it| it["uid"].as_str()).unwrap_or_default()
 }
 
 /// Returns the uid of an object.

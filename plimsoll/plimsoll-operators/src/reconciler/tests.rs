@@ -319,6 +319,31 @@ fn objects_of_revisions_that_are_gone_are_deleted_with_their_operator() {
 }
 
 #[test]
+fn a_revision_that_cannot_be_read_is_named_and_its_number_not_used_again() {
+    let mut course = Course::begin();
+    let metadata = json!({
+        "name": "bar-4", "labels": { "olm.io/operator": "bar" },
+        "ownerReferences": [{ "controller": true, "uid": "1" }],
+    });
+    let spec = json!({ "operator": "bar", "revision": "four" });
+    let revision = json!({ "metadata": metadata, "spec": spec });
+    course.shown(OperatorKind::Revision, "bar-4", Some(revision));
+    course.operator("bar", "1", "1.2.5", true);
+    let status = course.unanswered.iter().find_map(|it| match it {
+        OperatorEffect::WriteStatus { name, status, .. } if name == "bar" => Some(status.clone()),
+        _ => None,
+    });
+    let conditions = status.expect("a status")["conditions"].take();
+    let conditions = conditions.as_array().expect("conditions");
+    let invalid = conditions.iter().find(|it| it["type"] == "Invalid").expect("it is named");
+    let expected = "OperatorRevisions are not used: bar-4: spec.revision: invalid type: string \
+                    \"four\", expected u32";
+    assert_eq!(invalid["message"], expected);
+    course.answer();
+    assert_eq!(course.answer(), ["write bar-5"]);
+}
+
+#[test]
 fn revisions_of_a_deleted_operator_are_not_those_of_its_successor() {
     let mut course = Course::begin();
     let draft = RevisionDraft::read(content("bar", BundleReference::default())).expect("objects");

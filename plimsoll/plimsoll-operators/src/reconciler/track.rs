@@ -137,8 +137,8 @@ impl OperatorRollout {
 pub(super) struct TrackedOperator {
     pub(super) object: OperatorObject,
     pub(super) revisions: BTreeMap<u32, KeptRevision>,
-    /// The OperatorRevisions that are not usable, by name, each with its number and the reason.
-    pub(super) unusable: BTreeMap<String, (u32, String)>,
+    /// The OperatorRevisions that are not usable, by name, each with the reason as a clause.
+    pub(super) unusable: BTreeMap<String, String>,
     /// The number of the revision that was completed last; `None` before the first.
     pub(super) installed: Option<u32>,
     /// The history, newest first.
@@ -249,9 +249,17 @@ impl TrackedOperator {
     }
 
     /// Adds an OperatorRevision, or the reason that it is not usable.
-    pub(super) fn add_revision(&mut self, name: &str, spec: &OperatorRevisionSpec) {
-        match KeptRevision::read(name, spec) {
-            Ok(revision) => {
+    pub(super) fn add_revision(
+        &mut self,
+        name: &str,
+        spec: &Result<OperatorRevisionSpec, InvalidSpec>,
+    ) {
+        let read = match spec {
+            Ok(spec) => KeptRevision::read(name, spec).map(|it| (spec, it)),
+            Err(error) => Err(error.to_string()),
+        };
+        match read {
+            Ok((spec, revision)) => {
                 self.unusable.remove(name);
                 match self.revisions.get_mut(&spec.revision) {
                     Some(known) => known.merge(revision),
@@ -261,7 +269,7 @@ impl TrackedOperator {
                 }
             }
             Err(error) => {
-                self.unusable.insert(name.to_owned(), (spec.revision, error));
+                self.unusable.insert(name.to_owned(), error);
             }
         }
     }

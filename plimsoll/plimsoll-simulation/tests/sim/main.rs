@@ -100,20 +100,16 @@ fn failures(scenario: &Scenario, again: &str) -> [Option<String>; 2] {
         let found = found.join("\n  ");
         let says =
             format!("seed {seed} {verb}; again: PLIMSOLL_SEED={seed} {TESTS} {again}\n  {found}");
-        if prints_writes() {
-            outcome.iter().flat_map(|it| &it.writes).for_each(|write| println!("{write}"));
+        if std::env::var_os("PLIMSOLL_WRITES").is_some() {
+            let writes = outcome.iter().flat_map(|it| &it.writes).map(ToString::to_string);
+            return Some(format!("{says}\n{}", writes.collect::<Vec<_>>().join("\n")));
         }
-        if prints_writes() || !seeds::is_one_named() {
+        if !seeds::is_one_named() {
             return Some(says);
         }
         let smallest = shrink::smallest(scenario.clone(), |it| !check(&run(it)).is_empty());
         Some(format!("{says}\nthe smallest scenario that fails:\n{smallest:#?}"))
     })
-}
-
-/// Returns whether the writes of seeds that fail are printed.
-fn prints_writes() -> bool {
-    std::env::var_os("PLIMSOLL_WRITES").is_some()
 }
 
 /// Runs each seed and returns the results, on all processors.

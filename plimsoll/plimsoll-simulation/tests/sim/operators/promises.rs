@@ -311,8 +311,8 @@ fn operators(add_ons: &AddOnsResult) -> Vec<String> {
 fn leftovers(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
     let mut found = Vec::new();
     let is_late = |path: &str| {
-        let of = writes.iter().filter(|it| it.path == path && it.status < 300);
-        of.last().is_some_and(|it| it.is_late && it.status == 201)
+        let last = writes.iter().rfind(|it| it.path == path && it.status < 300);
+        last.is_some_and(|it| it.is_late && it.status == 201)
     };
     for (path, object) in &add_ons.found {
         let package = operator_of(object);
@@ -321,7 +321,8 @@ fn leftovers(writes: &[Write], add_ons: &AddOnsResult) -> Vec<String> {
         }
         let spec = add_ons.spec(package, Duration::MAX);
         let keeps = spec.is_some_and(|it| it.keeps_definitions || it.workloads == "Orphan");
-        if !(keeps && object["kind"] == "CustomResourceDefinition") && !is_late(path) {
+        let is_kept = keeps && object["kind"] == "CustomResourceDefinition";
+        if !is_kept && !is_late(path) {
             found.push(format!("{path} is left of {package}"));
         }
     }
