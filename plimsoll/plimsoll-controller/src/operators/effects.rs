@@ -61,18 +61,7 @@ impl ControlLoop {
                     answer_write(OperatorKind::Operator, operator, WrittenPart::Finalizer, &written)
                 });
             }
-            OperatorEffect::WriteStatus { kind, name, status, resource_version } => {
-                let writer = self.host.writer.clone();
-                let resource = api_resource(match kind {
-                    OperatorKind::Catalog => CATALOG,
-                    OperatorKind::Operator | OperatorKind::Revision => OPERATOR,
-                });
-                self.host.spawn(async move {
-                    let written =
-                        writer.write_status(&resource, &name, &status, &resource_version).await;
-                    answer_write(kind, name, WrittenPart::Status, &written.map(|_| ()))
-                });
-            }
+            OperatorEffect::WriteStatus { .. } => self.write_status(effect),
             OperatorEffect::Execute { operator, run, plan, step } => {
                 self.execute(operator, run, plan, step);
             }
@@ -102,6 +91,21 @@ impl ControlLoop {
                 self.recorder.emit_about(OPERATOR, &operator, &uid, draft);
             }
         }
+    }
+
+    fn write_status(&mut self, effect: OperatorEffect) {
+        let OperatorEffect::WriteStatus { kind, name, status, resource_version } = effect else {
+            return;
+        };
+        let writer = self.host.writer.clone();
+        let resource = api_resource(match kind {
+            OperatorKind::Catalog => CATALOG,
+            OperatorKind::Operator | OperatorKind::Revision => OPERATOR,
+        });
+        self.host.spawn(async move {
+            let written = writer.write_status(&resource, &name, &status, &resource_version).await;
+            answer_write(kind, name, WrittenPart::Status, &written.map(|_| ()))
+        });
     }
 
     fn read_catalog(&mut self, name: String, source: CatalogSource) {
