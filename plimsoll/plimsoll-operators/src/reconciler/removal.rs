@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::DeletionProgress;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::reconciler::Uptime;
@@ -13,23 +14,48 @@ use crate::deletion::LiveObject;
 /// The delay before a refused deletion is requested again, and remaining objects are read again.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The content of a namespace, as far as it was read.
-#[derive(Debug, Clone)]
-pub(super) enum NamespaceContent {
-    /// It is being read; the reason if the last attempt failed.
-    Reading(Option<String>),
-    /// It was read.
-    Read {
-        /// Whether it has no objects.
-        is_empty: bool,
-    },
-    /// It cannot be read.
-    Unreadable {
-        /// The reason, and what resolves it.
-        message: String,
-        /// The time of the next attempt.
-        retry_at: Uptime,
-    },
+/// The content of a namespace, as far as it was read. It counts as occupied once an object was found
+/// twice: the first time, it may have been about to be deleted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NamespaceContent {
+    /// The objects that were found last.
+    found: BTreeSet<ObjectKey>,
+    /// The reason that the last attempt failed, and what resolves it; `None` if it did not.
+    failure: Option<String>,
+    state: ContentState,
+}
+
+/// The state of the content of a namespace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum ContentState {
+    /// It is being read.
+    #[default]
+    Reading,
+    /// It is read again at a time.
+    Again(Uptime),
+    /// It has no objects.
+    Empty,
+    /// It has objects of other owners.
+    Occupied,
+}
+
+impl NamespaceContent {
+    /// Handles the objects that were read, or the reason that they could not be.
+    pub(super) fn read(&mut self, objects: Result<Vec<ObjectKey>, String>, now: Uptime) {
+        let again = ContentState::Again(now + RETRY_INTERVAL);
+        match objects {
+            Ok(objects) => {
+                let found: BTreeSet<ObjectKey> = objects.into_iter().collect();
+                self.state = match (found.is_empty(), found.is_disjoint(&self.found)) {
+                    (true, _) => ContentState::Empty,
+                    (false, true) => again,
+                    (false, false) => ContentState::Occupied,
+                };
+                (self.found, self.failure) = (found, None);
+            }
+            Err(message) => (self.failure, self.state) = (Some(message), again),
+        }
+    }
 }
 
 /// The search for the kinds of the objects of an Operator some of whose revisions are gone.
@@ -148,11 +174,8 @@ impl Removal {
 
     /// Returns a namespace whose content cannot be read, with the reason; `None` if there is none.
     pub(super) fn unreadable(&self) -> Option<(&str, &str)> {
-        self.namespaces.iter().find_map(|(name, content)| match content {
-            NamespaceContent::Unreadable { message, .. }
-            | NamespaceContent::Reading(Some(message)) => Some((name.as_str(), message.as_str())),
-            NamespaceContent::Reading(None) | NamespaceContent::Read { .. } => None,
-        })
+        let mut contents = self.namespaces.iter();
+        contents.find_map(|(name, content)| Some((name.as_str(), content.failure.as_deref()?)))
     }
 
     /// Returns whether a namespace has objects of other owners; `None` while it is not known. If the
@@ -163,17 +186,20 @@ impl Removal {
         now: Uptime,
         read: impl FnOnce(),
     ) -> Option<bool> {
-        let failure = match self.namespaces.get(namespace) {
-            Some(NamespaceContent::Read { is_empty }) => return Some(!is_empty),
-            Some(NamespaceContent::Unreadable { message, retry_at }) if *retry_at <= now => {
-                Some(message.clone())
+        let known = self.namespaces.get_mut(namespace);
+        match known.as_ref().map(|it| it.state) {
+            Some(ContentState::Empty) => return Some(false),
+            Some(ContentState::Occupied) => return Some(true),
+            Some(ContentState::Reading) => return None,
+            Some(ContentState::Again(at)) if at > now => return None,
+            Some(ContentState::Again(_)) | None => {}
+        }
+        match known {
+            Some(content) => content.state = ContentState::Reading,
+            None => {
+                self.namespaces.insert(namespace.to_owned(), NamespaceContent::default());
             }
-            Some(NamespaceContent::Reading(_) | NamespaceContent::Unreadable { .. }) => {
-                return None;
-            }
-            None => None,
-        };
-        self.namespaces.insert(namespace.to_owned(), NamespaceContent::Reading(failure));
+        }
         read();
         None
     }
@@ -197,14 +223,48 @@ mod tests {
         assert_eq!(ask(&mut removal, 0), (None, true));
         assert_eq!(ask(&mut removal, 1), (None, false));
         assert_eq!(removal.unreadable(), None);
-        let failed = |retry_at| NamespaceContent::Unreadable { message: "denied".into(), retry_at };
-        removal.namespaces.insert("foo".into(), failed(at(12)));
+        let read = |removal: &mut Removal, seconds, objects| {
+            removal.namespaces.entry("foo".into()).or_default().read(objects, at(seconds));
+        };
+        read(&mut removal, 2, Err("denied".into()));
         assert_eq!(ask(&mut removal, 11), (None, false));
         assert_eq!(removal.unreadable(), Some(("foo", "denied")));
         assert_eq!(ask(&mut removal, 12), (None, true));
         assert_eq!(removal.unreadable(), Some(("foo", "denied")), "until the next response");
-        removal.namespaces.insert("foo".into(), NamespaceContent::Read { is_empty: true });
+        read(&mut removal, 12, Ok(Vec::new()));
         assert_eq!(ask(&mut removal, 13), (Some(false), false));
         assert_eq!(removal.unreadable(), None);
+    }
+
+    #[test]
+    fn a_namespace_is_occupied_once_an_object_was_found_twice() {
+        let at = |seconds| Uptime::from_start(Duration::from_secs(seconds));
+        let object = |name: &str| ObjectKey {
+            group: String::new(),
+            kind: "Pod".to_owned(),
+            namespace: "foo".to_owned(),
+            name: name.to_owned(),
+        };
+        let cases: [(&[&[&str]], Option<bool>); 5] = [
+            (&[&[]], Some(false)),
+            (&[&["one"]], None),
+            (&[&["one"], &[]], Some(false)),
+            (&[&["one"], &["two"]], None),
+            (&[&["one"], &["one", "two"]], Some(true)),
+        ];
+        for (reads, expected) in cases {
+            let mut removal = Removal::default();
+            let mut now = 0;
+            for read in reads {
+                let mut is_read = false;
+                removal.is_occupied("foo", at(now), || is_read = true);
+                assert!(is_read, "{reads:?}");
+                let content = removal.namespaces.get_mut("foo").expect("it is being read");
+                content.read(Ok(read.iter().map(|it| object(it)).collect()), at(now));
+                now += 10;
+            }
+            let found = removal.is_occupied("foo", at(now - 1), || panic!("it is read too early"));
+            assert_eq!(found, expected, "{reads:?}");
+        }
     }
 }

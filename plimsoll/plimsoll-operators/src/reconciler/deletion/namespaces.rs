@@ -8,7 +8,6 @@ use crate::deletion::LiveObject;
 use crate::reconciler::events::OperatorEffect;
 use crate::reconciler::handler::OperatorHandler;
 use crate::reconciler::observed::ObservedObject;
-use crate::reconciler::removal::{NamespaceContent, RETRY_INTERVAL};
 
 impl OperatorHandler<'_> {
     /// Returns the namespaces of the Operator that contain objects of other owners; `None` until that is
@@ -48,14 +47,8 @@ impl OperatorHandler<'_> {
         objects: Result<Vec<ObjectKey>, String>,
     ) {
         let Some(removal) = &mut self.operator.removal else { return };
-        let content = match objects {
-            Ok(objects) => NamespaceContent::Read { is_empty: objects.is_empty() },
-            Err(message) => {
-                let retry_at = self.moment.uptime + RETRY_INTERVAL;
-                NamespaceContent::Unreadable { message, retry_at }
-            }
-        };
-        removal.namespaces.insert(namespace.to_owned(), content);
+        let content = removal.namespaces.entry(namespace.to_owned()).or_default();
+        content.read(objects, self.moment.uptime);
         self.mark_pending();
     }
 
