@@ -145,7 +145,9 @@ fn deletions(writes: &[Write], add_ons: &AddOnsResult, revisions: &mut Revisions
     let mut owned: BTreeMap<&str, (String, Key)> = BTreeMap::new();
     // The times at which operands were deleted, by package.
     let mut emptied: BTreeMap<&str, Duration> = BTreeMap::new();
-    for write in done(writes) {
+    // A revision that arrived late is there, and the next process goes on with it.
+    let is_counted = |it: &&Write| it.status < 300 && (!it.is_late || it.path == REVISIONS);
+    for write in writes.iter().filter(is_counted) {
         if write.path == REVISIONS && write.method == "POST" {
             let spec = &write.sent["spec"];
             let operator = spec["operator"].as_str().unwrap_or_default().to_owned();
