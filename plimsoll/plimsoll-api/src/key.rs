@@ -1,5 +1,6 @@
 //! How objects are identified: group, kind, namespace and name; never the version.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,33 @@ impl ObjectKey {
     /// The kind of the object.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&self.group, &self.kind)
+    }
+
+    /// Removes the namespace if the kind is one of `cluster_kinds`, which have none: what a manifest
+    /// says of it means nothing. True if there was one.
+    pub fn normalize(&mut self, cluster_kinds: &BTreeSet<GroupKind>) -> bool {
+        let is_meaningless =
+            !self.namespace.is_empty() && cluster_kinds.contains(&self.group_kind());
+        if is_meaningless {
+            self.namespace.clear();
+        }
+        is_meaningless
+    }
+
+    /// Returns the key without its namespace.
+    #[must_use]
+    pub fn without_namespace(&self) -> Self {
+        Self { namespace: String::new(), ..self.clone() }
+    }
+
+    /// Whether the two may identify one object where it is not known if the kind has namespaces:
+    /// one of them may have none, or the namespace of the other may mean nothing.
+    pub fn may_be(&self, other: &Self) -> bool {
+        let has_none = self.namespace.is_empty() || other.namespace.is_empty();
+        self.group == other.group
+            && self.kind == other.kind
+            && self.name == other.name
+            && (has_none || self.namespace == other.namespace)
     }
 
     /// `namespace/name`, or just the name.

@@ -197,7 +197,10 @@ fn distinct(
     let mut places = BTreeMap::new();
     let mut conflicts = BTreeSet::new();
     for object in objects {
-        let key = object_key(&object);
+        let mut key = object_key(&object);
+        if is_cluster_scoped(&key.group, &key.kind) {
+            key.namespace.clear();
+        }
         match places.get(&key) {
             Some(place) if kept[*place] == object => {}
             Some(_) => {

@@ -34,7 +34,7 @@ pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Diagnostic> 
     // What is wrong with declarations has been said by loading them.
     let applied = payload.manifests.iter().filter(|manifest| !is_declaration(manifest));
     for manifest in applied {
-        let object = manifest.object();
+        let object = manifest.written();
         // What is an error about annotations has been said by loading it.
         let doubts = annotations::defects(manifest, &object).into_iter();
         for doubt in doubts.filter(|it| it.code.severity() == Severity::Warning) {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::Packed;
 use crate::definition::Definition;
+use crate::kinds::built_in_cluster_kinds;
 
 /// Annotation: values of the object are sent to the API server alone, as those of a Secret.
 pub const SENSITIVE: &str = "plimsoll.io/sensitive";
@@ -22,8 +23,9 @@ pub struct Manifest {
     pub file: Arc<str>,
     /// Its number in the file, from 0; empty documents are not counted.
     pub document: usize,
-    /// What it is a manifest of; the namespace is the one written in it, even where the kind has
-    /// none.
+    /// What it is a manifest of. The namespace is the one written in it, unless the kind is known to
+    /// have none: built-in kinds are from the start, those that the payload defines once all of it is
+    /// read, others when an API server serves them.
     pub key: ObjectKey,
     /// API version without the group, such as `v1`.
     pub version: String,
@@ -94,15 +96,17 @@ impl Manifest {
         if raw.len() > JSON_SIZE_MAX {
             return Err(ManifestError::Size(raw.len()));
         }
+        let mut key = ObjectKey {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        key.normalize(built_in_cluster_kinds());
         Ok(Self {
             file,
             document,
-            key: ObjectKey {
-                group: group.to_owned(),
-                kind: kind.to_owned(),
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            },
+            key,
             version: version.to_owned(),
             annotations: Arc::new(metadata.map(annotations).unwrap_or_default()),
             definition: Definition::of(value).map(Arc::new),
@@ -110,8 +114,19 @@ impl Manifest {
         })
     }
 
-    /// The document as a value.
+    /// The document as a value, without a namespace that means nothing.
     pub fn object(&self) -> Value {
+        let mut object = self.written();
+        if self.key.namespace.is_empty()
+            && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.remove("namespace");
+        }
+        object
+    }
+
+    /// The document as it is written.
+    pub(crate) fn written(&self) -> Value {
         serde_json::from_slice(&self.raw.unpack()).expect("raw was written by serde_json")
     }
 

@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use k8s_schema::builtin;
 use plimsoll_api::GroupKind;
 use plimsoll_api::config::Release;
 use serde::Serialize;
@@ -27,11 +26,10 @@ pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseError};
 use document::{ParsedFile, parse_file};
 
 use crate::capability::CapabilityRegistry;
-use crate::definition::Scope;
 use crate::diagnostic::{Diagnostic, FindingCode};
 use crate::location::FileLocation;
 use crate::template::TemplateValues;
-use crate::{Manifest, hash};
+use crate::{Manifest, hash, kinds};
 
 /// The endings of the names of manifest files; case matters.
 const EXTENSIONS: [&str; 3] = [".yaml", ".yml", ".json"];
@@ -159,13 +157,7 @@ impl Payload {
     /// The kinds known to have no namespace: those built into Kubernetes and those that
     /// CustomResourceDefinitions of the payload define so.
     pub fn cluster_kinds(&self) -> BTreeSet<GroupKind> {
-        let built_in = builtin::resources().iter().filter(|resource| !resource.namespaced);
-        let mut kinds: BTreeSet<GroupKind> =
-            built_in.map(|resource| GroupKind::new(&resource.group, &resource.kind)).collect();
-        let defined = self.manifests.iter().filter_map(|manifest| manifest.definition.as_ref());
-        let without = defined.filter(|definition| definition.scope == Scope::Cluster);
-        kinds.extend(without.map(|definition| definition.kind.clone()));
-        kinds
+        kinds::cluster_kinds(&self.manifests)
     }
 
     /// Major version of the release.
@@ -251,6 +243,8 @@ impl PayloadHeader {
 fn assemble(head: PayloadHeader, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<PayloadError>) {
     let PayloadHeader { release, values, digest, mut warnings, mut errors } = head;
     parsed.sort_by(|left, right| left.order().cmp(&right.order()));
+    let cluster_kinds = kinds::cluster_kinds(parsed.iter().flat_map(|file| &file.manifests));
+    parsed.iter_mut().for_each(|file| file.normalize_keys(&cluster_kinds));
     let mut manifests = Vec::new();
     // A manifest does not know its directory, which a defect is to be found in.
     let mut directories = BTreeMap::new();

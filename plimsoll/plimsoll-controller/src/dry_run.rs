@@ -25,7 +25,7 @@ use crate::observe::trace;
 use crate::resources::{Resources, Served};
 use crate::webhook::Reviewer;
 use crate::webhook::capabilities::CapabilityReviewer;
-use crate::write::{Writer, outcome};
+use crate::write::{Writer, missing_namespace, outcome};
 
 /// Requests at the same time: as many as the plan itself makes while updating.
 const REQUESTS_MAX: usize = 16;
@@ -78,6 +78,10 @@ async fn sight(
         let answer = DryRunOutcome::Blocked(StepBlocker::KindNotServed(step.kind()));
         return Ok(ObservedObject { before: None, answer });
     };
+    if let Some(error) = missing_namespace(step, served) {
+        let answer = DryRunOutcome::Refused(error);
+        return Ok(ObservedObject { before: None, answer });
+    }
     let key = &step.manifest.key;
     let failed = |source| Error::DryRun { object: key.to_string(), source };
     let before = api(client, served, &key.namespace).get(&key.name).await;

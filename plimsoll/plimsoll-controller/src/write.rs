@@ -17,7 +17,7 @@ use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::progress::{Mark, Scope};
 use serde::Serialize;
 
-pub(crate) use self::failures::{chain, outcome};
+pub(crate) use self::failures::{chain, missing_namespace, outcome};
 use crate::observe::mark;
 use crate::resources::Served;
 

@@ -5,13 +5,13 @@ pub mod features;
 pub mod graph;
 pub mod mode;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_api::ObjectKey;
 use plimsoll_api::config::Release;
 use plimsoll_api::progress::Orphan;
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::inclusion::{self, Context, Decision, ExclusionReason};
 use plimsoll_content::{Definition, Manifest};
 use serde_json::json;
@@ -163,7 +163,10 @@ pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: M
     };
     let graph = graph::build(&tasks(&steps), ordering);
     let hash = plimsoll_content::hash::manifest_hash(steps.iter().map(|step| &step.manifest.raw));
-    Plan { release, hash, mode, release_steps: steps.len(), steps, graph, excluded }
+    let release_steps = steps.len();
+    let mut plan = Plan { release, hash, mode, release_steps, steps, graph, excluded };
+    plan.refuse_contradictions();
+    plan
 }
 
 impl Plan {
@@ -220,13 +223,55 @@ impl Plan {
         (0..self.release_steps).filter(is_like).collect()
     }
 
-    /// The plan, and at its end the deletion of objects that earlier releases left behind. The hash
-    /// stays that of the release's manifests.
+    /// Removes the namespaces from the keys of objects whose kinds, among `cluster_kinds`, have none.
+    /// True if there were any.
+    pub fn normalize_keys(&mut self, cluster_kinds: &BTreeSet<GroupKind>) -> bool {
+        let steps = self.steps.iter_mut().map(|step| &mut step.manifest.key);
+        let excluded = self.excluded.iter_mut().map(|excluded| &mut excluded.key);
+        let mut is_changed = false;
+        for key in steps.chain(excluded) {
+            is_changed |= key.normalize(cluster_kinds);
+        }
+        if is_changed {
+            self.refuse_contradictions();
+        }
+        is_changed
+    }
+
+    /// Whether a step of the release may be of an object, whatever is known of its kind.
+    pub fn names(&self, object: &ObjectKey) -> bool {
+        self.of_release().iter().any(|step| step.manifest.key.may_be(object))
+    }
+
+    /// Refuses to delete what another step applies.
+    fn refuse_contradictions(&mut self) {
+        if !self.steps.iter().any(|step| step.action == Action::Delete) {
+            return;
+        }
+        let is_applied =
+            |step: &&Step| matches!(step.action, Action::Apply | Action::CreateOnly | Action::Gate);
+        let applied = self.steps.iter().filter(is_applied).map(|step| &step.manifest);
+        let applied: BTreeMap<ObjectKey, Arc<str>> =
+            applied.map(|manifest| (manifest.key.clone(), manifest.file.clone())).collect();
+        for step in self.steps.iter_mut().filter(|step| step.action == Action::Delete) {
+            if let Some(file) = applied.get(&step.manifest.key) {
+                let object = &step.manifest.key;
+                step.action = Action::Refuse(format!(
+                    "{object} is not deleted, since {file} applies it: remove one of the two manifests"
+                ));
+            }
+        }
+    }
+
+    /// The plan, and at its end the deletion of objects that earlier releases left behind, unless it
+    /// names them. The hash stays that of the release's manifests.
     #[must_use]
     pub fn and_prune(mut self, orphans: &[Orphan]) -> Self {
         let first = self.steps.len();
-        let deletions = orphans.iter().filter_map(deletion_of);
-        self.steps.extend(deletions.map(|manifest| step(&manifest)));
+        let left = orphans.iter().filter(|orphan| !self.names(&orphan.object));
+        let deletions: Vec<Step> =
+            left.filter_map(deletion_of).map(|manifest| step(&manifest)).collect();
+        self.steps.extend(deletions);
         self.graph.finish_with((first..self.steps.len()).collect());
         self
     }

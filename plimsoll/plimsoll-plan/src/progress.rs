@@ -53,7 +53,7 @@ use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 
 use crate::plan::mode::Mode;
-use crate::plan::{GroupVersionKind, Plan, Readiness, Step};
+use crate::plan::{GroupVersionKind, Plan, Readiness};
 
 pub use event::Event;
 pub use outcome::StepOutcome;
@@ -129,16 +129,12 @@ pub struct Progress {
 impl Progress {
     /// Begins a plan from nothing.
     pub fn new(plan: Arc<Plan>, world: World, now: Timestamp) -> Self {
-        let mut steps_of: BTreeMap<ObjectKey, Vec<usize>> = BTreeMap::new();
-        for (index, step) in plan.steps.iter().enumerate() {
-            steps_of.entry(watch_key(step)).or_default().push(index);
-        }
         let mut progress = Self {
             mode: plan.mode,
             tracks: plan.steps.iter().map(|_| Track::new(now)).collect(),
             nodes: vec![NodeProgress::default(); plan.graph.nodes.len()],
             order: order(&plan, plan.mode, 0),
-            steps_of,
+            steps_of: steps_of(&plan),
             world,
             running: 0,
             passes: 0,
@@ -150,8 +146,24 @@ impl Progress {
             taken_up: BTreeSet::new(),
             plan,
         };
+        progress.normalize_keys();
         progress.advance(now);
         progress
+    }
+
+    /// Identifies the objects of the plan as the server does, as far as it is known which kinds have
+    /// namespaces.
+    fn normalize_keys(&mut self) {
+        let cluster_kinds = self.world.cluster_kinds();
+        let steps = self.plan.steps.iter().map(|step| &step.manifest.key);
+        let mut keys = steps.chain(self.plan.excluded.iter().map(|excluded| &excluded.key));
+        let is_normal = |key: &ObjectKey| {
+            key.namespace.is_empty() || !cluster_kinds.contains(&key.group_kind())
+        };
+        if !keys.all(is_normal) {
+            Arc::make_mut(&mut self.plan).normalize_keys(&cluster_kinds);
+            self.steps_of = steps_of(&self.plan);
+        }
     }
 
     /// The plan.
@@ -290,6 +302,9 @@ impl Progress {
             }
             Event::KindServed(kind, scope) => {
                 self.world.serve(kind.clone(), scope);
+                if scope == Scope::Cluster {
+                    self.normalize_keys();
+                }
                 self.judge_served(&kind, now);
             }
             Event::Namespace(name, state) => self.world.set_namespace(&name, state),
@@ -304,8 +319,11 @@ impl Progress {
     }
 }
 
-/// The key under which watches show the object of a step: cluster-scoped kinds come without the
-/// namespace that some manifests give them.
-fn watch_key(step: &Step) -> ObjectKey {
-    step.manifest.key.clone()
+/// The steps of each object, as watches name it.
+fn steps_of(plan: &Plan) -> BTreeMap<ObjectKey, Vec<usize>> {
+    let mut steps_of: BTreeMap<ObjectKey, Vec<usize>> = BTreeMap::new();
+    for (index, step) in plan.steps.iter().enumerate() {
+        steps_of.entry(step.manifest.key.clone()).or_default().push(index);
+    }
+    steps_of
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_testkit::ClusterKind;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -244,6 +245,33 @@ fn a_name_asks_for_what_is_left_behind_now_and_not_for_what_will_be() {
         assert!(!scene.exists("first").await);
         requested(&scene, Value::Null).await;
         scene.harness.stop().await;
+    });
+}
+
+/// The manifest of a ClusterRole, which has no namespace whatever the manifest says.
+fn role(namespace: &str) -> (String, String) {
+    let text = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  \
+         name: beacon-reader\n{namespace}  annotations:\n    \
+         include.release.openshift.io/self-managed-high-availability: \"true\"\nrules: []\n"
+    );
+    ("0000_10_beacon_03_role.yaml".to_owned(), text)
+}
+
+#[test]
+fn a_namespace_that_a_kind_does_not_have_makes_no_orphan() {
+    on_any_cluster(|kind| async move {
+        let first = [role("  namespace: harbour-beacon\n"), kept("first")];
+        let mut scene = Scene::new(kind, &first, &[role("")]).await;
+        scene.update().await;
+        let orphans = scene.until("orphans", |it| !it.is_empty()).await;
+        assert_eq!((orphans.len(), &orphans[0]["name"]), (1, &json!("first")));
+        scene.prune("all").await;
+        scene.until("orphans", <[Value]>::is_empty).await;
+        assert!(!scene.exists("first").await);
+        let roles: Api<ClusterRole> = Api::all(scene.harness.client.clone());
+        let role = roles.get_opt("beacon-reader").await.expect("the server answers");
+        assert!(role.is_some_and(|it| it.metadata.deletion_timestamp.is_none()));
     });
 }
 

@@ -23,6 +23,8 @@ pub(super) fn check(
         return;
     }
     let kind = key.group_kind();
+    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
+    let namespace = namespace.unwrap_or_default();
     match kinds.scope(&kind) {
         // What is to be deleted may be of a kind that is gone.
         None if manifest.is_annotated_true(DELETE) => {}
@@ -36,9 +38,10 @@ pub(super) fn check(
             let message = format!("version {} of {kind} is not served", manifest.version);
             report.add(manifest, "apiVersion", FindingCode::UnknownKind, message);
         }
-        Some(Scope::Cluster) if !key.namespace.is_empty() => {
-            let message =
-                format!("objects of kind {kind} have no namespace: {:?} is ignored", key.namespace);
+        Some(Scope::Cluster) if !namespace.is_empty() => {
+            let message = format!(
+                "objects of kind {kind} have no namespace: {namespace:?} is ignored, remove it"
+            );
             report.add(manifest, "metadata.namespace", FindingCode::UnexpectedNamespace, message);
         }
         Some(Scope::Namespaced) if key.namespace.is_empty() => {

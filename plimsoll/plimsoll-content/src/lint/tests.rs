@@ -100,7 +100,7 @@ fn objects_must_be_what_their_kinds_allow() {
     check(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  namespace: ns\n  ANNOTATIONS\n",
         "3 (document 0): error [missing-namespace]: objects of kind ConfigMap need a namespace\n\
-         9 (document 1): warning [unexpected-namespace]: objects of kind Namespace have no namespace: \"ns\" is ignored",
+         9 (document 1): warning [unexpected-namespace]: objects of kind Namespace have no namespace: \"ns\" is ignored, remove it",
     );
     check(
         "apiVersion: x.io/v1\nkind: A\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\n",
@@ -163,6 +163,38 @@ fn files_without_a_place_and_objects_in_two_files_are_named() {
     assert!(
         !findings(&[("0000_10_a_a.yaml", gate("A")), ("0000_10_a_b.yaml", gate("-B"))]).is_empty()
     );
+}
+
+#[test]
+fn a_namespace_that_a_kind_does_not_have_makes_no_other_object() {
+    let text = |namespace: &str, annotations: &str| {
+        format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: a\n{namespace}  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}"
+        )
+    };
+    let found = |annotations: &str| {
+        findings(&[
+            ("0000_10_a_a.yaml", text("", "")),
+            ("0000_10_a_b.yaml", text("  namespace: ns\n", annotations)),
+        ])
+    };
+    for (annotations, expected) in [
+        (
+            "",
+            "warning [duplicate-object]: clusterrole.rbac.authorization.k8s.io/a is in 0000_10_a_a.yaml, too",
+        ),
+        (
+            "    release.openshift.io/delete: 'true'\n",
+            "error [deletes-created]: clusterrole.rbac.authorization.k8s.io/a would be deleted",
+        ),
+        (
+            "",
+            "warning [unexpected-namespace]: objects of kind ClusterRole.rbac.authorization.k8s.io have no namespace: \"ns\" is ignored, remove it",
+        ),
+    ] {
+        let found = found(annotations);
+        assert!(found.contains(expected), "{expected}\n{found}");
+    }
 }
 
 #[test]

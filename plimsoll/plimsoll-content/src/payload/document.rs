@@ -1,8 +1,9 @@
 //! From a file to its manifests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plimsoll_api::GroupKind;
 use serde_json::Value;
 
 use super::{Directory, PayloadError, PayloadErrorCause, SourceFile};
@@ -28,6 +29,28 @@ impl ParsedFile {
     /// What files are ordered by.
     pub(super) fn order(&self) -> (Directory, &str) {
         (self.directory, &self.name)
+    }
+
+    /// Removes the namespaces from the keys of objects whose kinds, among `cluster_kinds`, have none; two
+    /// manifests of one object are an error.
+    pub(super) fn normalize_keys(&mut self, cluster_kinds: &BTreeSet<GroupKind>) {
+        let mut is_changed = false;
+        for manifest in &mut self.manifests {
+            is_changed |= manifest.key.normalize(cluster_kinds);
+        }
+        if !is_changed {
+            return;
+        }
+        let mut seen = BTreeMap::new();
+        for manifest in std::mem::take(&mut self.manifests) {
+            match seen.insert(manifest.key.clone(), manifest.document) {
+                None => self.manifests.push(manifest),
+                Some(first) => {
+                    let cause = PayloadErrorCause::Duplicate { key: manifest.key, first };
+                    self.fail(Some(manifest.document), None, cause);
+                }
+            }
+        }
     }
 
     fn location(&self, document: Option<usize>, line: Option<usize>) -> FileLocation {

@@ -197,6 +197,63 @@ fn duplicates_are_refused_within_a_file_and_allowed_across_files() {
     );
 }
 
+/// A definition of `Lamp`.
+fn lamps(scope: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: lamps.x.io, namespace: ns}}\nspec: {{group: x.io, scope: {scope}, names: {{kind: Lamp, plural: lamps}}, versions: [{{name: v1, served: true, storage: true}}]}}\n"
+    )
+}
+
+#[test]
+fn a_namespace_that_a_kind_does_not_have_is_no_part_of_the_key() {
+    let check = |api_version: &str, kind: &str, scope: &str, expected: &str| {
+        let object = format!(
+            "apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a, namespace: ns}}\n"
+        );
+        let payload = load(vec![
+            file("release-manifests/0000_10_a_b.yaml", object),
+            file("release-manifests/0000_20_a_b.yaml", lamps(scope)),
+        ]);
+        let manifests = payload.unwrap().manifests;
+        assert_eq!(manifests[0].key.namespace, expected, "{kind} where lamps are {scope}");
+        let namespace = manifests[0].object()["metadata"]["namespace"].clone();
+        assert_eq!(namespace.as_str().unwrap_or_default(), expected);
+        assert_eq!(manifests[1].key.namespace, "");
+    };
+    check("v1", "ConfigMap", "Cluster", "ns");
+    check("v1", "Namespace", "Namespaced", "");
+    check("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "Namespaced", "");
+    check("config.openshift.io/v1", "ClusterOperator", "Namespaced", "");
+    check("x.io/v1", "Lamp", "Cluster", "");
+    check("x.io/v1", "Lamp", "Namespaced", "ns");
+    check("y.io/v1", "Lamp", "Cluster", "ns");
+}
+
+#[test]
+fn an_object_is_a_duplicate_whatever_namespace_its_kind_does_not_have() {
+    let object = |api_version: &str, kind: &str, namespace: &str| {
+        format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a{namespace}}}\n")
+    };
+    let found = |api_version: &str, kind: &str, scope: &str| {
+        let with = object(api_version, kind, ", namespace: ns");
+        let text = format!("{with}---\n{}", object(api_version, kind, ""));
+        let files = vec![
+            file("release-manifests/0000_10_a_b.yaml", text),
+            file("release-manifests/0000_20_a_b.yaml", lamps(scope)),
+        ];
+        load(files).err().unwrap_or_default()
+    };
+    for (api_version, kind, object) in
+        [("v1", "Namespace", "namespace"), ("x.io/v1", "Lamp", "lamp.x.io")]
+    {
+        let found = found(api_version, kind, "Cluster");
+        let expected = format!("duplicate resource: {object} \"a\" is in document 0, too");
+        assert!(found.contains("the payload has 1 defect"), "{found}");
+        assert!(found.contains(&expected), "{found}");
+    }
+    assert_eq!(found("x.io/v1", "Lamp", "Namespaced"), "");
+}
+
 #[test]
 fn empty_documents_are_neither_read_nor_counted() {
     let text =

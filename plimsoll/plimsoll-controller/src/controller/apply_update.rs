@@ -92,7 +92,9 @@ impl ControlLoop {
     pub(super) async fn replan_if_changed(&mut self, controller: &Controller) {
         let current = self.session.progress().plan();
         let removals = self.session.execution.removals();
-        let next = removals.and_prune(self.reconciler.desired.plan(current.mode));
+        let world = self.session.progress().world();
+        let next = world.normalized(self.reconciler.desired.plan(current.mode));
+        let next = removals.and_prune(next);
         if !next.has_steps_of(current) {
             self.replan(controller).await;
         }
@@ -111,7 +113,7 @@ impl ControlLoop {
         };
         let desired = &self.reconciler.desired;
         let plan = tracing::debug_span!("plan", version = %desired.release().version, ?mode)
-            .in_scope(|| desired.plan(mode));
+            .in_scope(|| self.session.progress().world().normalized(desired.plan(mode)));
         let mut removals = self.session.execution.take_removals();
         let plan = removals.replanned(self.session.progress().plan(), plan, now);
         log_plan(&plan);

@@ -5,8 +5,27 @@ use std::time::Duration;
 use kube::core::Status;
 use plimsoll_api::Reason;
 use plimsoll_plan::health::failure;
-use plimsoll_plan::plan::Step;
-use plimsoll_plan::progress::{StepBlocker, StepOutcome, Transience, TryError};
+use plimsoll_plan::plan::{Action, Step};
+use plimsoll_plan::progress::{Scope, StepBlocker, StepOutcome, Transience, TryError};
+
+use crate::resources::Served;
+
+/// Returns why a step is not tried whose object needs a namespace and has none; `None` if it may be. There
+/// is no namespace that it would be in by default.
+pub(crate) fn missing_namespace(step: &Step, served: &Served) -> Option<TryError> {
+    let key = &step.manifest.key;
+    let is_missing = served.scope == Scope::Namespaced && key.namespace.is_empty();
+    // What is to be deleted is not there.
+    (is_missing && step.action != Action::Delete).then(|| TryError {
+        reason: Reason::UpdatePayloadResourceInvalid,
+        cause: format!(
+            "the manifest has no namespace, and objects of kind {} need one: set metadata.namespace",
+            key.group_kind()
+        ),
+        transience: Transience::Lasting,
+        retry_after: None,
+    })
+}
 
 /// Returns the outcome of a step whose execution failed.
 pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {

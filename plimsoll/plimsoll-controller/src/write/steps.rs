@@ -13,7 +13,7 @@ use plimsoll_plan::progress::{Deleted, Mark, StepOutcome, Transience, TryError};
 use serde::Deserialize as _;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::failures::outcome;
+use super::failures::{missing_namespace, outcome};
 use super::{Writer, apply, create_parameters, delete_uid, field_manager};
 use crate::observe::mark;
 use crate::resources::Served;
@@ -37,6 +37,9 @@ impl Writer {
         served: &Served,
         ca_bundle: Option<&str>,
     ) -> StepOutcome {
+        if let Some(error) = missing_namespace(step, served) {
+            return StepOutcome::Failed(error);
+        }
         let work = async {
             match step.action {
                 Action::Delete => {

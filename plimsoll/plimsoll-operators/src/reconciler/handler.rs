@@ -119,7 +119,7 @@ impl<'a> Peers<'a> {
         is_meant: impl Fn(&TrackedOperator) -> bool,
     ) -> Option<&'a str> {
         let has = |it: &TrackedOperator| {
-            it.held().flat_map(|(_, it)| it.manifests()).any(|it| it.key == *key)
+            it.held().flat_map(|(_, it)| it.manifests()).any(|it| it.key.may_be(key))
         };
         self.indexes
             .holding(key)

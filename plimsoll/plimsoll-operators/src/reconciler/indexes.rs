@@ -60,7 +60,9 @@ struct IndexEntries {
 impl IndexEntries {
     fn of(operator: &TrackedOperator) -> Self {
         let held = operator.held().flat_map(|(_, it)| it.manifests());
-        let places = held.map(|it| place(&it.key)).collect();
+        // The server may have an object without the namespace that its manifest names.
+        let places = held.flat_map(|it| [place(&it.key), place(&it.key.without_namespace())]);
+        let places = places.collect();
         match &operator.rollout {
             None => Self { places, ..Self::default() },
             Some(rollout) => Self {

@@ -11,6 +11,7 @@ use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::Manifest;
 use plimsoll_content::hash::manifest_hash;
 use plimsoll_content::inclusion::capability_names;
+use plimsoll_content::kinds::cluster_kinds;
 use plimsoll_resolve::{Bundle, ClusterFacts, Property, bundle_from_properties};
 use serde_json::{Value, json};
 
@@ -281,7 +282,13 @@ pub(super) fn manifests<'a>(
         Manifest::read(file.into(), index, object)
             .map_err(|error| format!("object {}: {error}", index + 1))
     };
-    objects.into_iter().enumerate().map(read).collect()
+    let mut manifests: Vec<Manifest> =
+        objects.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let cluster_kinds = cluster_kinds(&manifests);
+    for manifest in &mut manifests {
+        manifest.key.normalize(&cluster_kinds);
+    }
+    Ok(manifests)
 }
 
 /// Splits objects into as few parts as the API server accepts; without objects, there is one part.

@@ -178,6 +178,13 @@ pub(crate) fn orphans<'a>(
 ) -> Vec<Orphan> {
     let named: BTreeSet<ObjectKey> =
         plan.steps.iter().map(|step| identity(&step.manifest.key, cluster_kinds)).collect();
+    // A key may have a namespace that means nothing where the scope of its kind is not known. Rather
+    // an object too few is listed than one that the plan applies.
+    let anywhere: BTreeSet<ObjectKey> = named.iter().map(ObjectKey::without_namespace).collect();
+    let is_named = |key: &ObjectKey| match key.namespace.as_str() {
+        "" => anywhere.contains(key),
+        _ => named.contains(key) || named.contains(&key.without_namespace()),
+    };
     let excluded: BTreeMap<ObjectKey, _> = plan
         .excluded
         .iter()
@@ -194,7 +201,7 @@ pub(crate) fn orphans<'a>(
         .collect();
     // What an override takes out of management is managed by others.
     let is_left = |key: &&ObjectKey| {
-        !named.contains(*key)
+        !is_named(key)
             && !matches!(excluded.get(*key), Some(ExclusionReason::Overridden))
             && !namespaces.contains(key.namespace.as_str())
             && !kinds.contains(&key.group_kind())
@@ -214,8 +221,6 @@ pub(crate) fn orphans<'a>(
 /// The key of the object: without a namespace where its kind has none.
 pub(super) fn identity(key: &ObjectKey, cluster_kinds: &BTreeSet<GroupKind>) -> ObjectKey {
     let mut key = key.clone();
-    if cluster_kinds.contains(&key.group_kind()) {
-        key.namespace.clear();
-    }
+    key.normalize(cluster_kinds);
     key
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 
 use super::track::{State, Trace};
-use super::{NodeProgress, Progress, watch_key};
+use super::{NodeProgress, Progress};
 use crate::plan::Action;
 
 impl Progress {
@@ -51,7 +51,7 @@ impl Progress {
         self.sweeps = before.sweeps;
         let same_release = before.plan.release == self.plan.release;
         for (index, step) in self.plan.steps.iter().enumerate() {
-            let Some(old) = before.step_of(&watch_key(step)) else {
+            let Some(old) = before.step_of(&step.manifest.key) else {
                 continue;
             };
             let old_track = &before.tracks[old];

@@ -1,11 +1,11 @@
 //! What is known of the cluster beyond the plan's own objects: kinds that it serves, namespaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{GroupKind, Reason};
 pub use plimsoll_content::definition::Scope;
 
-use crate::plan::{GroupVersionKind, Step};
+use crate::plan::{GroupVersionKind, Plan, Step};
 
 /// State of a namespace that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +115,19 @@ impl World {
     /// Whether a kind is served, and how.
     pub fn scope(&self, kind: &GroupVersionKind) -> Option<Scope> {
         self.kinds.get(kind).copied()
+    }
+
+    /// The kinds that are served and have no namespaces.
+    pub fn cluster_kinds(&self) -> BTreeSet<GroupKind> {
+        let kinds = self.kinds.iter().filter(|(_, scope)| **scope == Scope::Cluster);
+        kinds.map(|(kind, _)| GroupKind::new(&kind.group, &kind.kind)).collect()
+    }
+
+    /// A plan with its objects as the server identifies them.
+    #[must_use]
+    pub fn normalized(&self, mut plan: Plan) -> Plan {
+        plan.normalize_keys(&self.cluster_kinds());
+        plan
     }
 
     /// What keeps a step from being tried, if anything.

@@ -145,12 +145,19 @@ impl PlanExecution {
             is_held: false,
             judged_in,
         };
+        execution.normalize_removals();
         execution.progress.retry_deletions(&execution.removals.refused());
         let world = execution.progress.world();
         execution.removals.discovered(|kind| world.serves(kind), now);
         let mut effects = Vec::new();
         execution.start_watches(now, &mut effects);
         (execution, effects)
+    }
+
+    /// Identifies what is removed and left behind as the server does.
+    fn normalize_removals(&mut self) {
+        let cluster_kinds = self.progress.world().cluster_kinds();
+        self.removals.normalize_keys(self.progress.plan(), &cluster_kinds);
     }
 
     /// Resumes a plan that an earlier process began: these steps are done.
@@ -283,6 +290,7 @@ impl PlanExecution {
                         self.progress.handle(Event::KindServed(kind, scope), now);
                     }
                 }
+                self.normalize_removals();
                 self.start_watches(now, &mut effects);
             }
         }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use plimsoll_api::progress::{DeletionState, Orphan, ReleaseProgressStatus};
 use plimsoll_api::{GroupKind, ObjectKey};
+use plimsoll_content::kinds::built_in_cluster_kinds;
 
 use crate::plan::{Action, Plan};
 use crate::progress::{Deleted, Mark, Progress, StepOutcome, Trace, Transience};
@@ -61,7 +62,10 @@ impl Removals {
         // An entry without kind or name was not recorded by this controller.
         let is_object =
             |orphan: &&Orphan| !orphan.object.kind.is_empty() && !orphan.object.name.is_empty();
-        let orphans: Vec<Orphan> = recorded.orphans.iter().filter(is_object).cloned().collect();
+        let mut orphans: Vec<Orphan> = recorded.orphans.iter().filter(is_object).cloned().collect();
+        for orphan in &mut orphans {
+            orphan.object.normalize(built_in_cluster_kinds());
+        }
         Self {
             annotation,
             prune,
@@ -91,10 +95,29 @@ impl Removals {
         &self.orphans
     }
 
+    /// The kinds that have no namespaces are known: `cluster_kinds`. What a plan of the release turns out
+    /// to name is no orphan.
+    pub fn normalize_keys(&mut self, plan: &Plan, cluster_kinds: &BTreeSet<GroupKind>) {
+        self.tracker.normalize_keys(cluster_kinds);
+        let mut is_changed = false;
+        for orphan in &mut self.orphans {
+            is_changed |= orphan.object.normalize(cluster_kinds);
+        }
+        if !is_changed {
+            return;
+        }
+        self.orphans.retain(|orphan| !plan.names(&orphan.object));
+        let normalized = |mut key: ObjectKey| {
+            key.normalize(cluster_kinds);
+            key
+        };
+        self.unseen = std::mem::take(&mut self.unseen).into_iter().map(normalized).collect();
+    }
+
     /// A process starts with a plan: objects that the plan applies are no orphans. If an earlier
     /// process had another plan, what else is ours in the cluster is.
     pub fn started(&mut self, plan: &Plan, inherited: Option<&InheritedObjects>, now: Timestamp) {
-        self.orphans.retain(|orphan| !is_planned(plan, orphan));
+        self.orphans.retain(|orphan| !plan.names(&orphan.object));
         let Some(InheritedObjects { version, ours, cluster_kinds }) = inherited else { return };
         // An object that was deleted and has been applied again since is an orphan again.
         self.tracker.retain(|key| !ours.contains_key(key));

@@ -1,12 +1,13 @@
 //! Every deletion that was asked for, and how far it has come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::progress::{Deletion, DeletionState};
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::Manifest;
 use plimsoll_content::inclusion::{self, Context, Decision};
+use plimsoll_content::kinds::built_in_cluster_kinds;
 
 use crate::plan::{DELETE, ORPHAN_FILE};
 
@@ -50,7 +51,19 @@ impl DeletionTracker {
         let entries = deletions
             .iter()
             .map(|deletion| (deletion.object.clone(), TrackedDeletion::new(deletion.clone())));
-        Self { entries: entries.collect() }
+        let mut tracker = Self { entries: entries.collect() };
+        tracker.normalize_keys(built_in_cluster_kinds());
+        tracker
+    }
+
+    /// Removes the namespaces of objects whose kinds, among `cluster_kinds`, have none.
+    pub fn normalize_keys(&mut self, cluster_kinds: &BTreeSet<GroupKind>) {
+        let normalized = |(mut key, mut entry): (ObjectKey, TrackedDeletion)| {
+            key.normalize(cluster_kinds);
+            entry.deletion.object.normalize(cluster_kinds);
+            (key, entry)
+        };
+        self.entries = std::mem::take(&mut self.entries).into_iter().map(normalized).collect();
     }
 
     /// All deletions, in the order of their objects.
@@ -73,7 +86,10 @@ impl DeletionTracker {
                 && inclusion::decide(manifest, context) == Decision::Included
         });
         let done = deleting.filter_map(|manifest| {
-            let deletion = &self.entries.get(&manifest.key)?.deletion;
+            // The key of a manifest may have a namespace that its kind, known to the server, has not.
+            let entry = self.entries.get(&manifest.key);
+            let entry = entry.or_else(|| self.entries.get(&manifest.key.without_namespace()));
+            let deletion = &entry?.deletion;
             let by_release = deletion.state == DeletionState::Completed
                 && !deletion.file.starts_with(ORPHAN_FILE);
             by_release.then(|| deletion.clone())

@@ -106,13 +106,18 @@ fn report<'a>(before: &'a Payload, after: &'a Payload) -> DiffReport<'a> {
     for (key, old) in &before {
         match after.get(key) {
             None => report.removed.push(changed(Some(old), None)),
-            Some(new) if old.raw == new.raw && old.file == new.file => report.unchanged += 1,
+            Some(new) if old.file == new.file && is_same(old, new) => report.unchanged += 1,
             Some(new) => report.changed.push(changed(Some(old), Some(new))),
         }
     }
     let new = after.iter().filter(|(key, _)| !before.contains_key(key));
     report.added.extend(new.map(|(_, new)| changed(None, Some(new))));
     report
+}
+
+/// Whether two manifests apply the same object.
+fn is_same(old: &Manifest, new: &Manifest) -> bool {
+    old.raw == new.raw || old.object() == new.object()
 }
 
 fn changed(before: Option<&Manifest>, after: Option<&Manifest>) -> ChangedManifest {

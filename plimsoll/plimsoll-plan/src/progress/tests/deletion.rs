@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Script, at, check, plan, world};
+use super::{Script, at, check, kind, plan, world};
+use crate::plan::Action;
 use crate::plan::mode::Mode;
-use crate::progress::Progress;
+use crate::progress::{Event, Progress, Scope};
 
 #[test]
 fn no_refused_deletion_is_done_before_it_is_known_what_namespaces_there_are() {
@@ -103,5 +104,20 @@ fn a_deletion_that_was_refused_to_an_earlier_process_is_tried_again() {
         assert_eq!(script.started(), "");
         script.handle("wait 20");
         assert_eq!(script.started(), "a1", "{mode:?}");
+    }
+}
+
+#[test]
+fn what_another_step_applies_is_not_deleted_once_its_kind_is_known() {
+    let plan = plan("0000_10_a_1 Thing x/t delete\n0000_20_b_1 Thing y/t", Mode::Updating);
+    let mut served = world();
+    served.serve(kind("Thing"), Scope::Cluster);
+    let known = Progress::new(plan.clone(), served, at(0));
+    let mut later = Progress::new(plan, world(), at(0));
+    later.handle(Event::KindServed(kind("Thing"), Scope::Cluster), at(1));
+    for progress in [known, later] {
+        let steps = &progress.plan().steps;
+        assert!(steps.iter().all(|step| step.manifest.key.namespace.is_empty()));
+        assert!(matches!(steps[0].action, Action::Refuse(_)), "{:?}", steps[0].action);
     }
 }

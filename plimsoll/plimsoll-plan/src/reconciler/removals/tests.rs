@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::{InheritedObjects, Removals};
 use crate::plan::mode::Mode;
-use crate::plan::{DELETE, Plan, plan};
+use crate::plan::{Action, DELETE, GroupVersionKind, Plan, plan};
 use crate::progress::{
-    Deleted, Event, Mark, Progress, StepOutcome, Trace, Transience, TryError, World,
+    Deleted, Event, Mark, Progress, Scope, StepOutcome, Trace, Transience, TryError, World,
 };
 use crate::removal::{Prune, Terminating};
 
@@ -347,4 +347,93 @@ fn inherited_objects_carry_the_version_that_left_them() {
     removals.started(&planned("1.1.0", "a"), Some(&inherited), at(9));
     let orphan = &removals.orphans()[0];
     assert_eq!((orphan.version.as_str(), orphan.api_version.as_str()), ("1.0.0", "v1"));
+}
+
+/// A manifest of the object `a` of a cluster-scoped kind, built-in or custom, which names a namespace.
+fn cluster_scoped(kind: &str, namespace: &str, is_deleted: bool) -> Manifest {
+    let group = if kind == "Lamp" { "example.com" } else { "rbac.authorization.k8s.io" };
+    let mut object = json!({
+        "apiVersion": format!("{group}/v1"), "kind": kind,
+        "metadata": {
+            "name": "a",
+            "annotations": { format!("include.release.openshift.io/{PROFILE}"): "true" },
+        },
+    });
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = namespace.into();
+    }
+    if is_deleted {
+        object["metadata"]["annotations"][DELETE] = "true".into();
+    }
+    let file = format!("{namespace}{is_deleted}.yaml");
+    Manifest::read(file.into(), 0, &object).expect("a manifest")
+}
+
+fn planned_with(version: &str, manifests: &[Manifest]) -> Plan {
+    let release = Release { version: version.to_owned(), ..Release::default() };
+    plan(manifests, &Context::new(PROFILE, ""), release, Mode::Updating)
+}
+
+/// A cluster where lamps have no namespaces.
+fn lit() -> World {
+    let mut world = World::default();
+    let (group, version, kind) = ("example.com".to_owned(), "v1".to_owned(), "Lamp".to_owned());
+    world.serve(GroupVersionKind { group, version, kind }, Scope::Cluster);
+    world
+}
+
+#[test]
+fn a_namespace_that_a_kind_does_not_have_leaves_no_object_behind() {
+    for kind in ["ClusterRoleBinding", "Lamp"] {
+        for (before, next) in [("foo", ""), ("", "foo"), ("foo", "bar")] {
+            let planned = |version: &str, namespace: &str| {
+                planned_with(version, &[cluster_scoped(kind, namespace, false)])
+            };
+            let (outgoing, next_plan) = (planned("1.0.0", before), planned("1.1.0", next));
+            let mut removals = Removals::recorded(&ReleaseProgressStatus::default(), None);
+            let (normalized, world) = (lit().normalized(outgoing.clone()), lit());
+            removals.replanned(&normalized, world.normalized(next_plan.clone()), at(5));
+            assert_eq!(describe(&removals), "[] [] current", "{kind}: {before} then {next}");
+            if kind == "Lamp" && next == "bar" {
+                continue;
+            }
+            // Nothing is known of the kind, as while it is not served.
+            let mut removals = Removals::default();
+            removals.replanned(&outgoing, next_plan, at(5));
+            assert_eq!(describe(&removals), "[] [] current", "{kind}: {before} then {next}");
+        }
+    }
+}
+
+#[test]
+fn an_orphan_that_an_earlier_process_recorded_wrongly_is_not_pruned() {
+    for kind in ["ClusterRoleBinding", "Lamp"] {
+        for namespace in ["", "bar"] {
+            let applied = cluster_scoped(kind, namespace, false);
+            let object = ObjectKey { namespace: "foo".to_owned(), ..applied.key.clone() };
+            let orphan = Orphan::new(&object, "v1", "a.yaml", "1.0.0", "", at(0));
+            let recorded =
+                ReleaseProgressStatus { orphans: vec![orphan], ..ReleaseProgressStatus::default() };
+            let mut removals = Removals::recorded(&recorded, Some("all".to_owned()));
+            let release = lit().normalized(planned_with("1.1.0", &[applied]));
+            assert_eq!(removals.and_prune(release.clone()).steps.len(), 1, "{kind} {namespace}");
+            removals.started(&release, None, at(0));
+            assert_eq!(describe(&removals), "[] [] current", "{kind} {namespace}");
+        }
+    }
+}
+
+#[test]
+fn an_object_is_not_deleted_under_a_namespace_that_its_kind_does_not_have() {
+    for kind in ["ClusterRoleBinding", "Lamp"] {
+        let manifests = [cluster_scoped(kind, "foo", true), cluster_scoped(kind, "", false)];
+        let plan = lit().normalized(planned_with("1.1.0", &manifests));
+        let expected = "is not deleted, since false.yaml applies it";
+        let action = &plan.steps[0].action;
+        assert!(
+            matches!(action, Action::Refuse(message) if message.contains(expected)),
+            "{action:?}"
+        );
+        assert_eq!(plan.steps[1].action, Action::Apply);
+    }
 }

@@ -108,6 +108,23 @@ fn a_diff_has_what_was_added_removed_changed_and_moved() {
 }
 
 #[test]
+fn a_namespace_that_a_kind_does_not_have_is_no_difference() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in SOURCE {
+        write(&directory.path().join("a").join(name), text);
+        let text = text.replace("1.0.0", "1.1.0");
+        let text = text.replace("metadata: {name: pier}", "metadata: {name: pier, namespace: a}");
+        write(&directory.path().join("b").join(name), &text);
+    }
+    for (from, to) in [("a", "b"), ("b", "a")] {
+        let command = format!("release diff DIR/{from} DIR/{to}");
+        let (text, success) = run_command(&command, directory.path());
+        assert!(success, "{text}");
+        assert!(text.ends_with(": 0 added, 0 removed, 0 changed, 5 unchanged\n"), "{text}");
+    }
+}
+
+#[test]
 fn a_text_diff_has_every_changed_line_and_no_value_of_a_secret() {
     let text = output("release diff DIR/a DIR/b -o diff");
     for part in [
