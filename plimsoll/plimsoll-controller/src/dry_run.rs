@@ -86,7 +86,13 @@ async fn sight(
     let failed = |source| Error::DryRun { object: key.to_string(), source };
     let before = api(client, served, &key.namespace).get(&key.name).await;
     let before = found(before).map_err(failed)?;
-    let answer = match writer.try_out(step, served).await {
+    let tried = match writer.try_out(step, served).await {
+        Ok(Some(after)) => {
+            writer.try_takeover(step, served, before.as_ref(), after).await.map(Some)
+        }
+        other => other,
+    };
+    let answer = match tried {
         Ok(Some(object)) => DryRunOutcome::Would(value(object)),
         Ok(None) => DryRunOutcome::NotTried,
         Err(error @ kube::Error::Api(_)) => match outcome(step, &error) {

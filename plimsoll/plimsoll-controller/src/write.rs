@@ -1,17 +1,19 @@
 //! The one module that writes to a cluster.
 //!
 //! Everything is applied server-side under one field manager with forced ownership: fields that a
-//! manifest drops are removed, fields of other managers stay.
+//! manifest drops are removed, fields of other managers stay, but for those of programs that applied the
+//! object before ([`takeover`]).
 
 mod failures;
 mod guarded;
 mod own_objects;
 mod steps;
+mod takeover;
 
 use std::fmt::Debug;
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::{Api, Client};
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::progress::{Mark, Scope};
@@ -63,10 +65,17 @@ async fn apply<T: Serialize + Debug + ?Sized>(
     name: &str,
     object: &T,
 ) -> Result<Mark, kube::Error> {
+    send(api, name, object).await.map(|applied| mark(&applied.metadata))
+}
+
+/// Applies an object. The response has the metadata alone.
+async fn send<T: Serialize + Debug + ?Sized>(
+    api: &Api<DynamicObject>,
+    name: &str,
+    object: &T,
+) -> Result<PartialObjectMeta<DynamicObject>, kube::Error> {
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
-    // The response has the metadata alone.
-    let applied = api.patch_metadata(name, &parameters, &Patch::Apply(object)).await?;
-    Ok(mark(&applied.metadata))
+    api.patch_metadata(name, &parameters, &Patch::Apply(object)).await
 }
 
 /// Deletes the object with a uid in the background; returns false if it is gone or another one has its name.

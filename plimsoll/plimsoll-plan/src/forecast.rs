@@ -9,7 +9,7 @@ mod cluster;
 mod files;
 mod provided;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::config::{OperandVersion, Release};
@@ -41,6 +41,8 @@ pub struct Forecast {
     /// The steps whose turn comes before what they need is there, each with the step that brings
     /// it: they are deferred until then and hold nothing up.
     pub deferred: BTreeMap<usize, usize>,
+    /// The managers whose fields are taken over with the object of a step, as far as the cluster shows it.
+    pub taken_over: BTreeMap<usize, BTreeSet<String>>,
     /// The gates of the plan, in its order.
     pub gates: Vec<Gate>,
     /// Objects that are ours and that the plan leaves behind.

@@ -124,6 +124,9 @@ pub struct StepReport {
     /// The object that has to be there first, where its turn comes only later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// The managers whose fields are taken over: those that the manifest lacks go.
+    #[serde(rename = "takesOver", skip_serializing_if = "Vec::is_empty")]
+    pub takes_over: Vec<String>,
     /// What is waited for before the component goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<&'static str>,
@@ -348,6 +351,7 @@ fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentRepo
                 .deferred
                 .get(&index)
                 .map(|&other| forecast.plan.steps[other].manifest.key.reference()),
+            takes_over: forecast.taken_over.get(&index).into_iter().flatten().cloned().collect(),
             awaits: awaited(step),
         }
     });
@@ -410,6 +414,22 @@ fn node(component: &ComponentReport) -> Node {
 
 fn reference<S: Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&key.reference())
+}
+
+/// How many objects each earlier manager's fields are taken over of.
+fn taken_over(report: &ForecastReport) -> BTreeMap<&str, usize> {
+    let components = report.levels.iter().flat_map(|level| &level.components);
+    let steps = components.flat_map(|component| &component.steps);
+    let mut counts = BTreeMap::new();
+    for manager in steps.flat_map(|step| &step.takes_over) {
+        *counts.entry(manager.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+/// `1 object`, `2 objects`.
+fn objects(count: usize) -> String {
+    format!("{count} object{}", if count == 1 { "" } else { "s" })
 }
 
 /// The ClusterOperator that an object is.

@@ -28,6 +28,7 @@ mod restart;
 mod rights;
 mod sandbox;
 mod secrets;
+mod takeover;
 #[cfg(feature = "telemetry")]
 mod traces;
 mod updates;

@@ -17,6 +17,7 @@ mod scenario;
 mod scenarios;
 mod shell;
 mod survey;
+mod takeover;
 mod tenants;
 
 use std::collections::BTreeMap;

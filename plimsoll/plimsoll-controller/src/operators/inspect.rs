@@ -11,6 +11,7 @@ use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_bundle::crd_safety;
 use plimsoll_operators::reconciler::{Findings, FoundObject};
+use plimsoll_plan::apply::takeover::earlier_managers;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{Scope, Trace};
 use serde_json::Value;
@@ -83,6 +84,7 @@ async fn found(
             operator: operator(&live.metadata),
             is_ours: matches!(trace(&live.metadata), Trace::Ours(_)),
             controller: controller.next().map(|it| format!("{} \"{}\"", it.kind, it.name)),
+            managers: earlier_managers(&serde_json::to_value(&live).unwrap_or_default()),
             is_terminating: live.metadata.deletion_timestamp.is_some(),
             key,
         }

@@ -14,7 +14,8 @@ use serde::Deserialize as _;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::failures::{missing_namespace, outcome};
-use super::{Writer, apply, create_parameters, delete_uid, field_manager};
+use super::takeover::apply;
+use super::{Writer, create_parameters, delete_uid, field_manager};
 use crate::observe::mark;
 use crate::resources::Served;
 
@@ -79,7 +80,7 @@ impl Writer {
         // and try again. A server names some of the fields at a time, so this may take rounds.
         for _ in 0..REFUSALS_MAX {
             let body = body(step, served, &refused, ca_bundle)?;
-            let status = match apply(&api, name, &*body).await {
+            let status = match apply(&api, step, &*body).await {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
             };
@@ -94,7 +95,7 @@ impl Writer {
                 return Err(kube::Error::Api(status));
             }
         }
-        apply(&api, name, &*body(step, served, &refused, ca_bundle)?).await
+        apply(&api, step, &*body(step, served, &refused, ca_bundle)?).await
     }
 
     /// Returns the object that a step would result in, by a dry run; `None` if the step applies none.

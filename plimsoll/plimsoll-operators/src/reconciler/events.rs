@@ -196,6 +196,8 @@ pub struct FoundObject {
     pub is_ours: bool,
     /// The controlling owner, as `Kind "name"`; `None` if it has none.
     pub controller: Option<String>,
+    /// The earlier managers whose fields are taken over with it.
+    pub managers: BTreeSet<String>,
     /// Whether it is being deleted.
     pub is_terminating: bool,
 }

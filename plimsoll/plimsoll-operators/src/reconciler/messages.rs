@@ -74,15 +74,20 @@ pub(super) fn held(key: &ObjectKey, holder: &str) -> OperatorBlock {
 }
 
 pub(super) fn collision(found: &FoundObject) -> OperatorBlock {
+    let managers: Vec<&str> = found.managers.iter().map(String::as_str).collect();
+    let fields = match managers.as_slice() {
+        [] => String::new(),
+        managers => format!(", together with the fields of {}", managers.join(", ")),
+    };
     let message = match &found.controller {
         Some(controller) => format!(
             "{} exists and is controlled by {controller}: delete it, or set spec.collisionProtection \
-             to None to take it over",
+             to None to take it over{fields}",
             found.key
         ),
         None => format!(
             "{} exists and does not belong to the Operator: delete it, or set \
-             spec.collisionProtection to IfNoController to take it over",
+             spec.collisionProtection to IfNoController to take it over{fields}",
             found.key
         ),
     };

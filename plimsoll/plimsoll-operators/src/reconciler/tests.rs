@@ -261,6 +261,7 @@ fn a_deletion_waits_for_what_is_being_applied() {
         operator: "bar".to_owned(),
         is_ours: true,
         controller: None,
+        managers: BTreeSet::new(),
         is_terminating: false,
     };
     let findings = Ok(Findings { objects: vec![found], ..Findings::default() });

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::files::orphans;
 use super::provided::{Places, ProvidedKinds};
 use super::{Forecast, StepChange, decided, gates};
+use crate::apply::takeover::earlier_managers;
 use crate::health::gate;
 use crate::plan::{Action, GroupVersionKind, Plan, Step};
 use crate::progress::{StepBlocker, TryError};
@@ -69,8 +70,30 @@ pub fn of_cluster(
         let remover = provided.remover(blocker).filter(|&it| !places.precedes(it, step));
         deferred.extend(remover.map(|remover| (step, remover)));
     }
-    let (capabilities, preconditions) = (Vec::new(), Vec::new());
-    Forecast { from, changes, deferred, gates, orphans, capabilities, preconditions, plan }
+    let taken_over = observed_objects.iter().map(taken_over).enumerate();
+    let taken_over = taken_over.filter(|(_, managers)| !managers.is_empty()).collect();
+    Forecast {
+        from,
+        changes,
+        deferred,
+        taken_over,
+        gates,
+        orphans,
+        capabilities: Vec::new(),
+        preconditions: Vec::new(),
+        plan,
+    }
+}
+
+/// The managers whose fields are taken over with an object.
+fn taken_over(observed: &ObservedObject) -> BTreeSet<String> {
+    match (&observed.before, &observed.answer) {
+        (Some(before), DryRunOutcome::Would(after)) => {
+            let (before, after) = (earlier_managers(before), earlier_managers(after));
+            before.difference(&after).cloned().collect()
+        }
+        _ => BTreeSet::new(),
+    }
 }
 
 /// The kinds whose definition changes before their objects are applied.

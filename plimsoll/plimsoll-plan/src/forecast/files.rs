@@ -37,6 +37,7 @@ pub fn between(
         .collect();
     Forecast {
         deferred,
+        taken_over: BTreeMap::new(),
         from: outgoing.map(|plan| plan.release.clone()),
         changes,
         gates: gates(&plan),

@@ -386,3 +386,27 @@ fn fields_that_only_the_new_definition_knows_are_foreseen() {
     check("new", "south changed spec.power");
     check("old", "south unchanged");
 }
+
+#[test]
+fn managers_that_own_nothing_afterwards_are_taken_over() {
+    let map = |file: &str, name: &str| manifest(file, "ConfigMap", name, json!({}));
+    let manifests = [map("0000_10_a_1.yaml", "theirs"), map("0000_10_a_2.yaml", "new")];
+    let plan = Arc::new(release("1.1.0", &manifests));
+    let object = |managers: &[&str]| {
+        let entry = |manager: &&str| json!({ "manager": manager, "operation": "Update" });
+        let entries: Vec<Value> = managers.iter().map(entry).collect();
+        json!({ "metadata": { "managedFields": entries } })
+    };
+    let before = object(&["another-client", "helm", "olm"]);
+    let observed_objects = [
+        ObservedObject {
+            before: Some(before),
+            answer: DryRunOutcome::Would(object(&["another-client", "olm"])),
+        },
+        ObservedObject { before: None, answer: DryRunOutcome::Would(object(&[])) },
+    ];
+    let none = (BTreeSet::new(), BTreeSet::new());
+    let forecast = of_cluster(None, plan, &observed_objects, &none.0, &none.1);
+    let taken_over: Vec<_> = forecast.taken_over.into_iter().collect();
+    assert_eq!(taken_over, [(0, BTreeSet::from(["helm".to_owned()]))]);
+}

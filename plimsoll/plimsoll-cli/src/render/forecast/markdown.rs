@@ -8,7 +8,7 @@ use plimsoll_plan::forecast::ForecastBlocker;
 use super::value::field;
 use super::{
     ComponentReport, ForecastReport, LevelReport, gates, in_words, level_name, moment, short, sign,
-    span,
+    span, taken_over,
 };
 
 pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
@@ -19,6 +19,7 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<
     }
     blockers(&report.blockers, &report.accepted_risks, out)?;
     capabilities(report, out)?;
+    takeovers(report, out)?;
     writeln!(out, "## Order\n")?;
     writeln!(out, "Levels follow each other; the components of a level run in parallel.\n")?;
     levels(report, false, out)?;
@@ -57,6 +58,20 @@ pub(in crate::render) fn capabilities(
     writeln!(out, "## Capabilities enabled by the update\n")?;
     for capability in &report.capabilities {
         writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
+    }
+    writeln!(out)
+}
+
+/// The managers whose fields are taken over.
+pub(in crate::render) fn takeovers(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
+    let counts = taken_over(report);
+    if counts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Takeovers\n")?;
+    writeln!(out, "Fields of other managers that the release does not have go.\n")?;
+    for (manager, count) in counts {
+        writeln!(out, "- `{manager}`: {}", super::objects(count))?;
     }
     writeln!(out)
 }
@@ -125,6 +140,9 @@ fn objects(level: &LevelReport, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "- {at}{} `{}`", step.change, step.object.reference())?;
         for change in &step.fields {
             writeln!(out, "  - `{}`", field(change).replace('`', "'"))?;
+        }
+        if !step.takes_over.is_empty() {
+            writeln!(out, "  - takes over fields of `{}`", step.takes_over.join("`, `"))?;
         }
         if let Some(after) = &step.after {
             writeln!(out, "  - deferred until `{after}` is there")?;

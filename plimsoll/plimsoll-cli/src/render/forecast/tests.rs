@@ -1,10 +1,11 @@
 //! The forecast of the sample release's update.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{SourceFile, TemplateContext, parse};
-use plimsoll_plan::forecast::{Forecast, between};
+use plimsoll_plan::forecast::{Forecast, StepChange, StepChangeKind, between};
 use plimsoll_plan::plan::mode::Mode;
 use plimsoll_plan::update::preconditions::FailedPrecondition;
 use plimsoll_plan::update::target::Target;
@@ -98,4 +99,25 @@ fn a_precondition_is_in_the_way_until_the_update_is_forced() {
     assert!(forced.stops().is_empty());
     let text = reported(&forced, &Format::Text);
     assert!(text.contains("No blockers.\n\nAccepted risks\n  ! OldNodes"), "{text}");
+}
+
+#[test]
+fn takeovers_are_named_with_their_objects() {
+    let mut forecast = forecast();
+    let changed = |change: &StepChange| change.kind() == StepChangeKind::Changed;
+    let step = forecast.changes.iter().position(changed).expect("an object changes");
+    forecast.taken_over.insert(step, BTreeSet::from(["helm".to_owned(), "olm".to_owned()]));
+    let reported = |format: &Format| {
+        let mut out = Vec::new();
+        let report = ForecastReport::of(&forecast);
+        report.write(format, true, &mut out).expect("a vector takes everything");
+        String::from_utf8(out).expect("it is text")
+    };
+    let text = reported(&Format::Text);
+    assert!(text.contains("  ~ of helm (1 object)\n  ~ of olm (1 object)\n"), "{text}");
+    assert!(text.contains("        takes over fields of helm, olm\n"), "{text}");
+    let markdown = reported(&Format::Markdown);
+    assert!(markdown.contains("- `helm`: 1 object\n- `olm`: 1 object\n"), "{markdown}");
+    assert!(markdown.contains("  - takes over fields of `helm`, `olm`\n"), "{markdown}");
+    assert!(reported(&Format::Json).contains("\"takesOver\""));
 }

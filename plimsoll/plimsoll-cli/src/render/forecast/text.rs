@@ -8,7 +8,7 @@ use plimsoll_plan::forecast::ForecastBlocker;
 use super::value::field;
 use super::{
     ComponentReport, ForecastReport, LevelReport, StepReport, WaitReport, gates, in_words,
-    level_name, moment, operator, short, sign, span,
+    level_name, moment, objects, operator, short, sign, span, taken_over,
 };
 
 /// Orphans that are shown without details; the rest is counted.
@@ -25,6 +25,7 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write, details: bool)
     }
     blockers(&report.blockers, &report.accepted_risks, out)?;
     capabilities(report, out)?;
+    takeovers(report, out)?;
     levels(report, false, out, details)?;
     orphans(report, out, details)?;
     if !details {
@@ -70,6 +71,18 @@ pub(in crate::render) fn capabilities(
     for capability in &report.capabilities {
         writeln!(out, "  + {}", capability.name)?;
         writeln!(out, "      {}", capability.because)?;
+    }
+    Ok(())
+}
+
+/// The managers whose fields are taken over.
+pub(in crate::render) fn takeovers(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
+    let counts = taken_over(report);
+    if !counts.is_empty() {
+        writeln!(out, "\nTakes over fields; those that the release does not have go")?;
+    }
+    for (manager, count) in counts {
+        writeln!(out, "  ~ of {manager} ({})", objects(count))?;
     }
     Ok(())
 }
@@ -167,6 +180,10 @@ fn steps(
         if details {
             for change in &step.fields {
                 writeln!(out, "{margin}        {}", field(change))?;
+            }
+            if !step.takes_over.is_empty() {
+                let managers = step.takes_over.join(", ");
+                writeln!(out, "{margin}        takes over fields of {managers}")?;
             }
             if let Some(after) = &step.after {
                 writeln!(out, "{margin}        deferred until {after} is there")?;
