@@ -139,10 +139,10 @@ pub fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 
 /// Defines the codes of a linter: an enumeration, how each code is written, and how bad it is.
 macro_rules! codes {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal, $severity:ident;)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[doc = $doc:literal])* $variant:ident = $text:literal, $severity:ident;)* }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-        pub enum $name { $($(#[$doc])* #[serde(rename = $text)] $variant,)* }
+        pub enum $name { $($(#[doc = $doc])* #[serde(rename = $text)] $variant,)* }
 
         impl $name {
             /// Every code.
@@ -151,6 +151,12 @@ macro_rules! codes {
             /// How the code is written.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
+            }
+
+            /// What the code is about, as a noun phrase that begins with a capital letter.
+            pub fn description(self) -> &'static str {
+                let text = match self { $(Self::$variant => concat!($($doc),*),)* };
+                text.trim().trim_end_matches('.')
             }
 
             /// The severity of what has the code.

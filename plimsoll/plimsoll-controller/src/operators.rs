@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, crd, policies};
-use plimsoll_source::catalog::Cache;
+use plimsoll_source::catalog::{Cache, CatalogRoots};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,8 @@ use crate::write::{Writer, chain};
 pub struct OperatorSettings {
     /// The leader election: under a Lease, or none if there is no other controller.
     pub leadership: Leadership,
+    /// The directories that the sources of Catalogs must be in.
+    pub roots: CatalogRoots,
     /// The cache for the indexes of catalogs; `None` to keep them in memory.
     pub cache: Option<Cache>,
     /// The settings of the controller of Actions; `None` if Actions are not executed.

@@ -4,6 +4,7 @@
 //! `kustomize` (or `kubectl`) run only for components that are for them.
 
 mod folder;
+mod links;
 mod output;
 mod program;
 

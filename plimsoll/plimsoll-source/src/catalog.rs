@@ -7,6 +7,7 @@
 
 mod cache;
 mod files;
+mod roots;
 mod source;
 
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use cache::Cache;
 use files::{Found, FoundFile, find};
+pub use roots::CatalogRoots;
 pub use source::{ContentError, OpenCatalog, bundle_content, open_source, version_of};
 
 use crate::bounded::{open_ordinary, read_bounded};
@@ -46,6 +48,17 @@ pub enum CatalogError {
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
+    },
+    /// The path leads out of the directories that catalogs are read from.
+    #[error(
+        "`{path}` is in none of the directories that catalogs are read from ({}): put the catalog \
+         into one, or name its directory with `plimsoll run --catalog-dir DIR`", list(.roots)
+    )]
+    Outside {
+        /// The path, as it was given.
+        path: PathBuf,
+        /// The directories.
+        roots: Vec<String>,
     },
     /// There are no files in it.
     #[error("`{0}` contains no files")]
@@ -243,6 +256,11 @@ pub fn bundle_files(path: &Path) -> Result<(Vec<BundleFile>, Vec<Diagnostic>), C
 fn index(path: &Path, loaded: LoadedCatalog) -> Result<CatalogIndex<Bytes>, CatalogError> {
     CatalogIndex::open(Bytes::Memory(loaded.index))
         .map_err(|source| CatalogError::Index { path: path.to_owned(), source })
+}
+
+/// Paths as an error lists them.
+fn list(paths: &[String]) -> String {
+    if paths.is_empty() { "there are none".to_owned() } else { paths.join(", ") }
 }
 
 fn unreadable(path: &Path, source: io::Error) -> CatalogError {

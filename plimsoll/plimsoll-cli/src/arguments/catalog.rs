@@ -11,6 +11,9 @@ use plimsoll_source::catalog::{Bytes, Cache, Progress, open, rebuild};
 
 /// How long a load may take before its progress is shown.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// Where the catalogs lie in a pod, and where a controller looks for them unless it is named other
+/// directories.
+pub(crate) const CATALOGS_PATH: &str = "/catalogs";
 /// Directory of the indices in the cache directory.
 pub(crate) const INDICES: &str = "catalogs";
 

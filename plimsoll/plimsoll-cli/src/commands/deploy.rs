@@ -16,6 +16,7 @@ use plimsoll_controller::permissions::{
 use serde_json::{Value, json};
 
 use super::bundle::rendered;
+use crate::arguments::catalog::CATALOGS_PATH;
 use crate::arguments::installation::InstallationArguments;
 use crate::arguments::registry::RegistryArguments;
 use crate::arguments::{name, store};
@@ -25,8 +26,6 @@ use crate::exit;
 const METRICS_PORT: u16 = 9099;
 /// Where the release lies in a pod.
 const RELEASE_PATH: &str = "/release";
-/// Where the catalogs lie in a pod.
-const CATALOGS_PATH: &str = "/catalogs";
 /// Name of all that belongs to the controller.
 const NAME: &str = "plimsoll";
 /// Name of the roles for Operators.

@@ -22,14 +22,14 @@ use plimsoll_controller::{
     View, WebhookSettings,
 };
 use plimsoll_plan::status::Limits;
-use plimsoll_source::catalog::Cache;
+use plimsoll_source::catalog::{Cache, CatalogRoots};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::address;
 use crate::arguments::capability::check_names;
-use crate::arguments::catalog::{INDICES, cache_directory};
+use crate::arguments::catalog::{CATALOGS_PATH, INDICES, cache_directory};
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::installation::InstallationArguments;
 use crate::arguments::registry::RegistryArguments;
@@ -61,6 +61,9 @@ pub struct RunArguments {
     /// or without a release
     #[arg(long)]
     pub operators: bool,
+    /// Directory that the paths of Catalogs must be in; repeatable
+    #[arg(long, value_name = "DIR", requires = "operators", default_value = CATALOGS_PATH)]
+    pub catalog_dir: Vec<PathBuf>,
     /// Execute Actions: requests for changes of Operators, granted by ActionPolicies
     #[arg(long, requires = "operators")]
     pub actions: bool,
@@ -235,6 +238,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
     if arguments.operators {
         let settings = OperatorSettings {
             leadership: Leadership::Lease(identity),
+            roots: CatalogRoots::new(arguments.catalog_dir.iter().cloned()),
             cache: cache_directory(INDICES).as_deref().map(Cache::new),
             actions: actions(&arguments)?,
         };

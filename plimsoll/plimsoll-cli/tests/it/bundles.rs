@@ -16,6 +16,7 @@ use plimsoll_api::{Catalog, ConditionStatus, Operator};
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{Error, Leadership, SystemClock};
 use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
+use plimsoll_source::catalog::CatalogRoots;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -152,7 +153,12 @@ async fn operator_states(client: &Client) -> States {
 fn start(client: &Client, stop: &CancellationToken) -> JoinHandle<Result<(), Error>> {
     let options = SimulationOptions::default();
     tokio::spawn(simulated_operators::run(client.clone(), options, stop.clone()));
-    let settings = OperatorSettings { leadership: Leadership::Alone, cache: None, actions: None };
+    let settings = OperatorSettings {
+        leadership: Leadership::Alone,
+        roots: CatalogRoots::new(["/".into()]),
+        cache: None,
+        actions: None,
+    };
     let clock = Arc::new(SystemClock);
     let controller = OperatorController {
         client: client.clone(),

@@ -37,6 +37,7 @@ use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{Clock, Error, Leadership, OperatorsView};
 use plimsoll_simulation::simulated_operators::Faults as OperatorFaults;
+use plimsoll_source::catalog::CatalogRoots;
 use plimsoll_source::store::Signature;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -137,6 +138,7 @@ impl AddOns {
             clock: Arc::clone(&self.clock) as _,
             settings: OperatorSettings {
                 leadership: Leadership::Alone,
+                roots: CatalogRoots::new(["/".into()]),
                 cache: None,
                 actions: self.actions.clone(),
             },

@@ -4,16 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::olm::{CatalogDefect, CatalogDefects, CatalogSource};
-use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
-use plimsoll_content::diagnostic::Severity;
+use plimsoll_content::catalog::{CatalogCounts, CatalogIndex, DefectCode, IndexedCatalog};
+use plimsoll_content::diagnostic::{Diagnostic, Severity};
 use plimsoll_operators::reconciler::CatalogContent;
 use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, Package};
-use plimsoll_source::catalog::{Bytes, Cache, open_source, version_of};
+use plimsoll_source::catalog::{Bytes, Cache, CatalogRoots, open_source, version_of};
 
 use crate::write::chain;
 
 /// The number of defects that a status names.
 const DEFECTS_NAMED: usize = 10;
+
+/// How catalogs are read.
+#[derive(Debug, Clone)]
+pub(super) struct CatalogReading {
+    /// The directories that their sources are in.
+    pub(super) roots: CatalogRoots,
+    /// The cache for indexes; `None` to keep them in memory.
+    pub(super) cache: Option<Cache>,
+}
 
 /// A catalog as it was last read.
 #[derive(Debug, Clone)]
@@ -59,25 +68,29 @@ pub(super) fn refresh(
     source: &CatalogSource,
     before: Option<&ReadCatalog>,
     names: &BTreeSet<String>,
-    cache: Option<&Cache>,
+    reading: &CatalogReading,
 ) -> Result<RefreshedCatalog, String> {
+    let source = &reading.roots.resolve(source).map_err(|error| chain(&error))?;
     let version = version_of(source).map_err(|error| chain(&error))?;
     if before.is_some_and(|it| it.version == version) {
         return Ok(RefreshedCatalog { read: None, content: None });
     }
-    let opened = open_source(source, cache).map_err(|error| chain(&error))?;
+    let opened = open_source(source, reading.cache.as_ref()).map_err(|error| chain(&error))?;
     let index = Arc::new(opened.index);
     let read = ReadCatalog { version, digest: opened.digest, index };
     if before.is_some_and(|it| it.digest == read.digest) {
         // The source has changed, but not its content.
         return Ok(RefreshedCatalog { read: Some(read), content: None });
     }
+    let counts = read.index.counts();
+    let defects = read.index.defects().map_err(|error| chain(&error))?;
+    if let Some(problem) = lost(counts, before.map(|it| it.index.counts()), &defects) {
+        return Err(problem);
+    }
     let package = |catalog: &ReadCatalog, name: &String| catalog.package(name);
     let is_unchanged =
         |name: &&String| before.is_some_and(|before| package(before, name) == package(&read, name));
     let unchanged = names.iter().filter(is_unchanged).cloned().collect();
-    let counts = read.index.counts();
-    let defects = read.index.defects().map_err(|error| chain(&error))?;
     let content = CatalogContent {
         digest: read.digest.clone(),
         packages: counts.packages,
@@ -88,19 +101,51 @@ pub(super) fn refresh(
     Ok(RefreshedCatalog { read: Some(read), content: Some(content) })
 }
 
-fn summary(defects: &[plimsoll_content::diagnostic::Diagnostic]) -> Option<CatalogDefects> {
+/// Returns the reason that a source has lost its content; `None` if it has not. It must not take the
+/// place of what was read before.
+fn lost(
+    counts: CatalogCounts,
+    before: Option<CatalogCounts>,
+    defects: &[Diagnostic],
+) -> Option<String> {
+    let valid = |counts: CatalogCounts| counts.packages.saturating_sub(counts.invalid);
+    let first = defects.iter().find(|it| it.severity == Severity::Error);
+    let had = before.map_or(0, valid);
+    let is_garbage = counts.packages == 0 && first.is_some();
+    if valid(counts) > 0 || (had == 0 && !is_garbage) {
+        return None;
+    }
+    let no_longer = if had > 0 { format!(" any more, and had {had}") } else { String::new() };
+    let example = first.map(|it| format!("; {}: {}", it.place(), statement(it)));
+    Some(format!("it has no valid package{no_longer}{}", example.unwrap_or_default()))
+}
+
+fn summary(defects: &[Diagnostic]) -> Option<CatalogDefects> {
     let errors = defects.iter().filter(|it| it.severity == Severity::Error).count();
     let named = defects.iter().take(DEFECTS_NAMED).map(|it| CatalogDefect {
         file: it.file.clone(),
         line: it.line.map_or(0, |line| u32::try_from(line).unwrap_or(u32::MAX)),
         package: it.package.clone(),
-        message: it.message.clone(),
+        message: statement(it),
     });
     (!defects.is_empty()).then(|| CatalogDefects {
         errors,
         warnings: defects.len() - errors,
         first: named.collect(),
     })
+}
+
+/// Returns what is wrong, without any content of the file: who may read the status may not read every
+/// file that the controller can. `plimsoll catalog lint` quotes the content.
+fn statement(defect: &Diagnostic) -> String {
+    // The system says why a file cannot be read, and that is about the whole file.
+    if defect.code == DefectCode::Syntax && defect.line.is_none() {
+        return defect.message.clone();
+    }
+    let code = DefectCode::ALL.iter().find(|it| defect.code == **it);
+    let text = code.map_or("Something that cannot be used", |it| it.description());
+    let (first, rest) = text.split_at(1);
+    format!("{}{rest}", first.to_ascii_lowercase())
 }
 
 /// Returns the parts of catalogs that have the named packages.
@@ -127,3 +172,6 @@ pub(super) fn properties(
 ) -> Option<Vec<plimsoll_resolve::Property>> {
     IndexedCatalog::new(&read?.index).properties(package, bundle)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,14 +5,14 @@ use plimsoll_bundle::{CertificateProvider, InstallRequest, load, revision_object
 use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_operators::reconciler::RevisionContent;
 use plimsoll_resolve::Property;
-use plimsoll_source::catalog::bundle_content;
+use plimsoll_source::catalog::{CatalogRoots, bundle_content};
 
 use crate::write::chain;
 
 /// The number of defects that a message names.
 const DEFECTS_NAMED: usize = 5;
 
-/// Reads a bundle and renders its objects. Blocks the thread.
+/// Reads a bundle below `roots` and renders its objects. Blocks the thread.
 ///
 /// # Errors
 ///
@@ -21,10 +21,12 @@ pub(super) fn read(
     operator: &str,
     bundle: &BundleReference,
     source: &CatalogSource,
+    roots: &CatalogRoots,
     spec: &OperatorSpec,
     properties: Vec<Property>,
 ) -> Result<RevisionContent, String> {
-    let files = bundle_content(source, operator, &bundle.name).map_err(|error| chain(&error))?;
+    let source = roots.resolve(source).map_err(|error| chain(&error))?;
+    let files = bundle_content(&source, operator, &bundle.name).map_err(|error| chain(&error))?;
     let loaded = load(&files).map_err(|defects| named(&defects))?;
     let request = InstallRequest {
         operator,

@@ -12,13 +12,12 @@ use plimsoll_operators::reconciler::{
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use plimsoll_plan::reconciler::discovery::GroupVersion;
-use plimsoll_source::catalog::Cache;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::catalogs::{self, ReadCatalog, RefreshedCatalog};
+use super::catalogs::{self, CatalogReading, ReadCatalog, RefreshedCatalog};
 
 use super::{OperatorController, facts, watches};
 use crate::actions::inventory::{CatalogInventory, InventoryProvider, InventoryRequest};
@@ -52,7 +51,7 @@ pub(super) struct ControlLoop {
     pub(super) clock: SharedClock,
     stopwatch: Stopwatch,
     pub(super) recorder: Recorder,
-    pub(super) cache: Option<Cache>,
+    pub(super) reading: CatalogReading,
     pub(super) reconciler: OperatorReconciler,
     pub(super) host: Host<OperatorEvent>,
     pub(super) catalogs: BTreeMap<String, ReadCatalog>,
@@ -105,7 +104,10 @@ impl ControlLoop {
             certificates,
             clock,
             recorder,
-            cache: controller.settings.cache.clone(),
+            reading: CatalogReading {
+                roots: controller.settings.roots.clone(),
+                cache: controller.settings.cache.clone(),
+            },
             reconciler,
             host,
             catalogs: BTreeMap::new(),

@@ -112,10 +112,10 @@ impl ControlLoop {
         let is_known = self.reconciler.is_catalog_known(&name);
         let before = self.catalogs.get(&name).filter(|_| is_known).cloned();
         let names: BTreeSet<String> = self.reconciler.operator_names().cloned().collect();
-        let (cache, clock) = (self.cache.clone(), Arc::clone(&self.clock));
+        let (reading, clock) = (self.reading.clone(), Arc::clone(&self.clock));
         self.refreshes.spawn(async move {
             let refreshed = run_beside(&*clock, move || {
-                catalogs::refresh(&source, before.as_ref(), &names, cache.as_ref())
+                catalogs::refresh(&source, before.as_ref(), &names, &reading)
             });
             let refreshed = refreshed.await.unwrap_or_else(|error| Err(error.to_string()));
             CatalogAnswer { name, refreshed }
@@ -130,12 +130,12 @@ impl ControlLoop {
         let properties = catalogs::properties(read, &operator, &bundle.name);
         let properties = properties.unwrap_or_default();
         let (name, reads) = (operator.clone(), Arc::clone(&self.reads));
-        let clock = Arc::clone(&self.clock);
+        let (clock, roots) = (Arc::clone(&self.clock), self.reading.roots.clone());
         self.host.spawn(async move {
             // The objects of many bundles at the same time would take much memory.
             let _permit = reads.acquire().await;
             let content = run_beside(&*clock, move || {
-                content::read(&name, &bundle, &source, &spec, properties).map(Box::new)
+                content::read(&name, &bundle, &source, &roots, &spec, properties).map(Box::new)
             });
             let content = content.await.unwrap_or_else(|error| Err(error.to_string()));
             OperatorEvent::BundleRead { operator, ticket, content }

@@ -12,6 +12,7 @@ use plimsoll_plan::progress::pause::PAUSE_BEFORE;
 use plimsoll_plan::removal::{PRUNE, PRUNE_ALL};
 use plimsoll_plan::status::Limits;
 use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
+use plimsoll_source::catalog::CatalogRoots;
 use plimsoll_source::store::{PayloadSet, PayloadStore};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -366,7 +367,12 @@ fn operator_controller(start: &ProcessStart) -> OperatorController {
     OperatorController {
         client: start.client.clone(),
         clock: Arc::clone(&start.clock),
-        settings: OperatorSettings { leadership, cache: None, actions: None },
+        settings: OperatorSettings {
+            leadership,
+            roots: CatalogRoots::new(["/".into()]),
+            cache: None,
+            actions: None,
+        },
         view,
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_content::authoring::{
 };
 use plimsoll_content::diagnostic::{Diagnostic, FindingCode};
 
-use super::program;
+use super::{links, program};
 use crate::bounded::read_text;
 use crate::directory::FILE_SIZE_MAX;
 
@@ -45,6 +45,12 @@ pub(super) fn render(
     ];
     if let Some((name, _)) = for_charts.iter().find(|(_, is_given)| *is_given && !is_chart) {
         return Err(problem(format!("has {name} and is no Helm chart: it has no {CHART}")));
+    }
+    if kustomization.is_some() || is_chart {
+        let problems = links::leading_out(directory, &folder);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
     }
     let rendered = match kustomization {
         Some(name) if is_chart => {

@@ -1,6 +1,7 @@
 //! The programs that render components: `helm`, and `kustomize` or `kubectl`.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -96,8 +97,8 @@ fn values(directory: &Path, component: &Component) -> Result<Option<ValuesFile>,
         ChartValues::Own => Ok(None),
         ChartValues::File(name) => {
             let path = directory.join(name);
-            match path.metadata() {
-                Ok(_) => Ok(Some(ValuesFile::Source(path))),
+            match inside(directory, &path) {
+                Ok(()) => Ok(Some(ValuesFile::Source(path))),
                 Err(source) => Err(RenderError::Values { path: name.into(), source }),
             }
         }
@@ -125,6 +126,14 @@ fn first_difference(first: &str, second: &str) -> Option<String> {
         }
     }
     template
+}
+
+/// Checks that a file is in the source.
+pub(super) fn inside(directory: &Path, path: &Path) -> io::Result<()> {
+    if fs::canonicalize(path)?.starts_with(fs::canonicalize(directory)?) {
+        return Ok(());
+    }
+    Err(io::Error::other("it is not in the source"))
 }
 
 /// Renders a kustomization.

@@ -112,6 +112,35 @@ fn links_out_of_a_folder_are_not_followed() {
 }
 
 #[test]
+fn links_out_of_the_source_are_not_given_to_programs() {
+    let outside = tempfile::tempdir().expect("a directory");
+    fs::write(outside.path().join("secret"), "a").expect("a file");
+    let secret = fs::canonicalize(outside.path().join("secret")).expect("it exists");
+    for mark in ["lamp/Chart.yaml", "lamp/kustomization.yaml"] {
+        let directory = source(&[("release.yaml", RELEASE), (mark, ""), ("shared/b", "")]);
+        let link = |target: &Path, name: &str| {
+            std::os::unix::fs::symlink(target, directory.path().join(name)).expect("a link");
+        };
+        // Links within the source are followed, also in a circle.
+        link(Path::new("../shared"), "lamp/shared");
+        link(Path::new("../lamp"), "shared/back");
+        link(&secret, "lamp/.secret");
+        link(&secret, "shared/secret");
+        let error = build(directory.path(), None).expect_err("links").to_string();
+        let leads = format!("the symbolic link leads out of the source, to {}", secret.display());
+        let expected =
+            format!("the source has 2 problems\n  lamp/.secret: {leads}\n  shared/secret: {leads}");
+        assert_eq!(error, expected, "{mark}");
+    }
+    let directory = source(&[("release.yaml", RELEASE), ("own.yaml", "")]);
+    std::os::unix::fs::symlink(&secret, directory.path().join("values.yaml")).expect("a link");
+    let inside =
+        |name: &str| super::program::inside(directory.path(), &directory.path().join(name));
+    assert!(inside("own.yaml").is_ok());
+    assert_eq!(inside("values.yaml").expect_err("outside").to_string(), "it is not in the source");
+}
+
+#[test]
 fn an_earlier_build_is_replaced_as_a_whole_and_nothing_else_is() {
     let directory = source(&[("release.yaml", RELEASE), ("lamp/a.yaml", CONFIG)]);
     let out = directory.path().join("deep/out");

@@ -11,6 +11,7 @@ mod prune;
 pub(crate) mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -91,7 +92,7 @@ impl OciLayout {
     }
 
     fn entries(&self) -> Result<Vec<Entry>, StoreError> {
-        let path = self.path.join("index.json");
+        let path = self.inside("index.json")?;
         let index: Index = parse(&path, &read_document(&path)?)?;
         Ok(index.manifests.into_iter().map(|descriptor| self.entry(descriptor)).collect())
     }
@@ -195,7 +196,19 @@ impl OciLayout {
         });
         let hex =
             hex.ok_or_else(|| content(&self.path, &format!("{digest:?} is not a SHA-256 digest")))?;
-        Ok(self.path.join("blobs/sha256").join(hex))
+        self.inside(&format!("blobs/sha256/{hex}"))
+    }
+
+    /// A path in the layout, unless a symbolic link there leads out of it.
+    fn inside(&self, name: &str) -> Result<PathBuf, StoreError> {
+        let path = self.path.join(name);
+        match (fs::canonicalize(&self.path), fs::canonicalize(&path)) {
+            (Ok(root), Ok(target)) if !target.starts_with(&root) => {
+                Err(content(&path, "the symbolic link leads out of the layout"))
+            }
+            // What is not there is the error of whoever reads it.
+            _ => Ok(path),
+        }
     }
 }
 
@@ -303,7 +316,18 @@ fn read_document(path: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(bytes).map_err(|error| content(path, &error.to_string()))
+    serde_json::from_slice(bytes).map_err(|error| {
+        let problem = error.to_string();
+        // The parser quotes values of another form, and a Catalog's status would show them.
+        if error.is_data() && !problem.starts_with("missing field") {
+            let (line, column) = (error.line(), error.column());
+            return content(
+                path,
+                &format!("not of the form of a layout at line {line} column {column}"),
+            );
+        }
+        content(path, &problem)
+    })
 }
 
 fn verify(path: &Path, digest: &str) -> Result<(), StoreError> {

@@ -16,6 +16,7 @@ use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{Leadership, SystemClock};
 use plimsoll_simulation::cluster_state::api;
 use plimsoll_simulation::sample;
+use plimsoll_source::catalog::CatalogRoots;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +39,12 @@ const MANAGER: &str = "plimsoll-demo";
 /// When something cannot be requested, or the controller ends; which would be a defect of this program.
 pub(super) async fn run(client: &Client, stop: &CancellationToken) -> Result<(), anyhow::Error> {
     let catalog = write_catalog()?;
-    let settings = OperatorSettings { leadership: Leadership::Alone, cache: None, actions: None };
+    let settings = OperatorSettings {
+        leadership: Leadership::Alone,
+        roots: CatalogRoots::new([catalog.path().to_owned()]),
+        cache: None,
+        actions: None,
+    };
     let controller = OperatorController {
         client: client.clone(),
         clock: Arc::new(SystemClock),

@@ -8,6 +8,7 @@ use plimsoll_controller::OperatorsView;
 use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_simulation::simulated_operators::{self, SimulationOptions};
+use plimsoll_source::catalog::CatalogRoots;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -196,6 +197,7 @@ impl Runner {
                 clock: start.clock,
                 settings: OperatorSettings {
                     leadership: start.leadership,
+                    roots: CatalogRoots::new(["/".into()]),
                     cache: None,
                     actions: Some(ActionSettings::default()),
                 },

@@ -285,6 +285,25 @@ fn an_image_layout_has_catalogs_and_the_content_of_their_bundles() {
 }
 
 #[test]
+fn what_is_no_layout_is_neither_followed_nor_quoted() {
+    let built = Layout::new();
+    built.index(&[bundle_image(&built)]);
+    let outside = tempfile::tempdir().expect("a directory");
+    let (index, secret) = (built.path().join("index.json"), outside.path().join("secret"));
+    fs::write(&secret, "\"eyJhbGciOiJSUzI1NiJ9\"").expect("a file");
+    let error = |expected: &str| {
+        let error = version_of(&layout(built.path(), "")).expect_err("no layout").to_string();
+        assert!(error.contains(expected) && !error.contains("eyJ"), "{error}");
+    };
+    fs::remove_file(&index).expect("our own file");
+    symlink(&secret, &index).expect("a link");
+    error("the symbolic link leads out of the layout");
+    fs::remove_file(&index).expect("our own link");
+    fs::copy(&secret, &index).expect("our own file");
+    error("not of the form of a layout at line 1");
+}
+
+#[test]
 fn a_directory_that_changes_while_it_is_read_is_read_again() {
     let root = tempfile::tempdir().expect("a directory");
     write(root.path(), &[("a.json", &file_based("i", &[])), ("b.txt", "{}")]);

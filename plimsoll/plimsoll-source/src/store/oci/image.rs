@@ -43,7 +43,7 @@ impl OciLayout {
     /// [`StoreError::NoSuchImage`] when the layout has none that is meant, or several;
     /// [`StoreError::Io`] and [`StoreError::Content`] when the layout cannot be read.
     pub(crate) fn image(&self, reference: &str) -> Result<LayoutImage<'_>, StoreError> {
-        let path = self.path.join("index.json");
+        let path = self.inside("index.json")?;
         let index: Index = parse(&path, &read_document(&path)?)?;
         let mut known: Vec<String> = index.manifests.iter().map(described).collect();
         let descriptor = if reference.is_empty() {

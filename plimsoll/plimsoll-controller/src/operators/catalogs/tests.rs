@@ -1,0 +1,98 @@
+//! Files of a catalog, and what is reported of them.
+
+use std::fs;
+
+use super::*;
+
+const CATALOG: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}
+{"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1"}]}
+{"schema":"olm.bundle","package":"a","name":"a.v1","image":"i","properties":[{"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}}]}
+"#;
+/// A value that must not leave its file.
+const SECRET: &str = "eyJhbGciOiJSUzI1NiJ9";
+
+/// Refreshes the catalog in a directory after a file of it has got a text.
+fn refreshed(
+    root: &tempfile::TempDir,
+    text: &str,
+    before: Option<&ReadCatalog>,
+) -> Result<RefreshedCatalog, String> {
+    fs::write(root.path().join("catalog"), text).expect("a file");
+    let path = root.path().to_string_lossy().into_owned();
+    let source = CatalogSource { path, ..CatalogSource::default() };
+    let roots = CatalogRoots::new([root.path().to_owned()]);
+    refresh(&source, before, &BTreeSet::new(), &CatalogReading { roots, cache: None })
+}
+
+#[test]
+fn defects_do_not_quote_the_content_of_files() {
+    for text in [
+        SECRET.to_owned(),
+        format!(
+            "{{\"schema\": \"olm.package\", \"name\": \"b\", \"{SECRET}\": 1, \"{SECRET}\": 2,}}"
+        ),
+        format!("{SECRET}: 1\n{SECRET}: 2\n"),
+        format!("schema: [{SECRET}]\n"),
+        format!("a: *{SECRET}\n"),
+    ] {
+        let root = tempfile::tempdir().expect("a directory");
+        // Alone, it is no catalog; beside one, it is a defect of it.
+        let Err(error) = refreshed(&root, &text, None) else { panic!("{text:?} is no catalog") };
+        assert!(!error.contains(SECRET), "{error}");
+        fs::write(root.path().join("good"), CATALOG).expect("a file");
+        let content = refreshed(&root, &text, None).expect("there is a package").content;
+        let defects = content.and_then(|it| it.defects).expect("there are defects");
+        assert!(!format!("{defects:?}").contains(SECRET), "{defects:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_reported_with_the_reason() {
+    let root = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink("/etc/passwd", root.path().join("link")).expect("a link");
+    let content = refreshed(&root, CATALOG, None).expect("there is a package").content;
+    let defects = content.and_then(|it| it.defects).expect("there is a defect");
+    assert_eq!(defects.first[0].message, "the symbolic link leads out of the catalog");
+}
+
+#[test]
+fn a_source_that_lost_its_content_is_not_read() {
+    let root = tempfile::tempdir().expect("a directory");
+    let read = refreshed(&root, CATALOG, None).expect("it is a catalog").read;
+    let error = |text: &str, before: Option<&ReadCatalog>| {
+        refreshed(&root, text, before).map(|_| ()).err().unwrap_or_default()
+    };
+    let more = " any more, and had 1";
+    let syntax = "text that is neither JSON nor YAML, or not of the form that its schema has";
+    for (text, expected) in [
+        ("{}", format!("it has no valid package{more}; catalog:1: a document without a schema")),
+        ("\0 garbage", format!("it has no valid package{more}; catalog:1: {syntax}")),
+        ("", format!("it has no valid package{more}")),
+        ("{\"schema\":\"other\"}", format!("it has no valid package{more}")),
+    ] {
+        assert_eq!(error(text, read.as_ref()), expected, "{text:?}");
+    }
+    // One that never had any content may be empty, but not garbage.
+    assert_eq!(error("", None), "");
+    assert_eq!(
+        error("{}", None),
+        "it has no valid package; catalog:1: a document without a schema"
+    );
+    // Some defects are no loss.
+    let partly = CATALOG.replace("1.0.0", "x");
+    assert_eq!(error(&format!("{partly}{}", CATALOG.replace("\"a", "\"b")), read.as_ref()), "");
+}
+
+#[test]
+fn sources_are_in_the_directories_of_the_controller() {
+    let (root, other) = (tempfile::tempdir(), tempfile::tempdir());
+    let (root, other) = (root.expect("a directory"), other.expect("a directory"));
+    fs::write(other.path().join("catalog"), SECRET).expect("a file");
+    let path = other.path().join("catalog").to_string_lossy().into_owned();
+    let source = CatalogSource { path, ..CatalogSource::default() };
+    let roots = CatalogRoots::new([root.path().to_owned()]);
+    let reading = CatalogReading { roots, cache: None };
+    let refused = refresh(&source, None, &BTreeSet::new(), &reading).map(|_| ());
+    let refused = refused.expect_err("it is outside");
+    assert!(refused.contains("is in none of the directories that catalogs are read from"));
+}
