@@ -24,8 +24,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-pub use edit::{remove_field, set_field};
-pub use locate::{Lines, lines};
+pub use edit::{EditError, remove_field, set_field};
+pub use locate::{Lines, RepeatedKey, lines};
 pub use write::write;
 
 /// Deepest nesting of a document. Real manifests stay under 40; JSON readers stop at 128.

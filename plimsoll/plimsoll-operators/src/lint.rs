@@ -371,7 +371,8 @@ pub fn apply_edits(loadout: &Loadout, findings: &[Diagnostic]) -> Loadout {
         let file = loadout.files.iter().position(|it| it.path == *file);
         let (Some(file), Some(document), Some(edit)) = (file, *document, edit) else { continue };
         let path: Vec<&str> = edit.path.iter().map(String::as_str).collect();
-        fixed.set_field(file, document, &path, &edit.value);
+        // What cannot be changed is still reported.
+        let _ = fixed.set_field(file, document, &path, &edit.value);
     }
     Loadout::read(fixed.files)
 }

@@ -6,7 +6,7 @@ use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
 };
 use plimsoll_content::diagnostic::{Diagnostic, LoadoutCode};
-use plimsoll_content::yaml::{self, Lines};
+use plimsoll_content::yaml::{self, EditError, Lines};
 use plimsoll_resolve::{Bundle, CatalogPart, Package};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -104,6 +104,12 @@ impl Loadout {
                 };
                 match operator(&value, at, document, &lines, &known) {
                     Ok(Some((operator, defects))) => {
+                        for key in lines.repeated(&read.notes) {
+                            let defect = found("", LoadoutCode::Unreadable, key.to_string());
+                            let package = operator.name.clone();
+                            let (line, column) = (Some(key.line), None);
+                            loadout.defects.push(Diagnostic { package, line, column, ..defect });
+                        }
                         for FieldDefect { field, code, message } in defects {
                             let package = operator.name.clone();
                             let defect = found(&field, code, message);
@@ -150,22 +156,37 @@ impl Loadout {
         self.operators.iter().find(|it| it.name == name)
     }
 
-    /// Sets a field of an Operator in the text of its file; all other text is unchanged. Returns false if the
-    /// form of the document does not allow that.
-    pub fn set_field(&mut self, file: usize, document: usize, path: &[&str], value: &str) -> bool {
-        let Some(file) = self.files.get_mut(file) else { return false };
-        let Some(text) = yaml::set_field(&file.text, document, path, value) else { return false };
-        file.text = text;
-        true
+    /// Sets a field of an Operator in the text of its file; all other text is unchanged.
+    ///
+    /// # Errors
+    ///
+    /// When the form of the document does not allow that.
+    pub fn set_field(
+        &mut self,
+        file: usize,
+        document: usize,
+        path: &[&str],
+        value: &str,
+    ) -> Result<(), EditError> {
+        let file = self.files.get_mut(file).ok_or(EditError::NoDocument)?;
+        file.text = yaml::set_field(&file.text, document, path, value)?;
+        Ok(())
     }
 
-    /// Removes a field of an Operator from the text of its file; all other text is unchanged. Returns false
-    /// if the form of the document does not allow that.
-    pub fn remove_field(&mut self, file: usize, document: usize, path: &[&str]) -> bool {
-        let Some(file) = self.files.get_mut(file) else { return false };
-        let Some(text) = yaml::remove_field(&file.text, document, path) else { return false };
-        file.text = text;
-        true
+    /// Removes a field of an Operator from the text of its file; all other text is unchanged.
+    ///
+    /// # Errors
+    ///
+    /// When the form of the document does not allow that.
+    pub fn remove_field(
+        &mut self,
+        file: usize,
+        document: usize,
+        path: &[&str],
+    ) -> Result<(), EditError> {
+        let file = self.files.get_mut(file).ok_or(EditError::NoDocument)?;
+        file.text = yaml::remove_field(&file.text, document, path)?;
+        Ok(())
     }
 }
 

@@ -28,10 +28,13 @@ pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequire
 use super::change_set::{self, ChangeSet};
 use super::loadout::{SettledOperators, settle};
 use super::planner::{
-    self, ChosenBundle, ChosenBundles, Outcome, ProblemRequest, is_pinned, may_move,
+    self, ChosenBundle, ChosenBundles, Outcome, ProblemRequest, is_in_range, is_pinned, may_move,
 };
 use super::selection::candidates;
 use super::{OperatorAction, OperatorBlock, OperatorInputs, RequestedOperator, version_text};
+
+/// The beginning of the ids of change sets that updates make.
+const CHANGE_SET_PREFIX: &str = "update-";
 
 /// A request to update Operators.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,9 +50,11 @@ pub struct UpdateRequest {
 }
 
 impl UpdateRequest {
-    /// Returns whether nothing is requested: no range and no newest version, and no Operator follows a range.
+    /// Returns whether nothing is requested: no range and no newest version, no Operator follows a range, and
+    /// no earlier update left a change set behind.
     pub fn is_idle(&self, operators: &BTreeMap<String, RequestedOperator>) -> bool {
-        !self.latest && self.ranges.is_empty() && all_pinned(operators)
+        let is_left_behind = || self.together && !completed_sets(operators).is_empty();
+        !self.latest && self.ranges.is_empty() && all_pinned(operators) && !is_left_behind()
     }
 }
 
@@ -94,9 +99,16 @@ pub fn plan_update(
             .map_err(|block| UpdateError::Blocked { name: name.clone(), block })?;
     }
     let present = with_expected(inputs, catalogs);
-    let inputs = OperatorInputs { operators: &present, ..inputs };
-    let mut planner =
-        Planner { inputs, catalogs, request, orphans: BTreeSet::new(), refused: BTreeMap::new() };
+    // Files do not say what became of the cluster.
+    let is_over = request.together.then(|| completed_sets(inputs.operators));
+    let mut planner = Planner {
+        inputs: OperatorInputs { operators: &present, ..inputs },
+        catalogs,
+        request,
+        completed: is_over.unwrap_or_default(),
+        orphans: BTreeSet::new(),
+        refused: BTreeMap::new(),
+    };
     loop {
         match planner.attempt()? {
             Attempt::Plan(plan) => return Ok(plan),
@@ -154,6 +166,8 @@ struct Planner<'a> {
     inputs: OperatorInputs<'a>,
     catalogs: &'a [CatalogPart],
     request: &'a UpdateRequest,
+    /// The change sets of earlier updates that ended before they could remove them.
+    completed: BTreeSet<ChangeSet>,
     /// The dependencies that no Operator depends on afterwards; they are reported, and unchanged.
     orphans: BTreeSet<String>,
     /// The bundles that would not be installed, by Operator.
@@ -295,8 +309,9 @@ impl Planner<'_> {
             }
         }
         // The change sets of changed Operators end: their remaining members would wait for those that left.
-        let over: BTreeSet<ChangeSet> =
+        let mut over: BTreeSet<ChangeSet> =
             written.iter().filter_map(|name| change_set::of(operators.get(name)?)?.ok()).collect();
+        over.extend(self.completed.iter().cloned());
         for operator in operators.values_mut() {
             if change_set::of(operator).and_then(Result::ok).is_some_and(|it| over.contains(&it)) {
                 operator.change_set = None;
@@ -376,6 +391,22 @@ impl Planner<'_> {
     }
 }
 
+/// Returns the change sets of earlier updates whose members all have what they request. An update removes the
+/// annotation when it ends, unless it is killed before.
+fn completed_sets(operators: &BTreeMap<String, RequestedOperator>) -> BTreeSet<ChangeSet> {
+    let mut completed: BTreeMap<ChangeSet, bool> = BTreeMap::new();
+    for operator in operators.values() {
+        let Some(Ok(set)) = change_set::of(operator) else { continue };
+        let has_requested = operator
+            .installed
+            .as_ref()
+            .is_some_and(|it| is_in_range(&operator.spec.version, &it.bundle.version));
+        let is_ours = set.id.starts_with(CHANGE_SET_PREFIX);
+        *completed.entry(set).or_insert(is_ours) &= has_requested && !operator.is_deleting;
+    }
+    completed.into_iter().filter(|(_, is_completed)| *is_completed).map(|(set, _)| set).collect()
+}
+
 fn all_pinned(operators: &BTreeMap<String, RequestedOperator>) -> bool {
     operators.values().all(|it| is_pinned(&it.spec.version))
 }
@@ -393,7 +424,7 @@ fn change_set_id(
         hasher.write(operators[name].spec.version.as_bytes());
         hasher.write(&[0]);
     }
-    format!("update-{:016x}/{}", hasher.finish(), written.len())
+    format!("{CHANGE_SET_PREFIX}{:016x}/{}", hasher.finish(), written.len())
 }
 
 #[cfg(test)]

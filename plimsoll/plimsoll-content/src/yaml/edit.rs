@@ -2,22 +2,111 @@
 
 use std::ops::Range;
 
-use granit_parser::{Event, Options, Parser};
-use serde_json::Value;
+use granit_parser::{Event, Options, Parser, ScalarStyle};
+use serde_json::{Map, Value};
 
-use super::{document, split};
+use super::{RepeatedKey, YamlError, document, lines, parse, split};
 
-/// Sets a field of a document to a string; mappings on its path that are missing are added. Documents
-/// are numbered from 0, empty ones not counted. `None` if there is no such document, if it cannot be
-/// read, or if something other than a mapping is on the path.
-pub fn set_field(text: &str, number: usize, path: &[&str], value: &str) -> Option<String> {
-    edit(text, number, &|content| change(content, path, value))
+/// Why a field cannot be changed in its text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// The text has no such document.
+    #[error("there is no such document")]
+    NoDocument,
+    /// The document cannot be read.
+    #[error("line {line}: {0}", line = .0.line)]
+    Unreadable(YamlError),
+    /// A key stands twice, so that one change would not be the only value.
+    #[error("{0}")]
+    Repeated(RepeatedKey),
+    /// There is an alias, a list or a text where a field would be, or nothing where one should be.
+    #[error("its form does not allow that: write the field as `KEY: VALUE` on a line of its own")]
+    Form,
+    /// The changed text would say something else.
+    #[error(
+        "something else would change with it, such as the value of an alias: write the field as \
+         `KEY: VALUE` on a line of its own"
+    )]
+    OtherMeaning,
 }
 
-/// Removes a field that has a line of its own from a document, as [`set_field`] numbers them. `None` if
-/// there is no such field, or it has another form.
-pub fn remove_field(text: &str, number: usize, path: &[&str]) -> Option<String> {
-    edit(text, number, &|content| Some((own_line(content, path)?, String::new())))
+/// Sets a field of a document to a string; mappings on its path that are missing are added. Documents
+/// are numbered from 0, empty ones not counted.
+///
+/// # Errors
+/// [`EditError`]; a text that is returned says the same as the one before, except for the field.
+pub fn set_field(
+    text: &str,
+    number: usize,
+    path: &[&str],
+    value: &str,
+) -> Result<String, EditError> {
+    let changed = edit(text, number, &|content| change(content, path, value))?;
+    checked(text, changed, number, path, Some(value))
+}
+
+/// Removes a field that has a line of its own from a document, as [`set_field`] numbers them.
+///
+/// # Errors
+/// As [`set_field`], and when there is no such field.
+pub fn remove_field(text: &str, number: usize, path: &[&str]) -> Result<String, EditError> {
+    let changed = edit(text, number, &|content| Some((own_line(content, path)?, String::new())))?;
+    checked(text, changed, number, path, None)
+}
+
+/// A changed text, unless it says something else than the text before with the field set, or without
+/// it.
+fn checked(
+    text: &str,
+    changed: String,
+    number: usize,
+    path: &[&str],
+    value: Option<&str>,
+) -> Result<String, EditError> {
+    let values = |text: &str| -> Vec<Option<Value>> {
+        let values = parse(text).into_iter().map(|it| it.value.ok());
+        values.filter(|it| *it != Some(Value::Null)).collect()
+    };
+    let (mut meant, mut found) = (values(text), values(&changed));
+    let is_meant = meant
+        .get_mut(number)
+        .and_then(Option::as_mut)
+        .is_some_and(|document| assign(document, path, value).is_some());
+    // A block without its last key is null, and is read as an empty mapping is.
+    for documents in [&mut meant, &mut found] {
+        if let Some(document) = documents.get_mut(number).and_then(Option::as_mut) {
+            empty_to_null(document, &path[..path.len().saturating_sub(1)]);
+        }
+    }
+    if is_meant && meant == found { Ok(changed) } else { Err(EditError::OtherMeaning) }
+}
+
+/// Sets or removes a field of a value; `None` if there is something other than a mapping on the path.
+fn assign(value: &mut Value, path: &[&str], to: Option<&str>) -> Option<()> {
+    let Some((key, rest)) = path.split_first() else {
+        *value = Value::String(to?.to_owned());
+        return Some(());
+    };
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    let map = value.as_object_mut()?;
+    if rest.is_empty() && to.is_none() {
+        return map.remove(*key).map(|_| ());
+    }
+    assign(map.entry(*key).or_insert(Value::Null), rest, to)
+}
+
+fn empty_to_null(value: &mut Value, path: &[&str]) {
+    match path.split_first() {
+        Some((key, rest)) => {
+            if let Some(inner) = value.as_object_mut().and_then(|it| it.get_mut(*key)) {
+                empty_to_null(inner, rest);
+            }
+        }
+        None if value.as_object().is_some_and(Map::is_empty) => *value = Value::Null,
+        None => {}
+    }
 }
 
 /// Bytes, and what takes their place.
@@ -28,7 +117,7 @@ fn edit(
     text: &str,
     number: usize,
     replaced: &dyn Fn(&str) -> Option<Replacement>,
-) -> Option<String> {
+) -> Result<String, EditError> {
     let mut left = number;
     for chunk in split::documents(text) {
         let content = chunk.text.strip_prefix('\u{feff}').unwrap_or(chunk.text);
@@ -38,15 +127,21 @@ fn edit(
             left -= count;
             continue;
         }
-        if count != 1 || read.iter().any(|it| it.value.is_err()) {
-            return None;
+        let [document] = read.as_slice() else { return Err(EditError::Form) };
+        if let Err(error) = &document.value {
+            return Err(EditError::Unreadable(error.clone()));
+        }
+        let lines = lines(text);
+        let lines = lines.get(number).ok_or(EditError::NoDocument)?;
+        if let Some(key) = lines.repeated(&document.notes).into_iter().next() {
+            return Err(EditError::Repeated(key));
         }
         let from = content.as_ptr() as usize - text.as_ptr() as usize;
-        let (at, insert) = replaced(content)?;
+        let (at, insert) = replaced(content).ok_or(EditError::Form)?;
         let (start, end) = (from + at.start, from + at.end);
-        return Some(format!("{}{insert}{}", &text[..start], &text[end..]));
+        return Ok(format!("{}{insert}{}", &text[..start], &text[end..]));
     }
-    None
+    Err(EditError::NoDocument)
 }
 
 /// The line of a key and its value, if there is nothing else on it.
@@ -54,9 +149,14 @@ fn own_line(text: &str, path: &[&str]) -> Option<Range<usize>> {
     let key = path.last()?;
     let found = find(text, path).filter(|it| it.mapping.is_none())?;
     let start = text[..found.span.start].rfind('\n').map_or(0, |end| end + 1);
-    let end = text[found.span.end..].find('\n').map_or(text.len(), |at| found.span.end + at + 1);
+    // The block of a text ends where the next key begins.
+    let last = match found.is_block {
+        true => found.span.start + text[found.span.clone()].trim_end().len(),
+        false => found.span.end,
+    };
+    let end = text[last..].find('\n').map_or(text.len(), |at| last + at + 1);
     let before = text[start..found.span.start].trim().strip_suffix(':')?;
-    let after = text[found.span.end..end].trim();
+    let after = text[last..end].trim();
     let is_key = before.trim_end().trim_matches(['"', '\'']) == *key;
     (is_key && (after.is_empty() || after.starts_with('#'))).then_some(start..end)
 }
@@ -67,6 +167,8 @@ struct Found {
     span: Range<usize>,
     /// Column of its first key, from 0, if it is a mapping.
     mapping: Option<usize>,
+    /// Whether it is a text in a block of its own: `|` or `>`.
+    is_block: bool,
 }
 
 /// What is replaced by what.
@@ -85,6 +187,9 @@ fn change(text: &str, path: &[&str], value: &str) -> Option<Replacement> {
     let Some((key, inner)) = missing.split_first() else {
         if parent.mapping.is_some() || current.starts_with('[') {
             return None;
+        }
+        if parent.is_block {
+            return Some(one_line(text, parent.span, value));
         }
         let quote = current.chars().next().filter(|it| matches!(it, '"' | '\''));
         let is_in_flow = is_json || text[parent.span.end..].trim_start().starts_with([',', '}']);
@@ -126,6 +231,15 @@ fn change(text: &str, path: &[&str], value: &str) -> Option<Replacement> {
     })
 }
 
+/// Puts a value in place of a text in a block; a comment behind its indicator stays.
+fn one_line(text: &str, block: Range<usize>, value: &str) -> Replacement {
+    let content = text[block.clone()].trim_end();
+    let header = content.lines().next().unwrap_or_default();
+    let comment = header.find(" #").map_or("", |at| &header[at..]);
+    let insert = format!("{}{comment}", scalar(value, None, false));
+    (block.start..block.start + content.len(), insert)
+}
+
 /// The value at a path; the document itself at the empty one.
 fn find(text: &str, path: &[&str]) -> Option<Found> {
     let mut options = Options::default();
@@ -147,12 +261,13 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
             && around.len() == path.len()
             && around.iter().zip(path).all(|((_, key), name)| key.as_deref() == Some(*name));
         match event {
-            Event::Scalar(content, ..) => {
+            Event::Scalar(content, style, ..) => {
                 if is_here {
-                    let is_empty = start == end;
+                    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                    let is_empty = start == end && !is_block;
                     let start = if is_empty { after_colon(text, start) } else { start };
                     let end = if is_empty { start } else { end };
-                    return Some(Found { span: start..end, mapping: None });
+                    return Some(Found { span: start..end, mapping: None, is_block });
                 }
                 match around.last_mut() {
                     Some((true, key @ None)) => *key = Some(content.to_string()),
@@ -162,14 +277,15 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
             }
             Event::Alias(_) if is_here => return None,
             Event::SequenceStart(..) if is_here => {
-                return Some(Found { span: start..start + 1, mapping: None });
+                return Some(Found { span: start..start + 1, mapping: None, is_block: false });
             }
             Event::MappingStart(..) => {
                 if is_here {
                     if text[start..].starts_with('{') {
-                        return Some(Found { span: start..text.len(), mapping: Some(0) });
+                        let span = start..text.len();
+                        return Some(Found { span, mapping: Some(0), is_block: false });
                     }
-                    found = Some(Found { span: start..start, mapping: None });
+                    found = Some(Found { span: start..start, mapping: None, is_block: false });
                 }
                 around.push((true, None));
             }
@@ -196,7 +312,7 @@ fn completed(mapping: Found, next: &Event<'_>, start: usize, column: usize) -> O
     match next {
         Event::Scalar(..) => {
             let span = mapping.span.start.min(start)..mapping.span.end;
-            Some(Found { span, mapping: Some(column) })
+            Some(Found { span, mapping: Some(column), ..mapping })
         }
         Event::MappingEnd => Some(Found { mapping: Some(0), ..mapping }),
         _ => None,

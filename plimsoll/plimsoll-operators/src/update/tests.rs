@@ -325,3 +325,33 @@ fn what_waits_for_each_other_moves_together() {
          writes bar fiz",
     );
 }
+
+#[test]
+fn the_change_set_of_an_update_that_was_killed_ends_once_it_is_carried_out() {
+    let members = |at: &str, set: &str| {
+        format!(
+            "fiz: version 3.0.1; at {at}; set {set}
+             bar: version 1.2.7; at 1.2.7; set {set}"
+        )
+    };
+    let leaves = "bar: 1.2.7 @1.2.7 leaves its set
+                  fiz: 3.0.1 @3.0.1 leaves its set
+                  writes bar fiz";
+    check(FIXTURE, &members("3.0.1", "update-1/2"), "together", leaves);
+    // Without a cluster, it is not known what became of it.
+    let stays = "bar: 1.2.7 @1.2.7
+                 fiz: 3.0.1 @3.0.1
+                 writes ";
+    check(FIXTURE, &members("3.0.1", "update-1/2"), "", stays);
+    check(FIXTURE, &members("3.0.1", "mine/2"), "together", stays);
+    let waits = "bar: 1.2.7 @1.2.7
+                 fiz: 3.0.1 @2.9.2 -> 3.0.1 @3.0.1
+                 writes ";
+    check(FIXTURE, &members("2.9.2", "update-1/2"), "together", waits);
+    let of = catalogs(&format!("{FIXTURE}{OTHERS}"));
+    for (at, expected) in [("3.0.1", false), ("2.9.2", true)] {
+        let operators = operators(&of, &members(at, "update-1/2"));
+        assert_eq!(request("together").is_idle(&operators), expected, "{at}");
+        assert!(request("").is_idle(&operators));
+    }
+}

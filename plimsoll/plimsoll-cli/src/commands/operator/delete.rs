@@ -12,6 +12,8 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use diffy::{Hunk, Line};
 use futures::StreamExt as _;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
@@ -20,7 +22,7 @@ use plimsoll_api::{Operator, duration};
 use plimsoll_controller::workloads;
 use plimsoll_operators::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
 use plimsoll_operators::observed::ObservedOperator;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::consent::{Consent, ask_for_dependants, ask_safely};
 use super::dry_run::DryRun;
@@ -30,6 +32,8 @@ use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 
+/// The value of `spec.deletion.crds` that keeps definitions.
+const ORPHAN: &str = "Orphan";
 /// The beginning of the message with which the controller refuses a deletion.
 const REFUSED: &str = "It is not deleted: ";
 
@@ -328,15 +332,58 @@ async fn request_deletion(
     operator: &Operator,
     options: &DeletionOptions,
 ) -> Result<(), anyhow::Error> {
-    let context = || format!("failed to delete Operator `{name}`");
     let dry_run = options.dry_run.is_set();
-    if options.keep_crds {
-        let patch = Patch::Merge(json!({
-            "metadata": { "uid": operator.metadata.uid },
-            "spec": { "deletion": { "crds": "Orphan" } },
-        }));
-        operators.patch(name, &patch_parameters(dry_run), &patch).await.with_context(context)?;
+    if !options.keep_crds {
+        return send_deletion(operators, name, operator, dry_run).await;
     }
+    // A deletion that is refused must not change what a later one does to definitions.
+    send_deletion(operators, name, operator, true).await?;
+    let patch = Patch::Merge(json!({
+        "metadata": { "uid": operator.metadata.uid },
+        "spec": { "deletion": { "crds": ORPHAN } },
+    }));
+    let patched = operators.patch(name, &patch_parameters(dry_run), &patch).await;
+    patched.with_context(|| format!("failed to update Operator `{name}`"))?;
+    let sent = send_deletion(operators, name, operator, dry_run).await;
+    if sent.is_err() && !dry_run {
+        restore_crds(operators, name, operator).await;
+    }
+    sent
+}
+
+/// Sets `spec.deletion.crds` back, unless another client has changed it since.
+async fn restore_crds(operators: &Api<Operator>, name: &str, operator: &Operator) {
+    let spec = json!(operator.spec);
+    let before = spec["deletion"]["crds"].clone();
+    if before == ORPHAN {
+        return;
+    }
+    let path = PointerBuf::from_tokens(["spec", "deletion", "crds"]);
+    let is_ours = TestOperation { path: path.clone(), value: ORPHAN.into() };
+    let back = match before {
+        Value::Null => PatchOperation::Remove(RemoveOperation { path }),
+        value => PatchOperation::Replace(ReplaceOperation { path, value }),
+    };
+    let patch = json_patch::Patch(vec![PatchOperation::Test(is_ours), back]);
+    let patch = Patch::<()>::Json(patch);
+    match operators.patch(name, &patch_parameters(false), &patch).await {
+        // Set back, or the Operator is gone or was changed since.
+        Ok(_) => {}
+        Err(Error::Api(status)) if matches!(status.code, 404 | 422) => {}
+        Err(error) => {
+            anstream::eprintln!("failed to set spec.deletion.crds of `{name}` back: {error}");
+        }
+    }
+}
+
+/// Sends the deletion of an Operator.
+async fn send_deletion(
+    operators: &Api<Operator>,
+    name: &str,
+    operator: &Operator,
+    dry_run: bool,
+) -> Result<(), anyhow::Error> {
+    let context = || format!("failed to delete Operator `{name}`");
     let preconditions =
         Preconditions { uid: operator.metadata.uid.clone(), resource_version: None };
     let preconditions = Some(preconditions);

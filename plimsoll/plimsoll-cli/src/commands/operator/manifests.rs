@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL};
+use plimsoll_content::yaml::EditError;
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
 
@@ -65,29 +66,24 @@ fn change(
     operator: &OperatorManifest,
 ) -> Result<(), anyhow::Error> {
     let OperatorManifest { name, version, change_set, .. } = operator;
-    let refused = |loadout: &Loadout, what: String| {
-        let path = &loadout.files[file].path;
-        anyhow::anyhow!("`{path}` cannot be changed, and nothing was written: {what}")
+    let path = loadout.files[file].path.clone();
+    let refused = |what: String, error: EditError| {
+        anyhow::anyhow!("`{path}` cannot be changed, and nothing was written: {what}: {error}")
     };
-    if !loadout.set_field(file, document, &["spec", "version"], version) {
-        return Err(refused(loadout, format!("set spec.version of {name} to {version}")));
-    }
+    loadout
+        .set_field(file, document, &["spec", "version"], version)
+        .map_err(|error| refused(format!("set spec.version of {name} to {version}"), error))?;
+    let annotation =
+        |verb: &str| format!("{verb} the annotation {CHANGE_SET_ANNOTATION} of {name}");
     match change_set {
-        ChangeSetEdit::Keep => {}
-        ChangeSetEdit::Set(set) => {
-            if !loadout.set_field(file, document, &CHANGE_SET, set) {
-                let what = format!("set the annotation {CHANGE_SET_ANNOTATION} of {name} to {set}");
-                return Err(refused(loadout, what));
-            }
-        }
-        ChangeSetEdit::Remove => {
-            if !loadout.remove_field(file, document, &CHANGE_SET) {
-                let what = format!("remove the annotation {CHANGE_SET_ANNOTATION} of {name}");
-                return Err(refused(loadout, what));
-            }
-        }
+        ChangeSetEdit::Keep => Ok(()),
+        ChangeSetEdit::Set(set) => loadout
+            .set_field(file, document, &CHANGE_SET, set)
+            .map_err(|error| refused(format!("{} to {set}", annotation("set")), error)),
+        ChangeSetEdit::Remove => loadout
+            .remove_field(file, document, &CHANGE_SET)
+            .map_err(|error| refused(annotation("remove"), error)),
     }
-    Ok(())
 }
 
 /// Returns an Operator as the text of a new file.

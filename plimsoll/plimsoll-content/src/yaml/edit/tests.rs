@@ -1,14 +1,14 @@
 //! Edits are tables: a text, a field and its value, and the text after it.
 
-use super::{remove_field, set_field};
+use super::{EditError, remove_field, set_field};
 
 #[track_caller]
 fn check(text: &str, path: &str, value: &str, expected: &str) {
     let path: Vec<&str> = path.split('|').collect();
     let changed = set_field(text, 0, &path, value);
-    assert_eq!(changed.as_deref(), Some(expected), "of {text:?}");
+    assert_eq!(changed.as_deref(), Ok(expected), "of {text:?}");
     let again = set_field(expected, 0, &path, value);
-    assert_eq!(again.as_deref(), Some(expected), "a second time");
+    assert_eq!(again.as_deref(), Ok(expected), "a second time");
 }
 
 #[test]
@@ -86,18 +86,70 @@ fn the_numbered_document_changes() {
 
 #[test]
 fn what_cannot_be_changed_is_not() {
-    for text in ["spec: [a]\n", "spec: a\n", "spec: &x {a: b}\nspec2: *x\n  : c", "- a\n"] {
-        assert_eq!(set_field(text, 0, &["spec", "version"], "1.0.0"), None, "{text}");
+    let form = "its form does not allow that: write the field as `KEY: VALUE` on a line of its own";
+    let meaning = "something else would change with it, such as the value of an alias: write the \
+                   field as `KEY: VALUE` on a line of its own";
+    for (text, expected) in [
+        ("spec: [a]\n", form),
+        ("spec: a\n", form),
+        ("- a\n", form),
+        ("x: &x {version: 1.0.0}\nspec: *x\n", meaning),
+        ("spec: &x {a: b}\nspec2: *x\n", meaning),
+        ("spec: {version: &v 1.0.0}\nother: *v\n", meaning),
+        ("v: &v 1.0.0\nspec: {version: *v}\n", meaning),
+        (
+            "spec:\n  version: 1.0.0\n  channel: a\n  version: 1.1.0\n",
+            "key \"version\" stands on line 2 and again on line 4: keep one of them",
+        ),
+        (
+            "{\"spec\": {\"version\": \"1.0.0\",\n\"version\": \"1.1.0\"}}",
+            "key \"version\" stands on line 1 and again on line 2: keep one of them",
+        ),
+    ] {
+        let error = set_field(text, 0, &["spec", "version"], "2.0.0").expect_err(text);
+        assert_eq!(error.to_string(), expected, "{text}");
     }
-    assert_eq!(set_field("a: b\n", 1, &["a"], "c"), None);
+    assert_eq!(set_field("a: b\n", 1, &["a"], "c"), Err(EditError::NoDocument));
+    let error = set_field("a: [\n", 0, &["a"], "c").expect_err("no YAML").to_string();
+    assert!(error.starts_with("line "), "{error}");
+}
+
+#[test]
+fn texts_in_any_style_are_replaced() {
+    for (written, expected) in [
+        (">-\n    1.0.0\n", "2.0.0\n"),
+        (">-  # pinned\n    1.0.0\n", "2.0.0 # pinned\n"),
+        ("|\n    1.0.0\n", "2.0.0\n"),
+        ("|2-\n    1.0.0\n", "2.0.0\n"),
+        (">+\n    1.0.0\n\n", "2.0.0\n\n"),
+        (">\n    1.0.0\n    or\n\n    later\n", "2.0.0\n"),
+        ("\"1.0\n    .0\" # pinned\n", "\"2.0.0\" # pinned\n"),
+        ("'1.0\n    .0'\n", "'2.0.0'\n"),
+        ("1.0\n    .0 # pinned\n", "2.0.0 # pinned\n"),
+        ("!!str 1.0\n", "!!str 2.0.0\n"),
+        ("&v 1.0.0\n", "&v 2.0.0\n"),
+        ("\"\"\n", "\"2.0.0\"\n"),
+        ("~\n", "2.0.0\n"),
+    ] {
+        for rest in ["", "  channel: stable\n", "  # from stable\n  channel: stable\n"] {
+            let text = format!("spec:\n  version: {written}{rest}");
+            let changed = set_field(&text, 0, &["spec", "version"], "2.0.0");
+            let expected = format!("spec:\n  version: {expected}{rest}");
+            assert_eq!(changed, Ok(expected), "{text:?}");
+        }
+    }
 }
 
 #[test]
 fn a_field_is_removed_with_its_line() {
     let path = ["metadata", "annotations", "olm.io/change-set"];
     let check = |text: &str, expected: Option<&str>| {
-        assert_eq!(remove_field(text, 0, &path).as_deref(), expected, "of {text:?}");
+        assert_eq!(remove_field(text, 0, &path).ok().as_deref(), expected, "of {text:?}");
     };
+    check(
+        "metadata:\n  annotations:\n    olm.io/change-set: >-\n      x/2\n    a: b\n",
+        Some("metadata:\n  annotations:\n    a: b\n"),
+    );
     check(
         "metadata:\n  annotations:\n    a: b # kept\n    olm.io/change-set: x/2 # goes\n  name: foo\n",
         Some("metadata:\n  annotations:\n    a: b # kept\n  name: foo\n"),

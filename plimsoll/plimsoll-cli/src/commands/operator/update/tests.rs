@@ -200,6 +200,12 @@ async fn bad_input_is_an_error_and_writes_nothing() {
     std::fs::write(directory.path().join("bar.yaml"), "kind: Operator\n").expect("a file");
     let error = attempt(directory.path(), &["--latest"]).await.expect_err("bad input");
     assert!(format!("{error:#}").contains("bar.yaml:1:1: apiVersion and kind"), "{error:#}");
+    let twice = format!("{BAR}  version: 1.2.6\n");
+    std::fs::write(directory.path().join("bar.yaml"), &twice).expect("a file");
+    let error = attempt(directory.path(), &["--latest", "--yes"]).await.expect_err("bad input");
+    let says = "key \"version\" stands on line 8 and again on line 9: keep one of them";
+    assert!(format!("{error:#}").contains(says), "{error:#}");
+    assert_eq!(files(directory.path())[0].1, twice);
     let empty = tempfile::tempdir().expect("a directory");
     let error = attempt(empty.path(), &["--latest"]).await.expect_err("bad input");
     assert!(format!("{error:#}").contains("has no Operators"), "{error:#}");
