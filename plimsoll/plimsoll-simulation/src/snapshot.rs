@@ -46,12 +46,20 @@ pub enum SnapshotError {
 ///
 /// When the file is there but cannot be used; it is left as it is.
 pub fn load(path: &Path, options: Options) -> Result<ApiServer, SnapshotError> {
-    match File::open(path) {
+    match open(path) {
         Ok(file) => ApiServer::restore(file, options)
             .map_err(|source| SnapshotError::Load { path: path.to_owned(), source }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(ApiServer::new(options)),
         Err(source) => Err(SnapshotError::Read { path: path.to_owned(), source }),
     }
+}
+
+/// Opens an ordinary file: opening a pipe would wait for its other end.
+fn open(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not an ordinary file"));
+    }
+    File::open(path)
 }
 
 /// Writes the server's cluster to a file that only its owner can read.
@@ -119,5 +127,15 @@ mod tests {
         let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         assert!(cause.contains("line 1"), "{error}: {cause}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "buy milk\n");
+    }
+    #[test]
+    fn a_pipe_is_no_snapshot() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let error = load(&path, Options::default()).err().expect("it is refused");
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        assert_eq!(cause, "not an ordinary file");
     }
 }

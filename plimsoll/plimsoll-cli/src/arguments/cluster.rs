@@ -70,7 +70,7 @@ impl ClusterArguments {
         self.client_reading(command, ResponseBody::Whole).await
     }
 
-    /// A client that also watches: an answer has to begin in time, but may go on for ever.
+    /// A client that also watches: the answer to a watch has to begin in time, but may go on for ever.
     ///
     /// # Errors
     ///

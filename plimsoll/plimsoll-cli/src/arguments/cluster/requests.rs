@@ -1,7 +1,8 @@
 //! Requests to an API server that may be dead, silent or endless.
 
 use std::error::Error;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -50,7 +51,8 @@ pub enum UnansweredRequest {
 pub(super) enum ResponseBody {
     /// The answer is read to its end.
     Whole,
-    /// The answer has to begin, as that to a watch does at once.
+    /// The answer to a watch has to begin, as it does at once, and may go on for ever; every other one is
+    /// read to its end.
     Streamed,
 }
 
@@ -79,20 +81,65 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let body = if is_stream(request.uri()) { self.body } else { ResponseBody::Whole };
         let answer = self.inner.call(request);
-        let (url, limit, body) = (self.url.clone(), self.limit, self.body);
+        let (url, limit) = (self.url.clone(), self.limit);
         Box::pin(async move {
             let server = url.clone();
             let whole = async move {
                 match (answer.await, body) {
                     (Err(error), _) => Err(unreachable(&server, error)),
-                    (Ok(response), ResponseBody::Streamed) => Ok(response),
+                    (Ok(response), ResponseBody::Streamed) => {
+                        Ok(response.map(|inner| -> Box<DynBody> {
+                            Box::new(BoundedLines { inner, line: 0, url: server })
+                        }))
+                    }
                     (Ok(response), ResponseBody::Whole) => read(response, &server).await,
                 }
             };
             let answered = timeout(limit, whole).await;
             answered.unwrap_or_else(|_| Err(UnansweredRequest::Silent { url, limit }.into()))
         })
+    }
+}
+
+/// Whether the answer to a request goes on for ever: that to a watch, and a log that is followed.
+fn is_stream(uri: &Uri) -> bool {
+    let parameters = uri.query().unwrap_or_default().split('&');
+    parameters.into_iter().any(|it| matches!(it, "watch=true" | "watch=1" | "follow=true"))
+}
+
+/// A stream of lines, of which each is bounded: the client keeps a line until it is complete.
+struct BoundedLines {
+    inner: Box<DynBody>,
+    /// Bytes of the line so far.
+    line: usize,
+    /// The URL of the server.
+    url: Uri,
+}
+
+impl http_body::Body for BoundedLines {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, BoxError>>> {
+        let next = ready!(Pin::new(&mut *self.inner).poll_frame(context));
+        if let Some(Ok(frame)) = &next
+            && let Some(data) = frame.data_ref()
+        {
+            self.line = match data.iter().rposition(|byte| *byte == b'\n') {
+                Some(end) => data.len() - end - 1,
+                None => self.line + data.len(),
+            };
+            if self.line > ANSWER_MAX {
+                let url = self.url.clone();
+                return Poll::Ready(Some(Err(UnansweredRequest::TooLong { url }.into())));
+            }
+        }
+        Poll::Ready(next)
     }
 }
 
@@ -187,6 +234,29 @@ mod tests {
             || async { Err(std::io::Error::other("connection refused").into()) },
             "the API server at https://harbour.example:6443/ cannot be reached: connection refused",
         );
+    }
+
+    #[tokio::test]
+    async fn only_watches_go_on_for_ever_and_no_line_of_theirs() {
+        let too_long =
+            "the API server at https://harbour.example:6443/ answers with more than 256 MiB";
+        for path in ["/api/v1/pods", "/api/v1/pods?watch=false", "/api/v1/pods?&watch=true&a=b"] {
+            let inner = service_fn(|_: Request<Body>| async {
+                Ok::<_, BoxError>(Response::new(endless()))
+            });
+            let url = Uri::from_static("https://harbour.example:6443");
+            let (limit, body) = (Duration::from_secs(60), ResponseBody::Streamed);
+            let bounded = Bounded { inner, url, limit, body };
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let error = match bounded.oneshot(request).await {
+                Err(error) => error,
+                Ok(response) => {
+                    assert!(path.contains("watch=true"), "{path}");
+                    response.into_body().collect().await.map(drop).unwrap_err()
+                }
+            };
+            assert_eq!(error.to_string(), too_long, "{path}");
+        }
     }
 
     /// A body of which nothing comes.

@@ -1,5 +1,6 @@
 //! The files of a loadout, now or at a revision of Git.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,23 +12,44 @@ use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 /// The extensions of the files that are read.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Reads all manifests below a directory, in the order of their paths; hidden files are left out.
+/// Reads all manifests below a directory, in the order of their paths; hidden files are left out. A directory
+/// to which symbolic links lead is read once.
 ///
 /// # Errors
 ///
-/// When the directory or a file cannot be read.
+/// When the directory or a file cannot be read, or a link to a directory leads out of the directory.
 pub(crate) fn read_files(path: &Path) -> Result<Vec<LoadoutFile>, anyhow::Error> {
     let mut files = Vec::new();
     if path.is_dir() {
-        add_directory(path, &mut files)?;
+        let context = || format!("failed to read `{}`", path.display());
+        let root = fs::canonicalize(path).with_context(context)?;
+        add_directory(path, &root, &mut BTreeSet::new(), &mut files)?;
     } else {
         add_file(path, &mut files)?;
     }
     Ok(files)
 }
 
-fn add_directory(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow::Error> {
+/// Adds the manifests below a directory, which is below `root`. `read` are the directories that were read, by
+/// their paths without links.
+fn add_directory(
+    path: &Path,
+    root: &Path,
+    read: &mut BTreeSet<PathBuf>,
+    files: &mut Vec<LoadoutFile>,
+) -> Result<(), anyhow::Error> {
     let context = || format!("failed to read `{}`", path.display());
+    let target = fs::canonicalize(path).with_context(context)?;
+    if !target.starts_with(root) {
+        bail!(
+            "`{}` leads out of the directory, to `{}`: copy what is meant, or name that directory",
+            path.display(),
+            target.display()
+        );
+    }
+    if !read.insert(target) {
+        return Ok(());
+    }
     let entries = fs::read_dir(path).with_context(context)?;
     let mut entries: Vec<PathBuf> =
         entries.map(|it| it.map(|it| it.path())).collect::<Result<_, _>>().with_context(context)?;
@@ -38,7 +60,7 @@ fn add_directory(path: &Path, files: &mut Vec<LoadoutFile>) -> Result<(), anyhow
             continue;
         }
         if entry.is_dir() {
-            add_directory(&entry, files)?;
+            add_directory(&entry, root, read, files)?;
         } else if is_manifest(&entry) {
             add_file(&entry, files)?;
         }
@@ -104,4 +126,31 @@ fn git(directory: &Path, arguments: &[&str]) -> Result<String, anyhow::Error> {
         bail!("git: {}", why.trim().lines().next().unwrap_or("no reason given"));
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Directories with symbolic links.
+
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_to_directories_are_followed_once_and_not_out() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("inner")).expect("a directory");
+        fs::write(path("inner/a.yaml"), "").expect("a file");
+        for name in ["one", "two", "inner/up"] {
+            symlink(directory.path(), path(name)).expect("a link");
+        }
+        symlink("inner", path("same")).expect("a link");
+        let files = read_files(directory.path()).expect("it ends");
+        let names: Vec<PathBuf> = files.iter().map(|it| PathBuf::from(&it.path)).collect();
+        assert_eq!(names, [path("inner/a.yaml")]);
+        symlink("/", path("all")).expect("a link");
+        let error = read_files(directory.path()).expect_err("it leads out").to_string();
+        assert!(error.contains("/all` leads out of the directory, to `/`"), "{error}");
+    }
 }
