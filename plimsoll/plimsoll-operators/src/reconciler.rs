@@ -193,8 +193,8 @@ impl OperatorReconciler {
                     self.output.undecided.extend(self.operators.keys().cloned());
                 }
             }
-            OperatorEvent::CatalogRead { name, content } => {
-                self.catalog_read(&name, content, moment);
+            OperatorEvent::CatalogRead { name, ticket, content } => {
+                self.catalog_read(&name, ticket, content, moment);
             }
             OperatorEvent::BundleRead { operator, ticket, content } => {
                 self.with(&operator, moment, |it| it.bundle_read(ticket, content));

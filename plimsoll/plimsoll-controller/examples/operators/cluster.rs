@@ -22,6 +22,8 @@ use serde_json::{Value, json};
 
 /// Properties of a definition, so that it is as large as those of others are.
 const PROPERTIES: usize = 150;
+/// The catalog whose content changes.
+const FIRST_CATALOG: &str = "catalog-0";
 
 /// A reconciler with what it acts on.
 pub(crate) struct MeasuredCluster {
@@ -40,6 +42,8 @@ pub(crate) struct MeasuredCluster {
     revision: u64,
     seconds: i64,
     decided: usize,
+    /// The ticket of the last read of the first catalog.
+    first_read: u64,
 }
 
 fn kind(group: &str, kind: &str, scope: Scope) -> (GroupVersionKind, Scope) {
@@ -74,6 +78,7 @@ impl MeasuredCluster {
             revision: 1,
             seconds: 0,
             decided: 0,
+            first_read: 0,
             catalogs,
         };
         cluster.events.push_back(OperatorEvent::Facts(Box::default()));
@@ -169,7 +174,8 @@ impl MeasuredCluster {
         let before = self.decided;
         let unchanged = self.operators.keys().filter(|it| *it != name).cloned();
         let content = Ok(Some(Self::read(unchanged.collect())));
-        let event = OperatorEvent::CatalogRead { name: "catalog-0".to_owned(), content };
+        let (name, ticket) = (FIRST_CATALOG.to_owned(), self.first_read);
+        let event = OperatorEvent::CatalogRead { name, ticket, content };
         let effects = self.reconciler.handle(event, self.moment());
         self.carry_out(effects);
         self.decide();
@@ -210,9 +216,12 @@ impl MeasuredCluster {
 
     fn carry_out_one(&mut self, effect: OperatorEffect) {
         match effect {
-            OperatorEffect::ReadCatalog { name, .. } => {
+            OperatorEffect::ReadCatalog { name, ticket, .. } => {
+                if name == FIRST_CATALOG {
+                    self.first_read = ticket;
+                }
                 let content = Ok(Some(Self::read(BTreeSet::new())));
-                self.events.push_back(OperatorEvent::CatalogRead { name, content });
+                self.events.push_back(OperatorEvent::CatalogRead { name, ticket, content });
             }
             OperatorEffect::ReadBundle { operator, ticket, bundle, .. } => {
                 self.read_bundle(operator, ticket, bundle);

@@ -37,6 +37,7 @@ const BUNDLES_READ_MAX: usize = 4;
 /// The result of refreshing a catalog, with the name of the catalog.
 pub(super) struct CatalogAnswer {
     pub(super) name: String,
+    pub(super) ticket: u64,
     pub(super) refreshed: Result<RefreshedCatalog, String>,
 }
 
@@ -191,14 +192,17 @@ impl ControlLoop {
     }
 
     fn catalog_refreshed(&mut self, answer: CatalogAnswer) {
-        let CatalogAnswer { name, refreshed } = answer;
+        let CatalogAnswer { name, ticket, refreshed } = answer;
+        if !self.reconciler.is_catalog_expected(&name, ticket) {
+            return;
+        }
         let content = refreshed.map(|RefreshedCatalog { read, content }| {
             if let Some(read) = read {
                 self.catalogs.insert(name.clone(), read);
             }
             content
         });
-        self.handle(OperatorEvent::CatalogRead { name, content });
+        self.handle(OperatorEvent::CatalogRead { name, ticket, content });
     }
 
     /// Decides until no Operator is undecided, since a decision may affect other Operators.

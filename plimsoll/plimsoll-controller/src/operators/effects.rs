@@ -29,7 +29,9 @@ use crate::write::{Writer, chain};
 impl ControlLoop {
     pub(super) fn carry_out_one(&mut self, effect: OperatorEffect) {
         match effect {
-            OperatorEffect::ReadCatalog { name, source } => self.read_catalog(name, source),
+            OperatorEffect::ReadCatalog { name, ticket, source } => {
+                self.read_catalog(name, ticket, source);
+            }
             OperatorEffect::ReadBundle { .. } => self.read_bundle(effect),
             OperatorEffect::InspectObjects { operator, ticket, objects, definitions } => {
                 let cluster = self.cluster();
@@ -108,7 +110,7 @@ impl ControlLoop {
         });
     }
 
-    fn read_catalog(&mut self, name: String, source: CatalogSource) {
+    fn read_catalog(&mut self, name: String, ticket: u64, source: CatalogSource) {
         let is_known = self.reconciler.is_catalog_known(&name);
         let before = self.catalogs.get(&name).filter(|_| is_known).cloned();
         let names: BTreeSet<String> = self.reconciler.operator_names().cloned().collect();
@@ -118,7 +120,7 @@ impl ControlLoop {
                 catalogs::refresh(&source, before.as_ref(), &names, &reading)
             });
             let refreshed = refreshed.await.unwrap_or_else(|error| Err(error.to_string()));
-            CatalogAnswer { name, refreshed }
+            CatalogAnswer { name, ticket, refreshed }
         });
     }
 

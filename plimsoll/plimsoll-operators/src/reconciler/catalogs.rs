@@ -17,6 +17,8 @@ use crate::conditions::{ConditionDraft, INVALID, capitalized, condition};
 
 /// The interval between checks of a catalog without `spec.pollInterval`.
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// The shortest interval between checks: without a pause, they would take all of a processor.
+const POLL_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// The maximum delay before a catalog that could not be read is read again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -40,6 +42,8 @@ pub(super) struct TrackedCatalog {
     /// The reason that the last read failed; `None` if it succeeded.
     failure: Option<String>,
     is_reading: bool,
+    /// The ticket of the read that was requested last of this source; 0 before the first.
+    ticket: u64,
     was_read: bool,
     next: Option<Uptime>,
     is_status_write_pending: bool,
@@ -73,7 +77,7 @@ impl TrackedCatalog {
     }
 
     fn interval(&self) -> Duration {
-        let interval = self.interval.unwrap_or(POLL_INTERVAL);
+        let interval = self.interval.unwrap_or(POLL_INTERVAL).max(POLL_INTERVAL_MIN);
         match self.failure {
             Some(_) => interval.min(RETRY_INTERVAL),
             None => interval,
@@ -108,7 +112,7 @@ impl TrackedCatalog {
             Some(why) => (ConditionStatus::False, Reason::CatalogUnavailable, capitalized(&why)),
         };
         let is_read = self.content.is_some();
-        let progressing = match &self.failure {
+        let mut progressing = match &self.failure {
             _ if self.is_reading && !is_read => being_read(),
             Some(failure) => {
                 let kept = if self.is_served() { "; what was read last is served" } else { "" };
@@ -124,6 +128,9 @@ impl TrackedCatalog {
             }
             None => being_read(),
         };
+        if self.interval.is_some_and(|it| it < POLL_INTERVAL_MIN) {
+            progressing.2.push_str("; spec.pollInterval is less than 1s, and counts as 1s");
+        }
         let condition = |type_, (status, reason, message): (_, _, _)| {
             let reported = ConditionDraft { type_, status, reason, message };
             condition(reported, &self.reported.conditions, self.generation, moment.time)
@@ -194,10 +201,13 @@ impl OperatorReconciler {
         let is_moved = is_new || catalog.spec.source != spec.source;
         let is_ranked_otherwise =
             catalog.spec.weight != spec.weight || catalog.spec.availability != spec.availability;
-        let is_polled_otherwise = catalog.interval != interval;
+        let is_polled_otherwise = catalog.interval != interval
+            || (catalog.spec.availability != spec.availability
+                && spec.availability == CatalogAvailability::Available);
         (catalog.spec, catalog.interval) = (spec, interval);
         if is_moved {
-            // The content is that of another source.
+            // The content is that of another source, and so is what is being read.
+            (catalog.is_reading, catalog.ticket) = (false, 0);
             catalog.content = None;
             catalog.failure = None;
             catalog.was_read = false;
@@ -210,14 +220,22 @@ impl OperatorReconciler {
         }
     }
 
+    /// Returns whether the answer to a request to read a catalog is still expected. It is not if the catalog
+    /// was created again since, or has another source.
+    pub fn is_catalog_expected(&self, name: &str, ticket: u64) -> bool {
+        self.catalogs.get(name).is_some_and(|it| it.ticket == ticket)
+    }
+
     /// Records the content of a catalog, or the reason that it could not be read.
     pub(super) fn catalog_read(
         &mut self,
         name: &str,
+        ticket: u64,
         content: Result<Option<CatalogContent>, String>,
         moment: Moment,
     ) {
-        let Some(catalog) = self.catalogs.get_mut(name) else { return };
+        let is_expected = self.is_catalog_expected(name, ticket);
+        let Some(catalog) = self.catalogs.get_mut(name).filter(|_| is_expected) else { return };
         let was_served = catalog.is_served();
         let was_read = std::mem::replace(&mut catalog.was_read, true);
         catalog.is_reading = false;
@@ -248,10 +266,10 @@ impl OperatorReconciler {
             let is_available = catalog.spec.availability == CatalogAvailability::Available;
             if is_due && is_available && !catalog.is_reading {
                 catalog.is_reading = true;
+                catalog.ticket = self.output.ticket();
+                let (name, ticket) = (name.clone(), catalog.ticket);
                 let source: CatalogSource = catalog.spec.source.clone();
-                self.output
-                    .effects
-                    .push(OperatorEffect::ReadCatalog { name: name.clone(), source });
+                self.output.effects.push(OperatorEffect::ReadCatalog { name, ticket, source });
             } else if is_due {
                 catalog.next = None;
             }
@@ -326,7 +344,7 @@ mod tests {
             let mut reconciler = OperatorReconciler::default();
             reconciler.catalog_changed("c", Some(&shown("1", "/a")), START);
             assert!(!reconciler.is_catalog_known("c"));
-            reconciler.catalog_read("c", Ok(Some(CatalogContent::default())), START);
+            reconciler.catalog_read("c", 0, Ok(Some(CatalogContent::default())), START);
             for object in events {
                 reconciler.catalog_changed("c", object.as_ref(), START);
             }
@@ -345,7 +363,7 @@ mod tests {
         let mut reconciler = OperatorReconciler::default();
         let catalog = json!({ "metadata": { "name": "c", "uid": "1" } });
         reconciler.catalog_changed("c", Some(&catalog), START);
-        reconciler.catalog_read("c", Ok(Some(CatalogContent::default())), START);
+        reconciler.catalog_read("c", 0, Ok(Some(CatalogContent::default())), START);
         for name in ["same", "changed"] {
             reconciler.operator_changed(name, Some(&json!({ "metadata": { "uid": name } })), START);
         }
@@ -355,13 +373,89 @@ mod tests {
         reconciler.output.undecided.clear();
         let unchanged = BTreeSet::from(["same".to_owned()]);
         let content = CatalogContent { unchanged, ..CatalogContent::default() };
-        reconciler.catalog_read("c", Ok(Some(content)), START);
+        reconciler.catalog_read("c", 0, Ok(Some(content)), START);
         let undecided: Vec<&String> = reconciler.output.undecided.iter().collect();
         assert_eq!(undecided, ["changed", "new"]);
         // The content is unchanged.
         reconciler.output.undecided.clear();
-        reconciler.catalog_read("c", Ok(None), START);
+        reconciler.catalog_read("c", 0, Ok(None), START);
         assert_eq!(reconciler.output.undecided, BTreeSet::new());
+    }
+
+    #[test]
+    fn a_catalog_is_read_again_whenever_it_becomes_another_one_or_available() {
+        let shown = |uid: &str, path: &str, availability: &str| {
+            json!({
+                "metadata": { "name": "c", "uid": uid },
+                "spec": {
+                    "source": { "type": "Directory", "path": path }, "availability": availability,
+                },
+            })
+        };
+        // The ticket and the path of the read that is requested.
+        let requested = |reconciler: &mut OperatorReconciler, object: Option<Value>| {
+            reconciler.catalog_changed("c", object.as_ref(), START);
+            reconciler.read_catalogs(START);
+            let effect = std::mem::take(&mut reconciler.output.effects).pop()?;
+            let OperatorEffect::ReadCatalog { ticket, source, .. } = effect else { return None };
+            Some((ticket, source.path))
+        };
+        let was_read = || Ok(Some(CatalogContent::default()));
+        let changes: [&[Option<Value>]; 4] = [
+            &[None, Some(shown("2", "/a", "Available"))],
+            &[Some(shown("2", "/a", "Available"))],
+            &[Some(shown("1", "/b", "Available"))],
+            &[Some(shown("1", "/a", "Unavailable")), Some(shown("1", "/a", "Available"))],
+        ];
+        for is_answered in [true, false] {
+            for events in &changes[..3 + usize::from(is_answered)] {
+                let mut reconciler = OperatorReconciler::default();
+                let object = Some(shown("1", "/a", "Available"));
+                let (first, _) = requested(&mut reconciler, object).expect("it is read");
+                if is_answered {
+                    reconciler.catalog_read("c", first, was_read(), START);
+                }
+                let mut again = None;
+                for object in *events {
+                    again = requested(&mut reconciler, object.clone());
+                }
+                let (ticket, path) = again.expect("it is read again");
+                let is_moved = path == "/b";
+                assert!(ticket > first && (is_moved || path == "/a"), "{events:?}");
+                // What was read of the former one is not its content.
+                reconciler.catalog_read("c", first, Ok(None), START);
+                reconciler.catalog_read("c", ticket, was_read(), START);
+                assert!(reconciler.catalogs["c"].is_served(), "{events:?}");
+            }
+        }
+        let mut reconciler = OperatorReconciler::default();
+        let object = Some(shown("1", "/a", "Available"));
+        let (first, _) = requested(&mut reconciler, object).expect("it is read");
+        let moved = requested(&mut reconciler, Some(shown("1", "/b", "Available")));
+        assert!(moved.is_some());
+        reconciler.catalog_read("c", first, was_read(), START);
+        assert!(!reconciler.is_catalog_known("c"), "the content of /a is not that of /b");
+    }
+
+    #[test]
+    fn a_short_interval_is_lengthened_and_reported() {
+        let mut reconciler = OperatorReconciler::default();
+        for (interval, seconds, reported) in [
+            ("0s", 1, "The content was read; spec.pollInterval is less than 1s, and counts as 1s"),
+            ("1s", 1, "The content was read"),
+            ("1h", 3600, "The content was read"),
+        ] {
+            let object = json!({
+                "metadata": { "name": "c", "uid": interval }, "spec": { "pollInterval": interval },
+            });
+            reconciler.catalog_changed("c", Some(&object), START);
+            reconciler.catalog_read("c", 0, Ok(Some(CatalogContent::default())), START);
+            let catalog = &reconciler.catalogs["c"];
+            assert_eq!(catalog.next, Some(START.uptime + Duration::from_secs(seconds)));
+            let conditions = catalog.status(START).conditions;
+            let found = conditions.iter().find(|it| it.type_ == "Progressing");
+            assert_eq!(found.map(|it| it.message.as_str()), Some(reported));
+        }
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub enum OperatorEvent {
     CatalogRead {
         /// The name of the catalog.
         name: String,
+        /// The ticket of the request.
+        ticket: u64,
         /// The content, `None` if it is unchanged; or the reason that it could not be read.
         content: Result<Option<CatalogContent>, String>,
     },
@@ -209,6 +211,8 @@ pub enum OperatorEffect {
     ReadCatalog {
         /// The name of the catalog.
         name: String,
+        /// The ticket of the request.
+        ticket: u64,
         /// The source of the catalog.
         source: CatalogSource,
     },

@@ -162,8 +162,9 @@ fn text(effect: &OperatorEffect) -> String {
 /// without one.
 fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
     Some(match effect {
-        OperatorEffect::ReadCatalog { name, .. } => {
-            OperatorEvent::CatalogRead { name, content: Ok(Some(CatalogContent::default())) }
+        OperatorEffect::ReadCatalog { name, ticket, .. } => {
+            let content = Ok(Some(CatalogContent::default()));
+            OperatorEvent::CatalogRead { name, ticket, content }
         }
         OperatorEffect::ReadBundle { operator, ticket, bundle, .. } => {
             let content = Ok(Box::new(content(&operator, bundle)));
