@@ -58,7 +58,11 @@ pub(super) fn render(
         }
         Some(_) => program::kustomize(&folder),
         None if is_chart => program::helm(directory, source, component),
-        None => return plain(&folder, &component.name),
+        None => {
+            program::inside(directory, &folder)
+                .map_err(|error| problem(format!("cannot be read: {error}")))?;
+            return plain(&folder, &component.name);
+        }
     };
     let (text, program) = rendered.map_err(|error| problem(error.to_string()))?;
     let file = RenderedFile { path: component.name.clone(), text, is_rendered: true };

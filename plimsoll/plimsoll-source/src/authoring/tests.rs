@@ -132,6 +132,13 @@ fn links_out_of_the_source_are_not_given_to_programs() {
             format!("the source has 2 problems\n  lamp/.secret: {leads}\n  shared/secret: {leads}");
         assert_eq!(error, expected, "{mark}");
     }
+    let directory = source(&[("release.yaml", RELEASE)]);
+    std::os::unix::fs::symlink(outside.path(), directory.path().join("lamp")).expect("a link");
+    let error = build(directory.path(), None).expect_err("a link").to_string();
+    assert!(
+        error.ends_with("component \"lamp\" cannot be read: it is not in the source"),
+        "{error}"
+    );
     let directory = source(&[("release.yaml", RELEASE), ("own.yaml", "")]);
     std::os::unix::fs::symlink(&secret, directory.path().join("values.yaml")).expect("a link");
     let inside =
