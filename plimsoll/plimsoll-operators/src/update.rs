@@ -36,6 +36,12 @@ use super::{OperatorAction, OperatorBlock, OperatorInputs, RequestedOperator, ve
 /// The beginning of the ids of change sets that updates make.
 const CHANGE_SET_PREFIX: &str = "update-";
 
+/// Returns whether a change set, as the annotation has it, is one that an update made. The update removes the
+/// annotation when it ends, unless it is killed before.
+pub fn is_set_of_update(change_set: &str) -> bool {
+    change_set.starts_with(CHANGE_SET_PREFIX)
+}
+
 /// A request to update Operators.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpdateRequest {
@@ -53,8 +59,9 @@ impl UpdateRequest {
     /// Returns whether nothing is requested: no range and no newest version, no Operator follows a range, and
     /// no earlier update left a change set behind.
     pub fn is_idle(&self, operators: &BTreeMap<String, RequestedOperator>) -> bool {
-        let is_left_behind = || self.together && !completed_sets(operators).is_empty();
-        !self.latest && self.ranges.is_empty() && all_pinned(operators) && !is_left_behind()
+        let mut sets = operators.values().filter_map(|it| it.change_set.as_deref());
+        let is_left_behind = self.together && sets.any(is_set_of_update);
+        !self.latest && self.ranges.is_empty() && all_pinned(operators) && !is_left_behind
     }
 }
 
@@ -391,8 +398,7 @@ impl Planner<'_> {
     }
 }
 
-/// Returns the change sets of earlier updates whose members all have what they request. An update removes the
-/// annotation when it ends, unless it is killed before.
+/// Returns the change sets of earlier updates whose members all have what they request.
 fn completed_sets(operators: &BTreeMap<String, RequestedOperator>) -> BTreeSet<ChangeSet> {
     let mut completed: BTreeMap<ChangeSet, bool> = BTreeMap::new();
     for operator in operators.values() {
@@ -401,7 +407,7 @@ fn completed_sets(operators: &BTreeMap<String, RequestedOperator>) -> BTreeSet<C
             .installed
             .as_ref()
             .is_some_and(|it| is_in_range(&operator.spec.version, &it.bundle.version));
-        let is_ours = set.id.starts_with(CHANGE_SET_PREFIX);
+        let is_ours = is_set_of_update(&set.id);
         *completed.entry(set).or_insert(is_ours) &= has_requested && !operator.is_deleting;
     }
     completed.into_iter().filter(|(_, is_completed)| *is_completed).map(|(set, _)| set).collect()

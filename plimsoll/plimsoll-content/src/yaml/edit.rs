@@ -189,7 +189,7 @@ fn change(text: &str, path: &[&str], value: &str) -> Option<Replacement> {
             return None;
         }
         if parent.is_block {
-            return Some(one_line(text, parent.span, value));
+            return Some(one_line(text, &parent.span, value));
         }
         let quote = current.chars().next().filter(|it| matches!(it, '"' | '\''));
         let is_in_flow = is_json || text[parent.span.end..].trim_start().starts_with([',', '}']);
@@ -232,7 +232,7 @@ fn change(text: &str, path: &[&str], value: &str) -> Option<Replacement> {
 }
 
 /// Puts a value in place of a text in a block; a comment behind its indicator stays.
-fn one_line(text: &str, block: Range<usize>, value: &str) -> Replacement {
+fn one_line(text: &str, block: &Range<usize>, value: &str) -> Replacement {
     let content = text[block.clone()].trim_end();
     let header = content.lines().next().unwrap_or_default();
     let comment = header.find(" #").map_or("", |at| &header[at..]);

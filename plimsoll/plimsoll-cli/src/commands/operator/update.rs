@@ -1,7 +1,7 @@
 //! `plimsoll operator update`: one plan for all Operators of a cluster or of a directory, which is
 //! carried out completely or not at all (OPR-17, OPR-20).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use plimsoll_api::duration;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::update::{
-    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update,
+    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, plan_update,
 };
 use plimsoll_operators::{OperatorInputs, RequestedOperator};
 use plimsoll_resolve::range::masterminds::Range;
@@ -224,6 +224,10 @@ async fn show(
     }
     let is_written = update.operators.iter().any(OperatorUpdate::is_written);
     if !is_written && arguments.filename.is_none() {
+        if !arguments.no_wait && !interrupted(&planned.state, update).is_empty() {
+            writeln!(out, "An update that was interrupted is continued")?;
+            return Ok(ControlFlow::Continue(()));
+        }
         writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
         return Ok(ControlFlow::Break(()));
     }
@@ -325,6 +329,17 @@ fn refusal(
     Refusal { message, exit: exit::UNSATISFIABLE }.into()
 }
 
+/// Returns the members of the change sets of earlier updates that the controller still carries out, each with
+/// its annotation.
+fn interrupted(state: &LoadoutState, plan: &UpdatePlan) -> Vec<(String, String)> {
+    let current = state.current(&Loadout::default(), &[]);
+    let set_of = |it: &RequestedOperator| it.change_set.clone().filter(|it| is_set_of_update(it));
+    let moved = plan.operators.iter().filter(|it| it.is_moved());
+    let sets: BTreeSet<String> = moved.filter_map(|it| set_of(current.get(&it.name)?)).collect();
+    let members = current.iter().filter_map(|(name, it)| Some((name.clone(), set_of(it)?)));
+    members.filter(|(_, set)| sets.contains(set)).collect()
+}
+
 /// Writes the plan to the cluster, and waits until it is carried out.
 async fn execute(
     client: &Client,
@@ -341,10 +356,13 @@ async fn execute(
     let moved = plan.operators.iter().filter(|it| it.is_new() || it.is_moved());
     let targets = moved.filter_map(|it| Some((it.name.clone(), it.after.installed.clone()?)));
     wait(client, &targets.collect::<Vec<_>>(), arguments.timeout, out).await?;
-    match &plan.change_set {
-        Some(set) => leave_change_set(client, written.iter().map(|it| it.name.as_str()), set).await,
-        None => Ok(()),
+    if let Some(set) = &plan.change_set {
+        return leave_change_set(client, written.iter().map(|it| it.name.as_str()), set).await;
     }
+    for (name, set) in interrupted(state, plan) {
+        leave_change_set(client, std::iter::once(name.as_str()), &set).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
