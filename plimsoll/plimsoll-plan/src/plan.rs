@@ -100,6 +100,11 @@ impl Step {
         }
     }
 
+    /// Whether what it applies runs to its end, and once for a release: a Job.
+    pub fn runs_once(&self) -> bool {
+        matches!(self.action, Action::Apply | Action::CreateOnly) && is_job(&self.manifest)
+    }
+
     /// How messages name the object: `deployment "ns/name"`.
     pub fn describe(&self) -> String {
         let key = &self.manifest.key;

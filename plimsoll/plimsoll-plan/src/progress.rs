@@ -26,8 +26,12 @@
 //! Each write leaves a [`Mark`]: the object's revision and a digest of our managedFields entry.
 //! A later revision with another digest means that another client changed a field of ours; anything
 //! else about the object is not our business.
+//!
+//! A Job that has completed is done for good: charts have theirs deleted at once
+//! (`ttlSecondsAfterFinished: 0`), and what it did for the release is not done twice.
 
 mod chains;
+mod completion;
 mod drift;
 mod event;
 mod outcome;
@@ -295,6 +299,7 @@ impl Progress {
             Event::Health { key, revision, verdict } => {
                 for index in self.steps_of.get(&key).cloned().unwrap_or_default() {
                     self.tracks[index].health = Some((revision, verdict.clone()));
+                    self.note_completion(index, now);
                     if matches!(self.tracks[index].state, State::Waiting(_) | State::Done(_)) {
                         self.judge_health(index, now);
                     }

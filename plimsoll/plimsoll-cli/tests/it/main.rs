@@ -16,6 +16,7 @@ mod harness;
 mod inspect;
 mod install;
 mod invocations;
+mod jobs;
 mod leadership;
 mod operators;
 mod overrides;

@@ -97,7 +97,8 @@ impl Progress {
         self.mode = Mode::Reconciling;
         for index in std::mem::take(&mut self.taken_up) {
             let is_applied = self.plan.steps[index].action == Action::Apply;
-            if is_applied && matches!(self.tracks[index].state, State::Done(_)) {
+            let track = &self.tracks[index];
+            if is_applied && !track.is_completed && matches!(track.state, State::Done(_)) {
                 self.tracks[index].enter(State::Due, now);
             }
         }

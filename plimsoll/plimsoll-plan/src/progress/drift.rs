@@ -59,7 +59,7 @@ impl Progress {
             let unseen = track.observed.is_none() && track.written.is_none();
             let is_older = track.is_listed_older();
             let is_executed = matches!(track.state, State::Waiting(_) | State::Done(_));
-            if is_executed && (unseen || is_older) {
+            if is_executed && !track.is_completed && (unseen || is_older) {
                 track.enter(State::Due, now);
             }
         }
@@ -72,7 +72,7 @@ impl Progress {
             true => track.has_reappeared(),
             false => track.has_drifted(),
         };
-        if !track.is_executed() || !has_drifted {
+        if !track.is_executed() || !has_drifted || track.is_completed {
             self.confirm(index, now);
             return;
         }
@@ -106,6 +106,7 @@ impl Progress {
         let track = &mut self.tracks[index];
         if let Some(at) = track.confirm_at()
             && is_applied
+            && !track.is_completed
             && matches!(track.state, State::Done(_))
         {
             track.enter(State::Retry { at }, now);
@@ -119,7 +120,7 @@ impl Progress {
         }
         for (step, track) in self.plan.steps.iter().zip(&mut self.tracks) {
             let swept = matches!(step.action, Action::Apply);
-            if swept && matches!(track.state, State::Done(_)) {
+            if swept && !track.is_completed && matches!(track.state, State::Done(_)) {
                 track.enter(State::Due, now);
             }
         }

@@ -31,6 +31,7 @@ impl Progress {
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
                 self.judge(index, now);
+                self.note_completion(index, now);
                 self.repair_if_drifted(index, now);
             }
             StepOutcome::Deleted(deleted) => {

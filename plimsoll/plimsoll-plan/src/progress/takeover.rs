@@ -16,7 +16,8 @@ impl Progress {
     ///
     /// The record is no proof: anybody who may write ReleaseProgress can have written it. So gates
     /// pass only when their ClusterOperators report the release, and one that does not contradicts the
-    /// whole record. What a complete plan took up without proof is applied once more.
+    /// whole record. What a complete plan took up without proof is applied once more, but for Jobs, which
+    /// nothing shows any more to have completed.
     pub fn resume(mut self, done: &[usize], now: Timestamp) -> Self {
         for &index in done {
             let Some(track) = self.tracks.get_mut(index) else { continue };
@@ -24,7 +25,8 @@ impl Progress {
                 // What this process knows of it is newer than the record.
                 continue;
             }
-            if track.observed.is_some_and(|mark| mark.trace == Trace::Gone) {
+            let runs_once = self.plan.steps[index].runs_once();
+            if !runs_once && track.observed.is_some_and(|mark| mark.trace == Trace::Gone) {
                 // What a watch showed to be gone meanwhile is to be applied.
                 continue;
             }
@@ -34,6 +36,7 @@ impl Progress {
                     track.is_claimed = true;
                 }
                 Action::Apply | Action::CreateOnly | Action::Delete | Action::Refuse(_) => {
+                    track.is_completed = runs_once;
                     track.enter(State::Done(None), now);
                     self.taken_up.insert(index);
                 }
@@ -76,6 +79,7 @@ impl Progress {
                     self.taken_up.insert(index);
                 }
                 track.applied = old_track.applied;
+                track.is_completed = old_track.is_completed;
                 track.expect_list();
                 track.reached = true;
                 let is_done = matches!(old_track.state, State::Done(_));
@@ -108,6 +112,7 @@ impl Progress {
             let track = &mut self.tracks[index];
             if is_taken_up && matches!(track.state, State::Done(_) | State::Due) {
                 track.reached = false;
+                track.is_completed = false;
                 track.enter(State::Pending, now);
             } else if track.is_claimed {
                 track.reached = false;

@@ -3,6 +3,7 @@
 //! A script is a list of lines; each is one event and the steps that start after it.
 
 mod chains;
+mod completion;
 mod deletion;
 mod drift;
 mod pausing;

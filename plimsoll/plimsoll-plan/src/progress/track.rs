@@ -146,6 +146,8 @@ pub(super) struct Track {
     pub(super) started_at_revision: u64,
     /// Whether an earlier process recorded it as done, and nothing has shown yet whether that is so.
     pub(super) is_claimed: bool,
+    /// Whether it runs once and has completed: nothing of it is applied any more, whoever deletes it.
+    pub(super) is_completed: bool,
     /// What our last write left.
     pub(super) applied: Option<Mark>,
     /// The last write that was not a confirmation, and whether one followed; `None` when there was
@@ -176,6 +178,7 @@ impl Track {
             started: now,
             started_at_revision: 0,
             is_claimed: false,
+            is_completed: false,
             applied: None,
             written: None,
             deletion: None,
@@ -223,6 +226,11 @@ impl Track {
     pub(super) fn is_listed_older(&mut self) -> bool {
         let expected = std::mem::take(&mut self.expected);
         self.observed.map_or(0, |mark| mark.revision) < expected
+    }
+
+    /// The revision that our last write left; 0 if there was none.
+    pub(super) fn applied_revision(&self) -> u64 {
+        self.applied.map_or(0, |mark| mark.revision)
     }
 
     /// Our write was answered: the object is as it has to be.

@@ -37,7 +37,10 @@ impl Progress {
     pub(super) fn judge_health(&mut self, index: usize, now: Timestamp) {
         let step = &self.plan.steps[index];
         let track = &mut self.tracks[index];
-        let written = track.applied.map_or(0, |mark| mark.revision);
+        if track.is_completed && matches!(track.state, State::Done(_)) {
+            return;
+        }
+        let written = track.applied_revision();
         let verdict = match (step.readiness, &track.health) {
             (Readiness::Gate, Some((_, verdict))) => verdict.clone(),
             (Readiness::RolledOut, Some((revision, verdict))) if *revision >= written => {

@@ -170,21 +170,18 @@ impl<'a> Startup<'a> {
         }
         let plan = removals.and_prune(plan);
         let is_same = recorded.image == desired.release().image && recorded.plan_hash == plan.hash;
-        let done = match mode {
-            Mode::Initializing | Mode::Updating if is_same => {
-                parse_ranges(&recorded.done_steps, plan.release_steps)
+        let mut done = match &recorded.begun_plan {
+            _ if is_same => parse_ranges(&recorded.done_steps, plan.release_steps),
+            // The ClusterVersion names it by now: a late write of the process that began it.
+            Some(begun) if begun.image == plan.release.image && begun.plan_hash == plan.hash => {
+                parse_ranges(&begun.done_steps, plan.release_steps)
             }
-            Mode::Initializing | Mode::Updating => match &recorded.begun_plan {
-                // The ClusterVersion names it by now: a late write of the process that began it.
-                Some(begun)
-                    if begun.image == plan.release.image && begun.plan_hash == plan.hash =>
-                {
-                    parse_ranges(&begun.done_steps, plan.release_steps)
-                }
-                _ => done_before(desired, recorded, &plan, now),
-            },
-            Mode::Reconciling => Vec::new(),
+            _ => done_before(desired, recorded, &plan, now),
         };
+        if mode == Mode::Reconciling {
+            // All else is applied once more; a Job would run again.
+            done.retain(|step| plan.steps[*step].runs_once());
+        }
         let paused_before = recorded.update.as_ref().and_then(|update| update.paused_before);
         let pause = match (Pause::parse(pause), paused_before) {
             // "next" means what it meant to the earlier process.

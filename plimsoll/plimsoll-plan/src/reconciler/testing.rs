@@ -35,8 +35,13 @@ pub(crate) fn image(version: &str) -> String {
     format!("registry/release@sha256:{version}")
 }
 
-/// A ConfigMap `NAME[:CAPABILITY][@LEVEL]`; the run level is 50 if there is none.
+/// A ConfigMap `NAME[:CAPABILITY][@LEVEL]`, or a Job if the word ends with a `!`; the run level is 50 if there
+/// is none.
 fn manifest(word: &str) -> Manifest {
+    let (word, api_version, kind) = match word.strip_suffix('!') {
+        Some(word) => (word, "batch/v1", "Job"),
+        None => (word, "v1", "ConfigMap"),
+    };
     let (word, level) = word.split_once('@').unwrap_or((word, "50"));
     let (name, capability) = word.split_once(':').unwrap_or((word, ""));
     let mut annotations = json!({ format!("include.release.openshift.io/{PROFILE}"): "true" });
@@ -44,11 +49,11 @@ fn manifest(word: &str) -> Manifest {
         annotations["capability.openshift.io/name"] = capability.into();
     }
     let metadata = json!({ "name": name, "namespace": "x", "annotations": annotations });
-    let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+    let object = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
     Manifest::read(format!("0000_{level}_a_{name}.yaml").into(), 0, &object).expect("a manifest")
 }
 
-/// A release of some ConfigMaps.
+/// A release of some ConfigMaps and Jobs.
 pub(crate) fn payload(version: &str, words: &str) -> Arc<Payload> {
     let release = ReleaseInfo { version: version.to_owned(), ..ReleaseInfo::default() };
     Arc::new(Payload {

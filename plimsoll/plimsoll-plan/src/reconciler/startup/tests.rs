@@ -128,6 +128,25 @@ fn done_steps_of_the_same_plan_stay_done() {
 }
 
 #[test]
+fn a_job_on_record_is_done_also_while_reconciling() {
+    let desired = desired(payload("2.0.0", "a b! c!"), requesting(""), "");
+    let check = |plan_hash: &str, done: &str, expected: &[usize]| {
+        let recorded = ReleaseProgressStatus {
+            plan_hash: plan_hash.to_owned(),
+            ..recorded("2.0.0", "Reconciling", true, done)
+        };
+        let startup = Startup::new(&desired, &history("2.0.0+"), &recorded);
+        let start = startup.finish(None, None, None, at(0));
+        assert_eq!((start.plan.mode, &*start.done), (Mode::Reconciling, expected));
+    };
+    let hash = desired.plan(Mode::Updating).hash;
+    check(&hash, "0-1", &[1]);
+    check(&hash, "0-2", &[1, 2]);
+    check(&hash, "", &[]);
+    check("other", "0-2", &[]);
+}
+
+#[test]
 fn done_steps_count_by_their_manifests_when_a_plan_has_others() {
     #[track_caller]
     fn check(before: &str, now: &str, done: &str, expected: &str) {

@@ -1,0 +1,173 @@
+//! Completion: a Job that has completed is done for good, whoever deletes it.
+
+use std::sync::Arc;
+
+use plimsoll_api::{Effect, GroupKind, Reason, Verdict};
+
+use super::{Script, at, check, plan, world};
+use crate::plan::mode::Mode;
+use crate::plan::{Action, Readiness};
+use crate::progress::{Event, Progress};
+
+const LINES: &str = "0000_10_a_1 Job x/j
+     0000_20_b_1 ConfigMap x/c";
+
+impl Script {
+    /// Runs lines `EVENT => STEPS STARTED` on.
+    fn run(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (event, expected) = line.split_once("=>").unwrap_or((line, ""));
+            self.handle(event.trim());
+            assert_eq!(self.started(), expected.trim(), "after `{event}`");
+        }
+    }
+
+    fn list_jobs(&mut self) {
+        self.progress.handle(Event::Listed(GroupKind::new("batch", "Job")), at(self.clock));
+        assert_eq!(self.started(), "", "after the list of Jobs");
+    }
+}
+
+#[test]
+fn the_deletion_of_a_job_is_drift_until_it_has_completed() {
+    for mode in [Mode::Updating, Mode::Initializing] {
+        let mut script = check(
+            LINES,
+            mode,
+            "start => j
+             applied j =>
+             gone j => j
+             applied j =>
+             healthy j => c
+             gone j =>
+             applied c =>
+             sweep => c
+             applied c =>
+             sick j =>
+             wait 60 =>",
+        );
+        script.list_jobs();
+        assert_eq!(script.progress.repairs(), 1, "{mode:?}");
+        assert_eq!((script.progress.done(), script.progress.passes()), (vec![0, 1], 1));
+        assert!(script.progress.problems(at(script.clock)).is_empty());
+    }
+}
+
+#[test]
+fn a_job_that_is_deleted_while_its_write_is_under_way_has_completed() {
+    // The watch is faster than the answer to the write.
+    let mut script = check(LINES, Mode::Updating, "start => j");
+    script.revision = 200;
+    script.run(
+        "healthy j =>
+         gone j =>",
+    );
+    script.revision = 150;
+    script.run("applied j => c");
+}
+
+#[test]
+fn a_job_that_is_created_once_is_created_again_until_it_has_completed() {
+    let mut plan = plan(LINES, Mode::Updating);
+    let step = &mut Arc::make_mut(&mut plan).steps[0];
+    (step.action, step.readiness) = (Action::CreateOnly, Readiness::Applied);
+    let progress = Progress::new(plan, world(), at(0));
+    let mut script = Script { progress, clock: 0, revision: 100 };
+    script.run(
+        "start => j
+         applied j => c
+         gone j => j
+         applied j =>
+         healthy j =>
+         gone j =>",
+    );
+}
+
+#[test]
+fn a_job_on_record_is_not_started_anew_by_a_later_process() {
+    for mode in [Mode::Updating, Mode::Initializing, Mode::Reconciling] {
+        for is_seen_before in [false, true] {
+            let mut script = Script::new(LINES, mode);
+            if is_seen_before {
+                script.handle("gone j");
+            }
+            script.progress = script.progress.resume(&[0], at(0));
+            assert_eq!(script.started(), "c", "{mode:?}");
+            script.list_jobs();
+            script.run(
+                "gone j =>
+                 applied c =>
+                 sweep => c",
+            );
+            assert_eq!((script.progress.done(), script.progress.passes()), (vec![0, 1], 1));
+        }
+    }
+}
+
+#[test]
+fn what_a_complete_plan_took_up_is_applied_once_more_but_for_jobs() {
+    let lines = "0000_10_a_1 ConfigMap x/a
+         0000_10_a_2 Job x/j
+         0000_10_a_3 ClusterOperator o";
+    let mut script = Script::new(lines, Mode::Updating);
+    script.progress = script.progress.resume(&[0, 1], at(0));
+    script.run(
+        "start => o
+         applied o =>
+         healthy o => a",
+    );
+}
+
+#[test]
+fn a_job_runs_anew_if_the_cluster_contradicts_the_record() {
+    let lines = "0000_10_a_1 Job x/j
+         0000_10_a_2 ClusterOperator o";
+    let mut script = Script::new(lines, Mode::Updating);
+    script.progress = script.progress.resume(&[0, 1], at(0));
+    assert_eq!(script.started(), "o");
+    let verdict = Verdict::Waiting {
+        effect: Effect::None,
+        reason: Reason::ClusterOperatorUpdating,
+        message: "m".to_owned(),
+    };
+    let (key, revision) = (script.key("o").1, 1);
+    script.progress.handle(Event::Health { key, revision, verdict }, at(0));
+    script.run("applied o => j");
+}
+
+#[test]
+fn the_next_release_runs_a_job_only_if_its_manifest_changed() {
+    let old = check(
+        LINES,
+        Mode::Initializing,
+        "start => j
+         applied j =>
+         healthy j => c
+         applied c =>
+         gone j =>",
+    );
+    let next = |lines: &str| {
+        let progress = Progress::new(plan(lines, Mode::Updating), world(), at(0));
+        Script { progress: progress.succeed(&old.progress, at(0)), clock: 0, revision: 200 }
+    };
+    let mut same = next(
+        "0000_10_a_1 Job x/j
+         0000_20_b_1 ConfigMap x/c changed",
+    );
+    assert_eq!(same.started(), "c");
+    same.list_jobs();
+    same.run(
+        "applied c =>
+         gone j =>
+         sweep => c",
+    );
+    let mut other = next(
+        "0000_10_a_1 Job x/j changed
+         0000_20_b_1 ConfigMap x/c",
+    );
+    assert_eq!(other.started(), "j");
+    other.run(
+        "applied j =>
+         gone j => j",
+    );
+}
