@@ -381,7 +381,7 @@ fn write_component(
     for placed in objects {
         let key = &placed.manifest.key;
         let number = order.number(key, &placed.place);
-        let stem = order::file_stem(component.run_level, &component.name, number, key);
+        let stem = order::file_stem(component.run_level, &component.name, &number, key);
         let is_free = |name: &String| !built.files.iter().any(|file| file.name == *name);
         let mut names = (1_usize..).map(|count| match count {
             1 => format!("{stem}.yaml"),

@@ -58,8 +58,8 @@ const CALLS: u32 = 75;
 const SERVED_HERE: u32 = 80;
 /// Of Jobs after everything else; one number for each weight.
 const AFTER: u32 = 90;
-/// Most different weights of the Jobs before, and after.
-const WEIGHTS_MAX: usize = 9;
+/// How many different weights of the Jobs before, and after, have a number without letters.
+const WEIGHTS_NUMBERED: usize = 9;
 /// Longest part of the name of a file that is the name of an object: both may have 253 characters.
 const WORD_LEN_MAX: usize = 120;
 /// Of the ClusterOperator that the component is done with.
@@ -78,12 +78,14 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// The number of an object.
-    pub(super) fn number(&self, key: &ObjectKey, place: &HookPlace) -> u32 {
+    /// The number of an object, as names of files have it.
+    pub(super) fn number(&self, key: &ObjectKey, place: &HookPlace) -> String {
         match place {
-            HookPlace::Before(weight) => BEFORE + position(&self.before, *weight),
-            HookPlace::After(weight) => AFTER + position(&self.after, *weight),
-            HookPlace::OfKind | HookPlace::Test => self.of_kind(&key.group_kind()),
+            HookPlace::Before(weight) => of_hook(BEFORE, &self.before, *weight),
+            HookPlace::After(weight) => of_hook(AFTER, &self.after, *weight),
+            HookPlace::OfKind | HookPlace::Test => {
+                format!("{:02}", self.of_kind(&key.group_kind()))
+            }
         }
     }
 
@@ -103,15 +105,26 @@ impl Order<'_> {
     }
 }
 
-fn position(weights: &BTreeSet<i64>, weight: i64) -> u32 {
-    let before = weights.iter().take_while(|other| **other < weight).count();
-    u32::try_from(before.min(WEIGHTS_MAX - 1)).unwrap_or_default()
+/// The number of a Job by its weight. Those beyond the last number have letters, which put names of files
+/// after it: `48`, `48a`, ... `48z`, `48za`.
+fn of_hook(first: u32, weights: &BTreeSet<i64>, weight: i64) -> String {
+    let position = weights.iter().take_while(|other| **other < weight).count();
+    let numbered = position.min(WEIGHTS_NUMBERED - 1);
+    let number = first + u32::try_from(numbered).unwrap_or_default();
+    let letters: String = match (position - numbered).checked_sub(1) {
+        None => String::new(),
+        Some(index) => {
+            let last = ('a'..='z').nth(index % 26);
+            "z".repeat(index / 26).chars().chain(last).collect()
+        }
+    };
+    format!("{number:02}{letters}")
 }
 
 /// The name of the file of an object, without its ending.
-pub(super) fn file_stem(level: u32, component: &str, number: u32, key: &ObjectKey) -> String {
+pub(super) fn file_stem(level: u32, component: &str, number: &str, key: &ObjectKey) -> String {
     let kind = key.kind.to_ascii_lowercase();
-    format!("0000_{level:02}_{component}_{number:02}_{}.{kind}", file_word(&key.name))
+    format!("0000_{level:02}_{component}_{number}_{}.{kind}", file_word(&key.name))
 }
 
 /// A name as a part of the names of files.
@@ -124,10 +137,37 @@ fn file_word(name: &str) -> String {
 mod tests {
     //! Names of files.
 
+    use std::collections::BTreeSet;
+
     use plimsoll_api::ObjectKey;
 
-    use super::file_stem;
+    use super::{HookPlace, Order, file_stem};
     use crate::position::Position;
+
+    #[test]
+    fn jobs_keep_the_order_of_their_weights_however_many_there_are() {
+        let check = |place: fn(i64) -> HookPlace, first: &str, next: &str| {
+            let weights: BTreeSet<i64> = (-30..40).collect();
+            let order =
+                Order { before: weights.clone(), after: weights.clone(), ..Order::default() };
+            let stem = |weight: &i64| {
+                let key = ObjectKey {
+                    group: "batch".to_owned(),
+                    kind: "Job".to_owned(),
+                    namespace: String::new(),
+                    // By their names they would have the opposite order.
+                    name: format!("{:02}", 50 - weight),
+                };
+                file_stem(5, "a", &order.number(&key, &place(*weight)), &key)
+            };
+            let stems: Vec<String> = weights.iter().map(stem).collect();
+            assert!(stems.is_sorted(), "{stems:?}");
+            assert_eq!(stems[0], format!("0000_05_a_{first}_80.job"));
+            assert!(stems.iter().all(|it| **it < *format!("0000_05_a_{next}")), "{stems:?}");
+        };
+        check(HookPlace::Before, "40", "49");
+        check(HookPlace::After, "90", "99");
+    }
 
     #[test]
     fn names_of_files_have_a_place_and_fit_into_a_directory() {
@@ -138,7 +178,7 @@ mod tests {
                 namespace: String::new(),
                 name: name.to_owned(),
             };
-            let stem = file_stem(5, "a-b", 60, &key);
+            let stem = file_stem(5, "a-b", "60", &key);
             assert_eq!(stem, format!("0000_05_a-b_60_{expected}.lamp"), "{name}");
             let position = Position::of(&stem).expect(name);
             assert_eq!((position.level, position.component), (5, "a-b"), "{name}");
