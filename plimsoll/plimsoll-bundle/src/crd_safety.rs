@@ -184,7 +184,7 @@ pub enum UpgradeRule {
     MinProperties,
     /// `nullable` stays.
     Nullable,
-    /// No alternative leaves `oneOf`.
+    /// No alternative leaves `oneOf`, or joins it.
     OneOf,
     /// `pattern` stays.
     Pattern,

@@ -228,13 +228,13 @@ fn alternatives(
     let (kept, added) = (covers(&after, &before), !covers(&before, &after));
     match field {
         _ if before == after => Some(DifferenceReason::Documentation),
+        // Any other alternative of oneOf, even one that is there already, may match as well.
+        "oneOf" if before.len() != after.len() => None,
         _ if kept && !added => Some(DifferenceReason::SameMeaning),
         "allOf" | "not" if !added => Some(DifferenceReason::Relaxed),
         "anyOf" if after.is_empty() || (kept && !before.is_empty()) => {
             Some(DifferenceReason::Relaxed)
         }
-        // Upstream's own rule allows another alternative, wherever in the list it stands.
-        "oneOf" if kept && !before.is_empty() => Some(DifferenceReason::Relaxed),
         _ => None,
     }
 }
@@ -336,11 +336,16 @@ impl<'a> Rules<'a> {
         let old = without_description(Self::list(self.old, "oneOf"));
         let new = without_description(Self::list(self.new, "oneOf"));
         let removed = sorted(old.iter().filter(|branch| !new.contains(branch)));
+        let has_more = new.len() > old.len() || new.iter().any(|branch| !old.contains(branch));
         if old.is_empty() && !new.is_empty() {
             self.found(UpgradeRule::OneOf, Value::Null, sorted(new.iter()).into(), None);
         } else if !removed.is_empty() {
             let excuse = alternatives("oneOf", self.old, self.new);
             self.found(UpgradeRule::OneOf, removed.into(), Value::Null, excuse);
+        } else if has_more {
+            // Objects that match another one, too, become invalid.
+            let (old, new) = (sorted(old.iter()), sorted(new.iter()));
+            self.found(UpgradeRule::OneOf, old.into(), new.into(), None);
         }
     }
 

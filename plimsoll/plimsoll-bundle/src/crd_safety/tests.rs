@@ -141,7 +141,9 @@ fn alternatives_have_no_order_and_may_become_weaker() {
     let rule = |rule: &str, message: &str| json!({"x-kubernetes-validations": [{"rule": rule, "message": message}]});
     let table: Vec<(Value, Value, bool)> = vec![
         (json!({"oneOf": [a, b]}), json!({"oneOf": [b, a]}), true),
-        (json!({"oneOf": [a]}), json!({"oneOf": [b, a]}), true),
+        (json!({"oneOf": [a]}), json!({"oneOf": [b, a]}), false),
+        (json!({"oneOf": [a]}), json!({"oneOf": [a, b]}), false),
+        (json!({"oneOf": [a]}), json!({"oneOf": [a, a]}), false),
         (json!({"oneOf": [a, b]}), json!({"oneOf": [a]}), false),
         (json!({"oneOf": [a, b]}), json!({}), false),
         (json!({}), json!({"oneOf": [a]}), false),
@@ -160,6 +162,55 @@ fn alternatives_have_no_order_and_may_become_weaker() {
     for (old, new, allowed) in table {
         let verdict = check(&with_spec(&with_x(&old)), &with_spec(&with_x(&new))).unwrap();
         assert_eq!(verdict.allowed, allowed, "{old} -> {new}: {:?}", said(&verdict));
+    }
+}
+
+#[test]
+fn changes_of_alternatives_are_problems_wherever_they_are_unless_known_to_be_harmless() {
+    let places = [
+        "/properties/x",
+        "/properties/list/items",
+        "/properties/map/additionalProperties",
+        "/allOf/0",
+        "/anyOf/0",
+        "/oneOf/0",
+        "/not",
+        "/oneOf/1/not/anyOf/0",
+    ];
+    let (a, b) = (json!({"required": ["a"]}), json!({"required": ["b"]}));
+    let changes = [
+        (json!({}), json!({"oneOf": [a, b]})),
+        (json!({}), json!({"anyOf": [a, b]})),
+        (json!({}), json!({"allOf": [a]})),
+        (json!({}), json!({"not": a})),
+        (json!({"oneOf": [a]}), json!({"oneOf": [a, b]})),
+        (json!({"oneOf": [a, b]}), json!({"oneOf": [a]})),
+        (json!({"anyOf": [a, b]}), json!({"anyOf": [b]})),
+        (json!({"allOf": [a]}), json!({"allOf": [a, b]})),
+        (json!({"not": {"required": ["a", "b"]}}), json!({"not": a})),
+    ];
+    let spec = |place: &str, written: &Value| {
+        let mut spec = json!({
+            "type": "object",
+            "properties": {
+                "x": {"type": "object"},
+                "list": {"type": "array", "items": {"type": "object"}},
+                "map": {"type": "object", "additionalProperties": {"type": "object"}},
+            },
+            "allOf": [{"minProperties": 1}],
+            "anyOf": [{"minProperties": 1}],
+            "oneOf": [{"minProperties": 1}, {"not": {"anyOf": [{"minProperties": 1}]}}],
+            "not": {"minProperties": 9},
+        });
+        let schema = spec.pointer_mut(place).and_then(Value::as_object_mut).expect(place);
+        schema.extend(written.as_object().cloned().unwrap_or_default());
+        with_spec(&spec)
+    };
+    for place in places {
+        for (old, new) in &changes {
+            let verdict = check(&spec(place, old), &spec(place, new)).unwrap();
+            assert!(!verdict.allowed, "{place}: {old} -> {new}");
+        }
     }
 }
 

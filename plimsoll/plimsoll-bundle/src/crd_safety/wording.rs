@@ -63,6 +63,9 @@ fn what(finding: &Finding) -> String {
         UpgradeRule::OneOf if old.is_null() => {
             "there are alternatives now, of which exactly one has to match".to_owned()
         }
+        UpgradeRule::OneOf if new.is_array() => {
+            "oneOf has more alternatives, of which still exactly one has to match".to_owned()
+        }
         UpgradeRule::OneOf => {
             let number = old.as_array().map_or(0, Vec::len);
             format!("{number} of the alternatives in oneOf are gone or changed")
