@@ -1,6 +1,8 @@
 //! Change sets: Operators that are updated together or not at all (OPR-26).
 
-use super::{OperatorInputs, RequestedOperator};
+use std::collections::BTreeMap;
+
+use super::RequestedOperator;
 
 /// The maximum number of members of a change set.
 const MEMBERS_MAX: usize = 1_000;
@@ -44,9 +46,11 @@ pub(super) fn of(operator: &RequestedOperator) -> Option<Result<ChangeSet, Chang
 }
 
 /// Returns the Operators of a change set that exist and are not being deleted, by name.
-pub(super) fn members<'a>(inputs: OperatorInputs<'a>, set: &ChangeSet) -> Vec<&'a str> {
-    let operators = inputs.operators.iter();
-    let members = operators.filter(|(_, it)| {
+pub(super) fn members<'a>(
+    operators: &'a BTreeMap<String, RequestedOperator>,
+    set: &ChangeSet,
+) -> Vec<&'a str> {
+    let members = operators.iter().filter(|(_, it)| {
         !it.is_deleting && of(it).and_then(Result::ok).is_some_and(|other| other.id == set.id)
     });
     members.map(|(name, _)| name.as_str()).collect()

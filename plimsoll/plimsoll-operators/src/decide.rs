@@ -4,7 +4,7 @@ mod sets;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::olm::{InstallConstraints, UpgradeConstraints};
+use plimsoll_api::olm::{BundleReference, InstallConstraints, UpgradeConstraints};
 use plimsoll_api::{GroupKind, Reason};
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::unfit_for;
@@ -15,8 +15,8 @@ use super::change_set::{self, ChangeSet};
 use super::installed::{InstalledBundles, OperatorIndex, all_unmet, kinds};
 use super::selection::{Candidates, candidates, named, reference};
 use super::{
-    CandidateRequirements, InstalledOperator, OperatorAction, OperatorBlock, OperatorDecision,
-    OperatorInputs, RequestedOperator, SelectedBundle,
+    BundleFindings, CandidateRequirements, InstalledOperator, OperatorAction, OperatorBlock,
+    OperatorDecision, OperatorInputs, RequestedOperator, SelectedBundle,
 };
 
 /// Decides on these Operators. A change set is decided if `names` has one of its members; a complete one is
@@ -117,7 +117,7 @@ fn alone<'a>(
         Choice::Fixed(action) => (action, None, None),
         Choice::Among(chosen) => single_move(installed, name, operator, &chosen, &mut judged),
     };
-    let decided = Decided { action, held_back, bundle, judged };
+    let decided = Decided { action, held_back, bundle, judged, ahead: None };
     report(catalogs, installed, name, operator, decided)
 }
 
@@ -233,7 +233,7 @@ fn refuse_second_owners(
             );
             let block = OperatorBlock::new(Reason::Conflict, message);
             if let Some(decision) = decisions.get_mut(&name) {
-                decision.action = OperatorAction::Blocked(block);
+                decision.block(block);
             }
         } else {
             owners.extend(provides.into_iter().map(|kind| (kind, name.clone())));
@@ -248,6 +248,8 @@ struct Decided<'a> {
     /// The bundle that is about to be installed; `None` if there is none.
     bundle: Option<&'a Bundle>,
     judged: CandidateRequirements,
+    /// The bundle that is prepared ahead; `None` if there is none.
+    ahead: Option<BundleReference>,
 }
 
 /// Completes a decision with what is reported.
@@ -258,12 +260,16 @@ fn report<'a>(
     operator: &'a RequestedOperator,
     decided: Decided<'a>,
 ) -> OperatorDecision {
-    let Decided { action, held_back, bundle, judged } = decided;
+    let Decided { action, held_back, bundle, judged, ahead } = decided;
+    let findings = |of: &Bundle| BundleFindings {
+        requirements: installed.check(name, of),
+        incompatibility: unfit_for(name, of, installed.inputs().facts),
+        deprecation: deprecation(catalogs, name, of),
+    };
     let current = operator.installed.as_ref().map(|it| &it.bundle);
-    let subject = bundle.or(current);
-    let requirements = subject.map(|it| installed.check(name, it)).unwrap_or_default();
-    let incompatibility = subject.and_then(|it| unfit_for(name, it, installed.inputs().facts));
-    let deprecation = subject.and_then(|it| deprecation(catalogs, name, it));
+    let kept = bundle.and(current).map(|it| Box::new(findings(it)));
+    let BundleFindings { requirements, incompatibility, deprecation } =
+        bundle.or(current).map(findings).unwrap_or_default();
     let dependants = installed.dependants(name);
     let is_orphaned =
         operator.is_dependency && operator.installed.is_some() && dependants.is_empty();
@@ -276,6 +282,8 @@ fn report<'a>(
         dependants,
         is_orphaned,
         judged,
+        installed: kept,
+        ahead,
     }
 }
 

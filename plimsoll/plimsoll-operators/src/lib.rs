@@ -138,6 +138,36 @@ pub struct OperatorDecision {
     pub is_orphaned: bool,
     /// The requirements and APIs of the judged bundles, whether or not one was selected.
     pub judged: CandidateRequirements,
+    /// What is reported of the installed bundle if it stays after all; `None` if no other bundle is selected,
+    /// or none is installed.
+    pub installed: Option<Box<BundleFindings>>,
+    /// The bundle that is prepared ahead, while other Operators of the change set come first; `None` if there
+    /// is none.
+    pub ahead: Option<BundleReference>,
+}
+
+impl OperatorDecision {
+    /// Replaces the action by a block, so that the installed bundle stays.
+    pub(crate) fn block(&mut self, block: OperatorBlock) {
+        self.action = OperatorAction::Blocked(block);
+        if let Some(installed) = self.installed.take() {
+            let BundleFindings { requirements, incompatibility, deprecation } = *installed;
+            self.requirements = requirements;
+            self.incompatibility = incompatibility;
+            self.deprecation = deprecation;
+        }
+    }
+}
+
+/// What is reported of a bundle.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BundleFindings {
+    /// Its requirements.
+    pub requirements: Vec<CheckedRequirement>,
+    /// The reason, as a sentence, that it is incompatible with the cluster; `None` if it is compatible.
+    pub incompatibility: Option<String>,
+    /// A sentence that says that it or its package is deprecated; `None` if neither is.
+    pub deprecation: Option<String>,
 }
 
 /// The requirements and APIs of the bundles that an Operator may be updated to. A change of one of these may

@@ -8,7 +8,8 @@
 //! 2. The objects that it would apply are inspected ([`OperatorEffect::InspectObjects`]): one with another
 //!    owner blocks it before anything is changed (OPR-27).
 //! 3. The objects are recorded in OperatorRevisions ([`OperatorEffect::WriteRevision`]): users can read what
-//!    is executed, and a new leader needs no catalog.
+//!    is executed, and a new leader needs no catalog. The revisions of a change set are all made before one
+//!    of them is rolled out (`change_sets`).
 //! 4. The revision is rolled out as a plan, by the same state machine as a release
 //!    ([`plimsoll_plan::reconciler::execution`]); from then on drift is reverted.
 //! 5. Objects of earlier revisions that this one lacks are deleted ([`super::deletion`]), except for
@@ -18,6 +19,7 @@
 
 mod act;
 mod catalogs;
+mod change_sets;
 mod configuration;
 mod deletion;
 mod dependency_index;

@@ -34,6 +34,8 @@ fn decided(action: OperatorAction) -> OperatorDecision {
         dependants: Vec::new(),
         is_orphaned: false,
         judged: CandidateRequirements::default(),
+        installed: None,
+        ahead: None,
     }
 }
 

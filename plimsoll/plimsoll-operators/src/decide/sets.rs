@@ -129,7 +129,7 @@ pub(super) fn decide_set<'a>(
 ) {
     let inputs = installed.inputs();
     let MemberRoutes { routes, others: mut actions } = member_routes(inputs, catalogs, names);
-    let members = change_set::members(inputs, set);
+    let members = change_set::members(inputs.operators, set);
     let next = match members.len() < set.members {
         true => {
             let message = format!(
@@ -152,6 +152,9 @@ pub(super) fn decide_set<'a>(
         }
     };
     actions.extend(next);
+    let is_moving = actions
+        .values()
+        .any(|it| matches!(it, OperatorAction::Install(_) | OperatorAction::Upgrade(_)));
     for (name, action) in actions {
         let operator = &inputs.operators[name];
         let mut judged = CandidateRequirements::default();
@@ -161,7 +164,10 @@ pub(super) fn decide_set<'a>(
         }
         let is_move = matches!(action, OperatorAction::Install(_) | OperatorAction::Upgrade(_));
         let bundle = route.filter(|_| is_move).map(|route| route.next.bundle);
-        let decided = Decided { action, held_back: None, bundle, judged };
+        // Before the first one moves, it is to be known that none of the others is refused.
+        let is_next = is_moving && matches!(action, OperatorAction::Blocked(_));
+        let ahead = route.filter(|_| is_next).map(|route| reference(&route.next));
+        let decided = Decided { action, held_back: None, bundle, judged, ahead };
         let decision = report(catalogs, installed, name, operator, decided);
         decisions.insert(name.to_owned(), decision);
     }

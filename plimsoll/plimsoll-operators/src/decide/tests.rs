@@ -1,7 +1,9 @@
 //! Decisions as tables: the catalogs, the Operators, and the decisions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+
+use plimsoll_api::Reason;
 
 use super::decide;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators, part};
@@ -71,6 +73,31 @@ pub(super) fn check(catalog: &str, requested: &str, expected: &str) {
         expected.lines().map(|line| line.trim_start_matches("         ").trim_end()).collect();
     let expected = expected.join("\n").trim_start_matches('\n').trim_end().to_owned();
     assert_eq!(rendered(&decisions).trim_end(), expected, "of {requested}");
+}
+
+#[test]
+fn the_requirements_of_the_installed_bundle_are_reported_if_it_stays_after_all() {
+    fn required(decision: &OperatorDecision) -> Vec<String> {
+        decision.requirements.iter().map(|it| it.text.clone()).collect()
+    }
+    let of = catalogs(FIXTURE);
+    let operators = operators(
+        &of,
+        "foo: version 2.0.1; at 1.2.9; upgrade Warn
+         bar: at 1.2.7",
+    );
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    let names = BTreeSet::from(["foo".to_owned()]);
+    let mut decisions = decide(inputs, &names, &|names| part(&of, names));
+    let decision = decisions.get_mut("foo").unwrap();
+    assert_eq!(required(decision), ["baz >=1.5.0"]);
+    decision.block(OperatorBlock::new(Reason::UpgradeBlocked, "its definition is unsafe"));
+    assert_eq!(required(decision), ["bar >=1.2.7"]);
 }
 
 #[test]

@@ -34,6 +34,7 @@ impl OperatorHandler<'_> {
     /// Determines the next step of the Operator.
     pub(super) fn reconcile(&mut self) {
         let operator = &mut *self.operator;
+        (operator.waiting, operator.set_block) = (None, None);
         let Some(decision) = &operator.decision else { return };
         if decision.action == OperatorAction::Delete || operator.object.deleted.is_some() {
             self.remove();
@@ -63,17 +64,18 @@ impl OperatorHandler<'_> {
             });
         }
         self.check_rollout();
-        match self.target() {
-            TargetRevision::Unchanged => self.operator.forget_preparation(),
-            TargetRevision::Kept(number) => {
-                self.operator.forget_preparation();
-                self.roll_out(number, &[]);
-            }
+        let target = self.target();
+        if let TargetRevision::Kept(number) = target {
+            self.roll_out(number, &[]);
+        }
+        match target {
             TargetRevision::New(wanted) => {
-                if let Some(PreparedRevision { number, risks }) = self.prepare(*wanted) {
+                let prepared = self.prepare(*wanted);
+                if let Some(PreparedRevision { number, risks }) = self.with_change_set(prepared) {
                     self.roll_out(number, &risks);
                 }
             }
+            TargetRevision::Kept(_) | TargetRevision::Unchanged => self.prepare_ahead(),
         }
         // The installed revision is maintained until another one is rolled out.
         self.maintain_installed();
@@ -89,13 +91,7 @@ impl OperatorHandler<'_> {
             return TargetRevision::Kept(number);
         }
         let wanted = |bundle: &BundleReference, risks: &[String]| {
-            TargetRevision::New(Box::new(RevisionInputs {
-                bundle: bundle.clone(),
-                config: spec.config.clone(),
-                namespace: spec.namespace.clone(),
-                risks: risks.to_vec(),
-                generation: operator.object.generation,
-            }))
+            TargetRevision::New(Box::new(operator.wanted(bundle, risks)))
         };
         let is_up_to_date = |it: &KeptRevision| it.is_made_for(spec.config.as_ref(), self.facts);
         let installed = operator.installed_revision();

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_api::olm::{CollisionProtection, CrdUpgradeSafety};
+use plimsoll_api::olm::{BundleReference, CollisionProtection, CrdUpgradeSafety};
 use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_content::Manifest;
 use plimsoll_plan::reconciler::events;
+use plimsoll_resolve::ClusterFacts;
 
 use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
@@ -42,9 +43,39 @@ impl TrackedOperator {
             _ => None,
         };
         if let Some(block) = block {
-            decision.action = OperatorAction::Blocked(block);
+            decision.block(block);
         }
         self.decision = Some(decision);
+    }
+
+    /// Returns the inputs of a revision of a bundle for the present spec, with the accepted risks.
+    pub(super) fn wanted(&self, bundle: &BundleReference, risks: &[String]) -> RevisionInputs {
+        RevisionInputs {
+            bundle: bundle.clone(),
+            config: self.object.spec.config.clone(),
+            namespace: self.object.spec.namespace.clone(),
+            risks: risks.to_vec(),
+            generation: self.object.generation,
+        }
+    }
+
+    /// Returns a revision with such inputs that was made before, and its number: by a previous process, or for
+    /// a rollout that was interrupted or waits; `None` if there is none.
+    pub(super) fn made(
+        &self,
+        wanted: &RevisionInputs,
+        facts: Option<&ClusterFacts>,
+    ) -> Option<(u32, &KeptRevision)> {
+        let has_same_result = |it: &KeptRevision| {
+            it.is_complete()
+                && it.bundle.name == wanted.bundle.name
+                && it.is_made_for(wanted.config.as_ref(), facts)
+                && (wanted.namespace.is_empty() || it.namespace == wanted.namespace)
+        };
+        let made = self.revisions.iter().rev().find(|(number, it)| {
+            self.installed.is_none_or(|installed| **number > installed) && has_same_result(it)
+        });
+        made.map(|(number, it)| (*number, it))
     }
 
     /// Returns a sentence for each Deployment of the installed revision whose selector another revision
@@ -67,17 +98,7 @@ impl OperatorHandler<'_> {
     /// Takes the next step of preparing a revision. Returns the revision once the cluster has it.
     pub(super) fn prepare(&mut self, wanted: RevisionInputs) -> Option<PreparedRevision> {
         let operator = &mut *self.operator;
-        // A previous process, or a rollout that was interrupted, may have made such a revision.
-        let has_same_result = |it: &KeptRevision| {
-            it.is_complete()
-                && it.bundle.name == wanted.bundle.name
-                && it.is_made_for(wanted.config.as_ref(), self.facts)
-                && (wanted.namespace.is_empty() || it.namespace == wanted.namespace)
-        };
-        let made = operator.revisions.iter().rev().find(|(number, it)| {
-            operator.installed.is_none_or(|installed| **number > installed) && has_same_result(it)
-        });
-        if let Some((&number, it)) = made {
+        if let Some((number, it)) = operator.made(&wanted, self.facts) {
             let risks = wanted.risks.iter().chain(&it.risks).cloned().collect();
             operator.last_block = None;
             return Some(PreparedRevision { number, risks });
@@ -132,6 +153,7 @@ impl OperatorHandler<'_> {
         let retry_at = self.moment.uptime + RETRY_INTERVAL;
         self.operator.preparation = Some(Preparation::Failed { wanted, block, cause, retry_at });
         self.mark_pending();
+        self.mark_set_pending();
     }
 
     /// Takes the preparation if an answer has its ticket.
@@ -197,13 +219,17 @@ impl OperatorHandler<'_> {
         let Some(Preparation::Inspecting { wanted, mut draft, .. }) = self.answered(ticket) else {
             return;
         };
+        let cause = match findings.is_ok() && self.takes_from_member(&draft) {
+            true => BlockCause::Member,
+            false => BlockCause::Cluster,
+        };
         let checked = findings
             .map_err(|error| OperatorBlock::new(Reason::InstallationFailed, error))
             .and_then(|findings| self.check_findings(&findings, &mut draft));
         let mut risks = match checked {
             Ok(risks) => risks,
             Err(block) => {
-                self.fail(wanted, block, BlockCause::Cluster);
+                self.fail(wanted, block, cause);
                 return;
             }
         };
@@ -289,6 +315,8 @@ impl OperatorHandler<'_> {
         match result {
             Ok(()) => {
                 self.operator.revisions.insert(number, *revision);
+                self.operator.last_block = None;
+                self.mark_set_pending();
             }
             Err(message) => {
                 let block = OperatorBlock::new(Reason::InstallationFailed, message);
@@ -308,7 +336,7 @@ impl OperatorHandler<'_> {
     }
 }
 
-fn is_namespace(key: &ObjectKey) -> bool {
+pub(super) fn is_namespace(key: &ObjectKey) -> bool {
     key.group.is_empty() && key.kind == "Namespace"
 }
 

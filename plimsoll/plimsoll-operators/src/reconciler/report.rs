@@ -14,12 +14,12 @@ use super::events::{Moment, OperatorEffect, OperatorKind, WrittenPart};
 use super::handler::OperatorHandler;
 use super::removal::KindSearch;
 use super::track::{BlockCause, Preparation, STATUS_RETRY, TrackedOperator};
+use crate::RequestedOperator;
 use crate::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, ConditionDraft, DEPRECATED, INVALID, OperatorObservation,
     Rollout, condition, conditions, resolved_version,
 };
 use crate::deletion::DeletionPhase;
-use crate::{OperatorAction, RequestedOperator};
 
 /// The minimum interval between writes of the status of an Operator.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -94,12 +94,9 @@ impl TrackedOperator {
     ) -> Option<OperatorStatus> {
         let decision = self.decision.as_ref()?;
         let mut decision = decision.clone();
-        let block = match &self.preparation {
-            Some(Preparation::Failed { block, cause, .. }) => Some((block, *cause)),
-            _ => self.last_block.as_ref().map(|(block, cause)| (block, *cause)),
-        };
-        if let Some((block, _)) = block {
-            decision.action = OperatorAction::Blocked(block.clone());
+        let block = self.refusal();
+        if let Some(block) = block.map(|(block, _)| block).or(self.set_block.as_ref()) {
+            decision.block(block.clone());
         }
         let invalid = block.filter(|(_, cause)| *cause == BlockCause::Bundle);
         let bundle = self.bundle_content(invalid.map(|(block, _)| block));
@@ -177,12 +174,17 @@ impl TrackedOperator {
                 Some(
                     Preparation::Inspecting { wanted, .. } | Preparation::Writing { wanted, .. },
                 ) => BundleContent::Valid { bundle: wanted.bundle.name.clone() },
-                Some(Preparation::Failed { wanted, cause: BlockCause::Cluster, .. }) => {
-                    BundleContent::Valid { bundle: wanted.bundle.name.clone() }
-                }
+                Some(Preparation::Failed {
+                    wanted,
+                    cause: BlockCause::Cluster | BlockCause::Member,
+                    ..
+                }) => BundleContent::Valid { bundle: wanted.bundle.name.clone() },
                 // It is read again after a failure that was not due to its content.
                 Some(Preparation::Reading { wanted, .. })
-                    if matches!(&self.last_block, Some((_, BlockCause::Cluster))) =>
+                    if matches!(
+                        &self.last_block,
+                        Some((_, BlockCause::Cluster | BlockCause::Member))
+                    ) =>
                 {
                     BundleContent::Valid { bundle: wanted.bundle.name.clone() }
                 }

@@ -1,6 +1,8 @@
 //! Courses of events, and what the reconciler requests. What becomes of Operators on a cluster, in any order
 //! of events and with processes that end, is played in the simulation.
 
+mod change_sets;
+
 use std::time::Duration;
 
 use jiff::Timestamp;

@@ -76,6 +76,8 @@ pub(super) enum BlockCause {
     Bundle,
     /// The cluster: an object is in the way, or a request failed.
     Cluster,
+    /// An object that another Operator of the same change set has before it moves.
+    Member,
 }
 
 /// The progress of preparing a revision.
@@ -147,6 +149,10 @@ pub(super) struct TrackedOperator {
     pub(super) preparation: Option<Preparation>,
     /// The block of the last attempt while it is retried, with its cause.
     pub(super) last_block: Option<(OperatorBlock, BlockCause)>,
+    /// The revision that is prepared and waits for the other Operators of the change set, by number.
+    pub(super) waiting: Option<u32>,
+    /// The Operators of the change set that are refused; `None` if none is.
+    pub(super) set_block: Option<OperatorBlock>,
     pub(super) rollout: Option<OperatorRollout>,
     /// The steps that are being executed, each with its run, including those of abandoned rollouts.
     pub(super) executing: BTreeSet<(u64, usize)>,
@@ -192,10 +198,10 @@ impl TrackedOperator {
     }
 
     /// Returns the revisions whose objects it has or is about to have, by number: the installed one, the one
-    /// that is rolled out, and the one that is being written.
+    /// that is rolled out, the one that waits for its change set, and the one that is being written.
     pub(super) fn held(&self) -> impl Iterator<Item = (u32, &KeptRevision)> {
         let rollout = self.rollout.as_ref().map(|it| it.number);
-        let numbers = self.installed.into_iter().chain(rollout);
+        let numbers = self.installed.into_iter().chain(rollout).chain(self.waiting);
         let kept = numbers.filter_map(|number| Some((number, self.revisions.get(&number)?)));
         let written = match &self.preparation {
             Some(Preparation::Writing { number, revision, .. }) => Some((*number, &**revision)),
