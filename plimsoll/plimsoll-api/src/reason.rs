@@ -268,6 +268,8 @@ reasons! {
     Deleting,
     /// Objects of the kinds of an Operator that is being deleted do not go.
     OperandsStuck,
+    /// An Operator goes because the definition of Operators was deleted.
+    DefinitionDeleted,
     /// The bundle, its channel or its package is deprecated.
     Deprecated,
     /// An Operator that is named does not exist.

@@ -12,6 +12,8 @@
 //! The next requests follow from the observed objects alone: a new leader continues where the previous one
 //! stopped. Objects that another Operator has too are never deleted.
 
+pub mod definition;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;

@@ -237,6 +237,9 @@ impl OperatorReconciler {
             OperatorEvent::KindsFound { operator, kinds } => {
                 self.with(&operator, moment, |it| it.kinds_found(kinds));
             }
+            OperatorEvent::DefinitionRead { operator, definition } => {
+                self.with(&operator, moment, |it| it.definition_read(definition));
+            }
         }
         self.process_pending(moment)
     }

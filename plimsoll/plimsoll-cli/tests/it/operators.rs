@@ -6,6 +6,7 @@
 mod agreement;
 mod commands;
 mod controller;
+mod definition;
 mod deletion;
 mod fixture;
 mod foreign;

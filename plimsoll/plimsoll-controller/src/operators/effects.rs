@@ -9,6 +9,7 @@ use kube::{Api, Client};
 use plimsoll_api::olm::CatalogSource;
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_operators::deletion::LiveObject;
+use plimsoll_operators::deletion::definition::DefinitionTimes;
 use plimsoll_operators::reconciler::{
     OperatorEffect, OperatorEvent, OperatorKind, WatchedChange, WrittenPart,
 };
@@ -89,6 +90,7 @@ impl ControlLoop {
                     OperatorEvent::KindsFound { operator, kinds }
                 });
             }
+            OperatorEffect::ReadDefinition { operator } => self.read_definition(operator),
             OperatorEffect::Emit { operator, uid, draft } => {
                 self.recorder.emit_about(OPERATOR, &operator, &uid, draft);
             }
@@ -205,6 +207,17 @@ impl ControlLoop {
             let deleted = writer.delete_object(&key, &served, &uid).await;
             let result = deleted.map_err(|error| format!("{key}: {}", chain(&error)));
             OperatorEvent::DeletionAnswered { operator, uid, result }
+        });
+    }
+
+    fn read_definition(&mut self, operator: String) {
+        let client = self.host.client.clone();
+        self.host.spawn(async move {
+            let definition = inspect::operator_definition(client).await;
+            if let Ok(Some(DefinitionTimes { deleted: Some(deleted), .. })) = &definition {
+                tracing::warn!(operator, %deleted, "the definition of Operators is being deleted");
+            }
+            OperatorEvent::DefinitionRead { operator, definition }
         });
     }
 

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt as _};
-use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_api::{OPERATOR, ObjectKey};
 use plimsoll_bundle::crd_safety;
+use plimsoll_operators::deletion::definition::DefinitionTimes;
 use plimsoll_operators::reconciler::{Findings, FoundObject};
 use plimsoll_plan::apply::takeover::earlier_managers;
 use plimsoll_plan::plan::GroupVersionKind;
@@ -231,6 +233,23 @@ pub(super) async fn namespace_content(
     let listed: Vec<(Vec<ObjectKey>, Option<String>)> = listed.try_collect().await?;
     let (objects, forbidden): (Vec<_>, Vec<_>) = listed.into_iter().unzip();
     contained(objects.concat(), forbidden.into_iter().flatten().collect())
+}
+
+/// Returns the times of the definition of Operators, as the server has it now; `None` if there is none.
+///
+/// # Errors
+///
+/// When the server does not answer or rejects the request.
+pub(super) async fn operator_definition(client: Client) -> Result<Option<DefinitionTimes>, String> {
+    let name = format!("{}.{}", OPERATOR.plural, OPERATOR.group);
+    let api: Api<DynamicObject> = Api::all_with(client, &definitions());
+    let found = api.get_metadata_opt(&name).await;
+    let found =
+        found.map_err(|error| format!("failed to read definition {name}: {}", chain(&error)))?;
+    Ok(found.map(|it| DefinitionTimes {
+        created: it.metadata.creation_timestamp.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+        deleted: it.metadata.deletion_timestamp.map(|time| time.0),
+    }))
 }
 
 /// Returns the kinds of which objects with the label of an Operator exist. Those that may not be listed are

@@ -1,5 +1,6 @@
 //! Deletion of objects: all objects of an Operator that is deleted, and those that a new revision lacks.
 
+mod definition;
 mod leftovers;
 mod namespaces;
 
@@ -34,6 +35,14 @@ impl OperatorHandler<'_> {
             *removal = Removal { started: Some(started), ..Removal::default() };
         }
         removal.next = Some(self.moment.uptime + RETRY_INTERVAL);
+        match self.loses_definition() {
+            Some(false) => {}
+            Some(true) => {
+                self.let_go();
+                return;
+            }
+            None => return,
+        }
         if !self.knows_kinds() || !self.sees_all_objects() {
             return;
         }

@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::observed::WatchedChange;
 use super::revision::RevisionContent;
 use crate::deletion::LiveObject;
+use crate::deletion::definition::DefinitionTimes;
 
 /// The kinds that configure the add-on layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -149,6 +150,13 @@ pub enum OperatorEvent {
         operator: String,
         /// The kinds, or the reason that they could not be found.
         kinds: Result<BTreeSet<GroupVersionKind>, String>,
+    },
+    /// The definition of Operators was read.
+    DefinitionRead {
+        /// The name of the Operator.
+        operator: String,
+        /// The definition, `None` if there is none; or the reason that it could not be read.
+        definition: Result<Option<DefinitionTimes>, String>,
     },
 }
 
@@ -306,6 +314,11 @@ pub enum OperatorEffect {
     /// Find the kinds, among all that are served, of which objects with the label of an Operator exist.
     FindKinds {
         /// The name of the Operator.
+        operator: String,
+    },
+    /// Read the definition of Operators as the API server has it now: no watch, which may lag behind.
+    ReadDefinition {
+        /// The name of the Operator that is being deleted.
         operator: String,
     },
     /// Emit an event about an Operator.

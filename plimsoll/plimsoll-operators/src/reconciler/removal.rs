@@ -58,13 +58,13 @@ impl NamespaceContent {
     }
 }
 
-/// The search for the kinds of the objects of an Operator some of whose revisions are gone.
+/// A search of the cluster that a deletion waits for.
 #[derive(Debug, Clone, Default)]
-pub(super) enum KindSearch {
+pub(super) enum Search<T> {
     /// It is due.
     #[default]
     Due,
-    /// All served kinds are being searched.
+    /// The cluster is being searched.
     Running,
     /// It failed.
     Failed {
@@ -73,8 +73,32 @@ pub(super) enum KindSearch {
         /// The time of the next attempt.
         retry_at: Uptime,
     },
-    /// The kinds are known.
-    Found(BTreeSet<GroupVersionKind>),
+    /// It ended with a result.
+    Found(T),
+}
+
+/// The search for the kinds of the objects of an Operator some of whose revisions are gone.
+pub(super) type KindSearch = Search<BTreeSet<GroupVersionKind>>;
+
+impl<T> Search<T> {
+    /// Returns whether to begin it now. It counts as running then.
+    pub(super) fn begins(&mut self, now: Uptime) -> bool {
+        match self {
+            Self::Running | Self::Found(_) => return false,
+            Self::Failed { retry_at, .. } if *retry_at > now => return false,
+            Self::Failed { .. } | Self::Due => {}
+        }
+        *self = Self::Running;
+        true
+    }
+
+    /// Returns the state of a search that ended.
+    pub(super) fn ended(result: Result<T, String>, now: Uptime) -> Self {
+        match result {
+            Ok(found) => Self::Found(found),
+            Err(message) => Self::Failed { message, retry_at: now + RETRY_INTERVAL },
+        }
+    }
 }
 
 /// The verification that all objects of an Operator are deleted: the watches may lag behind.
@@ -109,6 +133,8 @@ pub(super) struct Removal {
     pub(super) progress: Option<DeletionProgress>,
     /// The reason that the deletion is refused, as a sentence; `None` if it is not.
     pub(super) refusal: Option<String>,
+    /// The search for whether the Operator goes because its definition was deleted.
+    pub(super) loses_definition: Search<bool>,
     pub(super) kinds: KindSearch,
     pub(super) verification: Verification,
     /// Whether the finalizer is being removed.

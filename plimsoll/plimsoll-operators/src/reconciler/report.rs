@@ -12,7 +12,7 @@ use plimsoll_resolve::requirement::{CheckedRequirement, Provider};
 
 use super::events::{Moment, OperatorEffect, OperatorKind, WrittenPart};
 use super::handler::OperatorHandler;
-use super::removal::KindSearch;
+use super::removal::{KindSearch, Search};
 use super::track::{BlockCause, Preparation, STATUS_RETRY, TrackedOperator};
 use crate::RequestedOperator;
 use crate::conditions::{
@@ -231,6 +231,15 @@ impl TrackedOperator {
         let refused: Vec<&str> = removal.refusals().map(String::as_str).collect();
         if let Some(refusal) = &removal.refusal {
             progressing.message = format!("It is not deleted: {refusal}");
+        } else if let Search::Failed { message, .. } = &removal.loses_definition {
+            progressing.message = format!(
+                "Whether the definition of Operators is being deleted is not known, so nothing is deleted: \
+                 {message}"
+            );
+        } else if let Search::Found(true) = &removal.loses_definition {
+            progressing.message =
+                "The definition of Operators was deleted: nothing that was applied for it is deleted"
+                    .to_owned();
         } else if let KindSearch::Failed { message, .. } = &removal.kinds {
             progressing.message =
                 format!("Which objects it has is not known, so they are not deleted: {message}");

@@ -2,6 +2,7 @@
 //! of events and with processes that end, is played in the simulation.
 
 mod change_sets;
+mod definition;
 
 use std::time::Duration;
 
@@ -156,6 +157,7 @@ fn text(effect: &OperatorEffect) -> String {
         OperatorEffect::Delete { object, .. } => format!("delete {}", object.key),
         OperatorEffect::ReadNamespace { namespace, .. } => format!("read namespace {namespace}"),
         OperatorEffect::FindKinds { operator } => format!("find the kinds of {operator}"),
+        OperatorEffect::ReadDefinition { .. } => "read the definition".to_owned(),
         OperatorEffect::Emit { draft, .. } => format!("emit {}", draft.reason),
     }
 }
@@ -196,6 +198,7 @@ fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
         OperatorEffect::FindKinds { operator } => {
             OperatorEvent::KindsFound { operator, kinds: Ok(BTreeSet::new()) }
         }
+        OperatorEffect::ReadDefinition { operator } => definition::read(&operator, Ok(None)),
         _ => return None,
     })
 }
@@ -250,6 +253,7 @@ fn a_deletion_waits_for_what_is_being_applied() {
     let object = json!({ "metadata": metadata, "spec": { "version": "1.2.5" } });
     course.shown(OperatorKind::Operator, "bar", Some(object));
     course.answer();
+    course.answer();
     assert!(!course.unanswered.iter().any(|it| text(it).starts_with("inspect")));
     assert_eq!(course.handle(applied)[0], "inspect 2 objects");
     // A watch may show later that the object was applied.
@@ -285,7 +289,8 @@ fn objects_of_revisions_that_are_gone_are_deleted_with_their_operator() {
         "resourceVersion": "9", "deletionTimestamp": "1970-01-01T00:00:00Z",
     });
     let object = json!({ "metadata": metadata, "spec": {} });
-    let asked = course.shown(OperatorKind::Operator, "bar", Some(object));
+    course.shown(OperatorKind::Operator, "bar", Some(object));
+    let asked = course.answer();
     assert!(asked.contains(&"find the kinds of bar".to_owned()), "{asked:?}");
     let found = |kinds| OperatorEvent::KindsFound { operator: "bar".to_owned(), kinds };
     course.unanswered.clear();

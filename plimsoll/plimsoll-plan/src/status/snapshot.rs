@@ -91,6 +91,7 @@ const OF_OPERATORS: &[Reason] = &[
     Reason::Paused,
     Reason::Deleting,
     Reason::OperandsStuck,
+    Reason::DefinitionDeleted,
     Reason::Deprecated,
 ];
 
