@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::ClusterVersionSpec;
+use plimsoll_api::crd::CapabilityNames;
 use plimsoll_api::progress::ClusterVersionRecord;
 use plimsoll_api::{
     ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, RELEASE_PROGRESS, crd,
@@ -25,6 +26,8 @@ use crate::write::{Writer, chain};
 /// How often to poll for what has just been created, and for what others have to create.
 const POLL_SOON: Duration = Duration::from_millis(50);
 const POLL_LATER: Duration = Duration::from_secs(1);
+/// How often to poll for definitions to be served before they are applied again.
+const POLLS_APPLIED: u32 = 20;
 
 /// Repeats a request until it succeeds: a server that is not up yet, or fails for a while, only
 /// delays the start.
@@ -65,13 +68,14 @@ pub(crate) async fn install_crds(
     stop: &CancellationToken,
 ) -> Result<Vec<String>, Error> {
     let kinds = [CLUSTER_VERSION, plimsoll_api::CLUSTER_OPERATOR, RELEASE_PROGRESS];
-    install_definitions(client, writer, &release_definitions(), &kinds, stop).await
+    install_definitions(client, writer, &release_definitions(None), &kinds, stop).await
 }
 
-/// The definitions of the controller of releases.
-pub(crate) fn release_definitions() -> Vec<Value> {
+/// The definitions of the controller of releases; that of ClusterVersion accepts these names only, or
+/// all.
+pub(crate) fn release_definitions(names: Option<&CapabilityNames>) -> Vec<Value> {
     let others = crd::manifests().into_iter().skip(1);
-    iter::once(crd::cluster_versions(None)).chain(others).collect()
+    iter::once(crd::cluster_versions(names)).chain(others).collect()
 }
 
 /// Installs definitions that are missing and waits until all of their kinds are served. Returns the
@@ -84,9 +88,15 @@ pub(crate) async fn install_definitions(
     stop: &CancellationToken,
 ) -> Result<Vec<String>, Error> {
     let newer = apply_definitions(client, writer, manifests).await?;
+    let mut polls: u32 = 0;
     for kind in kinds {
         while !is_served(client, *kind).await? {
             pause(POLL_SOON, stop).await?;
+            polls += 1;
+            if polls.is_multiple_of(POLLS_APPLIED) {
+                // One that was being deleted may be gone by now.
+                apply_definitions(client, writer, manifests).await?;
+            }
         }
     }
     Ok(newer)
@@ -111,6 +121,12 @@ pub(crate) async fn apply_definitions(
             .get_metadata_opt(&name)
             .await
             .map_err(|source| Error::InstallCrd { name: name.clone(), source })?;
+        if found.as_ref().is_some_and(|it| it.metadata.deletion_timestamp.is_some()) {
+            tracing::warn!(
+                name,
+                "a definition is being deleted: it is created again once it is gone"
+            );
+        }
         let version =
             crd::definition_version(|it| manifest["metadata"]["annotations"][it].as_str());
         let installed = found.as_ref().map(|live| {

@@ -3,6 +3,7 @@
 
 mod apply_update;
 mod control_loop;
+mod definitions;
 mod features;
 mod observed;
 mod operators_watch;
@@ -122,6 +123,12 @@ impl Controller {
             let newer = retry_until_ok(stop, install).await?;
             let (sender, mut configuration) = mpsc::channel(1);
             let mut watches = JoinSet::new();
+            watches.spawn(definitions::keep(
+                client.clone(),
+                writer.clone(),
+                rules.subscribe(),
+                stop.clone(),
+            ));
             let state = self
                 .read_initial_state(writer, &recorder, &rules, stop, &mut watches, sender)
                 .await?;

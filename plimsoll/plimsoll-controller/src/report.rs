@@ -287,7 +287,7 @@ async fn write_release_progress(
         {
             // Not even its kind is left. It takes a moment to be served: the next write finds it.
             let lost = Err(Error::WriteProgress { source });
-            let definitions = bootstrap::release_definitions();
+            let definitions = bootstrap::release_definitions(None);
             bootstrap::apply_definitions(client, &writer, &definitions).await.and(lost)
         }
         made => made,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
-use plimsoll_api::{ApiKind, CLUSTER_VERSION, RELEASE_PROGRESS};
+use plimsoll_api::{ApiKind, CLUSTER_OPERATOR, CLUSTER_VERSION, RELEASE_PROGRESS};
 use plimsoll_content::payload::SourceFile;
 use plimsoll_controller::Error;
 use plimsoll_simulation::sample;
@@ -79,6 +79,31 @@ fn a_deleted_definition_of_release_progress_comes_back() {
         harness.release(&second);
         harness.completed(&second.release.version).await;
         assert_eq!(harness.progress().await["version"], json!(second.release.version));
+        harness.stop().await;
+    });
+}
+
+#[test]
+fn definitions_of_a_release_come_back_while_the_controller_runs() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut harness = Harness::installed(kind, &[first]).await;
+        at_rest(&harness).await;
+        let existing = namespaces(&harness).await;
+        let before = harness.get(CLUSTER_VERSION, "version").await;
+        for defined in [CLUSTER_VERSION, CLUSTER_OPERATOR] {
+            let name = format!("{}.{}", defined.plural, defined.group);
+            let uid = async || harness.get(DEFINITION, &name).await["metadata"]["uid"].clone();
+            let definition = uid().await;
+            let deleted = harness.api(DEFINITION).delete(&name, &DeleteParams::default()).await;
+            deleted.expect("it can be deleted");
+            let is_another = |uid: &Value| uid.is_string() && *uid != definition;
+            until(&format!("{name} comes back"), &uid, is_another).await;
+            let cluster_version = || harness.get(CLUSTER_VERSION, "version");
+            let is_continued = |it: &Value| versions(it) == versions(&before);
+            until("the ClusterVersion continues", cluster_version, is_continued).await;
+        }
+        assert_eq!(namespaces(&harness).await, existing);
         harness.stop().await;
     });
 }

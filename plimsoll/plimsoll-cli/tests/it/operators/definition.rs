@@ -1,6 +1,6 @@
 //! Deletion of the definitions of the add-on layer while a controller runs.
 
-use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION};
+use plimsoll_api::{ApiKind, CATALOG, OPERATOR, OPERATOR_REVISION};
 use serde_json::{Value, json};
 
 use super::{AddOns, Fixture, Named};
@@ -50,7 +50,7 @@ fn definitions_that_are_deleted_come_back_and_take_nothing_along() {
         add_ons.has_finalizer(KEPT[4]).await;
         let before = add_ons.kept().await;
 
-        let definition = |kind: plimsoll_api::ApiKind| {
+        let definition = |kind: ApiKind| {
             let name = format!("{}.{}", kind.plural, kind.group);
             format!("apiextensions.k8s.io/v1 CustomResourceDefinition {name}")
         };
