@@ -270,6 +270,8 @@ reasons! {
     OperandsStuck,
     /// An Operator goes because the definition of Operators was deleted.
     DefinitionDeleted,
+    /// What an Operator that is being deleted has, or what is in its namespace, cannot be read.
+    ContentUnknown,
     /// The bundle, its channel or its package is deprecated.
     Deprecated,
     /// An Operator that is named does not exist.

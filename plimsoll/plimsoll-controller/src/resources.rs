@@ -1,5 +1,7 @@
 //! Kinds that the API server serves, and their names.
 
+mod discovered;
+
 use std::collections::BTreeMap;
 
 use kube::Client;
@@ -9,6 +11,8 @@ use plimsoll_api::ApiKind;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use serde_json::Value;
+
+pub(crate) use self::discovered::{Discovered, UnknownVersion};
 
 /// The resource of definitions.
 pub(crate) fn definitions() -> ApiResource {
@@ -126,6 +130,12 @@ impl Resources {
 
     pub(crate) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
+    }
+}
+
+impl FromIterator<(GroupVersionKind, Served)> for Resources {
+    fn from_iter<T: IntoIterator<Item = (GroupVersionKind, Served)>>(kinds: T) -> Self {
+        Self(kinds.into_iter().collect())
     }
 }
 

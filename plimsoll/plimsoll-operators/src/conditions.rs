@@ -283,12 +283,17 @@ fn degraded(observation: &OperatorObservation<'_>) -> ConditionDraft {
             Reason::InstallationFailed,
             format!("Rollout of {} failed: {message}", version_text(&bundle.version)),
         ),
-        // Workloads are expected to be unavailable for a while during a rollout.
-        (Rollout::Idle, [_, ..]) if observation.installed.is_some() => (
-            ConditionStatus::True,
-            Reason::WorkloadNotAvailable,
-            capitalized(&observation.unavailable.join("; ")),
-        ),
+        // Workloads are expected to be unavailable for a while during a rollout, and to go in a deletion.
+        (Rollout::Idle, [_, ..])
+            if observation.installed.is_some()
+                && observation.decision.action != OperatorAction::Delete =>
+        {
+            (
+                ConditionStatus::True,
+                Reason::WorkloadNotAvailable,
+                capitalized(&observation.unavailable.join("; ")),
+            )
+        }
         (Rollout::Idle | Rollout::UnderWay { .. }, _) => {
             (ConditionStatus::False, Reason::AsExpected, "Nothing is degraded".to_owned())
         }

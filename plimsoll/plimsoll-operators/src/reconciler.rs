@@ -62,8 +62,8 @@ use super::inventory::OperatorInventory;
 use super::{OperatorInputs, RequestedOperator, change_set};
 
 pub use self::events::{
-    CatalogContent, Findings, FoundObject, Moment, OperatorEffect, OperatorEvent, OperatorKind,
-    WrittenPart,
+    CatalogContent, ContainedObject, Findings, FoundObject, Moment, OperatorEffect, OperatorEvent,
+    OperatorKind, WrittenPart,
 };
 pub use self::observed::{ObservedObject, WatchedChange};
 pub use self::revision::{REVISIONS_KEPT, RevisionContent};

@@ -41,6 +41,12 @@ pub(super) struct CatalogAnswer {
     pub(super) refreshed: Result<RefreshedCatalog, String>,
 }
 
+/// The result of a search for the kinds of the objects of an Operator, with the name of the Operator.
+pub(super) struct KindsAnswer {
+    pub(super) operator: String,
+    pub(super) found: Result<Resources, String>,
+}
+
 impl HostEvent for OperatorEvent {
     fn discovered(version: GroupVersion, kinds: Vec<(GroupVersionKind, Scope)>) -> Self {
         Self::Discovered(version, kinds)
@@ -58,6 +64,8 @@ pub(super) struct ControlLoop {
     pub(super) catalogs: BTreeMap<String, ReadCatalog>,
     /// The catalogs that are being refreshed.
     pub(super) refreshes: JoinSet<CatalogAnswer>,
+    /// The searches for the kinds of objects of Operators.
+    pub(super) searches: JoinSet<KindsAnswer>,
     /// The watches of operands, by the name of their definition.
     pub(super) operands: BTreeMap<String, AbortHandle>,
     pub(super) certificates: Certificates,
@@ -113,6 +121,7 @@ impl ControlLoop {
             host,
             catalogs: BTreeMap::new(),
             refreshes: JoinSet::new(),
+            searches: JoinSet::new(),
             operands: BTreeMap::new(),
             view: controller.view.clone(),
             actions,
@@ -132,6 +141,9 @@ impl ControlLoop {
                 () = stop.cancelled() => break,
                 Some(Ok(answer)) = self.refreshes.join_next(), if !self.refreshes.is_empty() => {
                     self.catalog_refreshed(answer);
+                }
+                Some(Ok(answer)) = self.searches.join_next(), if !self.searches.is_empty() => {
+                    self.kinds_found(answer);
                 }
                 event = self.host.next() => self.handle(event),
                 request = next_request(&mut self.actions) => self.answer_inventory(request),
@@ -203,6 +215,17 @@ impl ControlLoop {
             content
         });
         self.handle(OperatorEvent::CatalogRead { name, ticket, content });
+    }
+
+    /// Handles the kinds of the objects of an Operator, some of which may not have been discovered before.
+    fn kinds_found(&mut self, answer: KindsAnswer) {
+        let KindsAnswer { operator, found } = answer;
+        let kinds = found.map(|found| {
+            let kinds: BTreeMap<GroupVersionKind, Scope> = found.scopes().collect();
+            self.host.resources.extend(found);
+            kinds
+        });
+        self.handle(OperatorEvent::KindsFound { operator, kinds });
     }
 
     /// Decides until no Operator is undecided, since a decision may affect other Operators.

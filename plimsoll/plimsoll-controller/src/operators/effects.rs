@@ -17,7 +17,7 @@ use plimsoll_plan::plan::{GroupVersionKind, Plan};
 use plimsoll_plan::reconciler::watches::WatchScope;
 use serde_json::Value;
 
-use super::control_loop::{CatalogAnswer, ControlLoop};
+use super::control_loop::{CatalogAnswer, ControlLoop, KindsAnswer};
 use super::inspect::Cluster;
 use super::{catalogs, content, inspect, watches};
 use crate::certificates;
@@ -77,17 +77,17 @@ impl ControlLoop {
             }
             OperatorEffect::Delete { operator, object } => self.request_deletion(operator, object),
             OperatorEffect::ReadNamespace { operator, namespace } => {
-                let cluster = self.cluster();
+                let client = self.host.client.clone();
                 self.host.spawn(async move {
-                    let objects = inspect::namespace_content(cluster, &namespace).await;
+                    let objects = inspect::namespace_content(client, &namespace).await;
                     OperatorEvent::NamespaceRead { operator, namespace, objects }
                 });
             }
             OperatorEffect::FindKinds { operator } => {
-                let cluster = self.cluster();
-                self.host.spawn(async move {
-                    let kinds = inspect::kinds_of_operator(cluster, &operator).await;
-                    OperatorEvent::KindsFound { operator, kinds }
+                let client = self.host.client.clone();
+                self.searches.spawn(async move {
+                    let found = inspect::kinds_of_operator(client, &operator).await;
+                    KindsAnswer { operator, found }
                 });
             }
             OperatorEffect::ReadDefinition { operator } => self.read_definition(operator),

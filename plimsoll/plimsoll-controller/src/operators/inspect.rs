@@ -1,6 +1,6 @@
 //! Inspection of objects before they are taken over, and of the content of namespaces.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{OPERATOR, ObjectKey};
 use plimsoll_bundle::crd_safety;
 use plimsoll_operators::deletion::definition::DefinitionTimes;
-use plimsoll_operators::reconciler::{Findings, FoundObject};
+use plimsoll_operators::reconciler::{ContainedObject, Findings, FoundObject};
 use plimsoll_plan::apply::takeover::earlier_managers;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::{Scope, Trace};
@@ -20,7 +20,9 @@ use serde_json::Value;
 
 use crate::clock::{SharedClock, run_beside};
 use crate::observe::trace;
-use crate::resources::{Resources, Served, defined_resource, definitions};
+use crate::resources::{
+    Discovered, Resources, Served, UnknownVersion, defined_resource, definitions,
+};
 use crate::write::chain;
 
 /// The number of requests in flight while objects are inspected.
@@ -194,20 +196,21 @@ fn readable(live: &Value, new: &Value) -> Option<ApiResource> {
 }
 
 /// Returns the objects of a namespace, without those that the cluster itself creates in each
-/// namespace.
+/// namespace. The kinds are discovered anew: some may have been defined since the process began.
 ///
 /// # Errors
 ///
-/// When the server does not answer or rejects a request, or when no object was found and some kinds
-/// may not be listed; the text names the permission that is missing.
+/// When the server does not answer or rejects a request, when the kinds of a group are not known, or
+/// when no object was found and some kinds may not be listed; the text names the permission that is
+/// missing.
 pub(super) async fn namespace_content(
-    cluster: Cluster,
+    client: Client,
     namespace: &str,
-) -> Result<Vec<ObjectKey>, String> {
-    let kinds = kinds(&cluster).into_values().filter(|it| it.scope == Scope::Namespaced);
+) -> Result<Vec<ContainedObject>, String> {
+    let kinds = kinds(&client).await?.into_values().filter(|it| it.scope == Scope::Namespaced);
     let requests = kinds.map(|served| {
         let api: Api<DynamicObject> =
-            Api::namespaced_with(cluster.client.clone(), namespace, &served.resource);
+            Api::namespaced_with(client.clone(), namespace, &served.resource);
         async move {
             let listed = match api.list_metadata(&ListParams::default()).await {
                 // A resource that cannot be listed has no objects.
@@ -217,20 +220,24 @@ pub(super) async fn namespace_content(
                 Err(kube::Error::Api(status)) if status.code == 403 => {
                     return Ok((Vec::new(), Some(permission(&served.resource))));
                 }
-                listed => listed.map_err(|error| chain(&error))?,
+                listed => listed.map_err(|error| not_listed(&served.resource, &error))?,
             };
-            let objects = listed.items.into_iter().map(|object| ObjectKey {
-                group: served.resource.group.clone(),
-                kind: served.resource.kind.clone(),
-                namespace: namespace.to_owned(),
-                name: object.name_any(),
+            let objects = listed.items.into_iter().map(|object| ContainedObject {
+                key: ObjectKey {
+                    group: served.resource.group.clone(),
+                    kind: served.resource.kind.clone(),
+                    namespace: namespace.to_owned(),
+                    name: object.name_any(),
+                },
+                is_terminating: object.metadata.deletion_timestamp.is_some(),
             });
-            let objects: Vec<ObjectKey> = objects.filter(|key| !is_of_cluster(key)).collect();
+            let objects: Vec<ContainedObject> =
+                objects.filter(|it| !is_of_cluster(&it.key)).collect();
             Ok::<_, String>((objects, None))
         }
     });
     let listed = stream::iter(requests).buffer_unordered(CONCURRENCY);
-    let listed: Vec<(Vec<ObjectKey>, Option<String>)> = listed.try_collect().await?;
+    let listed: Vec<(Vec<ContainedObject>, Option<String>)> = listed.try_collect().await?;
     let (objects, forbidden): (Vec<_>, Vec<_>) = listed.into_iter().unzip();
     contained(objects.concat(), forbidden.into_iter().flatten().collect())
 }
@@ -257,37 +264,60 @@ pub(super) async fn operator_definition(client: Client) -> Result<Option<Definit
 ///
 /// # Errors
 ///
-/// When the server does not answer or rejects a request.
-pub(super) async fn kinds_of_operator(
-    cluster: Cluster,
-    operator: &str,
-) -> Result<BTreeSet<GroupVersionKind>, String> {
+/// When the server does not answer or rejects a request, or when the kinds of a group are not known.
+pub(super) async fn kinds_of_operator(client: Client, operator: &str) -> Result<Resources, String> {
     let parameters = ListParams::default().labels(&format!("{OPERATOR_LABEL}={operator}")).limit(1);
-    let requests = kinds(&cluster).into_iter().map(|(kind, served)| {
-        let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &served.resource);
+    let requests = kinds(&client).await?.into_iter().map(|(kind, served)| {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &served.resource);
         let parameters = parameters.clone();
         async move {
             match api.list_metadata(&parameters).await {
-                Ok(listed) => Ok((!listed.items.is_empty()).then_some(kind)),
+                Ok(listed) => Ok((!listed.items.is_empty()).then_some((kind, served))),
                 Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => Ok(None),
-                Err(error) => Err(chain(&error)),
+                Err(error) => Err(not_listed(&served.resource, &error)),
             }
         }
     });
     let found = stream::iter(requests).buffer_unordered(CONCURRENCY);
-    let found: Vec<Option<GroupVersionKind>> = found.try_collect().await?;
+    let found: Vec<Option<(GroupVersionKind, Served)>> = found.try_collect().await?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Returns the kinds whose objects last, each in one served version.
-fn kinds(cluster: &Cluster) -> BTreeMap<GroupVersionKind, Served> {
+/// Discovers the kinds whose objects last, each in one served version.
+///
+/// # Errors
+///
+/// When the server does not answer or rejects discovery, or when the kinds of a group are not known.
+async fn kinds(client: &Client) -> Result<BTreeMap<GroupVersionKind, Served>, String> {
+    let discovered = Discovered::read(client).await;
+    let Discovered { resources, unknown } =
+        discovered.map_err(|error| format!("failed to discover all kinds: {}", chain(&error)))?;
+    let unknown = unknown.iter().filter(|it| !has_only_views(&it.group));
+    let unknown: Vec<String> = unknown.map(not_known).collect();
+    if !unknown.is_empty() {
+        return Err(unknown.join("; "));
+    }
     let mut kinds: BTreeMap<GroupVersionKind, Served> = BTreeMap::new();
-    for (kind, served) in cluster.resources.iter().filter(|(_, it)| !is_transient(&it.resource)) {
+    for (kind, served) in resources.iter().filter(|(_, it)| !is_transient(&it.resource)) {
         if !kinds.keys().any(|it| it.group == kind.group && it.kind == kind.kind) {
             kinds.insert(kind.clone(), served.clone());
         }
     }
-    kinds
+    Ok(kinds)
+}
+
+/// Returns the reason that the kinds of a group version are not known, and what to do.
+fn not_known(unknown: &UnknownVersion) -> String {
+    let UnknownVersion { group, version, error } = unknown;
+    format!(
+        "the kinds of {group}/{version} are not known ({}): restore what serves them, or delete \
+         APIService {version}.{group}",
+        chain(error)
+    )
+}
+
+fn not_listed(resource: &ApiResource, error: &kube::Error) -> String {
+    format!("failed to list {}: {}", permission(resource), chain(error))
 }
 
 /// Returns a resource in the form that `kubectl create role --resource` takes.
@@ -300,7 +330,10 @@ fn permission(resource: &ApiResource) -> String {
 
 /// Returns the objects of a namespace. Kinds that may not be listed are ignored if an object was
 /// found: one is enough to know that the namespace is not empty.
-fn contained(objects: Vec<ObjectKey>, forbidden: Vec<String>) -> Result<Vec<ObjectKey>, String> {
+fn contained(
+    objects: Vec<ContainedObject>,
+    forbidden: Vec<String>,
+) -> Result<Vec<ContainedObject>, String> {
     let (mut objects, mut forbidden) = (objects, forbidden);
     objects.sort();
     forbidden.sort();
@@ -316,14 +349,20 @@ fn contained(objects: Vec<ObjectKey>, forbidden: Vec<String>) -> Result<Vec<Obje
 /// Returns whether the objects of a kind are views, or are created and deleted along with other
 /// objects.
 fn is_transient(resource: &ApiResource) -> bool {
-    matches!(
-        (resource.group.as_str(), resource.kind.as_str()),
-        ("", "Event" | "Endpoints" | "Binding")
-            | ("events.k8s.io", "Event")
-            | ("discovery.k8s.io", "EndpointSlice")
-            | ("coordination.k8s.io", "Lease")
-            | ("metrics.k8s.io" | "authorization.k8s.io", _)
-    )
+    has_only_views(&resource.group)
+        || matches!(
+            (resource.group.as_str(), resource.kind.as_str()),
+            ("", "Event" | "Endpoints" | "Binding")
+                | ("events.k8s.io", "Event")
+                | ("discovery.k8s.io", "EndpointSlice")
+                | ("coordination.k8s.io", "Lease")
+        )
+}
+
+/// Returns whether a group has no objects of its own, but views of others and of measurements.
+fn has_only_views(group: &str) -> bool {
+    matches!(group, "metrics.k8s.io" | "authentication.k8s.io" | "authorization.k8s.io")
+        || group.ends_with(".metrics.k8s.io")
 }
 
 /// Returns whether an object exists in every namespace.

@@ -205,6 +205,11 @@ fn other_situations_have_their_reasons() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    let deleting = decided(OperatorAction::Delete);
+    let text = shown(Some(&at("1.2.3")), &deleting, &valid("1.2.3"), &Rollout::Idle, &unavailable);
+    for expected in ["Available=False WorkloadNotAvailable", "Degraded=False AsExpected"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Deletion of objects: all objects of an Operator that is deleted, and those that a new revision lacks.
 
+mod condition;
 mod definition;
 mod leftovers;
 mod namespaces;
@@ -9,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::olm::{
     DeletionProgress, DeletionProtection, Dependant, OperatorHistory, RemainingObjects,
 };
-use plimsoll_api::{GroupKind, ObjectKey};
+use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::progress::Scope;
 
 use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
 use super::observed::{ObservedKind, ObservedObject};
-use super::removal::{KindSearch, RETRY_INTERVAL, Removal, Verification};
+use super::removal::{DeletionRefusal, KindSearch, RETRY_INTERVAL, Removal, Verification};
 use crate::deletion::{self, DeletionInputs, DeletionPhase, LiveObject, NextDeletion};
 
 impl OperatorHandler<'_> {
@@ -43,6 +45,12 @@ impl OperatorHandler<'_> {
             }
             None => return,
         }
+        if self.operator.is_deletion_held() {
+            if let Some(removal) = &mut self.operator.removal {
+                removal.hold();
+            }
+            return;
+        }
         if !self.knows_kinds() || !self.sees_all_objects() {
             return;
         }
@@ -60,17 +68,18 @@ impl OperatorHandler<'_> {
             self.keep_running();
             return;
         }
-        let Some(occupied) = self.occupied(&objects) else { return };
         let policy = self.operator.object.spec.deletion.clone();
-        self.advance(&DeletionInputs {
+        let inputs = DeletionInputs {
             policy: &policy,
             objects: &objects,
             operands: &operands,
             shared: &shared,
-            occupied: &occupied,
+            occupied: const { &BTreeSet::new() },
             started,
             now: self.moment.time,
-        });
+        };
+        let Some(occupied) = self.occupied(&inputs) else { return };
+        self.advance(&DeletionInputs { occupied: &occupied, ..inputs });
     }
 
     /// Takes the next step of the deletion of the Operator.
@@ -99,7 +108,7 @@ impl OperatorHandler<'_> {
     }
 
     /// Maintains the objects of the Operator while there are operands: only the operator removes their
-    /// finalizers. That continues also if it is paused.
+    /// finalizers.
     fn keep_running(&mut self) {
         let operator = &mut *self.operator;
         if operator.rollout.is_none()
@@ -223,10 +232,16 @@ impl OperatorHandler<'_> {
     }
 
     /// Handles the result of a search for the kinds of the objects of the Operator.
-    pub(super) fn kinds_found(&mut self, kinds: Result<BTreeSet<GroupVersionKind>, String>) {
+    pub(super) fn kinds_found(&mut self, kinds: Result<BTreeMap<GroupVersionKind, Scope>, String>) {
         let Some(removal) = &mut self.operator.removal else { return };
         removal.kinds = match kinds {
-            Ok(kinds) => KindSearch::Found(kinds),
+            Ok(kinds) => {
+                // Some may have been defined since the process began.
+                self.cluster
+                    .served
+                    .extend(kinds.iter().map(|(kind, scope)| (kind.clone(), *scope)));
+                KindSearch::Found(kinds.into_keys().collect())
+            }
             Err(message) => {
                 KindSearch::Failed { message, retry_at: self.moment.uptime + RETRY_INTERVAL }
             }
@@ -327,16 +342,17 @@ fn is_definition(key: &ObjectKey) -> bool {
 }
 
 /// Returns the reason that a deletion is refused while there are operands.
-fn refusal(remaining: &[RemainingObjects]) -> String {
+fn refusal(remaining: &[RemainingObjects]) -> DeletionRefusal {
     let counts = remaining.iter().map(|it| match it.namespace.as_str() {
         "" => format!("{} {}", it.count, it.kind),
         namespace => format!("{} {} in {namespace}", it.count, it.kind),
     });
     let counts: Vec<String> = counts.collect();
-    format!(
+    let message = format!(
         "there are {}: delete them, or set spec.deletion.workloads to Delete or Orphan",
         counts.join(", ")
-    )
+    );
+    DeletionRefusal { reason: Reason::WorkloadsRunning, message }
 }
 
 /// Returns the reason that an Operator is protected from deletion; `None` if it is not.
@@ -344,22 +360,25 @@ fn protected(
     protection: DeletionProtection,
     dependants: &[Dependant],
     operands: usize,
-) -> Option<String> {
+) -> Option<DeletionRefusal> {
     use DeletionProtection::{All, Dependants, Workloads};
     if matches!(protection, Dependants | All) && !dependants.is_empty() {
         let names: BTreeSet<&str> = dependants.iter().map(|it| it.operator.as_str()).collect();
         let names: Vec<&str> = names.into_iter().collect();
         let depend = if names.len() == 1 { "depends" } else { "depend" };
-        return Some(format!(
-            "{} {depend} on it: delete them first, or set spec.deletion.protect to None",
+        let message = format!(
+            "{} {depend} on it: delete them first, or set spec.deletion.protect to None; `kubectl \
+             operator abort` keeps it",
             names.join(", ")
-        ));
+        );
+        return Some(DeletionRefusal { reason: Reason::DependedUpon, message });
     }
     if matches!(protection, Workloads | All) && operands > 0 {
-        return Some(format!(
+        let message = format!(
             "there are {operands} objects of its kinds: delete them first, or set \
-             spec.deletion.protect to None"
-        ));
+             spec.deletion.protect to None; `kubectl operator abort` keeps it"
+        );
+        return Some(DeletionRefusal { reason: Reason::WorkloadsRunning, message });
     }
     None
 }

@@ -1,6 +1,6 @@
 //! Inputs and outputs of the [`OperatorReconciler`](super::OperatorReconciler): events and effects.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -142,14 +142,14 @@ pub enum OperatorEvent {
         /// The name of the namespace.
         namespace: String,
         /// The objects, or the reason that they could not be read.
-        objects: Result<Vec<ObjectKey>, String>,
+        objects: Result<Vec<ContainedObject>, String>,
     },
     /// The kinds of objects with the label of an Operator were found.
     KindsFound {
         /// The name of the Operator.
         operator: String,
-        /// The kinds, or the reason that they could not be found.
-        kinds: Result<BTreeSet<GroupVersionKind>, String>,
+        /// The kinds, each with its scope, or the reason that they could not be found.
+        kinds: Result<BTreeMap<GroupVersionKind, Scope>, String>,
     },
     /// The definition of Operators was read.
     DefinitionRead {
@@ -208,6 +208,15 @@ pub struct FoundObject {
     pub controller: Option<String>,
     /// The earlier managers whose fields are taken over with it.
     pub managers: BTreeSet<String>,
+    /// Whether it is being deleted.
+    pub is_terminating: bool,
+}
+
+/// An object that was found in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContainedObject {
+    /// The key of the object.
+    pub key: ObjectKey,
     /// Whether it is being deleted.
     pub is_terminating: bool,
 }

@@ -9,6 +9,7 @@ use plimsoll_plan::removal::Terminating;
 use plimsoll_plan::update::upgradeable::{NotUpgradeable, objection_of};
 use serde_json::Value;
 
+use super::revision::KeptRevision;
 use crate::deletion::LiveObject;
 
 /// An object as a watch shows it.
@@ -191,6 +192,20 @@ impl Observed {
             Some(Verdict::Ready | Verdict::ReadyWith { .. }) | None => None,
         });
         messages.collect()
+    }
+
+    /// Returns the workloads of a revision that do not exist, as sentences.
+    pub(super) fn missing_workloads(&self, revision: &KeptRevision) -> Vec<String> {
+        let runs_on = |key: &ObjectKey| {
+            key.group == "apps"
+                && matches!(key.kind.as_str(), "Deployment" | "DaemonSet" | "StatefulSet")
+        };
+        let keys = revision.manifests().map(|it| &it.key).filter(|it| runs_on(it));
+        let is_missing = |key: &&ObjectKey| {
+            let kind = self.kinds.get(&key.group_kind()).filter(|it| it.is_listed);
+            kind.is_some_and(|it| !it.objects.contains_key(*key))
+        };
+        keys.filter(is_missing).map(|key| format!("{key} does not exist")).collect()
     }
 
     /// Returns the objects that were applied for an Operator, without those to which another client added its

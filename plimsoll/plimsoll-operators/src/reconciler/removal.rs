@@ -4,22 +4,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::DeletionProgress;
+use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::reconciler::Uptime;
 
+use super::events::ContainedObject;
 use crate::deletion::LiveObject;
 
 /// The delay before a refused deletion is requested again, and remaining objects are read again.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The content of a namespace, as far as it was read. It counts as occupied once an object was found
-/// twice: the first time, it may have been about to be deleted.
+/// twice: the first time, it may have been about to be deleted. Objects that are being deleted are waited
+/// for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamespaceContent {
-    /// The objects that were found last.
+    /// The objects that were found last, without those that are being deleted.
     found: BTreeSet<ObjectKey>,
+    /// The objects that were being deleted last.
+    terminating: BTreeSet<ObjectKey>,
     /// The reason that the last attempt failed, and what resolves it; `None` if it did not.
     failure: Option<String>,
     state: ContentState,
@@ -33,25 +37,32 @@ enum ContentState {
     Reading,
     /// It is read again at a time.
     Again(Uptime),
-    /// It has no objects.
-    Empty,
+    /// It has no objects; that is known until a time.
+    Empty(Uptime),
     /// It has objects of other owners.
     Occupied,
 }
 
 impl NamespaceContent {
     /// Handles the objects that were read, or the reason that they could not be.
-    pub(super) fn read(&mut self, objects: Result<Vec<ObjectKey>, String>, now: Uptime) {
+    pub(super) fn read(&mut self, objects: Result<Vec<ContainedObject>, String>, now: Uptime) {
         let again = ContentState::Again(now + RETRY_INTERVAL);
         match objects {
             Ok(objects) => {
-                let found: BTreeSet<ObjectKey> = objects.into_iter().collect();
-                self.state = match (found.is_empty(), found.is_disjoint(&self.found)) {
-                    (true, _) => ContentState::Empty,
-                    (false, true) => again,
-                    (false, false) => ContentState::Occupied,
+                let (terminating, lasting): (Vec<_>, Vec<_>) =
+                    objects.into_iter().partition(|it| it.is_terminating);
+                let keys = |objects: Vec<ContainedObject>| -> BTreeSet<ObjectKey> {
+                    objects.into_iter().map(|it| it.key).collect()
                 };
-                (self.found, self.failure) = (found, None);
+                let (terminating, found) = (keys(terminating), keys(lasting));
+                self.state = match found.is_disjoint(&self.found) {
+                    false => ContentState::Occupied,
+                    true if found.is_empty() && terminating.is_empty() => {
+                        ContentState::Empty(now + RETRY_INTERVAL)
+                    }
+                    true => again,
+                };
+                (self.found, self.terminating, self.failure) = (found, terminating, None);
             }
             Err(message) => (self.failure, self.state) = (Some(message), again),
         }
@@ -116,6 +127,14 @@ pub(super) enum Verification {
     Passed,
 }
 
+/// The reason that the deletion of an Operator is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DeletionRefusal {
+    pub(super) reason: Reason,
+    /// What is in the way, and what to do, as a sentence.
+    pub(super) message: String,
+}
+
 /// A deletion of objects in progress.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removal {
@@ -131,8 +150,8 @@ pub(super) struct Removal {
     /// revisions are deleted.
     pub(super) started: Option<Timestamp>,
     pub(super) progress: Option<DeletionProgress>,
-    /// The reason that the deletion is refused, as a sentence; `None` if it is not.
-    pub(super) refusal: Option<String>,
+    /// The reason that the deletion is refused; `None` if it is not.
+    pub(super) refusal: Option<DeletionRefusal>,
     /// The search for whether the Operator goes because its definition was deleted.
     pub(super) loses_definition: Search<bool>,
     pub(super) kinds: KindSearch,
@@ -145,6 +164,13 @@ pub(super) struct Removal {
 impl Removal {
     pub(super) fn wake_at(&self) -> Option<Uptime> {
         self.next
+    }
+
+    /// Waits, and forgets what was found meanwhile: it may be different when the deletion goes on.
+    pub(super) fn hold(&mut self) {
+        self.next = None;
+        self.namespaces.clear();
+        self.verification = Verification::Due;
     }
 
     /// Clears the time of the next step if it has come.
@@ -204,6 +230,19 @@ impl Removal {
         contents.find_map(|(name, content)| Some((name.as_str(), content.failure.as_deref()?)))
     }
 
+    /// Returns a namespace that waits for objects which are being deleted, with the first of them and their
+    /// number; `None` if there is none.
+    pub(super) fn emptying(&self) -> Option<(&str, &ObjectKey, usize)> {
+        let waits = |it: &NamespaceContent| {
+            matches!(it.state, ContentState::Reading | ContentState::Again(_))
+                && it.found.is_empty()
+        };
+        let mut contents = self.namespaces.iter().filter(|(_, content)| waits(content));
+        contents.find_map(|(name, content)| {
+            Some((name.as_str(), content.terminating.first()?, content.terminating.len()))
+        })
+    }
+
     /// Returns whether a namespace has objects of other owners; `None` while it is not known. If the
     /// namespace is to be read for that, `read` is called.
     pub(super) fn is_occupied(
@@ -214,11 +253,11 @@ impl Removal {
     ) -> Option<bool> {
         let known = self.namespaces.get_mut(namespace);
         match known.as_ref().map(|it| it.state) {
-            Some(ContentState::Empty) => return Some(false),
+            Some(ContentState::Empty(until)) if until > now => return Some(false),
             Some(ContentState::Occupied) => return Some(true),
             Some(ContentState::Reading) => return None,
             Some(ContentState::Again(at)) if at > now => return None,
-            Some(ContentState::Again(_)) | None => {}
+            Some(ContentState::Empty(_) | ContentState::Again(_)) | None => {}
         }
         match known {
             Some(content) => content.state = ContentState::Reading,
@@ -260,23 +299,32 @@ mod tests {
         read(&mut removal, 12, Ok(Vec::new()));
         assert_eq!(ask(&mut removal, 13), (Some(false), false));
         assert_eq!(removal.unreadable(), None);
+        // Objects may have been created since.
+        assert_eq!(ask(&mut removal, 22), (None, true));
     }
 
     #[test]
     fn a_namespace_is_occupied_once_an_object_was_found_twice() {
         let at = |seconds| Uptime::from_start(Duration::from_secs(seconds));
-        let object = |name: &str| ObjectKey {
-            group: String::new(),
-            kind: "Pod".to_owned(),
-            namespace: "foo".to_owned(),
-            name: name.to_owned(),
+        // Those that end with an exclamation mark are being deleted.
+        let object = |text: &str| ContainedObject {
+            key: ObjectKey {
+                group: String::new(),
+                kind: "Pod".to_owned(),
+                namespace: "foo".to_owned(),
+                name: text.trim_end_matches('!').to_owned(),
+            },
+            is_terminating: text.ends_with('!'),
         };
-        let cases: [(&[&[&str]], Option<bool>); 5] = [
+        let cases: [(&[&[&str]], Option<bool>); 8] = [
             (&[&[]], Some(false)),
             (&[&["one"]], None),
             (&[&["one"], &[]], Some(false)),
             (&[&["one"], &["two"]], None),
             (&[&["one"], &["one", "two"]], Some(true)),
+            (&[&["one!"], &["one!"], &["one!"]], None),
+            (&[&["one"], &["one!"], &[]], Some(false)),
+            (&[&["one!", "two"], &["one!", "two"]], Some(true)),
         ];
         for (reads, expected) in cases {
             let mut removal = Removal::default();
@@ -292,5 +340,25 @@ mod tests {
             let found = removal.is_occupied("foo", at(now - 1), || panic!("it is read too early"));
             assert_eq!(found, expected, "{reads:?}");
         }
+    }
+
+    #[test]
+    fn what_a_namespace_waits_for_is_named() {
+        let key = |name: &str| ObjectKey {
+            group: String::new(),
+            kind: "Pod".to_owned(),
+            namespace: "foo".to_owned(),
+            name: name.to_owned(),
+        };
+        let objects =
+            ["one", "two"].map(|it| ContainedObject { key: key(it), is_terminating: true });
+        let mut removal = Removal::default();
+        let now = Uptime::from_start(Duration::ZERO);
+        let content = removal.namespaces.entry("foo".to_owned()).or_default();
+        content.read(Ok(objects.to_vec()), now);
+        assert_eq!(removal.emptying(), Some(("foo", &key("one"), 2)));
+        let content = removal.namespaces.entry("foo".to_owned()).or_default();
+        content.read(Ok(Vec::new()), now);
+        assert_eq!(removal.emptying(), None);
     }
 }

@@ -12,14 +12,12 @@ use plimsoll_resolve::requirement::{CheckedRequirement, Provider};
 
 use super::events::{Moment, OperatorEffect, OperatorKind, WrittenPart};
 use super::handler::OperatorHandler;
-use super::removal::{KindSearch, Search};
 use super::track::{BlockCause, Preparation, STATUS_RETRY, TrackedOperator};
-use crate::RequestedOperator;
 use crate::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, ConditionDraft, DEPRECATED, INVALID, OperatorObservation,
     Rollout, condition, conditions, resolved_version,
 };
-use crate::deletion::DeletionPhase;
+use crate::{OperatorAction, RequestedOperator};
 
 /// The minimum interval between writes of the status of an Operator.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -28,7 +26,12 @@ impl OperatorHandler<'_> {
     /// Writes the status if it changed, and emits events about it.
     pub(super) fn report(&mut self) {
         let Some(request) = self.requested.get(self.name) else { return };
-        let unavailable = self.cluster.objects.unavailable(self.name);
+        let mut unavailable = self.cluster.objects.unavailable(self.name);
+        if self.operator.object.deleted.is_some()
+            && let Some((_, installed)) = self.operator.installed_revision()
+        {
+            unavailable.extend(self.cluster.objects.missing_workloads(installed));
+        }
         let operator = &mut *self.operator;
         let Some(status) = operator.status(self.name, request, &unavailable, self.moment) else {
             return;
@@ -111,7 +114,13 @@ impl TrackedOperator {
             unavailable,
         };
         let mut conditions = conditions(&observation, &self.reported.conditions, moment.time);
-        self.set_deletion_message(&mut conditions);
+        if let Some(deletion) = self.deletion_condition() {
+            let (before, generation) = (&self.reported.conditions, self.object.generation);
+            let deletion = condition(deletion, before, generation, moment.time);
+            if let Some(it) = conditions.iter_mut().find(|it| it.type_ == deletion.type_) {
+                *it = deletion;
+            }
+        }
         if let Some((status, reason, message)) = self.invalid() {
             let invalid = ConditionDraft { type_: INVALID, status, reason, message };
             let (before, generation) = (&self.reported.conditions, self.object.generation);
@@ -216,50 +225,6 @@ impl TrackedOperator {
                 total: progress.plan().steps.len(),
                 waits_for: problems.first().map(|it| it.message.clone()).unwrap_or_default(),
             },
-        }
-    }
-
-    /// Replaces the message of a deletion's `Progressing` by what the deletion waits for.
-    fn set_deletion_message(&self, conditions: &mut [MetaCondition]) {
-        let Some(removal) = &self.removal else { return };
-        if self.object.deleted.is_none() {
-            return;
-        }
-        let Some(progressing) = conditions.iter_mut().find(|it| it.type_ == "Progressing") else {
-            return;
-        };
-        let refused: Vec<&str> = removal.refusals().map(String::as_str).collect();
-        if let Some(refusal) = &removal.refusal {
-            progressing.message = format!("It is not deleted: {refusal}");
-        } else if let Search::Failed { message, .. } = &removal.loses_definition {
-            progressing.message = format!(
-                "Whether the definition of Operators is being deleted is not known, so nothing is deleted: \
-                 {message}"
-            );
-        } else if let Search::Found(true) = &removal.loses_definition {
-            progressing.message =
-                "The definition of Operators was deleted: nothing that was applied for it is deleted"
-                    .to_owned();
-        } else if let KindSearch::Failed { message, .. } = &removal.kinds {
-            progressing.message =
-                format!("Which objects it has is not known, so they are not deleted: {message}");
-        } else if let Some((namespace, why)) = removal.unreadable() {
-            progressing.message = format!(
-                "Whether namespace {namespace} is empty is not known, so it is not deleted: {why}"
-            );
-        } else if let [first, ..] = refused[..] {
-            progressing.message = format!("The API server refuses to delete an object: {first}");
-        } else if let Some(progress) = removal.progress() {
-            if progress.phase == DeletionPhase::Operands.as_str() && !progress.stuck.is_empty() {
-                progressing.reason = Reason::OperandsStuck.to_string();
-            }
-            let counts = progress.remaining.iter().map(|it| format!("{} {}", it.count, it.kind));
-            let counts: Vec<String> = counts.collect();
-            let stuck = match progress.stuck.as_slice() {
-                [] => String::new(),
-                stuck => format!("; stuck: {}", stuck.join("; ")),
-            };
-            progressing.message = format!("Deleting {}{stuck}", counts.join(", "));
         }
     }
 }

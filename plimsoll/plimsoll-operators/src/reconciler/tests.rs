@@ -196,7 +196,7 @@ fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
             OperatorEvent::NamespaceRead { operator, namespace, objects: Ok(Vec::new()) }
         }
         OperatorEffect::FindKinds { operator } => {
-            OperatorEvent::KindsFound { operator, kinds: Ok(BTreeSet::new()) }
+            OperatorEvent::KindsFound { operator, kinds: Ok(BTreeMap::new()) }
         }
         OperatorEffect::ReadDefinition { operator } => definition::read(&operator, Ok(None)),
         _ => return None,
@@ -298,13 +298,15 @@ fn objects_of_revisions_that_are_gone_are_deleted_with_their_operator() {
     course.seconds += 10;
     let again = course.reconciler.handle_timeout(course.moment());
     assert!(again.iter().any(|it| matches!(it, OperatorEffect::FindKinds { .. })), "{again:?}");
-    let config = GroupVersionKind {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-    };
-    let watches = course.handle(found(Ok(BTreeSet::from([config]))));
-    assert!(watches.contains(&"watch ConfigMap".to_owned()), "{watches:?}");
+    // The process did not know one of the kinds.
+    let kinds = [("", "ConfigMap"), ("example.com", "Thing")].map(|(group, kind)| {
+        let (group, kind) = (group.to_owned(), kind.to_owned());
+        (GroupVersionKind { group, version: "v1".to_owned(), kind }, Scope::Namespaced)
+    });
+    let watches = course.handle(found(Ok(BTreeMap::from(kinds))));
+    for watch in ["watch ConfigMap", "watch Thing"] {
+        assert!(watches.contains(&watch.to_owned()), "{watches:?}");
+    }
     let left = ObservedObject {
         key: ObjectKey {
             group: String::new(),

@@ -236,7 +236,7 @@ impl TrackedOperator {
         let times = [execution, deadline].into_iter().flatten().map(after);
         let is_paused =
             matches!(self.decision.as_ref().map(|it| &it.action), Some(OperatorAction::Paused));
-        match is_paused {
+        match is_paused || self.is_deletion_held() {
             true => status,
             false => {
                 let others = [retry, removal, status, self.finalizer_at];

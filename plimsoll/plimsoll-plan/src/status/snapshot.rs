@@ -92,6 +92,7 @@ const OF_OPERATORS: &[Reason] = &[
     Reason::Deleting,
     Reason::OperandsStuck,
     Reason::DefinitionDeleted,
+    Reason::ContentUnknown,
     Reason::Deprecated,
 ];
 

@@ -282,6 +282,11 @@ impl AddOnsRunner {
             Request::Apply(package, spec) => self.apply(processes, *package, *spec).await,
             Request::Delete(package) => {
                 let path = format!("{OPERATORS}/{}", PACKAGES[*package].0);
+                // The deletion of a paused Operator waits.
+                let resumed = json!({ "spec": { "paused": false } });
+                if !matches!(processes.send("PATCH", &path, MERGE, &resumed).await, 200 | 404) {
+                    return false;
+                }
                 let status = processes.send("DELETE", &path, JSON, &json!({})).await;
                 self.specs.remove(package);
                 matches!(status, 200 | 202 | 404)

@@ -30,6 +30,8 @@ scenarios! {
     a_deletion_leaves_orphans: controller("deletion-orphan.yaml");
     a_deletion_is_refused: decisions("deletion-refuse.yaml");
     a_shared_namespace_is_deleted_last: controller("shared-namespace.yaml");
+    a_namespace_with_objects_of_others_is_kept: uninterrupted("namespace-content.yaml");
+    a_paused_deletion_waits: decisions("deletion-paused.yaml");
     objects_become_invalid: controller("invalidated-objects.yaml");
     leftovers_block_minor_versions: decisions("leftovers.yaml");
     another_catalog_is_chosen: decisions("other-catalog.yaml");
@@ -77,6 +79,11 @@ fn decisions(scenario: Scenario) {
         scenario.play(kind, false).await;
         scenario.play(kind, true).await;
     });
+}
+
+/// The same with a controller that is never killed.
+fn uninterrupted(scenario: Scenario) {
+    on_any_cluster(|kind| scenario.play(kind, false));
 }
 
 fn decisions_on_actions(scenario: Scenario) {

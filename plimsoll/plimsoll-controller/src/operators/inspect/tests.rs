@@ -4,11 +4,14 @@ use super::*;
 
 #[test]
 fn what_may_not_be_listed_matters_only_if_nothing_is_found() {
-    let key = |name: &str| ObjectKey {
-        group: String::new(),
-        kind: "ConfigMap".to_owned(),
-        namespace: "foo".to_owned(),
-        name: name.to_owned(),
+    let key = |name: &str| ContainedObject {
+        key: ObjectKey {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: "foo".to_owned(),
+            name: name.to_owned(),
+        },
+        is_terminating: false,
     };
     let forbidden = || vec!["secrets".to_owned(), "leases.example.com".to_owned()];
     assert_eq!(contained(Vec::new(), Vec::new()), Ok(Vec::new()));

@@ -31,17 +31,17 @@ impl OperatorHandler<'_> {
             workloads: WorkloadDeletion::Orphan,
             ..DeletionPolicy::default()
         };
-        let Some(occupied) = self.occupied(&left) else { return };
         let inputs = DeletionInputs {
             policy: &policy,
             objects: &left,
             operands: &[],
             shared: &shared,
-            occupied: &occupied,
+            occupied: const { &BTreeSet::new() },
             started: self.moment.time,
             now: self.moment.time,
         };
-        match deletion::next(&inputs) {
+        let Some(occupied) = self.occupied(&inputs) else { return };
+        match deletion::next(&DeletionInputs { occupied: &occupied, ..inputs }) {
             NextDeletion::Phase { phase: _, delete, progress } => {
                 self.request_deletions(delete, progress);
             }

@@ -2,22 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::ObjectKey;
-
-use crate::deletion::LiveObject;
-use crate::reconciler::events::OperatorEffect;
+use crate::deletion::{self, DeletionInputs, DeletionPhase, LiveObject, NextDeletion};
+use crate::reconciler::events::{ContainedObject, OperatorEffect};
 use crate::reconciler::handler::OperatorHandler;
 use crate::reconciler::observed::ObservedObject;
 
 impl OperatorHandler<'_> {
     /// Returns the namespaces of the Operator that contain objects of other owners; `None` until that is
-    /// known. They are only read when no other objects are left.
-    pub(super) fn occupied(&mut self, objects: &[LiveObject]) -> Option<BTreeSet<String>> {
-        let is_namespace = |it: &&LiveObject| it.key.group.is_empty() && it.key.kind == "Namespace";
-        let namespaces: Vec<&LiveObject> = objects.iter().filter(is_namespace).collect();
-        if namespaces.len() < objects.len() {
+    /// known. They are only read when nothing else is left to delete.
+    pub(super) fn occupied(&mut self, inputs: &DeletionInputs<'_>) -> Option<BTreeSet<String>> {
+        let next = deletion::next(inputs);
+        let NextDeletion::Phase { phase: DeletionPhase::Namespaces, .. } = next else {
             return Some(BTreeSet::new());
-        }
+        };
+        let is_namespace = |it: &&LiveObject| {
+            it.key.group.is_empty()
+                && it.key.kind == "Namespace"
+                && !inputs.shared.contains(&it.key)
+        };
+        let namespaces: Vec<&LiveObject> = inputs.objects.iter().filter(is_namespace).collect();
         let removal = self.operator.removal.as_mut()?;
         let mut occupied = BTreeSet::new();
         let mut is_known = true;
@@ -44,7 +47,7 @@ impl OperatorHandler<'_> {
     pub(in crate::reconciler) fn namespace_read(
         &mut self,
         namespace: &str,
-        objects: Result<Vec<ObjectKey>, String>,
+        objects: Result<Vec<ContainedObject>, String>,
     ) {
         let Some(removal) = &mut self.operator.removal else { return };
         let content = removal.namespaces.entry(namespace.to_owned()).or_default();
