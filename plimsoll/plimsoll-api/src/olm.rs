@@ -190,7 +190,7 @@ pub struct DeletionPolicy {
     // +kubebuilder:validation:Enum=Delete;Refuse;Orphan
     pub workloads: WorkloadDeletion,
     /// When a request to delete the Operator is refused: `None` never, `Dependants` while others depend
-    /// on it, `Workloads` while there are objects of its kinds, `All` in both cases.
+    /// on it, `Workloads` and `All` always, so that objects of its kinds go only once this is changed.
     // +kubebuilder:validation:Enum=None;Dependants;Workloads;All
     pub protect: DeletionProtection,
 }
@@ -225,8 +225,9 @@ pub enum DeletionProtection {
     None,
     /// While others depend on it.
     Dependants,
-    /// While there are objects of its kinds.
+    /// Always, for the sake of the objects of its kinds. A deletion that was requested all the same, without
+    /// the admission policy, waits while there are any.
     Workloads,
-    /// In both cases.
+    /// As both of them.
     All,
 }

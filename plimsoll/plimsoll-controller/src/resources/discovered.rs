@@ -115,7 +115,7 @@ mod tests {
                 it.to_str().is_ok_and(|it| it.contains("as=APIGroupDiscoveryList"))
             });
             let found = answer(request.uri().path(), accepts && is_aggregated);
-            let code = if found.is_null() { 503 } else { 200 };
+            let code: u16 = if found.is_null() { 503 } else { 200 };
             let found = match code {
                 503 => json!({ "kind": "Status", "code": 503, "message": "no endpoints" }),
                 _ => found,
