@@ -46,8 +46,9 @@ impl OperatorReconciler {
             operator.is_finalizer_write_pending = false;
         }
         operator.reported = status;
+        // The deletion of its predecessor may have been aborted: then its status is written back.
+        operator.installed = operator.installed.or(operator.reported.revision);
         if is_new {
-            operator.installed = operator.reported.revision;
             operator.reported_conditions = operator.reported.conditions.clone();
         }
         operator.take_earlier_history();
@@ -97,6 +98,7 @@ impl OperatorReconciler {
             self.unclaimed.insert(name.to_owned(), shown);
             return;
         };
+        self.unclaimed.remove(name);
         operator.add_revision(name, &shown.spec);
         let operator = shown.operator;
         self.reindex(&operator, moment);

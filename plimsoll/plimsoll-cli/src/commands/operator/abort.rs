@@ -1,5 +1,7 @@
 //! `plimsoll operator abort`: aborting the deletion of an Operator.
 
+mod revisions;
+
 use std::io::Write;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -8,20 +10,29 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _};
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DynamicObject, Patch, PostParams};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client};
+use plimsoll_api::olm::DELETION_FINALIZER;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_simulation::cluster_state::api;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::state::AddOnState;
+use self::revisions::KeptRevisions;
+use super::state::{AddOnState, status};
 use super::{FIELD_MANAGER, patch_parameters};
 use crate::exit;
 
 /// The time that the controller may take to release an Operator whose deletion is aborted.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The finalizer that an API server adds to what is deleted after its dependents.
+const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
+/// The finalizer that an API server adds to what is deleted without its dependents.
+const ORPHAN_FINALIZER: &str = "orphan";
 
 /// Arguments of `plimsoll operator abort`.
 #[derive(Debug, Args)]
@@ -37,12 +48,13 @@ pub struct AbortArguments {
 /// manages it again.
 ///
 /// An API server cannot undo a deletion. So the finalizers of the Operator are removed without
-/// another object being deleted, and the Operator is created again with the same spec. It owns the
-/// objects that are left, and installs the missing ones.
+/// another object being deleted, and the Operator is created again with the same spec. It takes over
+/// the OperatorRevisions and the objects that are left, and applies the missing ones.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be reached, or the Operator is not being deleted.
+/// When the cluster cannot be reached, the Operator is not being deleted, or it has finalizers that
+/// other clients added.
 pub(super) async fn run(
     client: &Client,
     arguments: &AbortArguments,
@@ -54,6 +66,12 @@ pub(super) async fn run(
     if operator.metadata.deletion_timestamp.is_none() {
         bail!("Operator `{name}` is not being deleted: there is nothing to abort");
     }
+    if let Some(others) = finalizers_of_others(operator) {
+        bail!(
+            "Operator `{name}` has finalizers of other clients: {others}; its deletion can be aborted \
+             once they are removed by whoever added them"
+        );
+    }
     if *dry_run {
         writeln!(out, "the deletion of {name} would be aborted, and {name} created again")?;
         return Ok(exit::SUCCESS.into());
@@ -63,18 +81,18 @@ pub(super) async fn run(
         .get(name)
         .await
         .with_context(|| format!("failed to read Operator `{name}`"))?;
-    release(&operators, name, whole.metadata.uid.as_deref()).await?;
-    // It is paused until it has its history, from which the numbers of its revisions follow.
+    let kept = KeptRevisions::take(client, &whole).await?;
+    if let Err(error) = release(&operators, name, &whole).await {
+        kept.give_back().await?;
+        return Err(error);
+    }
+    // It is paused until it has its revisions and its history.
     let created = create_again(client, name, &whole).await?;
-    // There is no other copy of the history.
-    let status = json!({
-        "metadata": { "uid": created.metadata.uid },
-        "status": { "observedGeneration": 0, "history": whole.data["status"]["history"] },
-    });
-    operators
-        .patch_status(name, &patch_parameters(false), &Patch::Merge(status))
-        .await
-        .with_context(|| format!("failed to write the history of Operator `{name}` back"))?;
+    kept.give_to(created.metadata.uid.as_deref().unwrap_or_default()).await?;
+    let is_installed = kept.write_status(&operators, name, &whole, &created).await?;
+    if is_installed {
+        taken_over(&operators, name).await?;
+    }
     let resumed = json!({
         "metadata": { "uid": created.metadata.uid },
         "spec": { "paused": whole.data["spec"]["paused"] },
@@ -87,19 +105,37 @@ pub(super) async fn run(
     Ok(exit::SUCCESS.into())
 }
 
+/// Returns the finalizers of an Operator that neither the controller nor the API server added, as text;
+/// `None` if there are none.
+fn finalizers_of_others(operator: &Operator) -> Option<String> {
+    let finalizers = operator.metadata.finalizers.iter().flatten();
+    let others = finalizers.filter(|it| {
+        !matches!(it.as_str(), DELETION_FINALIZER | FOREGROUND_FINALIZER | ORPHAN_FINALIZER)
+    });
+    let others: Vec<&str> = others.map(String::as_str).collect();
+    (!others.is_empty()).then(|| others.join(", "))
+}
+
 /// Removes the finalizers of an Operator that is being deleted, and waits until it is gone.
 ///
 /// # Errors
 ///
-/// When it has other finalizers, or cannot be written.
+/// When its finalizers have changed since it was read, or it cannot be written.
 async fn release(
     operators: &Api<Operator>,
     name: &str,
-    uid: Option<&str>,
+    whole: &DynamicObject,
 ) -> Result<(), anyhow::Error> {
-    let release = json!({ "metadata": { "uid": uid, "finalizers": null } });
+    let uid = whole.metadata.uid.as_deref();
+    let field = |name: &str| PointerBuf::from_tokens(["metadata", name]);
+    let is = |name: &str, value| PatchOperation::Test(TestOperation { path: field(name), value });
+    let patch = Patch::<()>::Json(json_patch::Patch(vec![
+        is("uid", json!(uid)),
+        is("finalizers", json!(whole.metadata.finalizers)),
+        PatchOperation::Remove(RemoveOperation { path: field("finalizers") }),
+    ]));
     operators
-        .patch(name, &patch_parameters(false), &Patch::Merge(release))
+        .patch_metadata(name, &patch_parameters(false), &patch)
         .await
         .with_context(|| format!("failed to abort the deletion of Operator `{name}`"))?;
     let gone = watch_object(operators.clone(), name).try_skip_while(|object| {
@@ -109,6 +145,31 @@ async fn release(
     let gone = tokio::time::timeout(TIMEOUT, async { pin!(gone).next().await }).await;
     gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
     Ok(())
+}
+
+/// Waits until the controller has taken over the installed revision: until then, it would install the
+/// bundle anew.
+///
+/// # Errors
+///
+/// When it does not within [`TIMEOUT`].
+async fn taken_over(operators: &Api<Operator>, name: &str) -> Result<(), anyhow::Error> {
+    let mut seen = pin!(watch_object(operators.clone(), name));
+    let taken = async {
+        while let Some(object) = seen.next().await {
+            // The watch restarts by itself.
+            let Ok(Some(operator)) = object else { continue };
+            if status(&operator).bundle.is_some() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(TIMEOUT, taken).await.map_err(|_| {
+        anyhow!(
+            "Operator `{name}` is paused: the controller has not taken over its OperatorRevisions; once \
+             its status names the bundle, `operator resume {name}` resumes it"
+        )
+    })
 }
 
 /// Creates an Operator again as it was stored, including fields that this program does not know, but

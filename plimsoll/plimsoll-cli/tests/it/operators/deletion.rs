@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use plimsoll_api::OPERATOR;
+use plimsoll_api::olm::DELETION_FINALIZER;
 use serde_json::{Value, json};
 
 use super::commands::RunCommand;
@@ -23,6 +24,10 @@ fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
         let version = "bar.example.com/v1";
         add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
         add_ons.has_finalizer(bar).await;
+        // The finalizers of other clients are theirs.
+        let finalizers = [DELETION_FINALIZER, "example.com/other"];
+        let others = json!({ "metadata": { "finalizers": finalizers } });
+        add_ons.change("olm.io/v1 Operator bar", others).await;
         let before = add_ons.harness.get(OPERATOR, "bar").await;
         let run = RunCommand::new;
         run("delete bar --no-wait --yes", "bar is being deleted").play(&add_ons).await;
@@ -32,14 +37,20 @@ fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
         run("describe bar", "Deletion:\n  phase Operands\n  1 Bar.bar.example.com in default\n")
             .play(&add_ons)
             .await;
+        let error = "Operator `bar` has finalizers of other clients: example.com/other; its deletion can be \
+                     aborted once they are removed by whoever added them";
+        RunCommand::failing("abort bar", &[], error).play(&add_ons).await;
+        let ours = json!({ "metadata": { "finalizers": [DELETION_FINALIZER] } });
+        add_ons.change("olm.io/v1 Operator bar", ours).await;
         run("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
         add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
         let after = add_ons.harness.get(OPERATOR, "bar").await;
         assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
         assert_eq!(after["spec"], before["spec"]);
         let history = |it: &Value| it["status"]["history"].as_array().cloned().unwrap_or_default();
-        assert_eq!(history(&after).last(), history(&before).last(), "{after:#}");
-        assert_eq!(history(&after)[0]["revision"], 2, "{after:#}");
+        assert_eq!(history(&after), history(&before), "{after:#}");
+        assert_eq!(after["status"]["revision"], 1, "{after:#}");
+        add_ons.present("olm.io/v1 OperatorRevision bar-1").await;
         add_ons.present("apps/v1 Deployment bar/bar-operator").await;
         let object = add_ons.object(&Named::parse(bar)).await;
         assert!(object["metadata"]["uid"].is_string(), "{object}");
