@@ -3,7 +3,8 @@
 //!
 //! 1. Its operands, while the operator runs: only the operator removes their finalizers.
 //! 2. Its definitions, while conversion and validation webhooks still respond.
-//! 3. What the API server calls: admission webhooks and API services.
+//! 3. What the API server calls: admission webhooks and API services. Definitions that are kept lose their
+//!    conversion webhooks.
 //! 4. Workloads, and what publishes them.
 //! 5. Services, configuration, storage and policies.
 //! 6. Roles, bindings and service accounts, which the operator needed until now.

@@ -231,6 +231,9 @@ impl OperatorReconciler {
             OperatorEvent::DeletionAnswered { operator, uid, result } => {
                 self.with(&operator, moment, |it| it.deletion_answered(&uid, result));
             }
+            OperatorEvent::ConversionRemoved { operator, uid, result } => {
+                self.with(&operator, moment, |it| it.conversion_removed(&uid, result));
+            }
             OperatorEvent::NamespaceRead { operator, namespace, objects } => {
                 self.with(&operator, moment, |it| it.namespace_read(&namespace, objects));
             }

@@ -260,6 +260,7 @@ impl MeasuredCluster {
             OperatorEffect::WatchOperands(_)
             | OperatorEffect::UnwatchOperands(_)
             | OperatorEffect::Delete { .. }
+            | OperatorEffect::RemoveConversion { .. }
             | OperatorEffect::ReadNamespace { .. }
             | OperatorEffect::FindKinds { .. }
             | OperatorEffect::DeleteRevision(_)

@@ -76,6 +76,7 @@ impl ControlLoop {
                 }
             }
             OperatorEffect::Delete { operator, object } => self.request_deletion(operator, object),
+            OperatorEffect::RemoveConversion { .. } => self.remove_conversion(effect),
             OperatorEffect::ReadNamespace { operator, namespace } => {
                 let client = self.host.client.clone();
                 self.host.spawn(async move {
@@ -218,6 +219,19 @@ impl ControlLoop {
                 tracing::warn!(operator, %deleted, "the definition of Operators is being deleted");
             }
             OperatorEvent::DefinitionRead { operator, definition }
+        });
+    }
+
+    fn remove_conversion(&mut self, effect: OperatorEffect) {
+        let OperatorEffect::RemoveConversion { operator, definition, service } = effect else {
+            return;
+        };
+        let LiveObject { key, uid, .. } = definition;
+        let writer = self.host.writer.clone();
+        self.host.spawn(async move {
+            let removed = writer.remove_conversion(&key.name, &uid, &service).await;
+            let result = removed.map_err(|error| format!("{key}: {}", chain(&error)));
+            OperatorEvent::ConversionRemoved { operator, uid, result }
         });
     }
 

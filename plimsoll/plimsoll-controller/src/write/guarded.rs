@@ -10,7 +10,7 @@ use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey};
 use serde_json::{Value, json};
 
 use super::{Writer, field_manager, unless_missing};
-use crate::resources::{Served, api_resource};
+use crate::resources::{Served, api_resource, definitions};
 
 impl Writer {
     /// Changes an object by operations, of which those that test guard the others.
@@ -45,6 +45,38 @@ impl Writer {
         operations.push(PatchOperation::Add(AddOperation { path, value: json!(after) }));
         let written = self.patch_guarded("", &api_resource(OPERATOR), name, operations).await;
         if is_added { written } else { unless_missing(written) }
+    }
+
+    /// Removes the conversion webhook of the definition with a uid if a service answers it. It is no error if
+    /// the definition is gone.
+    pub(crate) async fn remove_conversion(
+        &self,
+        definition: &str,
+        uid: &str,
+        service: &ObjectKey,
+    ) -> Result<(), kube::Error> {
+        let api = self.api_in("", &definitions());
+        let Some(live) = api.get_opt(definition).await? else { return Ok(()) };
+        let conversion = &live.data["spec"]["conversion"];
+        let called = &conversion["webhook"]["clientConfig"]["service"];
+        let is_meant = conversion["strategy"] == "Webhook"
+            && called["namespace"] == service.namespace
+            && called["name"] == service.name;
+        if !is_meant || live.metadata.uid.as_deref() != Some(uid) {
+            return Ok(());
+        }
+        let path = PointerBuf::from_tokens(["spec", "conversion"]);
+        let of = PointerBuf::from_tokens(["metadata", "uid"]);
+        let value = conversion.clone();
+        let operations = vec![
+            PatchOperation::Test(TestOperation { path: of, value: uid.into() }),
+            PatchOperation::Test(TestOperation { path: path.clone(), value }),
+            PatchOperation::Replace(ReplaceOperation {
+                path,
+                value: json!({ "strategy": "None" }),
+            }),
+        ];
+        unless_missing(self.patch_guarded("", &definitions(), definition, operations).await)
     }
 
     /// Removes the owner reference at a position of an object, unless it has another uid by now.

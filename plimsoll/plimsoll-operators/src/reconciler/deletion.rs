@@ -2,6 +2,7 @@
 
 mod condition;
 mod definition;
+mod conversions;
 mod leftovers;
 mod namespaces;
 
@@ -94,6 +95,9 @@ impl OperatorHandler<'_> {
                 match phase {
                     DeletionPhase::Operands => self.keep_running(),
                     _ => self.operator.rollout = None,
+                }
+                if phase > DeletionPhase::Definitions && !self.remove_conversions(inputs) {
+                    return;
                 }
                 self.request_deletions(delete, progress);
             }

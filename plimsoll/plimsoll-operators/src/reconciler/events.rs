@@ -135,6 +135,15 @@ pub enum OperatorEvent {
         /// The reason if it was refused.
         result: Result<(), String>,
     },
+    /// The conversion webhook of a definition was removed, or could not be.
+    ConversionRemoved {
+        /// The name of the Operator.
+        operator: String,
+        /// The uid of the definition.
+        uid: String,
+        /// The reason if it could not be.
+        result: Result<(), String>,
+    },
     /// The content of a namespace was read, without objects that the cluster creates itself.
     NamespaceRead {
         /// The name of the Operator.
@@ -312,6 +321,15 @@ pub enum OperatorEffect {
         operator: String,
         /// The object to delete.
         object: LiveObject,
+    },
+    /// Remove the conversion webhook of a definition, with its uid as a precondition, if a service answers it.
+    RemoveConversion {
+        /// The name of the Operator.
+        operator: String,
+        /// The definition.
+        definition: LiveObject,
+        /// The service.
+        service: ObjectKey,
     },
     /// Read the content of a namespace.
     ReadNamespace {

@@ -127,6 +127,22 @@ pub(super) enum Verification {
     Passed,
 }
 
+/// The removal of the conversion webhook of a definition that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ConversionRemoval {
+    /// It is requested.
+    Requested,
+    /// It failed.
+    Failed {
+        /// The reason.
+        message: String,
+        /// The time of the next attempt.
+        retry_at: Uptime,
+    },
+    /// The definition has no such webhook any more.
+    Done,
+}
+
 /// The reason that the deletion of an Operator is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeletionRefusal {
@@ -144,6 +160,8 @@ pub(super) struct Removal {
     pub(super) refused: BTreeMap<String, String>,
     /// The content of namespaces, by name.
     pub(super) namespaces: BTreeMap<String, NamespaceContent>,
+    /// The removals of conversion webhooks, by the uid of their definition.
+    pub(super) conversions: BTreeMap<String, ConversionRemoval>,
     /// The definitions whose operands are watched.
     pub(super) watched: BTreeSet<String>,
     /// The time at which the deletion of the Operator was requested; `None` if only objects of earlier
@@ -170,6 +188,7 @@ impl Removal {
     pub(super) fn hold(&mut self) {
         self.next = None;
         self.namespaces.clear();
+        self.conversions.clear();
         self.verification = Verification::Due;
     }
 
@@ -187,6 +206,14 @@ impl Removal {
     /// Returns whether the Operator itself is being deleted.
     pub(super) fn is_of_operator(&self) -> bool {
         self.started.is_some()
+    }
+
+    /// Returns the reason that a conversion webhook cannot be removed; `None` if there is none.
+    pub(super) fn conversion_failure(&self) -> Option<&str> {
+        self.conversions.values().find_map(|it| match it {
+            ConversionRemoval::Failed { message, .. } => Some(message.as_str()),
+            ConversionRemoval::Requested | ConversionRemoval::Done => None,
+        })
     }
 
     /// Returns the reasons that objects cannot be deleted, as the API server reports them.

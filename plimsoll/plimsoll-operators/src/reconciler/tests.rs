@@ -3,6 +3,7 @@
 
 mod change_sets;
 mod definition;
+mod conversions;
 
 use std::time::Duration;
 
@@ -155,6 +156,9 @@ fn text(effect: &OperatorEffect) -> String {
         OperatorEffect::WatchOperands(definition) => format!("watch objects of {definition}"),
         OperatorEffect::UnwatchOperands(definition) => format!("unwatch objects of {definition}"),
         OperatorEffect::Delete { object, .. } => format!("delete {}", object.key),
+        OperatorEffect::RemoveConversion { definition, service, .. } => {
+            format!("remove {service} from {}", definition.key)
+        }
         OperatorEffect::ReadNamespace { namespace, .. } => format!("read namespace {namespace}"),
         OperatorEffect::FindKinds { operator } => format!("find the kinds of {operator}"),
         OperatorEffect::ReadDefinition { .. } => "read the definition".to_owned(),

@@ -90,6 +90,11 @@ fn in_progress(removal: &Removal) -> Option<ConditionDraft> {
             "Namespace {namespace} waits for objects that are being deleted: {first}{more}"
         ));
     }
+    if let Some(failure) = removal.conversion_failure() {
+        return deleting(format!(
+            "A conversion webhook, whose service is to be deleted, cannot be removed: {failure}"
+        ));
+    }
     if let Some(first) = removal.refusals().next() {
         return deleting(format!("The API server refuses to delete an object: {first}"));
     }
