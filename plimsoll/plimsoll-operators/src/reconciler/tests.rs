@@ -4,6 +4,7 @@
 mod change_sets;
 mod definition;
 mod conversions;
+mod held;
 
 use std::time::Duration;
 
