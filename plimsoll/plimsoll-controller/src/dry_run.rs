@@ -9,7 +9,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
-use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{
     CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey, RELEASE_PROGRESS, classes, crd,
     policies,
@@ -22,6 +21,7 @@ use serde_json::Value;
 use crate::actions::admission::Registered;
 use crate::error::Error;
 use crate::observe::trace;
+use crate::ownership::operator_of;
 use crate::resources::{Resources, Served};
 use crate::webhook::Reviewer;
 use crate::webhook::capabilities::CapabilityReviewer;
@@ -112,8 +112,10 @@ pub(crate) async fn ours(
     resources: &Resources,
 ) -> Result<BTreeMap<ObjectKey, String>, Error> {
     let ours = |key: ObjectKey, served: &Served, metadata: &ObjectMeta| {
-        let is_ours =
-            matches!(trace(metadata), Trace::Ours(_)) && !is_own(&key) && !is_of_operator(metadata);
+        // What becomes of an Operator's objects is for its revisions to say.
+        let is_ours = matches!(trace(metadata), Trace::Ours(_))
+            && !is_own(&key)
+            && operator_of(metadata).is_empty();
         is_ours.then(|| (key, served.resource.version.clone()))
     };
     Ok(all_objects(client, resources, ours).await?.into_iter().collect())
@@ -206,11 +208,6 @@ fn cluster_scoped_key(object: &Value) -> ObjectKey {
         namespace: String::new(),
         name: text(&object["metadata"]["name"]),
     }
-}
-
-/// Returns whether an object was applied for an Operator: what becomes of it is for its revisions to say.
-fn is_of_operator(metadata: &ObjectMeta) -> bool {
-    metadata.labels.as_ref().is_some_and(|it| it.contains_key(OPERATOR_LABEL))
 }
 
 /// Returns whether an object is one that a webhook of ours is made of.

@@ -15,6 +15,7 @@ use plimsoll_plan::capabilities::{Implied, implied_within};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 
+use crate::ownership::operator_of;
 use crate::resources::Resources;
 
 /// How many objects are looked for at a time.
@@ -66,6 +67,8 @@ async fn is_ours(
         Scope::Cluster => Api::all_with(client.clone(), &served.resource),
     };
     let found = api.get_metadata_opt(&key.name).await?;
+    // An Operator's object says nothing of the release.
+    let found = found.filter(|object| operator_of(&object.metadata).is_empty());
     let managers = found.and_then(|object| object.metadata.managed_fields).unwrap_or_default();
     let ours = managers.iter().any(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER));
     Ok(ours.then(|| key.clone()))

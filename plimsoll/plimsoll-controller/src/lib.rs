@@ -24,6 +24,7 @@ pub mod metrics;
 mod observe;
 pub mod operators;
 mod owners;
+mod ownership;
 pub mod permissions;
 mod reinstall;
 mod relay;

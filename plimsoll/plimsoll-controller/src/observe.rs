@@ -22,6 +22,7 @@ use plimsoll_plan::removal::{self, Terminating};
 use plimsoll_plan::update::acknowledge::ConfigMapName;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::listing_watch::{ListingWatch, WatchedObject, revision};
@@ -299,18 +300,21 @@ pub(crate) fn terminating(metadata: &ObjectMeta) -> Option<Terminating> {
     Some(Terminating { since, finalizers, remaining: Vec::new() })
 }
 
-/// The digest of the fields that we own of an object.
-pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
+/// The fields of an object that we applied, with the entry that lists them; `None` if we applied none.
+pub(crate) fn applied_fields(metadata: &ObjectMeta) -> Option<(&ManagedFieldsEntry, &Value)> {
     let ours = |entry: &&ManagedFieldsEntry| {
         entry.manager.as_deref() == Some(FIELD_MANAGER)
             && entry.operation.as_deref() == Some("Apply")
             && entry.subresource.as_deref().unwrap_or_default().is_empty()
     };
-    let entry = metadata.managed_fields.as_ref().and_then(|entries| entries.iter().find(ours));
-    let Some((entry, fields)) = entry.and_then(|it| Some((it, it.fields_v1.as_ref()?))) else {
-        return Trace::Foreign;
-    };
+    let entry = metadata.managed_fields.as_ref()?.iter().find(ours)?;
+    Some((entry, &entry.fields_v1.as_ref()?.0))
+}
+
+/// The digest of the fields that we own of an object.
+pub(crate) fn trace(metadata: &ObjectMeta) -> Trace {
+    let Some((entry, fields)) = applied_fields(metadata) else { return Trace::Foreign };
     let time = entry.time.as_ref().map(|time| time.0.as_second()).unwrap_or_default();
     let (labels, annotations) = (metadata.labels.as_ref(), metadata.annotations.as_ref());
-    Trace::Ours(fingerprint(&fields.0, time, labels, annotations))
+    Trace::Ours(fingerprint(fields, time, labels, annotations))
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt as _};
@@ -20,6 +19,7 @@ use serde_json::Value;
 
 use crate::clock::{SharedClock, run_beside};
 use crate::observe::trace;
+use crate::ownership::operator_of;
 use crate::resources::{
     Discovered, Resources, Served, UnknownVersion, defined_resource, definitions,
 };
@@ -85,7 +85,7 @@ async fn found(
         let controller = live.metadata.owner_references.iter().flatten();
         let mut controller = controller.filter(|owner| owner.controller == Some(true));
         FoundObject {
-            operator: operator(&live.metadata),
+            operator: operator_of(&live.metadata),
             is_ours: matches!(trace(&live.metadata), Trace::Ours(_)),
             controller: controller.next().map(|it| format!("{} \"{}\"", it.kind, it.name)),
             managers: earlier_managers(&serde_json::to_value(&live).unwrap_or_default()),
@@ -93,12 +93,6 @@ async fn found(
             key,
         }
     }))
-}
-
-/// Returns the Operator that the label of an object names; empty if the object has no such label.
-pub(super) fn operator(metadata: &ObjectMeta) -> String {
-    let labels = metadata.labels.as_ref();
-    labels.and_then(|it| it.get(OPERATOR_LABEL)).cloned().unwrap_or_default()
 }
 
 /// Returns the changes of an existing definition that its clients cannot follow, and the objects

@@ -1,6 +1,7 @@
 //! Watches of the objects that configure Operators, of the objects of all Operators, and of the
 //! objects of the kinds that these define.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
@@ -8,12 +9,13 @@ use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{ApiKind, GroupKind, NamespacedName, ObjectKey};
 use plimsoll_operators::reconciler::{ObservedObject, OperatorEvent, OperatorKind, WatchedChange};
 use plimsoll_plan::health::readiness;
+use plimsoll_plan::progress::{Mark, Trace};
 use plimsoll_plan::reconciler::watches::WatchScope;
 use plimsoll_plan::removal;
 
-use super::inspect::operator;
 use crate::listing_watch::{ListingWatch, WatchedObject};
 use crate::observe::{mark, namespace_state, terminating};
+use crate::ownership::{labelled_operator, operator_of};
 use crate::relay::Relay;
 use crate::resources::api_resource;
 
@@ -110,6 +112,13 @@ fn events<T: WatchedObject>(
     events
 }
 
+/// Returns an object as a watch shows it to the Operator in its label. One that was not applied for that
+/// Operator is another client's.
+fn operator_mark(metadata: &ObjectMeta) -> Mark {
+    let mark = mark(metadata);
+    if operator_of(metadata).is_empty() { Mark { trace: Trace::Foreign, ..mark } } else { mark }
+}
+
 fn change<T: WatchedObject>(
     kind: &GroupKind,
     scope: WatchScope,
@@ -128,10 +137,10 @@ fn change<T: WatchedObject>(
     let owners = metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone());
     let mut observed = ObservedObject {
         key,
-        operator: operator(metadata),
+        operator: labelled_operator(metadata),
         uid: metadata.uid.clone().unwrap_or_default(),
         owners: owners.collect(),
-        mark: mark(metadata),
+        mark: operator_mark(metadata),
         health: None,
         terminating: terminating(metadata),
         whole: None,
