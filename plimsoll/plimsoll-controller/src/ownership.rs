@@ -3,10 +3,18 @@
 //! The label that names an Operator finds candidates and proves nothing, since another client may add it to
 //! any object. It counts if this program applied it itself, which the managed fields of the object show.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::ListParams;
+use kube::core::DynamicObject;
+use kube::{Api, Client};
+use plimsoll_api::RELEASE_PROGRESS;
 use plimsoll_api::olm::OPERATOR_LABEL;
 
 use crate::observe::applied_fields;
+use crate::resources::api_resource;
+use crate::write::chain;
 
 /// Returns the Operator that the label of an object names, whoever added it; empty if the object has no
 /// such label.
@@ -22,6 +30,25 @@ pub(crate) fn operator_of(metadata: &ObjectMeta) -> String {
         labels.get(format!("f:{OPERATOR_LABEL}")).is_some()
     });
     if is_label_ours { labelled_operator(metadata) } else { String::new() }
+}
+
+/// Returns the objects that the release contains and that its plan is held up at, as ReleaseProgress names
+/// them.
+///
+/// # Errors
+///
+/// When the server does not answer or rejects the request.
+pub(crate) async fn held_up(client: &Client) -> Result<BTreeSet<String>, String> {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(RELEASE_PROGRESS));
+    let listed = match api.list(&ListParams::default()).await {
+        // Not every cluster has a release.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeSet::new()),
+        listed => listed
+            .map_err(|error| format!("failed to list ReleaseProgresses: {}", chain(&error)))?,
+    };
+    let steps = listed.items.iter().flat_map(|it| it.data["status"]["steps"].as_array());
+    let objects = steps.flatten().filter_map(|it| it["object"].as_str());
+    Ok(objects.map(str::to_owned).collect())
 }
 
 #[cfg(test)]

@@ -243,6 +243,9 @@ impl OperatorReconciler {
             OperatorEvent::DefinitionRead { operator, definition } => {
                 self.with(&operator, moment, |it| it.definition_read(definition));
             }
+            OperatorEvent::ReleaseRead { operator, objects } => {
+                self.with(&operator, moment, |it| it.release_read(objects));
+            }
         }
         self.process_pending(moment)
     }

@@ -257,6 +257,10 @@ impl MeasuredCluster {
                 self.execute(operator, run, &plan, step);
             }
             OperatorEffect::Watch(kind, _) => self.watch(&kind),
+            OperatorEffect::ReadRelease { operator } => {
+                let objects = Ok(BTreeSet::new());
+                self.events.push_back(OperatorEvent::ReleaseRead { operator, objects });
+            }
             OperatorEffect::WatchOperands(_)
             | OperatorEffect::UnwatchOperands(_)
             | OperatorEffect::Delete { .. }

@@ -23,6 +23,7 @@ use super::{catalogs, content, inspect, watches};
 use crate::certificates;
 use crate::clock::run_beside;
 use crate::host::StepExecution;
+use crate::ownership;
 use crate::resources::{Served, api_resource, defined_resource, definitions};
 use crate::spans;
 use crate::write::{Writer, chain};
@@ -84,18 +85,29 @@ impl ControlLoop {
                     OperatorEvent::NamespaceRead { operator, namespace, objects }
                 });
             }
-            OperatorEffect::FindKinds { operator } => {
-                let client = self.host.client.clone();
-                self.searches.spawn(async move {
-                    let found = inspect::kinds_of_operator(client, &operator).await;
-                    KindsAnswer { operator, found }
-                });
-            }
+            OperatorEffect::FindKinds { operator } => self.find_kinds(operator),
             OperatorEffect::ReadDefinition { operator } => self.read_definition(operator),
+            OperatorEffect::ReadRelease { operator } => self.read_release(operator),
             OperatorEffect::Emit { operator, uid, draft } => {
                 self.recorder.emit_about(OPERATOR, &operator, &uid, draft);
             }
         }
+    }
+
+    fn find_kinds(&mut self, operator: String) {
+        let client = self.host.client.clone();
+        self.searches.spawn(async move {
+            let found = inspect::kinds_of_operator(client, &operator).await;
+            KindsAnswer { operator, found }
+        });
+    }
+
+    fn read_release(&mut self, operator: String) {
+        let client = self.host.client.clone();
+        self.host.spawn(async move {
+            let objects = ownership::held_up(&client).await;
+            OperatorEvent::ReleaseRead { operator, objects }
+        });
     }
 
     fn write_status(&mut self, effect: OperatorEffect) {

@@ -5,6 +5,7 @@ mod definition;
 mod conversions;
 mod leftovers;
 mod namespaces;
+mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,10 @@ use plimsoll_plan::progress::Scope;
 use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
 use super::observed::{ObservedKind, ObservedObject};
-use super::removal::{DeletionRefusal, KindSearch, RETRY_INTERVAL, Removal, Verification};
+use super::removal::{
+    DeletionRefusal, KindSearch, RETRY_INTERVAL, ReleaseObjects, Removal, Verification,
+};
+use super::revision::KeptRevision;
 use crate::deletion::{self, DeletionInputs, DeletionPhase, LiveObject, NextDeletion};
 
 impl OperatorHandler<'_> {
@@ -55,9 +59,13 @@ impl OperatorHandler<'_> {
         if !self.knows_kinds() || !self.sees_all_objects() {
             return;
         }
-        let mut objects = self.live_objects(|_| true);
+        // The label of an Operator finds what revisions that are gone recorded. What is not recorded is another
+        // owner's while all revisions are there.
+        let recorded = self.has_all_revisions().then(|| self.recorded_objects());
+        let is_recorded = |key: &ObjectKey| recorded.as_ref().is_none_or(|it| it.contains(key));
+        let mut objects = self.live_objects(|it| is_recorded(&it.key));
         objects.extend(self.abandoned_namespaces());
-        let shared = self.shared(&objects);
+        let Some(shared) = self.shared(&objects) else { return };
         // Definitions that are kept keep their operands.
         let definitions: Vec<String> = objects
             .iter()
@@ -132,6 +140,11 @@ impl OperatorHandler<'_> {
         let removal = self.operator.removal.get_or_insert_default();
         removal.progress = Some(progress);
         removal.next = Some(self.moment.uptime + RETRY_INTERVAL);
+        if !objects.is_empty() && removal.release.is_outdated(self.moment.uptime) {
+            removal.release = ReleaseObjects::Due;
+            self.mark_pending();
+            return;
+        }
         for object in removal.due(objects, self.moment.uptime) {
             let operator = self.name.to_owned();
             self.output.effects.push(OperatorEffect::Delete { operator, object });
@@ -215,15 +228,28 @@ impl OperatorHandler<'_> {
         }
     }
 
+    /// Returns whether all revisions exist that the Operator has had objects of.
+    fn has_all_revisions(&self) -> bool {
+        let revisions = &self.operator.revisions;
+        let is_kept = |it: &OperatorHistory| {
+            revisions.get(&it.revision).is_some_and(KeptRevision::is_complete)
+        };
+        !revisions.is_empty() && self.operator.history.iter().all(is_kept)
+    }
+
+    /// Returns the objects that the revisions of the Operator record.
+    fn recorded_objects(&self) -> BTreeSet<ObjectKey> {
+        let manifests = self.operator.revisions.values().flat_map(|it| it.manifests());
+        manifests.map(|it| it.key.clone()).collect()
+    }
+
     /// Returns whether the kinds of all objects of the Operator are known. Revisions that another client
     /// deleted do not name them any more, so that all served kinds are searched.
     fn knows_kinds(&mut self) -> bool {
-        let operator = &mut *self.operator;
-        let is_kept = |it: &OperatorHistory| operator.revisions.contains_key(&it.revision);
-        if !operator.revisions.is_empty() && operator.history.iter().all(is_kept) {
+        if self.has_all_revisions() {
             return true;
         }
-        let Some(removal) = &mut operator.removal else { return false };
+        let Some(removal) = &mut self.operator.removal else { return false };
         match &removal.kinds {
             KindSearch::Found(_) => return true,
             KindSearch::Running => return false,
@@ -285,14 +311,6 @@ impl OperatorHandler<'_> {
     fn live_objects(&self, is_meant: impl Fn(&ObservedObject) -> bool) -> Vec<LiveObject> {
         let objects = self.cluster.objects.of_operator(self.name).into_iter();
         objects.filter(|it| is_meant(it)).map(ObservedObject::live).collect()
-    }
-
-    /// Returns those of the objects that another Operator, which is not being deleted, holds too.
-    fn shared(&self, objects: &[LiveObject]) -> BTreeSet<ObjectKey> {
-        let is_shared = |key: &&ObjectKey| {
-            self.peers.holder(key, |peer| peer.object.deleted.is_none()).is_some()
-        };
-        objects.iter().map(|it| &it.key).filter(is_shared).cloned().collect()
     }
 
     /// Returns the operands of definitions; `None` until all are listed.

@@ -167,6 +167,13 @@ pub enum OperatorEvent {
         /// The definition, `None` if there is none; or the reason that it could not be read.
         definition: Result<Option<DefinitionTimes>, String>,
     },
+    /// The objects that the release is held up at were read.
+    ReleaseRead {
+        /// The name of the Operator.
+        operator: String,
+        /// The objects, as ReleaseProgress names them, or the reason that they could not be read.
+        objects: Result<BTreeSet<String>, String>,
+    },
 }
 
 /// A part of an object that is written separately.
@@ -346,6 +353,11 @@ pub enum OperatorEffect {
     /// Read the definition of Operators as the API server has it now: no watch, which may lag behind.
     ReadDefinition {
         /// The name of the Operator that is being deleted.
+        operator: String,
+    },
+    /// Read the objects that the release is held up at.
+    ReadRelease {
+        /// The name of the Operator.
         operator: String,
     },
     /// Emit an event about an Operator.

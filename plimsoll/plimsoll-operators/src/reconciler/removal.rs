@@ -112,6 +112,38 @@ impl<T> Search<T> {
     }
 }
 
+/// The objects that the release contains and is held up at, since they are an Operator's.
+#[derive(Debug, Clone, Default)]
+pub(super) enum ReleaseObjects {
+    /// They are to be read.
+    #[default]
+    Due,
+    /// They are being read.
+    Reading,
+    /// They could not be read.
+    Failed {
+        /// The reason.
+        message: String,
+        /// The time of the next attempt.
+        retry_at: Uptime,
+    },
+    /// They are known.
+    Read {
+        /// The objects, as ReleaseProgress names them.
+        objects: BTreeSet<String>,
+        /// The time at which they were read.
+        at: Uptime,
+    },
+}
+
+impl ReleaseObjects {
+    /// Returns whether they were read too long ago to delete anything: a release may have been accepted
+    /// since.
+    pub(super) fn is_outdated(&self, now: Uptime) -> bool {
+        matches!(self, Self::Read { at, .. } if *at + RETRY_INTERVAL <= now)
+    }
+}
+
 /// The verification that all objects of an Operator are deleted: the watches may lag behind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Verification {
@@ -173,6 +205,7 @@ pub(super) struct Removal {
     /// The search for whether the Operator goes because its definition was deleted.
     pub(super) loses_definition: Search<bool>,
     pub(super) kinds: KindSearch,
+    pub(super) release: ReleaseObjects,
     pub(super) verification: Verification,
     /// Whether the finalizer is being removed.
     pub(super) is_finished: bool,

@@ -2,8 +2,9 @@
 //! of events and with processes that end, is played in the simulation.
 
 mod change_sets;
-mod definition;
 mod conversions;
+mod definition;
+mod deletion;
 mod held;
 
 use std::time::Duration;
@@ -163,6 +164,7 @@ fn text(effect: &OperatorEffect) -> String {
         OperatorEffect::ReadNamespace { namespace, .. } => format!("read namespace {namespace}"),
         OperatorEffect::FindKinds { operator } => format!("find the kinds of {operator}"),
         OperatorEffect::ReadDefinition { .. } => "read the definition".to_owned(),
+        OperatorEffect::ReadRelease { operator } => format!("read the release for {operator}"),
         OperatorEffect::Emit { draft, .. } => format!("emit {}", draft.reason),
     }
 }
@@ -204,6 +206,9 @@ fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
             OperatorEvent::KindsFound { operator, kinds: Ok(BTreeMap::new()) }
         }
         OperatorEffect::ReadDefinition { operator } => definition::read(&operator, Ok(None)),
+        OperatorEffect::ReadRelease { operator } => {
+            OperatorEvent::ReleaseRead { operator, objects: Ok(BTreeSet::new()) }
+        }
         _ => return None,
     })
 }
@@ -284,54 +289,6 @@ fn a_deletion_waits_for_what_is_being_applied() {
     assert_eq!(text(&effects[0]), "inspect 2 objects");
     course.unanswered = effects;
     assert_eq!(course.answer()[0], "remove the finalizer of bar");
-}
-
-#[test]
-fn objects_of_revisions_that_are_gone_are_deleted_with_their_operator() {
-    let mut course = Course::begin();
-    let metadata = json!({
-        "name": "bar", "uid": "1", "generation": 1, "finalizers": [DELETION_FINALIZER],
-        "resourceVersion": "9", "deletionTimestamp": "1970-01-01T00:00:00Z",
-    });
-    let object = json!({ "metadata": metadata, "spec": {} });
-    course.shown(OperatorKind::Operator, "bar", Some(object));
-    let asked = course.answer();
-    assert!(asked.contains(&"find the kinds of bar".to_owned()), "{asked:?}");
-    let found = |kinds| OperatorEvent::KindsFound { operator: "bar".to_owned(), kinds };
-    course.unanswered.clear();
-    course.handle(found(Err("denied".to_owned())));
-    course.seconds += 10;
-    let again = course.reconciler.handle_timeout(course.moment());
-    assert!(again.iter().any(|it| matches!(it, OperatorEffect::FindKinds { .. })), "{again:?}");
-    // The process did not know one of the kinds.
-    let kinds = [("", "ConfigMap"), ("example.com", "Thing")].map(|(group, kind)| {
-        let (group, kind) = (group.to_owned(), kind.to_owned());
-        (GroupVersionKind { group, version: "v1".to_owned(), kind }, Scope::Namespaced)
-    });
-    let watches = course.handle(found(Ok(BTreeMap::from(kinds))));
-    for watch in ["watch ConfigMap", "watch Thing"] {
-        assert!(watches.contains(&watch.to_owned()), "{watches:?}");
-    }
-    let left = ObservedObject {
-        key: ObjectKey {
-            group: String::new(),
-            kind: "ConfigMap".to_owned(),
-            namespace: "bar".to_owned(),
-            name: "bar".to_owned(),
-        },
-        operator: "bar".to_owned(),
-        uid: "2".to_owned(),
-        owners: BTreeSet::new(),
-        mark: Mark::new(1, Trace::Ours(1)),
-        health: None,
-        terminating: None,
-        whole: None,
-    };
-    let kind = GroupKind::new("", "ConfigMap");
-    let shown = WatchedChange::Present(Box::new(left));
-    course.handle(OperatorEvent::Watched(kind, shown));
-    let deleted = course.answer();
-    assert!(deleted.contains(&"delete configmap \"bar/bar\"".to_owned()), "{deleted:?}");
 }
 
 #[test]

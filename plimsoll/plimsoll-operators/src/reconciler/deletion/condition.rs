@@ -4,7 +4,7 @@ use plimsoll_api::{ConditionStatus, Reason};
 
 use crate::conditions::ConditionDraft;
 use crate::deletion::DeletionPhase;
-use crate::reconciler::removal::{DeletionRefusal, KindSearch, Removal, Search};
+use crate::reconciler::removal::{DeletionRefusal, KindSearch, ReleaseObjects, Removal, Search};
 use crate::reconciler::track::TrackedOperator;
 
 impl TrackedOperator {
@@ -55,6 +55,12 @@ impl TrackedOperator {
             let message = format!(
                 "Whether the definition of Operators is being deleted is not known, so nothing is deleted: \
                  {message}"
+            );
+            return waiting(Reason::ContentUnknown, message);
+        }
+        if let ReleaseObjects::Failed { message, .. } = &removal.release {
+            let message = format!(
+                "Which of its objects the release contains is not known, so none is deleted: {message}"
             );
             return waiting(Reason::ContentUnknown, message);
         }

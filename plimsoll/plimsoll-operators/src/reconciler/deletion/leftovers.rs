@@ -24,8 +24,11 @@ impl OperatorHandler<'_> {
         if !sees_all {
             return;
         }
-        let left = self.live_objects(|it| !has.contains(&it.key) && !is_definition(&it.key));
-        let shared = self.shared(&left);
+        let recorded = self.recorded_objects();
+        let left = self.live_objects(|it| {
+            recorded.contains(&it.key) && !has.contains(&it.key) && !is_definition(&it.key)
+        });
+        let Some(shared) = self.shared(&left) else { return };
         let policy = DeletionPolicy {
             crds: CrdDeletion::Orphan,
             workloads: WorkloadDeletion::Orphan,
