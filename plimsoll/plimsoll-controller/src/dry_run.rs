@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::actions::admission::Registered;
 use crate::error::Error;
 use crate::observe::trace;
-use crate::ownership::operator_of;
+use crate::ownership::{self, operator_of};
 use crate::resources::{Resources, Served};
 use crate::webhook::Reviewer;
 use crate::webhook::capabilities::CapabilityReviewer;
@@ -52,7 +52,7 @@ pub struct DryRun {
 pub async fn dry_run(client: &Client, plan: &Plan) -> Result<DryRun, Error> {
     let resources =
         Resources::discover(client).await.map_err(|source| Error::Discover { source })?;
-    let writer = Writer::new(client.clone());
+    let writer = Writer::new(client.clone()).of_release();
     let observed_objects = futures::stream::iter(&plan.steps)
         .map(|step| sight(client, &writer, &resources, step))
         .buffered(REQUESTS_MAX)
@@ -86,6 +86,13 @@ async fn sight(
     let failed = |source| Error::DryRun { object: key.to_string(), source };
     let before = api(client, served, &key.namespace).get(&key.name).await;
     let before = found(before).map_err(failed)?;
+    if let Some(before) = &before
+        && let Some(operator) =
+            ownership::holder(client, step, &before.metadata).await.map_err(failed)?
+    {
+        let answer = DryRunOutcome::Refused(ownership::refusal(step, &operator));
+        return Ok(ObservedObject { before: Some(value(before.clone())), answer });
+    }
     let tried = match writer.try_out(step, served).await {
         Ok(Some(after)) => {
             writer.try_takeover(step, served, before.as_ref(), after).await.map(Some)

@@ -26,6 +26,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::listing_watch::{ListingWatch, WatchedObject, revision};
+use crate::ownership::operator_of;
 use crate::relay::{Observer, Relay};
 use crate::resources::{api_resource, definitions};
 
@@ -203,7 +204,7 @@ impl<K: WatchedObject> Observer<K> for PlanObserver {
         let NamespacedName { namespace: _, name } = name;
         let state = object.as_ref().map(|it| namespace_state(it.metadata()));
         let shown = object.as_ref().filter(|_| key.is_some());
-        let shown = shown.map(|it| (mark(it.metadata()), terminating(it.metadata())));
+        let shown = shown.map(|it| (release_mark(it.metadata()), terminating(it.metadata())));
         let is_needed_whole = match self.scope {
             WatchScope::Operators => true,
             WatchScope::Workloads | WatchScope::Namespaces => key.is_some(),
@@ -291,6 +292,12 @@ pub(crate) fn mark(metadata: &ObjectMeta) -> Mark {
         is_terminating: metadata.deletion_timestamp.is_some(),
         trace: trace(metadata),
     }
+}
+
+/// An object of a release as a watch showed it. What was applied for an Operator is not the release's.
+fn release_mark(metadata: &ObjectMeta) -> Mark {
+    let mark = mark(metadata);
+    if operator_of(metadata).is_empty() { mark } else { Mark { trace: Trace::Foreign, ..mark } }
 }
 
 /// Since when an object has been going, and what holds it.

@@ -8,13 +8,20 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
-use kube::{Api, Client};
-use plimsoll_api::RELEASE_PROGRESS;
+use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_api::{OPERATOR, ObjectKey, RELEASE_PROGRESS, Reason};
+use plimsoll_plan::plan::{Action, Step};
+use plimsoll_plan::progress::{Transience, TryError};
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::observe::applied_fields;
 use crate::resources::api_resource;
 use crate::write::chain;
+
+/// The number of Operators in one answer: their statuses list all of their objects.
+const PAGE_SIZE: u32 = 100;
 
 /// Returns the Operator that the label of an object names, whoever added it; empty if the object has no
 /// such label.
@@ -30,6 +37,80 @@ pub(crate) fn operator_of(metadata: &ObjectMeta) -> String {
         labels.get(format!("f:{OPERATOR_LABEL}")).is_some()
     });
     if is_label_ours { labelled_operator(metadata) } else { String::new() }
+}
+
+/// Returns the Operator whose object a step of a release would write or delete; `None` if there is none.
+/// `metadata` is that of the object.
+///
+/// # Errors
+///
+/// When the server does not answer or rejects a request.
+pub(crate) async fn holder(
+    client: &Client,
+    step: &Step,
+    metadata: &ObjectMeta,
+) -> Result<Option<String>, kube::Error> {
+    let operators: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(OPERATOR));
+    let operator = operator_of(metadata);
+    // What an Operator left when it was deleted belongs to none.
+    if !operator.is_empty() && is_there(&operators, &operator).await? {
+        return Ok(Some(operator));
+    }
+    match step.action {
+        Action::Delete => recorded_by(&operators, &step.manifest.key).await,
+        Action::Apply | Action::CreateOnly | Action::Gate | Action::Refuse(_) => Ok(None),
+    }
+}
+
+async fn is_there(operators: &Api<DynamicObject>, name: &str) -> Result<bool, kube::Error> {
+    match operators.get_metadata_opt(name).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        found => Ok(found?.is_some()),
+    }
+}
+
+/// Returns the Operator whose installed revision contains an object; `None` if there is none. The label may
+/// be missing: another client can remove it.
+async fn recorded_by(
+    operators: &Api<DynamicObject>,
+    key: &ObjectKey,
+) -> Result<Option<String>, kube::Error> {
+    let mut parameters = ListParams::default().limit(PAGE_SIZE);
+    loop {
+        let page = match operators.list(&parameters).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            page => page?,
+        };
+        let is_it = |it: &Value| ObjectKey::deserialize(it).is_ok_and(|it| it == *key);
+        let has = |it: &&DynamicObject| {
+            let inventory = it.data["status"]["inventory"].as_array();
+            inventory.is_some_and(|objects| objects.iter().any(is_it))
+        };
+        if let Some(operator) = page.items.iter().find(has) {
+            return Ok(Some(operator.name_any()));
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Returns why a step of a release does not write or delete the object of an Operator.
+pub(crate) fn refusal(step: &Step, operator: &str) -> TryError {
+    let advice = match step.action {
+        Action::Delete => "it is deleted with the Operator",
+        Action::Apply | Action::CreateOnly | Action::Gate | Action::Refuse(_) => {
+            "delete the Operator, which leaves the object to the release, or go to a release without \
+             the object"
+        }
+    };
+    TryError {
+        reason: Reason::UpdatePayloadResourceConflict,
+        cause: format!("the object belongs to Operator {operator}: {advice}"),
+        transience: Transience::Lasting,
+        retry_after: None,
+    }
 }
 
 /// Returns the objects that the release contains and that its plan is held up at, as ReleaseProgress names

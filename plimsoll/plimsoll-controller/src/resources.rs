@@ -106,7 +106,7 @@ impl Resources {
         Ok(found)
     }
 
-    fn insert(&mut self, resource: ApiResource, scope: Scope) {
+    pub(crate) fn insert(&mut self, resource: ApiResource, scope: Scope) {
         let kind = GroupVersionKind {
             group: resource.group.clone(),
             version: resource.version.clone(),
@@ -117,6 +117,12 @@ impl Resources {
 
     pub(crate) fn get(&self, kind: &GroupVersionKind) -> Option<&Served> {
         self.0.get(kind)
+    }
+
+    /// Returns whether a kind of ours is served.
+    pub(crate) fn serves(&self, kind: ApiKind) -> bool {
+        let is_it = |it: &GroupVersionKind| it.group == kind.group && it.kind == kind.kind;
+        self.0.keys().any(is_it)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&GroupVersionKind, &Served)> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::Client;
+use plimsoll_api::OPERATOR;
 use plimsoll_plan::plan::{GroupVersionKind, Plan};
 use plimsoll_plan::progress::{Progress, Scope, StepOutcome};
 use plimsoll_plan::reconciler::discovery::GroupVersion;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Stopwatch;
 use crate::host::{Host, HostEvent, StepExecution};
 use crate::observe;
-use crate::resources::Resources;
+use crate::resources::{Resources, api_resource};
 use crate::spans::Spans;
 use crate::write::Writer;
 
@@ -49,7 +50,8 @@ impl Session {
     ) -> Self {
         let spans = Spans::begin(&plan);
         let (execution, effects) = PlanExecution::new(plan, resources.scopes(), removals, now);
-        let (writer, restored) = (Writer::new(client.clone()), CancellationToken::new());
+        let (writer, restored) =
+            (Writer::new(client.clone()).of_release(), CancellationToken::new());
         let host = Host::new(client, writer, resources, restored.clone());
         let mut session = Self { host, stopwatch, execution, restored, spans };
         session.carry_out(effects);
@@ -98,6 +100,11 @@ impl Session {
         }
     }
 
+    /// The kind of Operators is served: objects of the release may be theirs.
+    pub(crate) fn operators_defined(&mut self) {
+        self.host.resources.insert(api_resource(OPERATOR), Scope::Cluster);
+    }
+
     /// Passes an event to the plan, and carries out what follows.
     pub(crate) fn handle(&mut self, event: ExecutionEvent, now: Timestamp) {
         let effects = self.execution.handle(event, now, self.stopwatch.uptime());
@@ -131,7 +138,9 @@ impl Session {
     fn execute(&mut self, index: usize, fills_related_objects: bool) {
         let plan = Arc::clone(self.execution.progress().plan());
         let span = self.spans.step(&plan, index);
+        let has_operators = self.host.resources.serves(OPERATOR);
         let carry_out = move |writer: Writer, execution: StepExecution, served| async move {
+            let writer = writer.beside_operators(has_operators);
             let outcome = writer.execute(execution.step(), &served).await;
             if fills_related_objects && matches!(outcome, StepOutcome::Applied(_)) {
                 writer.fast_fill(execution.step(), &served).await;

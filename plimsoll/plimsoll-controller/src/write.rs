@@ -29,11 +29,25 @@ pub(crate) struct Writer {
     client: Client,
     /// Whether a Deployment whose selector changes is deleted and created again.
     replaces_workloads: bool,
+    /// Whether it executes the plan of a release.
+    is_of_release: bool,
+    /// Whether objects may belong to Operators, which a release does not take over.
+    has_operators: bool,
 }
 
 impl Writer {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, replaces_workloads: false }
+        Self { client, replaces_workloads: false, is_of_release: false, has_operators: false }
+    }
+
+    /// Returns a writer that executes the plan of a release.
+    pub(crate) fn of_release(self) -> Self {
+        Self { is_of_release: true, ..self }
+    }
+
+    /// Returns a writer for a cluster that may have Operators.
+    pub(crate) fn beside_operators(self, has_operators: bool) -> Self {
+        Self { has_operators, ..self }
     }
 
     /// Returns a writer that deletes and creates a Deployment whose selector changes: no API server

@@ -152,7 +152,10 @@ impl ClusterState {
         // The release that is applied is not at hand: definitions say which kinds are removed.
         let context = target.context(payload);
         let removed = removed_kinds(&[], &payload.manifests, &context);
-        let broken = self.operators.broken_without(&removed);
+        let mut broken = self.operators.broken_without(&removed);
+        if let Ok(broken) = &mut broken {
+            broken.extend(self.operators.holding(&payload.manifests, &context));
+        }
         let mut findings = preconditions::check(
             &Facts {
                 current: &current,

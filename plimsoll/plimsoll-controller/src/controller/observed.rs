@@ -52,6 +52,9 @@ impl ControlLoop {
                 }
             }
             ConfigObservation::OperatorDefinition { is_served } => {
+                if is_served {
+                    self.session.operators_defined();
+                }
                 if self.operators_watch.defined(is_served) {
                     self.operators_observed(OperatorsOnPlatform::default());
                 }

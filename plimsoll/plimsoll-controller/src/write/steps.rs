@@ -5,18 +5,21 @@ use std::time::Duration;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{DynamicObject, Status};
+use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::apply::prepare::{self, PathPart};
 use plimsoll_plan::plan::{Action, Step};
 use plimsoll_plan::progress::{Deleted, Mark, StepOutcome, Transience, TryError};
 use serde::Deserialize as _;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::failures::{missing_namespace, outcome};
 use super::takeover::apply;
 use super::{Writer, create_parameters, delete_uid, field_manager};
 use crate::observe::mark;
+use crate::ownership;
 use crate::resources::Served;
 
 /// The maximum duration of a request. A healthy API server needs less, so the request counts as lost.
@@ -38,20 +41,7 @@ impl Writer {
         served: &Served,
         ca_bundle: Option<&str>,
     ) -> StepOutcome {
-        if let Some(error) = missing_namespace(step, served) {
-            return StepOutcome::Failed(error);
-        }
-        let work = async {
-            match step.action {
-                Action::Delete => {
-                    self.delete(&step.manifest.key, served).await.map(StepOutcome::Deleted)
-                }
-                Action::CreateOnly => self.create(step, served).await.map(StepOutcome::Applied),
-                Action::Apply | Action::Gate | Action::Refuse(_) => {
-                    self.apply_step(step, served, ca_bundle).await.map(StepOutcome::Applied)
-                }
-            }
-        };
+        let work = self.carry_out(step, served, ca_bundle);
         match tokio::time::timeout(REQUEST_TIME_MAX, work).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => outcome(step, &error),
@@ -67,6 +57,29 @@ impl Writer {
         }
     }
 
+    async fn carry_out(
+        &self,
+        step: &Step,
+        served: &Served,
+        ca_bundle: Option<&str>,
+    ) -> Result<StepOutcome, kube::Error> {
+        if let Some(error) = missing_namespace(step, served) {
+            return Ok(StepOutcome::Failed(error));
+        }
+        if let Some(refusal) = self.refusal(step, served).await? {
+            return Ok(StepOutcome::Failed(refusal));
+        }
+        match step.action {
+            Action::Delete => {
+                self.delete(&step.manifest.key, served).await.map(StepOutcome::Deleted)
+            }
+            Action::CreateOnly => self.create(step, served).await.map(StepOutcome::Applied),
+            Action::Apply | Action::Gate | Action::Refuse(_) => {
+                self.apply_step(step, served, ca_bundle).await.map(StepOutcome::Applied)
+            }
+        }
+    }
+
     async fn apply_step(
         &self,
         step: &Step,
@@ -79,7 +92,7 @@ impl Writer {
         // What plain create and update would drop, server-side apply refuses: drop it, say so,
         // and try again. A server names some of the fields at a time, so this may take rounds.
         for _ in 0..REFUSALS_MAX {
-            let body = body(step, served, &refused, ca_bundle)?;
+            let body = self.body(step, served, &refused, ca_bundle)?;
             let status = match apply(&api, step, &*body).await {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
@@ -95,7 +108,7 @@ impl Writer {
                 return Err(kube::Error::Api(status));
             }
         }
-        apply(&api, step, &*body(step, served, &refused, ca_bundle)?).await
+        apply(&api, step, &*self.body(step, served, &refused, ca_bundle)?).await
     }
 
     /// Returns the object that a step would result in, by a dry run; `None` if the step applies none.
@@ -112,7 +125,7 @@ impl Writer {
         let parameters = PatchParams::apply(FIELD_MANAGER).force().dry_run();
         let mut refused = Vec::new();
         for _ in 0..=REFUSALS_MAX {
-            let body = body(step, served, &refused, None)?;
+            let body = self.body(step, served, &refused, None)?;
             let name = &step.manifest.key.name;
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {
@@ -127,7 +140,7 @@ impl Writer {
     }
 
     async fn create(&self, step: &Step, served: &Served) -> Result<Mark, kube::Error> {
-        let object = prepare::object(step, served.scope);
+        let object = self.object(step, served);
         let object = DynamicObject::deserialize(&object).map_err(kube::Error::SerdeError)?;
         let api = self.api(served, &step.manifest.key.namespace);
         match api.create(&create_parameters(), &object).await {
@@ -138,6 +151,49 @@ impl Writer {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the object that a step applies. The label of an Operator shows whose the object is, so that a
+    /// release does not apply it.
+    fn object(&self, step: &Step, served: &Served) -> Value {
+        let mut object = prepare::object(step, served.scope);
+        let labels = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut);
+        if let Some(labels) = labels.filter(|_| self.is_of_release) {
+            labels.remove(OPERATOR_LABEL);
+        }
+        object
+    }
+
+    /// Returns the object to send for a step. It is text, since the value of a large definition takes ten
+    /// times the memory, and dozens are sent at a time.
+    fn body(
+        &self,
+        step: &Step,
+        served: &Served,
+        refused: &[Vec<PathPart>],
+        ca_bundle: Option<&str>,
+    ) -> Result<Box<RawValue>, kube::Error> {
+        let mut object = self.object(step, served);
+        if let Some(ca_bundle) = ca_bundle {
+            prepare::set_ca_bundles(&mut object, ca_bundle);
+        }
+        for path in refused {
+            prepare::remove_field(&mut object, path);
+        }
+        to_raw_value(&object).map_err(kube::Error::SerdeError)
+    }
+
+    /// Returns why a step of a release is not executed: its object belongs to an Operator. `None` if it does
+    /// not.
+    async fn refusal(&self, step: &Step, served: &Served) -> Result<Option<TryError>, kube::Error> {
+        if !self.is_of_release || !self.has_operators {
+            return Ok(None);
+        }
+        let key = &step.manifest.key;
+        let live = self.api(served, &key.namespace).get_metadata_opt(&key.name).await?;
+        let Some(live) = live else { return Ok(None) };
+        let holder = ownership::holder(&self.client, step, &live.metadata).await?;
+        Ok(holder.map(|operator| ownership::refusal(step, &operator)))
     }
 
     /// Requests the deletion of an object, and does not wait for its end.
@@ -186,24 +242,6 @@ impl Writer {
             tracing::debug!(%error, operator = %name, "could not fill in related objects");
         }
     }
-}
-
-/// Returns the object to send for a step. It is text, since the value of a large definition takes ten times
-/// the memory, and dozens are sent at a time.
-fn body(
-    step: &Step,
-    served: &Served,
-    refused: &[Vec<PathPart>],
-    ca_bundle: Option<&str>,
-) -> Result<Box<RawValue>, kube::Error> {
-    let mut object = prepare::object(step, served.scope);
-    if let Some(ca_bundle) = ca_bundle {
-        prepare::set_ca_bundles(&mut object, ca_bundle);
-    }
-    for path in refused {
-        prepare::remove_field(&mut object, path);
-    }
-    to_raw_value(&object).map_err(kube::Error::SerdeError)
 }
 
 /// Adds the fields that the API server does not know to those that are dropped, and logs them; returns false

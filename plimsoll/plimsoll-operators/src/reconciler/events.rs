@@ -216,9 +216,9 @@ pub struct Findings {
 pub struct FoundObject {
     /// The key of the object.
     pub key: ObjectKey,
-    /// The Operator that its label names; empty without one.
+    /// The Operator that this program applied it for; empty if it applied it for none.
     pub operator: String,
-    /// Whether this program applied it before.
+    /// Whether this program applied it before, for an Operator or for the release.
     pub is_ours: bool,
     /// The controlling owner, as `Kind "name"`; `None` if it has none.
     pub controller: Option<String>,

@@ -23,7 +23,7 @@ pub struct ObservedObject {
     pub uid: String,
     /// The uids of its owners.
     pub owners: BTreeSet<String>,
-    /// The revision, and whether this program applied it.
+    /// The revision, and whether this program applied it for that Operator.
     pub mark: Mark,
     /// The health; `None` for kinds without one.
     pub health: Option<Verdict>,
@@ -34,8 +34,8 @@ pub struct ObservedObject {
 }
 
 impl ObservedObject {
-    /// Returns whether this program applied it. Objects to which another client added the label belong to
-    /// that client.
+    /// Returns whether this program applied it for the Operator in its label. The label of an object that
+    /// another client, or the release, applied proves nothing.
     pub(super) fn is_ours(&self) -> bool {
         matches!(self.mark.trace, Trace::Ours(_))
     }

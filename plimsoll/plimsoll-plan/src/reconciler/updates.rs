@@ -410,6 +410,13 @@ impl PreconditionFacts {
             let before = &desired.payload().manifests;
             removed_kinds(before, &payload.manifests, &desired.context(payload))
         });
+        let held = next.map(|payload| {
+            requests.operators.holding(&payload.manifests, &desired.context(payload))
+        });
+        let mut broken = requests.operators.broken_without(&removed.unwrap_or_default());
+        if let Ok(broken) = &mut broken {
+            broken.extend(held.unwrap_or_default());
+        }
         let available = requests.updates.available.clone().unwrap_or_default();
         Self {
             current: desired.release().clone(),
@@ -417,7 +424,7 @@ impl PreconditionFacts {
             objection: objections.into_iter().next(),
             overrides_set: overrides.is_some(),
             repeated: repeated.unwrap_or_default(),
-            broken: requests.operators.broken_without(&removed.unwrap_or_default()),
+            broken,
             available: requests.heads.is_some().then_some(available),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
         }

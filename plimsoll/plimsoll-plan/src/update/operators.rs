@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::GroupKind;
 use plimsoll_api::olm::{InstalledApi, OperatorStatus, PlatformRequirements};
+use plimsoll_api::{GroupKind, ObjectKey};
+use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::{Context, Decision, decide};
 use plimsoll_resolve::requirement::unfit_for;
 use plimsoll_resolve::version::parse_tolerant;
 use plimsoll_resolve::{Api, Bundle, ClusterFacts};
@@ -11,11 +13,14 @@ use semver::Version;
 
 use crate::update::preconditions::BrokenOperator;
 
-/// What the bundles of installed Operators require of the platform, as the Operators report it.
+/// What the bundles of installed Operators require of the platform, and the objects that they have, as the
+/// Operators report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperatorsOnPlatform {
     /// The bundles that require something, by the names of their Operators.
     required: BTreeMap<String, Bundle>,
+    /// The objects of their installed revisions, by the names of the Operators that have any.
+    objects: BTreeMap<String, BTreeSet<ObjectKey>>,
     /// Why the Operators cannot be listed; `None` if they can.
     unknown: Option<String>,
 }
@@ -23,18 +28,35 @@ pub struct OperatorsOnPlatform {
 impl OperatorsOnPlatform {
     /// There may be Operators, and their requirements are not known. `why` is what the API server says.
     pub fn unknown(why: &str) -> Self {
-        Self { required: BTreeMap::new(), unknown: Some(why.to_owned()) }
+        Self { unknown: Some(why.to_owned()), ..Self::default() }
     }
 
-    /// An Operator reports this; `None` when it is gone. Returns whether what is required changed.
+    /// An Operator reports this; `None` when it is gone. Returns whether what it requires or has changed.
     pub fn observed(&mut self, name: &str, status: Option<&OperatorStatus>) -> bool {
-        match status.and_then(required_bundle) {
-            Some(bundle) => {
-                let before = self.required.insert(name.to_owned(), bundle);
-                before.as_ref() != self.required.get(name)
-            }
-            None => self.required.remove(name).is_some(),
-        }
+        let objects = status.map(|it| it.inventory.iter().cloned().collect());
+        let objects = objects.filter(|it: &BTreeSet<ObjectKey>| !it.is_empty());
+        let has_changed = replaced(&mut self.objects, name, objects);
+        let requires_changed = replaced(&mut self.required, name, status.and_then(required_bundle));
+        has_changed || requires_changed
+    }
+
+    /// The Operators that have objects of a release, which it would not take over.
+    pub fn holding(&self, manifests: &[Manifest], context: &Context) -> Vec<BrokenOperator> {
+        let included = manifests.iter().filter(|it| decide(it, context) == Decision::Included);
+        let keys: BTreeSet<&ObjectKey> = included.map(|it| &it.key).collect();
+        let held = self.objects.iter().filter_map(|(name, objects)| {
+            let shared = objects.iter().filter(|it| keys.contains(it));
+            let shared: Vec<String> = shared.map(ToString::to_string).collect();
+            (!shared.is_empty()).then(|| BrokenOperator {
+                name: name.clone(),
+                message: format!(
+                    "Operator {name}: {} belongs to it and to the release; with spec.deletion.crds: \
+                     Orphan, its deletion keeps definitions and their objects",
+                    shared.join(", ")
+                ),
+            })
+        });
+        held.collect()
     }
 
     /// The Operators that run on a version of the platform and not on the next minor version.
@@ -90,6 +112,15 @@ impl OperatorsOnPlatform {
         });
         broken.collect()
     }
+}
+
+/// Replaces what is known of an Operator; returns whether that is a change.
+fn replaced<T: PartialEq>(known: &mut BTreeMap<String, T>, name: &str, now: Option<T>) -> bool {
+    let before = match now {
+        Some(now) => known.insert(name.to_owned(), now),
+        None => known.remove(name),
+    };
+    before.as_ref() != known.get(name)
 }
 
 /// What a bundle requires of the platform, for the status of its Operator; `None` if it requires nothing.

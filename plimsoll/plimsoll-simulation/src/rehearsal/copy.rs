@@ -2,8 +2,8 @@
 //! API server.
 //!
 //! Copied are the objects that the release names and those that are ours already, all definitions,
-//! namespaces, ClusterOperators and admission policies without parameters, and what decides about
-//! updates. Not copied are admission webhooks, which cannot be called, and objects of kinds that
+//! namespaces, ClusterOperators, Operators and admission policies without parameters, and what decides
+//! about updates. Not copied are admission webhooks, which cannot be called, and objects of kinds that
 //! the embedded server neither has nor gets by a definition, such as those of aggregated servers.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,12 +57,13 @@ const REQUESTS_MAX: usize = 8;
 const FIRST_SUBNET: usize = 100;
 
 /// Kinds of which everything is copied, by group.
-const COPIED_KINDS: [(&str, &str); 8] = [
+const COPIED_KINDS: [(&str, &str); 9] = [
     ("", "Namespace"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
     ("config.openshift.io", "ClusterVersion"),
     ("config.openshift.io", "ClusterOperator"),
     ("config.openshift.io", "FeatureGate"),
+    ("olm.io", "Operator"),
     ("plimsoll.io", "ReleaseProgress"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_api::GroupKind;
 use plimsoll_api::olm::{BundleReference, OperatorStatus};
+use plimsoll_api::{GroupKind, ObjectKey};
+use plimsoll_content::Manifest;
+use plimsoll_content::inclusion::Context;
 use plimsoll_resolve::{Api, Bundle};
 use semver::Version;
+use serde_json::json;
 
 use super::{OperatorsOnPlatform, platform_requirements};
 
@@ -78,4 +81,39 @@ fn only_a_change_of_what_is_required_is_a_change() {
     assert!(!operators.observed("lamp", Some(&status("4.22", ""))));
     assert!(operators.observed("lamp", None));
     assert!(!operators.observed("lamp", None));
+}
+
+#[test]
+fn a_release_that_contains_objects_of_an_operator_names_it() {
+    let check = |objects: &[&str], annotations: &[&str], expected: &[&str]| {
+        let key = |name: &&str| ObjectKey {
+            group: String::new(),
+            kind: "ConfigMap".to_owned(),
+            namespace: "foo".to_owned(),
+            name: (*name).to_owned(),
+        };
+        let inventory: Vec<ObjectKey> = objects.iter().map(key).collect();
+        let status = OperatorStatus { inventory, ..OperatorStatus::default() };
+        let mut operators = OperatorsOnPlatform::default();
+        assert_eq!(operators.observed("lamp", Some(&status)), !objects.is_empty());
+        assert!(!operators.observed("lamp", Some(&status)));
+        let annotations: serde_json::Map<String, serde_json::Value> =
+            annotations.iter().map(|it| ((*it).to_owned(), json!("true"))).collect();
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "a", "namespace": "foo", "annotations": annotations },
+        });
+        let manifest = Manifest::read("a.yaml".into(), 0, &object).expect("a manifest");
+        let held = operators.holding(&[manifest], &Context::default());
+        let held: Vec<&str> = held.iter().map(|it| it.message.as_str()).collect();
+        assert_eq!(held, expected, "{objects:?}");
+        assert_eq!(operators.observed("lamp", None), !objects.is_empty());
+    };
+    let message = "Operator lamp: configmap \"foo/a\" belongs to it and to the release; with \
+                   spec.deletion.crds: Orphan, its deletion keeps definitions and their objects";
+    check(&["a", "b"], &["example.com/any"], &[message]);
+    check(&["b"], &["example.com/any"], &[]);
+    check(&[], &["example.com/any"], &[]);
+    // The release leaves it out.
+    check(&["a"], &[], &[]);
 }

@@ -1,0 +1,123 @@
+//! An object that both an Operator and a release contain: it has one owner at a time.
+
+use std::sync::Arc;
+
+use plimsoll_content::payload::{Directory, SourceFile};
+use plimsoll_plan::forecast::StepChange;
+use plimsoll_simulation::sample;
+use plimsoll_source::store::{PayloadSet, Signature};
+use serde_json::{Value, json};
+
+use super::{AddOns, Fixture};
+use crate::harness::{on_any_cluster, sample_payload, until};
+use crate::plans::forecast;
+
+const DEFINITION: &str = "apiextensions.k8s.io/v1 CustomResourceDefinition bars.bar.example.com";
+
+/// Returns the definition of package `bar`, as a manifest of a release. It has the label of an Operator,
+/// which means nothing there.
+fn definition() -> SourceFile {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+    });
+    let profile = "include.release.openshift.io/self-managed-high-availability";
+    let manifest = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "bars.bar.example.com",
+            "annotations": { profile: "true" },
+            "labels": { "olm.io/operator": "bar" },
+        },
+        "spec": {
+            "group": "bar.example.com",
+            "names": { "kind": "Bar", "plural": "bars", "singular": "bar" },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    });
+    SourceFile {
+        directory: Directory::ReleaseManifests,
+        name: "0000_10_beacon_03_bars.yaml".to_owned(),
+        bytes: manifest.to_string().into(),
+    }
+}
+
+#[test]
+fn a_release_waits_for_the_operator_that_has_an_object_and_then_takes_it_over() {
+    on_any_cluster(|kind| async move {
+        let mut add_ons = AddOns::without_catalog(kind, "[]").await;
+        let mut files = sample::v2();
+        files.push(definition());
+        let next = sample_payload(&files);
+        let store = PayloadSet::new();
+        let first = store.add(sample::v1(), None, Signature::NotSigned).expect("in order");
+        let second = store.add(files, None, Signature::NotSigned).expect("in order");
+        add_ons.harness.store = Some(Arc::new(store));
+        add_ons.harness.control();
+        add_ons.harness.completed(&first.release.version).await;
+        add_ons.control();
+        let path = add_ons.catalog.path().to_owned();
+        add_ons.add_catalog("fixture", &path).await;
+        Fixture::publish(&path, "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
+        let bar = "bar.example.com/v1 Bar default/one";
+        let metadata = json!({ "name": "one", "namespace": "default" });
+        let version = "bar.example.com/v1";
+        add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
+        let uid = async |named: &str| add_ons.present(named).await["metadata"]["uid"].clone();
+        let before = [uid(bar).await, uid(DEFINITION).await];
+
+        // The plan and the preconditions name the Operator.
+        let owner = "belongs to Operator bar";
+        let changes = forecast(&add_ons.harness, &next).await.changes;
+        let is_refused = |it: &StepChange| match it {
+            StepChange::Refused { message, .. } => message.contains(owner),
+            _ => false,
+        };
+        assert!(changes.iter().any(is_refused), "{changes:#?}");
+        let to = &second.release.version;
+        let message = add_ons.rejected_update(to).await;
+        assert!(message.contains("Operator bar: "), "{message}");
+        assert!(message.contains("bars.bar.example.com"), "{message}");
+
+        // An update that is forced is held up at the object.
+        let forced = json!({ "desiredUpdate": { "version": to, "force": true } });
+        add_ons.harness.set_spec(forced).await;
+        let steps = || async { add_ons.harness.progress().await["steps"].clone() };
+        until("the step is held up", steps, |it: &Value| it.to_string().contains(owner)).await;
+        assert_eq!(uid(DEFINITION).await, before[1]);
+
+        // The label proves nothing: another client has added it to a definition of the release.
+        let current = sample_payload(&sample::v1());
+        let mut manifests = current.manifests.iter();
+        let of_release = manifests.find(|it| it.key.kind == "CustomResourceDefinition");
+        let name = &of_release.expect("the sample has definitions").key.name;
+        let of_release = format!("apiextensions.k8s.io/v1 CustomResourceDefinition {name}");
+        let labels = json!({ "metadata": { "labels": { "olm.io/operator": "bar" } } });
+        add_ons.change(&of_release, labels).await;
+        let release_uid = uid(&of_release).await;
+
+        // What the release contains stays when the Operator goes, with the objects of its kind.
+        add_ons.delete("olm.io/v1 Operator bar").await;
+        add_ons.absent("olm.io/v1 Operator bar").await;
+        add_ons.absent("apps/v1 Deployment bar/bar-operator").await;
+        assert_eq!([uid(bar).await, uid(DEFINITION).await], before);
+        assert_eq!(uid(&of_release).await, release_uid);
+        let label = || async {
+            add_ons.present(DEFINITION).await["metadata"]["labels"]["olm.io/operator"].clone()
+        };
+        until("the release has taken it over", label, Value::is_null).await;
+        add_ons.harness.completed(to).await;
+
+        // Now it is the release's: nothing of the bundle is applied.
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "False Conflict")]).await;
+        add_ons.absent("apps/v1 Deployment bar/bar-operator").await;
+        assert_eq!(add_ons.present(DEFINITION).await["metadata"]["uid"], before[1]);
+        add_ons.stop().await;
+        add_ons.harness.stop().await;
+    });
+}
