@@ -247,7 +247,7 @@ fn progressing(observation: &OperatorObservation<'_>) -> ConditionDraft {
         (OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen), Rollout::Idle) => {
             rolling(format!("Preparing {}", version_text(&chosen.reference.version)))
         }
-        (OperatorAction::RollBack { revision }, Rollout::Idle) => {
+        (OperatorAction::RollBack { revision, .. }, Rollout::Idle) => {
             rolling(format!("Returning to revision {revision}"))
         }
         (OperatorAction::Keep, Rollout::Idle) => {

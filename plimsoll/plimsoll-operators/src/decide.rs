@@ -48,7 +48,7 @@ pub(super) fn decide_indexed(
             }
             None | Some(Err(_)) => {
                 let catalogs = offered(&BTreeSet::from([name.clone()]));
-                let chosen = choose(inputs, &catalogs, name, operator);
+                let chosen = choose(&installed, &catalogs, name, operator);
                 let decision = alone(&catalogs, &installed, name, operator, chosen);
                 decisions.insert(name.clone(), decision);
             }
@@ -72,7 +72,7 @@ enum Choice<'a> {
 
 /// Returns the bundles that an Operator may move to, or the action that does not depend on them.
 fn choose<'a>(
-    inputs: OperatorInputs<'_>,
+    installed: &InstalledBundles<'_>,
     catalogs: &'a [CatalogPart],
     name: &str,
     operator: &RequestedOperator,
@@ -83,10 +83,10 @@ fn choose<'a>(
     if operator.spec.paused {
         return Choice::Fixed(OperatorAction::Paused);
     }
-    if let (Some(revision), Some(installed)) = (operator.spec.revision, &operator.installed) {
-        return Choice::Fixed(match installed.revision == revision {
+    if let (Some(revision), Some(current)) = (operator.spec.revision, &operator.installed) {
+        return Choice::Fixed(match current.revision == revision {
             true => OperatorAction::Keep,
-            false => OperatorAction::RollBack { revision },
+            false => way_back(installed, name, revision),
         });
     }
     if let Some(Err(error)) = change_set::of(operator) {
@@ -98,9 +98,24 @@ fn choose<'a>(
         let block = OperatorBlock::new(Reason::InvalidChangeSet, message);
         return Choice::Fixed(OperatorAction::Blocked(block));
     }
-    match candidates(inputs, catalogs, name, operator) {
+    match candidates(installed.inputs(), catalogs, name, operator) {
         Ok(candidates) => Choice::Among(candidates),
         Err(block) => Choice::Fixed(OperatorAction::Blocked(block)),
+    }
+}
+
+/// Returns the action that leads an Operator to a kept revision, which is judged as an update is. Whether the
+/// revision is kept is not known here.
+fn way_back(installed: &InstalledBundles<'_>, name: &str, revision: u32) -> OperatorAction {
+    let known = installed.inputs().operators.get_key_value(name);
+    let returning = known.and_then(|(name, it)| Some((name.as_str(), it, it.returns_to.as_ref()?)));
+    let Some((name, operator, bundle)) = returning else {
+        return OperatorAction::RollBack { revision, accepted_risks: Vec::new() };
+    };
+    let after = installed.with(name, bundle);
+    match judge(installed, &after, name, operator, bundle, &BTreeSet::from([name])) {
+        Ok(accepted_risks) => OperatorAction::RollBack { revision, accepted_risks },
+        Err(block) => OperatorAction::Blocked(block),
     }
 }
 
@@ -133,7 +148,7 @@ fn single_move<'a>(
     for offer in &chosen.offers {
         judged.add(offer.bundle);
         let after = installed.with(name, offer.bundle);
-        match judge(installed, &after, name, operator, offer, &BTreeSet::from([name])) {
+        match judge_offer(installed, &after, name, operator, offer, &BTreeSet::from([name])) {
             Ok(selected) => {
                 let action = match operator.installed {
                     None => OperatorAction::Install(selected),
@@ -155,8 +170,8 @@ fn single_move<'a>(
     }
 }
 
-/// Checks whether an Operator may move to a bundle. `now` is installed, `after` would be.
-fn judge<'a>(
+/// Checks whether an Operator may move to a bundle that is offered. `now` is installed, `after` would be.
+fn judge_offer<'a>(
     now: &InstalledBundles<'a>,
     after: &InstalledBundles<'a>,
     name: &str,
@@ -164,22 +179,37 @@ fn judge<'a>(
     offer: &Offer<'a>,
     moving: &BTreeSet<&str>,
 ) -> Result<SelectedBundle, OperatorBlock> {
+    let accepted_risks = judge(now, after, name, operator, offer.bundle, moving)?;
     let provides = kinds(offer.bundle);
+    Ok(SelectedBundle { reference: reference(offer), provides, accepted_risks })
+}
+
+/// Checks whether an Operator may move to a bundle. `now` is installed, `after` would be. Returns the unmet
+/// constraints that the policy overrides, as sentences.
+fn judge<'a>(
+    now: &InstalledBundles<'a>,
+    after: &InstalledBundles<'a>,
+    name: &str,
+    operator: &RequestedOperator,
+    bundle: &Bundle,
+    moving: &BTreeSet<&str>,
+) -> Result<Vec<String>, OperatorBlock> {
+    let provides = kinds(bundle);
     if let Some((owner, kind)) = now.owner_of(name, &provides) {
         let message = format!(
             "{} provides {kind}, which belongs to Operator {owner}: delete one of the two",
-            named(name, offer)
+            named(name, bundle)
         );
         return Err(OperatorBlock::new(Reason::Conflict, message));
     }
-    let unmet = all_unmet(name, &after.check(name, offer.bundle));
+    let unmet = all_unmet(name, &after.check(name, bundle));
     let mut accepted_risks = Vec::new();
     match &operator.installed {
         None => {
             if operator.spec.constraint_policy.install == InstallConstraints::Enforce
                 && !unmet.is_empty()
             {
-                let message = format!("{} waits: {}", named(name, offer), unmet.join("; "));
+                let message = format!("{} waits: {}", named(name, bundle), unmet.join("; "));
                 return Err(OperatorBlock::new(Reason::ConstraintsUnmet, message));
             }
             accepted_risks.extend(unmet);
@@ -187,23 +217,23 @@ fn judge<'a>(
         Some(installed) => {
             let mut risks = unmet;
             risks.extend(now.broken_by(after, moving));
-            risks.extend(upgrade_block(installed, name, offer));
+            risks.extend(upgrade_block(installed, name, bundle));
             if operator.spec.constraint_policy.upgrade == UpgradeConstraints::Enforce
                 && !risks.is_empty()
             {
-                let message = format!("{} waits: {}", named(name, offer), risks.join("; "));
+                let message = format!("{} waits: {}", named(name, bundle), risks.join("; "));
                 return Err(OperatorBlock::new(Reason::UpgradeBlocked, message));
             }
             accepted_risks.extend(risks);
         }
     }
-    Ok(SelectedBundle { reference: reference(offer), provides, accepted_risks })
+    Ok(accepted_risks)
 }
 
 /// Returns the block of another minor or major version: a ClusterOperator that is not upgradeable, or objects
 /// that an update has not deleted yet.
-fn upgrade_block(installed: &InstalledOperator, name: &str, offer: &Offer<'_>) -> Option<String> {
-    let (from, to) = (&installed.bundle.version, &offer.bundle.version);
+fn upgrade_block(installed: &InstalledOperator, name: &str, bundle: &Bundle) -> Option<String> {
+    let (from, to) = (&installed.bundle.version, &bundle.version);
     let is_patch = (from.major, from.minor) == (to.major, to.minor);
     let block = installed.upgrade_block.as_ref().filter(|_| !is_patch)?;
     Some(format!("{name} is not upgradeable: {block}"))
@@ -260,7 +290,8 @@ fn report<'a>(
     operator: &'a RequestedOperator,
     decided: Decided<'a>,
 ) -> OperatorDecision {
-    let Decided { action, held_back, bundle, judged, ahead } = decided;
+    let Decided { action, held_back, bundle, mut judged, ahead } = decided;
+    operator.returns_to.iter().for_each(|it| judged.add(it));
     let findings = |of: &Bundle| BundleFindings {
         requirements: installed.check(name, of),
         incompatibility: unfit_for(name, of, installed.inputs().facts),

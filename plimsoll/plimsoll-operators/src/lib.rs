@@ -66,6 +66,10 @@ pub struct RequestedOperator {
     /// The installed bundle; `None` before the first revision is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed: Option<InstalledOperator>,
+    /// The bundle of the kept revision that `spec.revision` names; `None` if that is the installed one, or
+    /// none is named or kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns_to: Option<Bundle>,
     /// The kinds that its revisions define, including those that are being rolled out.
     #[serde(skip)]
     pub owned: BTreeSet<GroupKind>,
@@ -81,6 +85,7 @@ impl RequestedOperator {
             change_set: None,
             is_deleting: false,
             installed: None,
+            returns_to: None,
             owned: BTreeSet::new(),
         }
     }
@@ -208,6 +213,8 @@ pub enum OperatorAction {
     RollBack {
         /// The number of the revision.
         revision: u32,
+        /// The unmet constraints that the policy overrides, as sentences.
+        accepted_risks: Vec<String>,
     },
     /// A bundle is installed.
     Install(SelectedBundle),

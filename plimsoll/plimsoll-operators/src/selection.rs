@@ -2,11 +2,11 @@
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{BundleReference, UpgradePolicy};
-use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::offer::{
     InstalledVersion, Offer, OfferRequest, Offers, UpgradeEdges, offers,
 };
 use plimsoll_resolve::range::masterminds::Range;
+use plimsoll_resolve::{Bundle, CatalogPart};
 
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
@@ -217,7 +217,7 @@ pub(super) fn reference(offer: &Offer<'_>) -> BundleReference {
     }
 }
 
-/// Returns the name and version of an offer as messages show them.
-pub(super) fn named(name: &str, offer: &Offer<'_>) -> String {
-    format!("{name} {}", version_text(&offer.bundle.version.to_string()))
+/// Returns the name and version of a bundle as messages show them.
+pub(super) fn named(name: &str, bundle: &Bundle) -> String {
+    format!("{name} {}", version_text(&bundle.version.to_string()))
 }

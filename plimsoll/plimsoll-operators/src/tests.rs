@@ -115,8 +115,8 @@ fn bundle(package: &str, line: &str) -> Bundle {
 
 /// Parses Operators from lines `NAME: FIELD; …` with `version RANGE`, `at VERSION` for the installed version,
 /// `from CATALOG/CHANNEL` (of the installed version), `install Enforce`, `upgrade Warn`, `policy Any`,
-/// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`, `blocked
-/// TEXT`, `owns KIND`, `dependency`, `deleting` and `paused`.
+/// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`, `back VERSION` for
+/// the version of that revision, `blocked TEXT`, `owns KIND`, `dependency`, `deleting` and `paused`.
 pub(super) fn operators(of: &[CatalogPart], text: &str) -> BTreeMap<String, RequestedOperator> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| operator(of, line)).collect()
@@ -132,6 +132,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
         change_set: None,
         is_deleting: false,
         installed: None,
+        returns_to: None,
         owned: BTreeSet::new(),
     };
     let mut origin = ("main", "stable");
@@ -145,13 +146,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
             "channel" => spec.channel = text,
             "repository" => spec.repository = text,
             "at" => {
-                let packages = of.iter().flat_map(|catalog| &catalog.packages);
-                let mut bundles = packages.flat_map(|package| &package.bundles);
-                let wanted = format!("{name}.v{value}");
-                let bundle = bundles
-                    .find(|bundle| bundle.name == wanted)
-                    .cloned()
-                    .unwrap_or_else(|| Bundle::new(wanted, Version::parse(value).unwrap()));
+                let bundle = known_bundle(of, name, value);
                 it.owned = installed::kinds(&bundle);
                 it.installed = Some(InstalledOperator {
                     reference: BundleReference {
@@ -174,6 +169,7 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
             "set" => it.change_set = Some(text),
             "created" => it.created = Timestamp::from_second(value.parse().unwrap()).unwrap(),
             "revision" => spec.revision = value.parse().ok(),
+            "back" => it.returns_to = Some(known_bundle(of, name, value)),
             "blocked" => upgrade_block = Some(text),
             "owns" => it.owned = BTreeSet::from([GroupKind::new("example.com", value)]),
             "dependency" => it.is_dependency = true,
@@ -190,6 +186,15 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
         installed.upgrade_block = upgrade_block;
     }
     (name.to_owned(), it)
+}
+
+/// Returns a bundle as a catalog has it; one without requirements if none has it.
+fn known_bundle(of: &[CatalogPart], package: &str, version: &str) -> Bundle {
+    let packages = of.iter().flat_map(|catalog| &catalog.packages);
+    let mut bundles = packages.flat_map(|package| &package.bundles);
+    let wanted = format!("{package}.v{version}");
+    let known = bundles.find(|bundle| bundle.name == wanted).cloned();
+    known.unwrap_or_else(|| Bundle::new(wanted, Version::parse(version).unwrap()))
 }
 
 pub(super) fn facts(minor: u64) -> ClusterFacts {

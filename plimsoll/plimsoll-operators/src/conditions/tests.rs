@@ -178,7 +178,7 @@ fn other_situations_have_their_reasons() {
         (OperatorAction::Paused, "Progressing=False Paused: Paused by spec.paused"),
         (OperatorAction::Delete, "Progressing=True Deleting: Its objects are being deleted"),
         (
-            OperatorAction::RollBack { revision: 2 },
+            OperatorAction::RollBack { revision: 2, accepted_risks: Vec::new() },
             "Progressing=True RollingOut: Returning to revision 2",
         ),
         (OperatorAction::Upgrade(chosen("1.2.9")), "Progressing=True RollingOut: Preparing v1.2.9"),

@@ -7,7 +7,7 @@ use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::Provider;
 
-use super::{Choice, Decided, choose, judge, report};
+use super::{Choice, Decided, choose, judge_offer, report};
 use crate::change_set::{self, ChangeSet};
 use crate::installed::InstalledBundles;
 use crate::selection::{Candidates, candidates, named, reference};
@@ -51,7 +51,7 @@ fn route<'a>(
     match destination.is_step {
         false => Ok(Route { next: next.clone(), destination }),
         true => {
-            let message = format!("{} leads back to itself", named(name, &destination));
+            let message = format!("{} leads back to itself", named(name, destination.bundle));
             Err(OperatorBlock::new(Reason::NoUpgradePath, message))
         }
     }
@@ -74,7 +74,7 @@ fn judge_together<'a>(
     let (mut selected, mut refused) = (BTreeMap::new(), BTreeMap::new());
     for (name, offer) in moves {
         let operator = &installed.inputs().operators[*name];
-        match judge(installed, &after, name, operator, offer, &moving) {
+        match judge_offer(installed, &after, name, operator, offer, &moving) {
             Ok(bundle) => {
                 selected.insert(*name, bundle);
             }
@@ -94,14 +94,15 @@ struct MemberRoutes<'a> {
 
 /// Follows the steps of each member of a change set.
 fn member_routes<'a>(
-    inputs: OperatorInputs<'_>,
+    installed: &InstalledBundles<'_>,
     catalogs: &'a [CatalogPart],
     names: &'a BTreeSet<String>,
 ) -> MemberRoutes<'a> {
+    let inputs = installed.inputs();
     let mut members = MemberRoutes { routes: BTreeMap::new(), others: BTreeMap::new() };
     for name in names {
         let operator = &inputs.operators[name];
-        let found = match choose(inputs, catalogs, name, operator) {
+        let found = match choose(installed, catalogs, name, operator) {
             Choice::Fixed(action) => Err(action),
             Choice::Among(chosen) => match chosen.offers.first() {
                 Some(next) => {
@@ -128,7 +129,7 @@ pub(super) fn decide_set<'a>(
     decisions: &mut BTreeMap<String, OperatorDecision>,
 ) {
     let inputs = installed.inputs();
-    let MemberRoutes { routes, others: mut actions } = member_routes(inputs, catalogs, names);
+    let MemberRoutes { routes, others: mut actions } = member_routes(installed, catalogs, names);
     let members = change_set::members(inputs.operators, set);
     let next = match members.len() < set.members {
         true => {
@@ -195,7 +196,7 @@ fn next_moves<'a>(
     } else {
         let ways = steps.iter().map(|(name, offer)| {
             let to = version_text(&routes[name].destination.bundle.version.to_string());
-            format!("{} comes before {to}", named(name, offer))
+            format!("{} comes before {to}", named(name, offer.bundle))
         });
         let waiting = ways.collect::<Vec<_>>().join("; ");
         let first = judge_together(installed, &steps);
@@ -224,7 +225,7 @@ fn next_moves<'a>(
             (None, Ok(selected)) if refused.is_empty() => match selected.get(name) {
                 Some(_) if leading.contains_key(name) => {
                     let first: Vec<String> =
-                        leading[name].iter().map(|it| named(it, &routes[it].next)).collect();
+                        leading[name].iter().map(|it| named(it, routes[it].next.bundle)).collect();
                     waits(&format!("{} comes first", first.join(", ")))
                 }
                 Some(bundle) if installed.inputs().operators[*name].installed.is_some() => {

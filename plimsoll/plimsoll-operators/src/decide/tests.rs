@@ -24,18 +24,23 @@ fn rendered(decisions: &BTreeMap<String, OperatorDecision>) -> String {
             OperatorAction::Keep => "keep".to_owned(),
             OperatorAction::Paused => "paused".to_owned(),
             OperatorAction::Delete => "delete".to_owned(),
-            OperatorAction::RollBack { revision } => format!("roll back to revision {revision}"),
+            OperatorAction::RollBack { revision, .. } => {
+                format!("roll back to revision {revision}")
+            }
             OperatorAction::Install(selected) => format!("install {}", chosen(selected)),
             OperatorAction::Upgrade(selected) => format!("upgrade {}", chosen(selected)),
             OperatorAction::Blocked(blocked) => format!("blocked {}", block(blocked)),
         };
         writeln!(text, "{name}: {action}").unwrap();
-        if let OperatorAction::Install(selected) | OperatorAction::Upgrade(selected) =
-            &decision.action
-        {
-            for risk in &selected.accepted_risks {
-                writeln!(text, "  accepted: {risk}").unwrap();
+        let accepted_risks = match &decision.action {
+            OperatorAction::Install(selected) | OperatorAction::Upgrade(selected) => {
+                selected.accepted_risks.as_slice()
             }
+            OperatorAction::RollBack { accepted_risks, .. } => accepted_risks.as_slice(),
+            _ => &[],
+        };
+        for risk in accepted_risks {
+            writeln!(text, "  accepted: {risk}").unwrap();
         }
         if let Some(held_back) = &decision.held_back {
             writeln!(text, "  held back {}", block(held_back)).unwrap();
@@ -240,6 +245,48 @@ fn an_upgrade_does_not_break_those_who_depend_on_it() {
          db: upgrade main/stable 2.0.0
            accepted: app depends on db <2.0.0 but db v2.0.0 would be installed
            app needs db <2.0.0",
+    );
+}
+
+#[test]
+fn a_way_back_is_judged_as_an_update_is() {
+    let catalog = "
+        main 0 app/stable
+          2.0.0 requires db >=2.0.0
+        main 0 db/stable
+          1.0.0 requires disk >=1.0.0
+          2.0.0 <1.0.0
+        main 0 disk/stable
+          1.0.0";
+    check(
+        catalog,
+        "app: at 2.0.0
+         db: at 2.0.0; revision 1; back 1.0.0
+         disk: at 1.0.0",
+        "app: keep
+         db: blocked UpgradeBlocked: db v1.0.0 waits: app depends on db >=2.0.0 but db v1.0.0 \
+         would be installed
+           app needs db >=2.0.0
+         disk: keep",
+    );
+    check(
+        catalog,
+        "db: at 2.0.0; revision 1; back 1.0.0",
+        "db: blocked UpgradeBlocked: db v1.0.0 waits: db depends on disk >=1.0.0 but disk is not \
+         installed",
+    );
+    check(
+        catalog,
+        "db: at 2.0.0; revision 1; back 1.0.0; upgrade Warn",
+        "db: roll back to revision 1
+           accepted: db depends on disk >=1.0.0 but disk is not installed",
+    );
+    check(
+        catalog,
+        "db: at 2.0.0; revision 1; back 1.0.0
+         disk: at 1.0.0",
+        "db: roll back to revision 1
+         disk: keep",
     );
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use plimsoll_api::Effect;
-use plimsoll_api::olm::{BundleReference, RollbackPolicy};
+use plimsoll_api::olm::BundleReference;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use plimsoll_plan::reconciler::execution::PlanExecution;
@@ -22,8 +22,15 @@ use crate::rollout::rollout;
 
 /// The revision that an Operator is to have.
 enum TargetRevision {
-    /// A kept revision, by number.
-    Kept(u32),
+    /// A revision whose rollout has begun, by number.
+    Begun(u32),
+    /// A kept revision.
+    Kept {
+        /// The number of the revision.
+        number: u32,
+        /// The accepted risks of applying it, as sentences.
+        risks: Vec<String>,
+    },
     /// A revision that has to be made of a bundle.
     New(Box<RevisionInputs>),
     /// The current one.
@@ -64,21 +71,26 @@ impl OperatorHandler<'_> {
             });
         }
         self.check_rollout();
-        let target = self.target();
-        if let TargetRevision::Kept(number) = target {
-            self.roll_out(number, &[]);
-        }
-        match target {
+        match self.target() {
+            TargetRevision::Unchanged => self.prepare_ahead(),
+            TargetRevision::Begun(number) => {
+                self.roll_out(number, &[]);
+                self.prepare_ahead();
+            }
+            TargetRevision::Kept { number, .. } if self.operator.current() == Some(number) => {
+                self.roll_out(number, &[]);
+                self.prepare_ahead();
+            }
+            TargetRevision::Kept { number, risks } => self.roll_out_kept(number, &risks),
             TargetRevision::New(wanted) => {
                 let prepared = self.prepare(*wanted);
                 if let Some(PreparedRevision { number, risks }) = self.with_change_set(prepared) {
-                    self.roll_out(number, &risks);
+                    self.roll_out_kept(number, &risks);
                 }
             }
-            TargetRevision::Kept(_) | TargetRevision::Unchanged => self.prepare_ahead(),
         }
-        // The installed revision is maintained until another one is rolled out.
-        self.maintain_installed();
+        // The current revision is maintained until another one is rolled out.
+        self.maintain_current();
         self.delete_leftovers();
     }
 
@@ -88,8 +100,9 @@ impl OperatorHandler<'_> {
         let Some(decision) = &operator.decision else { return TargetRevision::Unchanged };
         let spec = &operator.object.spec;
         if let Some(number) = self.begun() {
-            return TargetRevision::Kept(number);
+            return TargetRevision::Begun(number);
         }
+        let kept = |number: u32| TargetRevision::Kept { number, risks: Vec::new() };
         let wanted = |bundle: &BundleReference, risks: &[String]| {
             TargetRevision::New(Box::new(operator.wanted(bundle, risks)))
         };
@@ -100,17 +113,19 @@ impl OperatorHandler<'_> {
                 let is_chosen = |it: &KeptRevision| {
                     it.bundle.name == chosen.reference.name && is_up_to_date(it)
                 };
-                match installed.filter(|(_, it)| is_chosen(it)) {
-                    // The decision was made before the revision was complete; the next one is different.
-                    Some((number, _)) => TargetRevision::Kept(number),
+                let is_given_up = operator.is_given_up(&chosen.reference.name);
+                match installed.filter(|(_, it)| is_given_up || is_chosen(it)) {
+                    // Either the rollout of the bundle is given up for the installed revision, or the decision
+                    // was made before the revision was complete; the next one is different.
+                    Some((number, _)) => kept(number),
                     None => wanted(&chosen.reference, &chosen.accepted_risks),
                 }
             }
-            OperatorAction::RollBack { revision } => TargetRevision::Kept(*revision),
+            OperatorAction::RollBack { revision, accepted_risks } => {
+                TargetRevision::Kept { number: *revision, risks: accepted_risks.clone() }
+            }
             OperatorAction::Keep | OperatorAction::Blocked(_) => match installed {
-                Some((number, it)) if spec.revision.is_some() || is_up_to_date(it) => {
-                    TargetRevision::Kept(number)
-                }
+                Some((number, it)) if spec.revision.is_some() || is_up_to_date(it) => kept(number),
                 Some((_, it)) => wanted(&it.bundle, &[]),
                 None => TargetRevision::Unchanged,
             },
@@ -122,12 +137,11 @@ impl OperatorHandler<'_> {
     /// rollout failed, or the spec changed.
     fn begun(&self) -> Option<u32> {
         let operator = &*self.operator;
+        let requested = operator.object.spec.revision;
+        let is_requested = |it: &u32| requested.is_none_or(|requested| requested == *it);
         let Some(rollout) = &operator.rollout else {
             // A previous process may have begun one.
-            let requested = operator.object.spec.revision;
-            return operator
-                .begun()
-                .filter(|it| requested.is_none_or(|requested| requested == *it));
+            return operator.begun().filter(is_requested);
         };
         let fails = || {
             let problems = rollout.execution.progress().problems(self.moment.steady);
@@ -137,7 +151,7 @@ impl OperatorHandler<'_> {
             && rollout.generation == operator.object.generation
             && rollout.overdue.is_none()
             && !fails();
-        is_continued.then_some(rollout.number)
+        is_continued.then_some(rollout.number).filter(is_requested)
     }
 
     /// Begins the rollout of a revision unless it is in progress or complete.
@@ -178,6 +192,7 @@ impl OperatorHandler<'_> {
             execution.hold();
             operator.status_at = None;
         }
+        operator.inspected = None;
         operator.rollout = Some(OperatorRollout {
             run,
             number,
@@ -195,16 +210,16 @@ impl OperatorHandler<'_> {
         self.start();
     }
 
-    /// Maintains the installed revision while no other one is rolled out.
-    fn maintain_installed(&mut self) {
+    /// Maintains the current revision while no other one is rolled out.
+    fn maintain_current(&mut self) {
         if self.operator.rollout.is_none()
-            && let Some((number, _)) = self.operator.installed_revision()
+            && let Some(number) = self.operator.current()
         {
             self.roll_out(number, &[]);
         }
     }
 
-    /// Marks a rollout as complete, or as overdue and rolls it back if the policy says so.
+    /// Marks a rollout as complete, or as overdue.
     fn check_rollout(&mut self) {
         let Some(rollout) = self.operator.rollout.as_mut().filter(|it| !it.is_complete) else {
             return;
@@ -226,7 +241,7 @@ impl OperatorHandler<'_> {
         }
     }
 
-    /// Marks the rollout as overdue, and rolls it back if the policy says so.
+    /// Marks the rollout as overdue.
     fn rollout_overdue(&mut self) {
         let operator = &mut *self.operator;
         let Some(rollout) = &mut operator.rollout else { return };
@@ -234,17 +249,6 @@ impl OperatorHandler<'_> {
         let problems = rollout.execution.progress().problems(self.moment.steady);
         let waits = problems.first().map(|it| format!(": {}", it.message)).unwrap_or_default();
         rollout.overdue = Some(format!("it is not complete after {limit}{waits}"));
-        let failed = rollout.number;
-        let is_automatic = operator.object.spec.rollback == RollbackPolicy::Automatic;
-        let last_good = operator.installed.filter(|it| *it != failed);
-        if let Some(number) = last_good.filter(|_| is_automatic) {
-            operator.record_return(number, self.moment.time);
-            // The decision is blocked now, so that its bundle is not rolled out again.
-            if let Some(decision) = operator.decision.take() {
-                operator.decided(self.name, decision);
-            }
-            self.roll_out(number, &[]);
-        }
     }
 
     /// Deletes the OperatorRevisions that are no longer kept.

@@ -60,7 +60,8 @@ impl TrackedOperator {
         let is_of_bundle = |number: u32| {
             self.revisions.get(&number).is_some_and(|it| it.bundle.name == bundle.name)
         };
-        if numbers.any(is_of_bundle) || self.made(&self.wanted(bundle, &[]), facts).is_some() {
+        let made = self.made(&self.wanted(bundle, &[]), facts).map(|(number, _)| number);
+        if numbers.any(is_of_bundle) || made.is_some_and(|it| self.inspected == Some(it)) {
             return MemberState::Ready;
         }
         let has_failed = self.last_block.is_some()

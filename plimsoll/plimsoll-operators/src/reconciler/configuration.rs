@@ -124,7 +124,12 @@ impl OperatorReconciler {
         let owned = numbers.filter_map(|number| operator.revisions.get(&number));
         let owned = owned.flat_map(KeptRevision::defined).collect();
         let upgrade_block = operator.upgrade_block(name, &self.cluster.objects);
+        let requested = operator.object.spec.revision.filter(|it| operator.installed != Some(*it));
+        let returns_to = requested.and_then(|it| operator.revisions.get(&it));
+        let returns_to = returns_to.filter(|it| it.is_complete());
+        let returns_to = returns_to.map(|it| it.resolver_bundle(name));
         let Some(request) = self.requested.get_mut(name) else { return };
+        request.returns_to = returns_to;
         let installed = operator.installed_revision().map(|(number, revision)| InstalledOperator {
             reference: revision.bundle.clone(),
             bundle: revision.resolver_bundle(name),

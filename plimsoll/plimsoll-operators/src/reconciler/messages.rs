@@ -94,6 +94,11 @@ pub(super) fn collision(found: &FoundObject) -> OperatorBlock {
     OperatorBlock::new(Reason::Conflict, message)
 }
 
+pub(super) fn not_returned_to(revision: u32, block: &OperatorBlock) -> OperatorBlock {
+    let message = format!("revision {revision} is not applied again: {}", block.message);
+    OperatorBlock::new(block.reason, message)
+}
+
 pub(super) fn unsafe_definitions(bundle: &BundleReference, problems: &str) -> OperatorBlock {
     let message = format!(
         "{} changes definitions in ways that break their users: {problems}; set \

@@ -33,7 +33,7 @@ impl TrackedOperator {
     pub(super) fn decided(&mut self, name: &str, decision: OperatorDecision) {
         let mut decision = decision;
         let block = match &decision.action {
-            OperatorAction::RollBack { revision } => {
+            OperatorAction::RollBack { revision, .. } => {
                 let is_kept = self.revisions.get(revision).is_some_and(KeptRevision::is_complete);
                 (!is_kept).then(|| messages::revision_not_kept(self, *revision))
             }
@@ -97,23 +97,16 @@ impl TrackedOperator {
 impl OperatorHandler<'_> {
     /// Takes the next step of preparing a revision. Returns the revision once the cluster has it.
     pub(super) fn prepare(&mut self, wanted: RevisionInputs) -> Option<PreparedRevision> {
-        let operator = &mut *self.operator;
-        if let Some((number, it)) = operator.made(&wanted, self.facts) {
+        if let Some((number, it)) = self.operator.made(&wanted, self.facts) {
             let risks = wanted.risks.iter().chain(&it.risks).cloned().collect();
-            operator.last_block = None;
-            return Some(PreparedRevision { number, risks });
+            let prepared = PreparedRevision { number, risks };
+            // A previous process, or a rollout that was interrupted, may have made it.
+            return self.is_inspected(number, &wanted.risks).then_some(prepared);
         }
-        if let Some(preparation) = &operator.preparation
-            && preparation.wanted().has_same_result(&wanted)
-        {
-            // Another spec may remove the blocker.
-            let is_over = matches!(preparation, Preparation::Failed { retry_at, wanted: failed, .. }
-                if *retry_at <= self.moment.uptime || failed.generation != wanted.generation);
-            if !is_over {
-                return None;
-            }
+        let now = self.moment.uptime;
+        if operator.preparation.as_ref().is_none_or(|it| !it.is_awaited(&wanted, now)) {
+            self.read_bundle(wanted);
         }
-        self.read_bundle(wanted);
         None
     }
 
@@ -140,11 +133,7 @@ impl OperatorHandler<'_> {
             source: catalog.source().clone(),
             spec: Box::new(spec),
         });
-        // A failure is reported until it is known whether the retry fails, too.
-        operator.last_block = match operator.preparation.take() {
-            Some(Preparation::Failed { block, cause, .. }) => Some((block, cause)),
-            _ => None,
-        };
+        operator.begin_preparation();
         operator.preparation = Some(Preparation::Reading { ticket, wanted });
     }
 
@@ -186,15 +175,25 @@ impl OperatorHandler<'_> {
                 return;
             }
         };
-        let operator = &mut *self.operator;
-        let installed = operator.installed_revision();
+        let installed = self.operator.installed_revision();
         let installed = installed.into_iter().flat_map(|(_, it)| it.manifests());
         let installed: BTreeSet<&ObjectKey> = installed.map(|it| &it.key).collect();
         draft.filter(self.facts, |key| installed.contains(key));
+        self.inspect(wanted, draft, None);
+    }
+
+    /// Requests the inspection of the objects that a revision would apply. `kept` is its number if it is a kept
+    /// one.
+    pub(super) fn inspect(
+        &mut self,
+        wanted: RevisionInputs,
+        draft: Box<RevisionDraft>,
+        kept: Option<u32>,
+    ) {
         let ticket = self.output.ticket();
         let known = self.cluster.objects.of_operator(self.name);
         let known: BTreeSet<&ObjectKey> = known.into_iter().map(|it| &it.key).collect();
-        let definitions = match operator.object.spec.crd_upgrade_safety {
+        let definitions = match self.operator.object.spec.crd_upgrade_safety {
             CrdUpgradeSafety::Off => Vec::new(),
             CrdUpgradeSafety::Enforce | CrdUpgradeSafety::Warn => {
                 draft.definitions().cloned().collect()
@@ -208,15 +207,17 @@ impl OperatorHandler<'_> {
             objects: unknown.map(|it| (it.key.clone(), it.version.clone())).collect(),
             definitions,
         });
-        operator.preparation = Some(Preparation::Inspecting { ticket, wanted, draft });
+        self.operator.preparation = Some(Preparation::Inspecting { ticket, wanted, draft, kept });
     }
 
-    /// Writes a revision after its objects were inspected, unless another owner has one of them.
+    /// Writes a new revision after its objects were inspected, or begins the rollout of a kept one, unless
+    /// another owner has one of them.
     pub(super) fn objects_inspected(&mut self, ticket: u64, findings: Result<Findings, String>) {
         if self.verified(ticket, &findings) {
             return;
         }
-        let Some(Preparation::Inspecting { wanted, mut draft, .. }) = self.answered(ticket) else {
+        let Some(Preparation::Inspecting { wanted, mut draft, kept, .. }) = self.answered(ticket)
+        else {
             return;
         };
         let cause = match findings.is_ok() && self.takes_from_member(&draft) {
@@ -229,17 +230,31 @@ impl OperatorHandler<'_> {
         let mut risks = match checked {
             Ok(risks) => risks,
             Err(block) => {
+                let block = match kept.filter(|it| self.operator.installed > Some(*it)) {
+                    Some(number) => messages::not_returned_to(number, &block),
+                    None => block,
+                };
                 self.fail(wanted, block, cause);
                 return;
             }
         };
-        let ticket = self.output.ticket();
-        let number = self.next_revision();
         let replaced = self.operator.replaced_workloads(&draft);
         for note in &replaced {
             self.emit(events::workload_replaced(note.clone()));
         }
         risks.extend(replaced);
+        self.operator.last_block = None;
+        if let Some(number) = kept {
+            self.operator.inspected = Some(number);
+            if let Some(revision) = self.operator.revisions.get_mut(&number) {
+                revision.risks = risks;
+            }
+            self.mark_set_pending();
+            return;
+        }
+        let ticket = self.output.ticket();
+        let number = self.next_revision();
+        self.operator.inspected = Some(number);
         let (mut revision, revisions) =
             draft.numbered(self.name, &self.operator.object.uid, number);
         revision.risks = risks;

@@ -103,7 +103,10 @@ impl TrackedOperator {
         }
         let invalid = block.filter(|(_, cause)| *cause == BlockCause::Bundle);
         let bundle = self.bundle_content(invalid.map(|(block, _)| block));
-        let rollout = self.rollout_state(moment);
+        let mut rollout = self.rollout_state(moment);
+        if let (Rollout::Failed { message, .. }, Some((block, _))) = (&mut rollout, block) {
+            message.push_str(&format!("; {}", block.message));
+        }
         let observation = OperatorObservation {
             name,
             generation: self.object.generation,

@@ -133,6 +133,19 @@ impl KeptRevision {
         self.parts.values().flat_map(|part| &part.manifests)
     }
 
+    /// Returns its content as that of a revision in preparation.
+    pub(super) fn draft(&self) -> RevisionDraft {
+        let object = |it: &Manifest| DraftObject { manifest: it.clone(), object: it.object() };
+        RevisionDraft {
+            bundle: self.bundle.clone(),
+            namespace: self.namespace.clone(),
+            objects: self.manifests().map(object).collect(),
+            config: self.config.clone(),
+            properties: self.properties.clone(),
+            omitted: self.omitted.clone(),
+        }
+    }
+
     /// Returns the bundle for the resolver. `package` is the name of the Operator.
     pub(super) fn resolver_bundle(&self, package: &str) -> Bundle {
         let property =

@@ -101,6 +101,7 @@ pub(super) fn shown_operator(
         change_set: change_set.map(str::to_owned),
         is_deleting: shown.deleted.is_some(),
         installed: None,
+        returns_to: None,
         owned: BTreeSet::new(),
     };
     let status = OperatorStatus::deserialize(&object["status"]).unwrap_or_default();

@@ -19,6 +19,8 @@ use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::*;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, operators, part};
 
+mod way_back;
+
 const NAMESPACE: [&str; 2] = ["", "Namespace"];
 
 /// A reconciler, and the effects that were not answered yet.

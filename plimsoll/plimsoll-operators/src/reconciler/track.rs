@@ -85,8 +85,9 @@ pub(super) enum BlockCause {
 pub(super) enum Preparation {
     /// The bundle is being read.
     Reading { ticket: u64, wanted: RevisionInputs },
-    /// The objects that it would apply are being inspected.
-    Inspecting { ticket: u64, wanted: RevisionInputs, draft: Box<RevisionDraft> },
+    /// The objects that it would apply are being inspected. `kept` is its number if it is a kept revision;
+    /// `None` for a new one.
+    Inspecting { ticket: u64, wanted: RevisionInputs, draft: Box<RevisionDraft>, kept: Option<u32> },
     /// Its OperatorRevisions are being written.
     Writing { ticket: u64, wanted: RevisionInputs, number: u32, revision: Box<KeptRevision> },
     /// The preparation is blocked.
@@ -101,6 +102,14 @@ impl Preparation {
             | Self::Writing { wanted, .. }
             | Self::Failed { wanted, .. } => wanted,
         }
+    }
+
+    /// Returns whether it is a preparation of these inputs to wait for. A failed one is over after a while, and
+    /// at once if another spec may remove the blocker.
+    pub(super) fn is_awaited(&self, wanted: &RevisionInputs, now: Uptime) -> bool {
+        let is_over = matches!(self, Self::Failed { retry_at, wanted: failed, .. }
+            if *retry_at <= now || failed.generation != wanted.generation);
+        self.wanted().has_same_result(wanted) && !is_over
     }
 }
 
@@ -147,6 +156,8 @@ pub(super) struct TrackedOperator {
     pub(super) history: Vec<OperatorHistory>,
     pub(super) decision: Option<OperatorDecision>,
     pub(super) preparation: Option<Preparation>,
+    /// The number of the revision whose objects were inspected last; `None` once it is rolled out.
+    pub(super) inspected: Option<u32>,
     /// The block of the last attempt while it is retried, with its cause.
     pub(super) last_block: Option<(OperatorBlock, BlockCause)>,
     /// The revision that is prepared and waits for the other Operators of the change set, by number.
@@ -175,7 +186,17 @@ impl TrackedOperator {
     /// Drops the preparation and the block of the last attempt.
     pub(super) fn forget_preparation(&mut self) {
         self.preparation = None;
+        self.inspected = None;
         self.last_block = None;
+    }
+
+    /// Drops the preparation, and keeps the block of the last attempt until it is known whether the next one
+    /// fails, too.
+    pub(super) fn begin_preparation(&mut self) {
+        self.last_block = match self.preparation.take() {
+            Some(Preparation::Failed { block, cause, .. }) => Some((block, cause)),
+            _ => None,
+        };
     }
 
     /// Returns the installed revision, with its number; `None` if it is not complete.

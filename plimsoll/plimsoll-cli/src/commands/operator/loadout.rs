@@ -383,6 +383,7 @@ impl LoadoutState {
             change_set: text(&metadata.annotations, CHANGE_SET_ANNOTATION),
             is_deleting: metadata.deletion_timestamp.is_some(),
             installed: None,
+            returns_to: None,
             owned: std::collections::BTreeSet::new(),
         };
         let status = status(operator);

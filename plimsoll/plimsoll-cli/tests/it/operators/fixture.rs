@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 /// The requirements of each version of each package.
 const PACKAGES: &str = include_str!("fixture.yaml");
 
+/// The fields of a version that name no package.
+const NO_PACKAGES: [&str; 4] = ["size", "field", "capability", "class"];
+
 /// Requirements by version by package.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
@@ -72,7 +75,7 @@ fn write_bundle(
         .collect();
     let dependencies: Vec<Value> = requires
         .iter()
-        .filter(|it| !is_property(it) && !["size", "capability", "class"].contains(&it.0.as_str()))
+        .filter(|it| !is_property(it) && !NO_PACKAGES.contains(&it.0.as_str()))
         .map(|(package, range)| {
             let value = json!({ "packageName": package, "version": range });
             json!({ "type": "olm.package", "value": value })
@@ -86,7 +89,7 @@ fn write_bundle(
     let mut files = vec![
         ("metadata/annotations.yaml", annotations),
         ("manifests/csv.yaml", csv(package, version, skip_range, requires.get("capability"))),
-        ("manifests/crd.yaml", definition(package, size)),
+        ("manifests/crd.yaml", definition(package, size, requires.get("field"))),
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
     ];
@@ -120,11 +123,15 @@ fn example_class(name: &str) -> Value {
     objects.find(is_class).expect("the examples have the class")
 }
 
-fn definition(package: &str, size: Option<u32>) -> Value {
+fn definition(package: &str, size: Option<u32>, field: Option<&String>) -> Value {
     let mut schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     if let Some(size) = size {
         let size = json!({ "type": "integer", "maximum": size });
-        let spec = json!({ "type": "object", "properties": { "size": size } });
+        let mut properties = json!({ "size": size });
+        if let Some(field) = field {
+            properties[field] = json!({ "type": "string" });
+        }
+        let spec = json!({ "type": "object", "properties": properties });
         schema = json!({ "type": "object", "properties": { "spec": spec } });
     }
     let version = json!({

@@ -112,6 +112,49 @@ fn an_upgrade_that_is_late_is_rolled_back_if_that_is_wanted() {
 }
 
 #[test]
+fn a_way_back_that_loses_a_field_waits_until_that_is_accepted() {
+    on_any_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        for version in ["1.0.0", "1.1.0"] {
+            Fixture::publish(add_ons.catalog.path(), "pot", version);
+            add_ons.request("pot", json!({ "version": version })).await;
+            let there = format!("{version} (@v{version})");
+            add_ons
+                .expect("pot", &[("version", &there), ("Progressing", "False AsExpected")])
+                .await;
+        }
+        let pot = "pot.example.com/v1 Pot pot/one";
+        let object = json!({
+            "apiVersion": "pot.example.com/v1", "kind": "Pot",
+            "metadata": { "name": "one", "namespace": "pot" }, "spec": { "color": "red" },
+        });
+        add_ons.apply(object).await;
+        let back = json!({ "version": "1.1.0", "revision": 1 });
+        add_ons.request("pot", back).await;
+        let stays = ("version", "1.1.0 (@v1.1.0)");
+        let waits = "False UpgradeBlocked: Revision 1 is not applied again: pot.v1.0.0 changes \
+                     definitions in ways that break their users: pots.pot.example.com: v1: \
+                     ^.spec.color is removed, and lost in objects that have it";
+        add_ons.expect("pot", &[("Progressing", waits), stays]).await;
+        // Another process refuses it, too.
+        add_ons.kill().await;
+        add_ons.control();
+        add_ons.expect("pot", &[("Progressing", waits), stays]).await;
+        add_ons.change(pot, json!({ "metadata": { "labels": { "team": "galley" } } })).await;
+        assert_eq!(add_ons.present(pot).await["spec"]["color"], "red");
+
+        let accepted = json!({ "version": "1.1.0", "revision": 1, "crdUpgradeSafety": "Warn" });
+        add_ons.request("pot", accepted).await;
+        let version = ("version", "1.1.0 (@v1.0.0)");
+        add_ons.expect("pot", &[version, ("Progressing", "False AsExpected")]).await;
+        let operator = add_ons.harness.get(OPERATOR, "pot").await;
+        let risks = operator["status"]["history"][0]["acceptedRisks"].as_str().unwrap_or_default();
+        assert!(risks.contains("^.spec.color is removed"), "{risks}");
+        add_ons.stop().await;
+    });
+}
+
+#[test]
 fn what_is_recorded_is_what_there_is() {
     on_each_cluster(|kind| async move {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;

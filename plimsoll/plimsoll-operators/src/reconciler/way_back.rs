@@ -1,0 +1,87 @@
+//! Rollouts of kept revisions. A way back is judged as a way forward is: objects of users may depend on the
+//! definitions that the Operator has now.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::olm::RollbackPolicy;
+
+use super::handler::OperatorHandler;
+use super::track::{RevisionInputs, TrackedOperator};
+
+impl TrackedOperator {
+    /// Returns the number of the revision that the Operator has: the one that is rolled out, else the installed
+    /// one; `None` before the first.
+    pub(super) fn current(&self) -> Option<u32> {
+        let rollout = self.rollout.as_ref().map(|it| it.number);
+        rollout.or_else(|| self.begun()).or(self.installed)
+    }
+
+    /// Returns whether the rollout of a bundle is given up for the installed revision, since it is overdue and
+    /// the policy says so.
+    pub(super) fn is_given_up(&self, bundle: &str) -> bool {
+        let overdue = self.overdue().and_then(|number| self.revisions.get(&number));
+        self.object.spec.rollback == RollbackPolicy::Automatic
+            && overdue.is_some_and(|it| it.bundle.name == bundle)
+    }
+
+    /// Returns the number of the revision whose rollout is overdue; `None` if none is, or no other revision is
+    /// installed.
+    fn overdue(&self) -> Option<u32> {
+        let rollout = self.rollout.as_ref().filter(|it| !it.is_complete && it.overdue.is_some())?;
+        self.installed.filter(|it| *it != rollout.number).map(|_| rollout.number)
+    }
+}
+
+impl OperatorHandler<'_> {
+    /// Rolls out a kept revision once its objects are inspected. `risks` are those of the decision.
+    pub(super) fn roll_out_kept(&mut self, number: u32, risks: &[String]) {
+        let operator = &mut *self.operator;
+        // Nothing is applied without the finalizer.
+        if operator.installed != Some(number) && !operator.object.has_finalizer() {
+            return;
+        }
+        if !self.is_inspected(number, risks) {
+            return;
+        }
+        let operator = &mut *self.operator;
+        operator.forget_preparation();
+        let is_automatic = operator.object.spec.rollback == RollbackPolicy::Automatic;
+        if is_automatic && operator.overdue().is_some() && operator.installed == Some(number) {
+            operator.record_return(number, self.moment.time);
+            // The decision is blocked now, so that its bundle is not rolled out again.
+            if let Some(decision) = operator.decision.take() {
+                operator.decided(self.name, decision);
+            }
+        }
+        let found = operator.revisions.get(&number).into_iter().flat_map(|it| &it.risks);
+        let risks: BTreeSet<&String> = risks.iter().chain(found).collect();
+        let risks: Vec<String> = risks.into_iter().cloned().collect();
+        self.roll_out(number, &risks);
+    }
+
+    /// Returns whether a kept revision may be rolled out: its objects were inspected, as those of a new revision
+    /// are, or it is the current one. Otherwise they are inspected. `risks` are those of the decision.
+    pub(super) fn is_inspected(&mut self, number: u32, risks: &[String]) -> bool {
+        let operator = &mut *self.operator;
+        if operator.current() == Some(number) || operator.inspected == Some(number) {
+            return true;
+        }
+        let revision = operator.revisions.get(&number).filter(|it| it.is_complete());
+        let Some(revision) = revision else { return false };
+        let wanted = RevisionInputs {
+            bundle: revision.bundle.clone(),
+            config: revision.config.clone(),
+            namespace: revision.namespace.clone(),
+            risks: risks.to_vec(),
+            generation: operator.object.generation,
+        };
+        let now = self.moment.uptime;
+        if operator.preparation.as_ref().is_some_and(|it| it.is_awaited(&wanted, now)) {
+            return false;
+        }
+        let draft = Box::new(revision.draft());
+        operator.begin_preparation();
+        self.inspect(wanted, draft, Some(number));
+        false
+    }
+}
