@@ -21,6 +21,7 @@ pub mod olm;
 pub mod policies;
 pub mod progress;
 mod reason;
+mod usable;
 mod verdict;
 
 pub use condition::{Condition, ConditionStatus, merge_conditions, whole_seconds};
@@ -31,6 +32,7 @@ pub use objects::{
     EventAction, Operator, OperatorRevision, ReleaseProgress, RetryAction,
 };
 pub use reason::Reason;
+pub use usable::read_usable;
 pub use verdict::{Effect, Verdict};
 
 /// A reference to a kind: everything a client needs to address its objects.

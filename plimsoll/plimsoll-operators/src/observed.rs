@@ -4,7 +4,7 @@ use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
     OperatorStatus, action,
 };
-use serde::Deserialize as _;
+use plimsoll_api::read_usable;
 use serde_json::Value;
 
 /// An Operator with its status.
@@ -41,8 +41,8 @@ impl ObservedOperator {
             is_deleting: metadata["deletionTimestamp"].is_string(),
             change_set: annotation(CHANGE_SET_ANNOTATION),
             created_by: annotation(action::CREATED_BY_ANNOTATION),
-            spec: OperatorSpec::deserialize(&object["spec"]).unwrap_or_default(),
-            status: OperatorStatus::deserialize(&object["status"]).unwrap_or_default(),
+            spec: read_usable(&object["spec"]),
+            status: read_usable(&object["status"]),
         }
     }
 

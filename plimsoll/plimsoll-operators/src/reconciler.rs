@@ -37,6 +37,7 @@ mod report;
 mod revision;
 mod shown;
 mod track;
+mod unreadable;
 mod way_back;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,10 +5,9 @@ use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
-use plimsoll_api::OPERATOR;
 use plimsoll_api::olm::OperatorStatus;
+use plimsoll_api::{OPERATOR, read_usable};
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
-use serde::Deserialize as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -65,9 +64,9 @@ fn unknown(status: &kube::core::Status) -> OperatorsOnPlatform {
     OperatorsOnPlatform::unknown(message)
 }
 
-/// The status of an Operator; `None` if it has none that can be read.
+/// The status of an Operator, as far as it can be read; `None` if it has none.
 fn status(operator: &DynamicObject) -> Option<OperatorStatus> {
-    OperatorStatus::deserialize(operator.data.get("status")?).ok()
+    operator.data.get("status").map(read_usable)
 }
 
 /// Watches what installed Operators require of the platform, until the receiver is gone.

@@ -9,11 +9,10 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::ClusterVersionStatus;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ClusterVersion};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ClusterVersion, read_usable};
 use plimsoll_operators::reconciler::OperatorEvent;
 use plimsoll_resolve::ClusterFacts;
 use plimsoll_resolve::version::parse_tolerant;
-use serde::Deserialize as _;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -165,7 +164,7 @@ fn of_release(facts: &mut ClusterFacts, status: Option<&ClusterVersionStatus>) {
 }
 
 fn status(cluster_version: &DynamicObject) -> Option<ClusterVersionStatus> {
-    ClusterVersionStatus::deserialize(cluster_version.data.get("status")?).ok()
+    cluster_version.data.get("status").map(read_usable)
 }
 
 /// Returns the object that was read; `None` if it does not exist or may not be read.

@@ -1,14 +1,12 @@
 //! Actions on the release of the cluster: requests for an available update, or for more capabilities, in the
 //! ClusterVersion. Carrying them out is up to the controller of the ClusterVersion.
 
-use plimsoll_api::Reason;
 use plimsoll_api::config::{
     CapabilitiesSpec, ClusterVersionSpec, ClusterVersionStatus, Update, UpdateState,
 };
 use plimsoll_api::olm::action::{ChangeOperation, ChangeState, PlannedChange};
-use plimsoll_api::{Condition, ConditionStatus};
+use plimsoll_api::{Condition, ConditionStatus, Reason, read_usable};
 use semver::Version;
-use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::attributes::EffectiveAction;
@@ -46,8 +44,8 @@ impl ObservedRelease {
         Self {
             uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
-            spec: ClusterVersionSpec::deserialize(&object["spec"]).unwrap_or_default(),
-            status: ClusterVersionStatus::deserialize(&object["status"]).unwrap_or_default(),
+            spec: read_usable(&object["spec"]),
+            status: read_usable(&object["status"]),
         }
     }
 

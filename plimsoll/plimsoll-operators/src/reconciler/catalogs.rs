@@ -30,6 +30,8 @@ pub(super) struct TrackedCatalog {
     generation: i64,
     /// The requested spec; the last valid one while `invalid` is set.
     spec: CatalogSpec,
+    /// Whether a spec could be read, now or before.
+    is_spec_known: bool,
     /// The poll interval; `None` if the spec does not set it.
     interval: Option<Duration>,
     /// The reason that the spec cannot be read; `None` if it can.
@@ -122,6 +124,10 @@ impl TrackedCatalog {
             None if is_read => {
                 (ConditionStatus::False, Reason::AsExpected, "The content was read".to_owned())
             }
+            None if !self.is_spec_known && self.invalid.is_some() => {
+                let message = "The content is not read: the spec cannot be read".to_owned();
+                (ConditionStatus::False, Reason::InvalidSpec, message)
+            }
             None if self.spec.availability == CatalogAvailability::Unavailable => {
                 let message = "The content is not read: spec.availability is Unavailable";
                 (ConditionStatus::False, Reason::CatalogUnavailable, message.to_owned())
@@ -135,11 +141,12 @@ impl TrackedCatalog {
             let reported = ConditionDraft { type_, status, reason, message };
             condition(reported, &self.reported.conditions, self.generation, moment.time)
         };
+        let otherwise = (!self.is_spec_known).then_some("it is not read until this is corrected");
         CatalogStatus {
             observed_generation: self.generation,
             conditions: [("Serving", serving), ("Progressing", progressing)]
                 .into_iter()
-                .chain(self.invalid.as_ref().map(|it| (INVALID, it.reported())))
+                .chain(self.invalid.as_ref().map(|it| (INVALID, it.reported(otherwise))))
                 .map(|(type_, reported)| condition(type_, reported))
                 .collect(),
             digest: content.digest,
@@ -186,7 +193,7 @@ impl OperatorReconciler {
         catalog.is_report_due = true;
         let (spec, interval) = match parsed {
             Ok(parsed) => {
-                catalog.invalid = None;
+                (catalog.invalid, catalog.is_spec_known) = (None, true);
                 parsed
             }
             Err(invalid) => {

@@ -51,9 +51,7 @@ impl OperatorHandler<'_> {
             None => return,
         }
         if self.operator.is_deletion_held() {
-            if let Some(removal) = &mut self.operator.removal {
-                removal.hold();
-            }
+            self.hold_deletion();
             return;
         }
         if !self.knows_kinds() || !self.sees_all_objects() {
@@ -121,7 +119,7 @@ impl OperatorHandler<'_> {
 
     /// Maintains the objects of the Operator while there are operands: only the operator removes their
     /// finalizers.
-    fn keep_running(&mut self) {
+    pub(super) fn keep_running(&mut self) {
         let operator = &mut *self.operator;
         if operator.rollout.is_none()
             && let Some(number) = operator.begun().or(operator.installed)

@@ -25,9 +25,11 @@ impl fmt::Display for InvalidSpec {
 
 impl InvalidSpec {
     /// Returns the status, reason and message of the condition [`INVALID`](crate::conditions::INVALID).
-    pub(super) fn reported(&self) -> (ConditionStatus, Reason, String) {
-        let message = format!("{self}; what was requested before stays in force");
-        (ConditionStatus::True, Reason::InvalidSpec, message)
+    /// `otherwise` says what becomes of the object if no spec of it is known; `None` if one is, which stays in
+    /// force.
+    pub(super) fn reported(&self, otherwise: Option<&str>) -> (ConditionStatus, Reason, String) {
+        let effect = otherwise.unwrap_or("what was requested before stays in force");
+        (ConditionStatus::True, Reason::InvalidSpec, format!("{self}; {effect}"))
     }
 }
 

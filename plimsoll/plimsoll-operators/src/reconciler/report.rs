@@ -95,11 +95,11 @@ impl TrackedOperator {
         unavailable: &[String],
         moment: Moment,
     ) -> Option<OperatorStatus> {
-        let decision = self.decision.as_ref()?;
-        let mut decision = decision.clone();
+        let mut decision = self.decision.clone()?;
         let block = self.refusal();
-        if let Some(block) = block.map(|(block, _)| block).or(self.set_block.as_ref()) {
-            decision.block(block.clone());
+        let found = block.map(|(block, _)| block).or(self.set_block.as_ref());
+        if let Some(block) = self.spec_block().or_else(|| found.cloned()) {
+            decision.block(block);
         }
         let invalid = block.filter(|(_, cause)| *cause == BlockCause::Bundle);
         let bundle = self.bundle_content(invalid.map(|(block, _)| block));
@@ -135,10 +135,7 @@ impl TrackedOperator {
         Some(OperatorStatus {
             observed_generation: self.object.generation,
             conditions,
-            resolved_version: resolved_version(
-                &self.object.spec.version,
-                installed.map(|it| &it.bundle),
-            ),
+            resolved_version: self.shown_version(),
             namespace: installed.map(|it| it.namespace.clone()).unwrap_or_default(),
             bundle: installed.map(|it| it.bundle.clone()),
             revision: installed.and(self.installed),
@@ -159,7 +156,7 @@ impl TrackedOperator {
     /// OperatorRevisions, cannot be used; `None` if all can.
     fn invalid(&self) -> Option<(ConditionStatus, Reason, String)> {
         if let Some(invalid) = &self.object.invalid {
-            return Some(invalid.reported());
+            return Some(invalid.reported(self.without_spec()));
         }
         let unusable = self.unusable.iter().map(|(name, why)| format!("{name}: {why}"));
         let unusable: Vec<String> = unusable.collect();
@@ -167,6 +164,15 @@ impl TrackedOperator {
             let message = format!("OperatorRevisions are not used: {}", unusable.join("; "));
             (ConditionStatus::True, Reason::InvalidSpec, message)
         })
+    }
+
+    /// Returns the requested and the installed version; as they were reported if the spec was never read.
+    fn shown_version(&self) -> String {
+        let installed = self.installed_revision().map(|(_, it)| &it.bundle);
+        match self.spec_block() {
+            Some(_) => self.reported.resolved_version.clone(),
+            None => resolved_version(&self.object.spec.version, installed),
+        }
     }
 
     /// Returns the state of the content of the bundle that is installed or about to be.

@@ -6,7 +6,7 @@ use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OPERATOR_LABEL,
     OperatorRevisionSpec, OperatorSpec, OperatorStatus,
 };
-use serde::Deserialize as _;
+use plimsoll_api::read_usable;
 use serde_json::Value;
 
 use super::events::Moment;
@@ -65,7 +65,7 @@ pub(super) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
-/// Reads an Operator. If its spec is invalid, that of `known` stays in force; without one, it is paused.
+/// Reads an Operator. If its spec cannot be read, that of `known` stays in force; without one, it is paused.
 pub(super) fn shown_operator(
     object: &Value,
     known: Option<&OperatorObject>,
@@ -75,24 +75,28 @@ pub(super) fn shown_operator(
     let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
     let time = |field: &str| metadata[field].as_str().and_then(|it| it.parse().ok());
     let finalizers = metadata["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let (spec, deadline, invalid) = match (parse::operator(object), known) {
-        (Ok((spec, deadline)), _) => (spec, deadline, None),
-        (Err(invalid), Some(known)) => (known.spec.clone(), known.deadline, Some(invalid)),
-        (Err(invalid), None) => {
-            let spec = OperatorSpec { paused: true, ..OperatorSpec::default() };
-            (spec, None, Some(invalid))
-        }
-    };
-    let shown = OperatorObject {
+    let mut shown = OperatorObject {
         uid: text("uid"),
         resource_version: text("resourceVersion"),
         generation: metadata["generation"].as_i64().unwrap_or_default(),
         finalizers: finalizers.iter().filter_map(|it| Some(it.as_str()?.to_owned())).collect(),
         deleted: time("deletionTimestamp"),
-        spec,
-        deadline,
-        invalid,
+        spec: OperatorSpec::default(),
+        deadline: None,
+        invalid: None,
+        is_spec_known: true,
     };
+    match (parse::operator(object), known) {
+        (Ok((spec, deadline)), _) => (shown.spec, shown.deadline) = (spec, deadline),
+        (Err(invalid), Some(known)) => {
+            (shown.spec, shown.deadline) = (known.spec.clone(), known.deadline);
+            (shown.invalid, shown.is_spec_known) = (Some(invalid), known.is_spec_known);
+        }
+        (Err(invalid), None) => {
+            shown.spec.paused = true;
+            (shown.invalid, shown.is_spec_known) = (Some(invalid), false);
+        }
+    }
     let change_set = metadata["annotations"][CHANGE_SET_ANNOTATION].as_str();
     let request = RequestedOperator {
         spec: shown.spec.clone(),
@@ -104,6 +108,5 @@ pub(super) fn shown_operator(
         returns_to: None,
         owned: BTreeSet::new(),
     };
-    let status = OperatorStatus::deserialize(&object["status"]).unwrap_or_default();
-    ShownOperator { object: shown, request, status }
+    ShownOperator { object: shown, request, status: read_usable(&object["status"]) }
 }

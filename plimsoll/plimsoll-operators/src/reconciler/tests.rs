@@ -19,6 +19,7 @@ use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::*;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, operators, part};
 
+mod unreadable;
 mod way_back;
 
 const NAMESPACE: [&str; 2] = ["", "Namespace"];

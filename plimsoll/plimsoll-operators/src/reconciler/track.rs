@@ -40,6 +40,8 @@ pub(super) struct OperatorObject {
     pub(super) deadline: Option<Duration>,
     /// The reason that the spec cannot be read; `None` if it can.
     pub(super) invalid: Option<InvalidSpec>,
+    /// Whether `spec` was requested, now or before; it is not if none could be read yet.
+    pub(super) is_spec_known: bool,
 }
 
 impl OperatorObject {

@@ -33,13 +33,10 @@ impl TrackedOperator {
             ));
         }
         if self.is_deletion_held() {
-            return match self.object.invalid {
-                Some(_) => waiting(
-                    Reason::InvalidSpec,
-                    "It is not deleted: its spec cannot be read, so what is to be kept is not known; \
-                     see the condition Invalid"
-                        .to_owned(),
-                ),
+            return match &self.object.invalid {
+                Some(invalid) => {
+                    waiting(Reason::InvalidSpec, format!("It is not deleted: {invalid}"))
+                }
                 None => waiting(
                     Reason::Paused,
                     "It is not deleted: spec.paused is set; remove it to go on".to_owned(),

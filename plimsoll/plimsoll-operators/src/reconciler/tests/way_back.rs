@@ -4,7 +4,11 @@ use super::*;
 
 /// Lets a number of seconds pass in which all requests are answered, except for those that are held. Returns
 /// the effects as texts.
-fn pass(course: &mut Course, seconds: u64, is_held: fn(&OperatorEffect) -> bool) -> Vec<String> {
+pub(super) fn pass(
+    course: &mut Course,
+    seconds: u64,
+    is_held: fn(&OperatorEffect) -> bool,
+) -> Vec<String> {
     let mut texts = Vec::new();
     for _ in 0..seconds {
         let effects = std::mem::take(&mut course.unanswered).into_iter();
@@ -21,7 +25,7 @@ fn pass(course: &mut Course, seconds: u64, is_held: fn(&OperatorEffect) -> bool)
 }
 
 /// Shows the Operator `bar` with another spec. Returns the effects as texts.
-fn request(course: &mut Course, generation: i64, spec: Value) -> Vec<String> {
+pub(super) fn request(course: &mut Course, generation: i64, spec: Value) -> Vec<String> {
     course.resource_version += 1;
     let mut object = course.shown["bar"].clone();
     object["metadata"]["generation"] = json!(generation);
@@ -44,7 +48,7 @@ fn find_unsafe(course: &mut Course) -> Vec<String> {
 }
 
 /// Returns a condition of the Operator `bar` as it was reported last.
-fn reported(course: &Course, type_: &str) -> String {
+pub(super) fn reported(course: &Course, type_: &str) -> String {
     let conditions = course.shown["bar"]["status"]["conditions"].as_array().expect("conditions");
     let found = conditions.iter().find(|it| it["type"] == type_).expect("it is reported");
     let text = |field: &str| found[field].as_str().unwrap_or_default();
@@ -55,7 +59,7 @@ fn is_applied(effects: &[String]) -> bool {
     effects.iter().any(|it| it.starts_with("apply"))
 }
 
-fn nothing_held(_: &OperatorEffect) -> bool {
+pub(super) fn nothing_held(_: &OperatorEffect) -> bool {
     false
 }
 
