@@ -55,8 +55,29 @@ fn epoch() -> Timestamp {
     Timestamp::UNIX_EPOCH
 }
 
+/// The maximum length of a condition's message, in characters: API servers refuse longer ones.
+pub const MESSAGE_LENGTH_MAX: usize = 32_768;
+/// The length that is kept free for what is said of a message that is cut, in characters.
+const CUT_LENGTH_MAX: usize = 48;
+
+/// Returns a message as a condition may have it. A longer one is cut, and ends with how much was.
+pub fn limited_message(message: String) -> String {
+    // A character has one byte at least.
+    if message.len() <= MESSAGE_LENGTH_MAX {
+        return message;
+    }
+    let length = message.chars().count();
+    if length <= MESSAGE_LENGTH_MAX {
+        return message;
+    }
+    let kept = MESSAGE_LENGTH_MAX - CUT_LENGTH_MAX;
+    let text: String = message.chars().take(kept).collect();
+    format!("{text} ... and {} more characters", length - kept)
+}
+
 /// Merges `desired` over `current`: the result holds exactly the desired conditions, in their
-/// order, each with the transition time of the current one unless its status changed.
+/// order, each with the transition time of the current one unless its status changed, and with a message that
+/// is not too long.
 pub fn merge_conditions(current: &[Condition], desired: Vec<Condition>) -> Vec<Condition> {
     desired
         .into_iter()
@@ -66,6 +87,7 @@ pub fn merge_conditions(current: &[Condition], desired: Vec<Condition>) -> Vec<C
             {
                 condition.last_transition_time = before.last_transition_time;
             }
+            condition.message = limited_message(condition.message);
             condition
         })
         .collect()

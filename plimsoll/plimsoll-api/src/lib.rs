@@ -24,7 +24,10 @@ mod reason;
 mod usable;
 mod verdict;
 
-pub use condition::{Condition, ConditionStatus, merge_conditions, whole_seconds};
+pub use condition::{
+    Condition, ConditionStatus, MESSAGE_LENGTH_MAX, limited_message, merge_conditions,
+    whole_seconds,
+};
 pub use key::{GroupKind, NamespacedName, ObjectKey};
 #[cfg(feature = "objects")]
 pub use objects::{

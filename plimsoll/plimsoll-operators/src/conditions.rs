@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::BundleReference;
-use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
+use plimsoll_api::{ConditionStatus, Reason, limited_message, whole_seconds};
 
 use super::installed::all_unmet;
 use super::{InstalledOperator, OperatorAction, OperatorDecision, version_text};
@@ -128,7 +128,7 @@ pub fn conditions(
 }
 
 /// Completes a condition with its generation and transition time, which is kept while the status is
-/// unchanged.
+/// unchanged. A message that is too long for API servers is cut.
 pub fn condition(
     reported: ConditionDraft,
     before: &[MetaCondition],
@@ -143,7 +143,7 @@ pub fn condition(
         observed_generation: Some(generation),
         last_transition_time: same.map_or_else(|| whole_seconds(now), |it| it.last_transition_time),
         reason: reason.to_string(),
-        message,
+        message: limited_message(message),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Conditions of an Operator in various situations.
 
+use plimsoll_api::MESSAGE_LENGTH_MAX;
 use plimsoll_resolve::Bundle;
 use plimsoll_resolve::requirement::CheckedRequirement;
 use semver::Version;
@@ -209,6 +210,39 @@ fn other_situations_have_their_reasons() {
     let text = shown(Some(&at("1.2.3")), &deleting, &valid("1.2.3"), &Rollout::Idle, &unavailable);
     for expected in ["Available=False WorkloadNotAvailable", "Degraded=False AsExpected"] {
         assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn messages_are_as_long_as_api_servers_accept() {
+    let requirements: Vec<CheckedRequirement> =
+        std::iter::repeat_with(unmet).take(1_200).flatten().collect();
+    let fields: Vec<String> =
+        (0..699).map(|it| format!("foos.example.com: v1: ^.spec.field{it} is removed")).collect();
+    let block = OperatorBlock::new(Reason::UpgradeBlocked, fields.join("; "));
+    let decision =
+        OperatorDecision { requirements, ..decided(OperatorAction::Blocked(block.clone())) };
+    let invalid =
+        BundleContent::Invalid { bundle: "foo.v1.2.3".to_owned(), message: block.message };
+    let failed = Rollout::Failed { bundle: reference("1.2.3"), message: fields.join("; ") };
+    let (installed, bundles) = (at("1.2.3"), [valid("1.2.3"), invalid]);
+    for installed in [None, Some(&installed)] {
+        for (bundle, rollout) in bundles.iter().zip([&Rollout::Idle, &failed]) {
+            let observation = OperatorObservation {
+                name: "foo",
+                generation: 2,
+                installed,
+                decision: &decision,
+                bundle,
+                rollout,
+                unavailable: &fields,
+            };
+            let conditions = conditions(&observation, &[], Timestamp::UNIX_EPOCH);
+            let lengths = conditions.iter().map(|it| it.message.chars().count());
+            assert!(lengths.max().is_some_and(|it| it <= MESSAGE_LENGTH_MAX));
+            let cut = conditions.iter().filter(|it| it.message.ends_with(" more characters"));
+            assert!(cut.count() >= 2);
+        }
     }
 }
 

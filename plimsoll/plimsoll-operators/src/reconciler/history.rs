@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use plimsoll_api::config::UpdateState;
+use plimsoll_api::limited_message;
 use plimsoll_api::olm::{OperatorHistory, RollbackPolicy};
 
 use super::track::TrackedOperator;
@@ -25,7 +26,7 @@ impl TrackedOperator {
     pub(super) fn record_begin(&mut self, number: u32, risks: &[String], now: Timestamp) {
         let newest = self.history.first();
         if newest.is_none_or(|it| it.revision != number || it.state != UpdateState::Partial) {
-            self.record(number, now, None, risks.join("; "));
+            self.record(number, now, None, limited_message(risks.join("; ")));
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::{DependencyStatus, InstalledApi, OperatorStatus};
-use plimsoll_api::{ConditionStatus, Effect, Reason};
+use plimsoll_api::{ConditionStatus, Effect, Reason, limited_message};
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use plimsoll_plan::update::operators::platform_requirements;
 use plimsoll_resolve::Api;
