@@ -6,6 +6,7 @@
 
 pub mod annotations;
 pub mod authoring;
+pub mod built_in;
 pub mod bundle;
 pub mod capability;
 pub mod catalog;

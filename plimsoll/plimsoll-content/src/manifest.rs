@@ -7,8 +7,8 @@ use plimsoll_api::ObjectKey;
 use serde_json::{Map, Value};
 
 use crate::Packed;
+use crate::built_in::built_in_cluster_kinds;
 use crate::definition::Definition;
-use crate::kinds::built_in_cluster_kinds;
 
 /// Annotation: values of the object are sent to the API server alone, as those of a Secret.
 pub const SENSITIVE: &str = "plimsoll.io/sensitive";

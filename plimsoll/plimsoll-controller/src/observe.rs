@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, NamespacedName, RELEASE_PROGRESS};
-use plimsoll_plan::apply::fingerprint::{FIELD_MANAGER, fingerprint};
+use plimsoll_plan::apply::fingerprint::fingerprint;
 use plimsoll_plan::health::readiness;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
@@ -22,11 +22,10 @@ use plimsoll_plan::removal::{self, Terminating};
 use plimsoll_plan::update::acknowledge::ConfigMapName;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::listing_watch::{ListingWatch, WatchedObject, revision};
-use crate::ownership::operator_of;
+use crate::ownership::{applied_fields, operator_of};
 use crate::relay::{Observer, Relay};
 use crate::resources::{api_resource, definitions};
 
@@ -305,17 +304,6 @@ pub(crate) fn terminating(metadata: &ObjectMeta) -> Option<Terminating> {
     let since = metadata.deletion_timestamp.as_ref()?.0;
     let finalizers = metadata.finalizers.clone().unwrap_or_default();
     Some(Terminating { since, finalizers, remaining: Vec::new() })
-}
-
-/// The fields of an object that we applied, with the entry that lists them; `None` if we applied none.
-pub(crate) fn applied_fields(metadata: &ObjectMeta) -> Option<(&ManagedFieldsEntry, &Value)> {
-    let ours = |entry: &&ManagedFieldsEntry| {
-        entry.manager.as_deref() == Some(FIELD_MANAGER)
-            && entry.operation.as_deref() == Some("Apply")
-            && entry.subresource.as_deref().unwrap_or_default().is_empty()
-    };
-    let entry = metadata.managed_fields.as_ref()?.iter().find(ours)?;
-    Some((entry, &entry.fields_v1.as_ref()?.0))
 }
 
 /// The digest of the fields that we own of an object.

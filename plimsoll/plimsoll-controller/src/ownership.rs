@@ -5,23 +5,33 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{OPERATOR, ObjectKey, RELEASE_PROGRESS, Reason};
+use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::plan::{Action, Step};
 use plimsoll_plan::progress::{Transience, TryError};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::observe::applied_fields;
 use crate::resources::api_resource;
-use crate::write::chain;
 
 /// The number of Operators in one answer: their statuses list all of their objects.
 const PAGE_SIZE: u32 = 100;
+
+/// The fields of an object that we applied, with the entry that lists them; `None` if we applied none.
+pub(crate) fn applied_fields(metadata: &ObjectMeta) -> Option<(&ManagedFieldsEntry, &Value)> {
+    let ours = |entry: &&ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(FIELD_MANAGER)
+            && entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+    };
+    let entry = metadata.managed_fields.as_ref()?.iter().find(ours)?;
+    Some((entry, &entry.fields_v1.as_ref()?.0))
+}
 
 /// Returns the Operator that the label of an object names, whoever added it; empty if the object has no
 /// such label.
@@ -119,13 +129,12 @@ pub(crate) fn refusal(step: &Step, operator: &str) -> TryError {
 /// # Errors
 ///
 /// When the server does not answer or rejects the request.
-pub(crate) async fn held_up(client: &Client) -> Result<BTreeSet<String>, String> {
+pub(crate) async fn held_up(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(RELEASE_PROGRESS));
     let listed = match api.list(&ListParams::default()).await {
         // Not every cluster has a release.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeSet::new()),
-        listed => listed
-            .map_err(|error| format!("failed to list ReleaseProgresses: {}", chain(&error)))?,
+        listed => listed?,
     };
     let steps = listed.items.iter().flat_map(|it| it.data["status"]["steps"].as_array());
     let objects = steps.flatten().filter_map(|it| it["object"].as_str());

@@ -265,7 +265,11 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
                 if is_here {
                     let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
                     let is_empty = start == end && !is_block;
-                    let start = if is_empty { after_colon(text, start) } else { start };
+                    let start = match is_block {
+                        true => indicator(text, start)?,
+                        false if is_empty => after_colon(text, start),
+                        false => start,
+                    };
                     let end = if is_empty { start } else { end };
                     return Some(Found { span: start..end, mapping: None, is_block });
                 }
@@ -325,6 +329,19 @@ fn after_colon(text: &str, at: usize) -> usize {
         true => at + 1,
         false => text[..at].rfind(':').map_or(at, |colon| colon + 1),
     }
+}
+
+/// Where the indicator of a text in a block is, `|` or `>`: the parser reports where its content is.
+fn indicator(text: &str, content: usize) -> Option<usize> {
+    let header = text[..content].trim_end();
+    let line = header.rfind('\n').map_or(0, |end| end + 1);
+    let is_indicator = |at: &usize| {
+        let written = &header[*at..];
+        let written = written.split_once(" #").map_or(written, |(before, _)| before);
+        let modifiers = written.trim_end().strip_prefix(['|', '>']);
+        modifiers.is_some_and(|it| it.chars().all(|it| matches!(it, '-' | '+' | '1'..='9')))
+    };
+    (line..header.len()).filter(|at| header.is_char_boundary(*at)).find(is_indicator)
 }
 
 /// A string as YAML, in the quotes that it had.

@@ -267,6 +267,7 @@ impl MeasuredCluster {
             | OperatorEffect::RemoveConversion { .. }
             | OperatorEffect::ReadNamespace { .. }
             | OperatorEffect::FindKinds { .. }
+            | OperatorEffect::ReadDefinition { .. }
             | OperatorEffect::DeleteRevision(_)
             | OperatorEffect::Emit { .. } => {}
         }

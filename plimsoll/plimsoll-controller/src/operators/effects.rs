@@ -106,6 +106,8 @@ impl ControlLoop {
         let client = self.host.client.clone();
         self.host.spawn(async move {
             let objects = ownership::held_up(&client).await;
+            let objects = objects
+                .map_err(|error| format!("failed to list ReleaseProgresses: {}", chain(&error)));
             OperatorEvent::ReleaseRead { operator, objects }
         });
     }

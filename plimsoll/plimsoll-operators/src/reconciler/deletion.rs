@@ -1,8 +1,8 @@
 //! Deletion of objects: all objects of an Operator that is deleted, and those that a new revision lacks.
 
 mod condition;
-mod definition;
 mod conversions;
+mod definition;
 mod leftovers;
 mod namespaces;
 mod shared;

@@ -104,7 +104,8 @@ impl OperatorHandler<'_> {
             return self.is_inspected(number, &wanted.risks).then_some(prepared);
         }
         let now = self.moment.uptime;
-        if operator.preparation.as_ref().is_none_or(|it| !it.is_awaited(&wanted, now)) {
+        let preparation = self.operator.preparation.as_ref();
+        if preparation.is_none_or(|it| !it.is_awaited(&wanted, now)) {
             self.read_bundle(wanted);
         }
         None
@@ -230,7 +231,7 @@ impl OperatorHandler<'_> {
         let mut risks = match checked {
             Ok(risks) => risks,
             Err(block) => {
-                let block = match kept.filter(|it| self.operator.installed > Some(*it)) {
+                let block = match kept.filter(|it| self.operator.installed >= Some(*it)) {
                     Some(number) => messages::not_returned_to(number, &block),
                     None => block,
                 };

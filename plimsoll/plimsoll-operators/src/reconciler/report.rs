@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::{DependencyStatus, InstalledApi, OperatorStatus};
-use plimsoll_api::{ConditionStatus, Effect, Reason, limited_message};
+use plimsoll_api::{ConditionStatus, Effect, Reason};
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use plimsoll_plan::update::operators::platform_requirements;
 use plimsoll_resolve::Api;
@@ -13,11 +13,11 @@ use plimsoll_resolve::requirement::{CheckedRequirement, Provider};
 use super::events::{Moment, OperatorEffect, OperatorKind, WrittenPart};
 use super::handler::OperatorHandler;
 use super::track::{BlockCause, Preparation, STATUS_RETRY, TrackedOperator};
+use crate::RequestedOperator;
 use crate::conditions::{
     BundleContent, CONSTRAINTS_SATISFIED, ConditionDraft, DEPRECATED, INVALID, OperatorObservation,
     Rollout, condition, conditions, resolved_version,
 };
-use crate::{OperatorAction, RequestedOperator};
 
 /// The minimum interval between writes of the status of an Operator.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);

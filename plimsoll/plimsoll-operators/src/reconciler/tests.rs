@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
-use plimsoll_api::olm::{BundleReference, DELETION_FINALIZER, OperatorHistory};
+use plimsoll_api::olm::{BundleProperty, BundleReference, DELETION_FINALIZER, OperatorHistory};
 use plimsoll_plan::progress::{Mark, StepOutcome, Trace};
 use serde_json::{Value, json};
 
@@ -222,9 +222,11 @@ fn content(operator: &str, bundle: BundleReference) -> RevisionContent {
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": operator } });
     let metadata = json!({ "name": operator, "namespace": operator });
     let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+    let value = json!({ "packageName": operator, "version": bundle.version });
+    let property = BundleProperty { type_: "olm.package".to_owned(), value };
     RevisionContent {
         bundle,
-        properties: Vec::new(),
+        properties: vec![property],
         namespace: operator.to_owned(),
         config: None,
         objects: vec![namespace, config],

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use plimsoll_api::progress::{DeletionState, Orphan, ReleaseProgressStatus};
 use plimsoll_api::{GroupKind, ObjectKey};
-use plimsoll_content::kinds::built_in_cluster_kinds;
+use plimsoll_content::built_in::built_in_cluster_kinds;
 
 use crate::plan::{Action, Plan};
 use crate::progress::{Deleted, Mark, Progress, StepOutcome, Trace, Transience};

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use plimsoll_api::progress::{Deletion, DeletionState};
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_content::Manifest;
+use plimsoll_content::built_in::built_in_cluster_kinds;
 use plimsoll_content::inclusion::{self, Context, Decision};
-use plimsoll_content::kinds::built_in_cluster_kinds;
 
 use crate::plan::{DELETE, ORPHAN_FILE};
 

@@ -117,19 +117,19 @@ fn links_out_of_the_source_are_not_given_to_programs() {
     fs::write(outside.path().join("secret"), "a").expect("a file");
     let secret = fs::canonicalize(outside.path().join("secret")).expect("it exists");
     for mark in ["lamp/Chart.yaml", "lamp/kustomization.yaml"] {
-        let directory = source(&[("release.yaml", RELEASE), (mark, ""), ("shared/b", "")]);
+        let directory = source(&[("release.yaml", RELEASE), (mark, ""), ("common/b", "")]);
         let link = |target: &Path, name: &str| {
             std::os::unix::fs::symlink(target, directory.path().join(name)).expect("a link");
         };
         // Links within the source are followed, also in a circle.
-        link(Path::new("../shared"), "lamp/shared");
-        link(Path::new("../lamp"), "shared/back");
+        link(Path::new("../common"), "lamp/common");
+        link(Path::new("../lamp"), "common/back");
         link(&secret, "lamp/.secret");
-        link(&secret, "shared/secret");
+        link(&secret, "common/secret");
         let error = build(directory.path(), None).expect_err("links").to_string();
         let leads = format!("the symbolic link leads out of the source, to {}", secret.display());
         let expected =
-            format!("the source has 2 problems\n  lamp/.secret: {leads}\n  shared/secret: {leads}");
+            format!("the source has 2 problems\n  common/secret: {leads}\n  lamp/.secret: {leads}");
         assert_eq!(error, expected, "{mark}");
     }
     let directory = source(&[("release.yaml", RELEASE)]);

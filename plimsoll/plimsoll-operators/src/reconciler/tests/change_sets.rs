@@ -1,7 +1,5 @@
 //! Change sets, one member of which is refused when its revision is prepared.
 
-use plimsoll_api::olm::BundleProperty;
-
 use super::*;
 
 /// Two packages that require each other, so that they move at once.
@@ -39,12 +37,7 @@ fn bundle_answer(effect: &OperatorEffect, refused: &str) -> Option<OperatorEvent
     let OperatorEffect::ReadBundle { operator, ticket, bundle, .. } = effect else { return None };
     let content = match operator == refused {
         true => Err("it has no CSV".to_owned()),
-        false => {
-            let value = json!({ "packageName": operator, "version": bundle.version });
-            let property = BundleProperty { type_: "olm.package".to_owned(), value };
-            let content = content(operator, bundle.clone());
-            Ok(Box::new(RevisionContent { properties: vec![property], ..content }))
-        }
+        false => Ok(Box::new(content(operator, bundle.clone()))),
     };
     Some(OperatorEvent::BundleRead { operator: operator.clone(), ticket: *ticket, content })
 }
@@ -70,7 +63,10 @@ fn play(course: &mut Course, refused: &str) -> Vec<String> {
         course.unanswered.extend(effects);
     }
     let applied = texts.iter().filter_map(|it| it.strip_prefix("apply configmap "));
-    applied.map(str::to_owned).collect()
+    let mut applied: Vec<String> = applied.map(str::to_owned).collect();
+    // The lists of watches are empty here, so that what was applied is applied again.
+    applied.dedup();
+    applied
 }
 
 /// Returns the message of a condition that an Operator reports.

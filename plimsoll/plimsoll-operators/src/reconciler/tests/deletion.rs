@@ -76,7 +76,8 @@ fn is_deleted(texts: &[String], name: &str) -> bool {
 #[test]
 fn objects_of_revisions_that_are_gone_are_deleted_with_their_operator() {
     let mut course = Course::begin();
-    let asked = course.shown(OperatorKind::Operator, "bar", Some(deleted(&Value::Null)));
+    course.shown(OperatorKind::Operator, "bar", Some(deleted(&Value::Null)));
+    let asked = course.handle(definition::read("bar", Ok(None)));
     assert!(asked.contains(&"find the kinds of bar".to_owned()), "{asked:?}");
     let found = |kinds| OperatorEvent::KindsFound { operator: "bar".to_owned(), kinds };
     course.unanswered.clear();
@@ -129,6 +130,7 @@ fn nothing_is_deleted_while_the_objects_of_the_release_are_not_known() {
     let status = course.shown["bar"]["status"].clone();
     course.shown(OperatorKind::Operator, "bar", Some(deleted(&status)));
     course.unanswered.clear();
+    course.handle(definition::read("bar", Ok(None)));
     let answer = |objects| OperatorEvent::ReleaseRead { operator: "bar".to_owned(), objects };
     let texts = course.handle(answer(Err("denied".to_owned())));
     assert!(!is_deleted(&texts, "bar"), "{texts:?}");

@@ -32,6 +32,7 @@ fn a_deletion_waits_while_it_is_paused_or_what_is_kept_is_not_known() {
         assert_eq!(progressing["reason"], reason);
         let message = progressing["message"].as_str().expect("a message");
         assert!(message.starts_with("It is not deleted: "), "{message}");
+        course.handle(definition::read("bar", Ok(None)));
         let effects = course.shown(OperatorKind::Operator, "bar", Some(deleting(&json!({}))));
         assert!(begins(&effects), "{effects:?}");
     }
