@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use plimsoll_api::ObjectKey;
 use plimsoll_content::inclusion::{Decision, decide};
+use plimsoll_content::kinds::cluster_kinds;
 use plimsoll_content::payload::TemplateContext;
 use plimsoll_source::load;
 
@@ -45,10 +47,14 @@ fn check(payload: &Path, table: &Path) {
     let manifests: Vec<_> =
         payload.manifests.iter().filter(|manifest| files.contains(&*manifest.file)).collect();
     assert_eq!(manifests.len(), rows.len(), "documents in the payload and rows in the table");
+    let cluster_kinds = cluster_kinds(&payload.manifests);
     for manifest in manifests {
         let row = &rows[&(&*manifest.file, manifest.document)];
-        let key = &manifest.key;
-        assert_eq!(row[2..6], [&*key.group, &*key.kind, &*key.namespace, &*key.name]);
+        let [group, kind, namespace, name] = [2, 3, 4, 5].map(|column| row[column].to_owned());
+        // The table has namespaces as they are written, also those of objects that have none.
+        let mut written = ObjectKey { group, kind, namespace, name };
+        written.normalize(&cluster_kinds);
+        assert_eq!(manifest.key, written);
         let mut first_reason = String::new();
         for (column, pair) in pairs.iter().enumerate() {
             let decision = match decide(manifest, &contexts[column]) {
