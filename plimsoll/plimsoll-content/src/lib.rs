@@ -23,9 +23,9 @@ mod packed;
 pub mod payload;
 pub mod position;
 pub mod template;
-pub mod yaml;
 
 pub use definition::Definition;
+pub use k8s_yaml as yaml;
 pub use manifest::Manifest;
 pub use packed::Packed;
 pub use payload::Payload;

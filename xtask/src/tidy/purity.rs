@@ -7,6 +7,7 @@ use super::{Finding, Tree};
 pub(crate) const PURE_CRATES: &[&str] = &[
     "kubernetes/k8s-cel",
     "kubernetes/k8s-schema",
+    "kubernetes/k8s-yaml",
     "plimsoll/plimsoll-api",
     "plimsoll/plimsoll-bundle",
     "plimsoll/plimsoll-content",

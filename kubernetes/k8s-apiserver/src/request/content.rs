@@ -3,6 +3,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use k8s_schema::go_kind;
 use k8s_schema::protobuf::{self, ProtobufError};
+use k8s_yaml::{YamlError, YamlErrorKind};
 use serde_json::Value;
 
 use super::accept::PROTOBUF;
@@ -171,40 +172,33 @@ fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
     if text.trim_start_matches([' ', '\r', '\n']).starts_with('\t') {
         return Err("yaml: found character that cannot start any token".to_owned());
     }
-    lenient_yaml(first_document(text)).map_err(|error| {
-        let shown = error.to_string();
-        let message = match is_too_much(&error) {
-            true => TOO_MANY_ALIASES,
-            false => shown.lines().next().unwrap_or_default(),
-        };
-        let message = message.trim_start_matches("error: ");
-        // Messages about the first line have no line number.
-        let message =
-            match message.strip_prefix("line 1 column ").and_then(|rest| rest.split_once(": ")) {
-                Some((_, why)) => why,
-                None => message,
-            };
-        format!("yaml: {message}")
-    })
+    k8s_yaml::first_document(text).value.map_err(|error| conversion_error(&error))
 }
 
 /// What begins as JSON does and is YAML nevertheless: with a comma after the last item, plain keys or
 /// comments.
 fn flow_yaml(bytes: &[u8]) -> Option<Value> {
-    lenient_yaml(first_document(std::str::from_utf8(bytes).ok()?)).ok()
+    k8s_yaml::first_document(std::str::from_utf8(bytes).ok()?).value.ok()
 }
 
-/// The first document of a YAML stream.
-fn first_document(text: &str) -> &str {
-    let is_empty = |text: &str| {
-        text.lines().all(|line| line.trim().is_empty() || line.starts_with(['#', '%']))
-    };
-    text.match_indices("\n---")
-        .find(|(at, mark)| {
-            let after = &text[at + mark.len()..];
-            (after.is_empty() || after.starts_with(['\n', '\r', ' '])) && !is_empty(&text[..*at])
-        })
-        .map_or(text, |(at, _)| &text[..=at])
+/// Why YAML cannot be converted to JSON.
+fn conversion_error(error: &YamlError) -> String {
+    match &error.problem {
+        YamlErrorKind::NotFinite(text) => format!("json: unsupported value: {}", infinity(text)),
+        YamlErrorKind::Copies => format!("yaml: {TOO_MANY_ALIASES}"),
+        // Messages about the first line have no line number.
+        problem if error.line == 1 => format!("yaml: {problem}"),
+        problem => format!("yaml: line {}: {problem}", error.line),
+    }
+}
+
+/// A number that is not finite, as Go shows it.
+fn infinity(text: &str) -> &'static str {
+    match text {
+        _ if text.eq_ignore_ascii_case(".nan") => "NaN",
+        _ if text.starts_with('-') => "-Inf",
+        _ => "+Inf",
+    }
 }
 
 /// Reads JSON.
@@ -214,24 +208,6 @@ fn first_document(text: &str) -> &str {
 pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(bytes)
         .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
-}
-
-/// Whether a YAML document expands to too many nodes.
-fn is_too_much(error: &serde_saphyr::Error) -> bool {
-    use serde_saphyr::Error;
-    match error {
-        Error::Budget { .. } => true,
-        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => is_too_much(error),
-        _ => false,
-    }
-}
-
-/// Decodes YAML; of duplicate keys the last one wins.
-fn lenient_yaml(text: &str) -> Result<Value, serde_saphyr::Error> {
-    let options = serde_saphyr::options! {
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-    };
-    serde_saphyr::from_str_with_options(text, options)
 }
 
 /// Decodes an applied document; of duplicate keys the last one wins.
@@ -253,11 +229,11 @@ pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
         })?
     } else {
         let text = std::str::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
-        lenient_yaml(text).map_err(|error| match is_too_much(&error) {
-            true => {
-                ApiError::bad_request(format!("error encoding patch: yaml: {TOO_MANY_ALIASES}"))
+        k8s_yaml::first_document(text).value.map_err(|error| match &error.problem {
+            YamlErrorKind::Copies | YamlErrorKind::NotFinite(_) => {
+                ApiError::bad_request(format!("error encoding patch: {}", conversion_error(&error)))
             }
-            false => malformed(error.to_string()),
+            _ => refused(format!("error converting YAML to JSON: {}", conversion_error(&error))),
         })?
     };
     if document.is_object() || document.is_null() {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use http::request::Parts;
+use k8s_yaml::YamlWarningKind;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::content::MediaType;
@@ -78,13 +79,13 @@ fn duplicate_key(bytes: &[u8]) -> Option<String> {
         return None;
     }
     let text = std::str::from_utf8(bytes).ok()?;
-    let error = serde_saphyr::from_str::<serde_json::Value>(text).err()?;
-    match error.without_snippet() {
-        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
-            Some(format!("line {}: key {key:?} already set in map", location.line()))
+    let notes = k8s_yaml::first_document(text).notes;
+    notes.into_iter().find_map(|note| match note.oddity {
+        YamlWarningKind::DuplicateKey(key) => {
+            Some(format!("line {}: key {key:?} already set in map", note.line.unwrap_or(1)))
         }
-        _ => None,
-    }
+        YamlWarningKind::IgnoredText => None,
+    })
 }
 
 /// The duplicate and the unknown fields of a JSON document in its order, as messages of strict

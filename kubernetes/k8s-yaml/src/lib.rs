@@ -11,6 +11,8 @@
 //! [`COPIES_MAX`]; nesting is at most [`NESTING_MAX`] deep, so that reading the JSON back never
 //! fails. One document's error does not hide the next document.
 
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
 mod build;
 mod edit;
 mod json;
@@ -167,20 +169,39 @@ pub fn parse(text: &str) -> Vec<YamlDocument> {
     split::documents(text).flat_map(|chunk| document(chunk.text, chunk.line)).collect()
 }
 
+/// Reads the first document of a text and ignores what follows its end, as kube-apiserver reads the body
+/// of a request.
+///
+/// Upstream: sigs.k8s.io/yaml/yaml.go: YAMLToJSON
+pub fn first_document(text: &str) -> YamlDocument {
+    yaml_document(without_mark(text), 1)
+}
+
 /// Reads one document that begins on a line; JSON documents may follow each other in it.
 fn document(text: &str, line: usize) -> Vec<YamlDocument> {
-    // A byte-order mark may begin every document, for files that were put together from others.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.len() > DOCUMENT_SIZE_MAX {
-        let error = YamlError { line, column: 1, problem: YamlErrorKind::Size(text.len()) };
-        return vec![YamlDocument { line, value: Err(error), notes: Vec::new() }];
-    }
-    if let Some(documents) = json::read(text, line) {
+    // The mark may begin every document, for files that were put together from others.
+    let text = without_mark(text);
+    if text.len() <= DOCUMENT_SIZE_MAX
+        && let Some(documents) = json::read(text, line)
+    {
         return documents;
     }
+    vec![yaml_document(text, line)]
+}
+
+/// Removes the byte-order mark.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+fn yaml_document(text: &str, line: usize) -> YamlDocument {
     let mut notes = Vec::new();
-    let value = build::build(text, line, &mut notes);
-    vec![YamlDocument { line, value, notes }]
+    let value = if text.len() > DOCUMENT_SIZE_MAX {
+        Err(YamlError { line, column: 1, problem: YamlErrorKind::Size(text.len()) })
+    } else {
+        build::build(text, line, &mut notes)
+    };
+    YamlDocument { line, value, notes }
 }
 
 #[cfg(test)]
