@@ -2,10 +2,17 @@
 //!
 //! Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/default.go: init
 //! Upstream: k8s.io/apiextensions-apiserver/pkg/apiserver/validation/formats.go: GetUnrecognizedFormats
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::OnceLock;
+
+use k8s_cel::go;
+use regex::Regex;
 
 use super::ValidationResult;
 use crate::{FieldError, FieldErrorKind};
+
+mod email;
+mod uri;
 
 /// Reports a text that does not have the format.
 pub(super) fn check(format: &str, text: &str, path: &str, out: &mut ValidationResult) {
@@ -61,9 +68,9 @@ fn has_format(format: &str, text: &str) -> bool {
         "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
-        "uri" => is_uri(text),
+        "uri" => uri::is_request_uri(text),
         "hostname" => is_hostname(text),
-        "email" => is_email(text),
+        "email" => email::is_address(text),
         "mac" => is_mac(text),
         "uuid" => is_uuid(text, None),
         "uuid3" => is_uuid(text, Some('3')),
@@ -87,64 +94,65 @@ fn has_format(format: &str, text: &str) -> bool {
     }
 }
 
-/// Four numbers, with leading zeros if need be.
+/// An address with a dot in it: one of IPv6 may end in numbers, too.
 fn is_ipv4(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('.').collect();
-    let is_number = |part: &&str| {
-        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        digits && part.parse::<u8>().is_ok()
-    };
-    parts.len() == 4 && parts.iter().all(is_number)
+    text.contains('.') && lenient_address(text).is_some()
 }
 
+/// Reads an address whose decimal numbers may have leading zeros.
+///
+/// Upstream: k8s.io/utils/net/parse.go: ParseIPSloppy
+fn lenient_address(text: &str) -> Option<IpAddr> {
+    if !text.contains('.') {
+        return text.parse().ok();
+    }
+    let start = text.rfind(':').map_or(0, |colon| colon + 1);
+    let (prefix, numbers) = text.split_at(start);
+    let number = |part: &str| {
+        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let significant = part.trim_start_matches('0');
+        match significant {
+            "" if digits => Some(0),
+            _ if digits => significant.parse::<u8>().ok(),
+            _ => None,
+        }
+    };
+    let parts: Vec<u8> = numbers.split('.').map(number).collect::<Option<_>>()?;
+    let [a, b, c, d] = parts.as_slice() else { return None };
+    format!("{prefix}{}", Ipv4Addr::new(*a, *b, *c, *d)).parse().ok()
+}
+
+// Upstream: k8s.io/utils/net/parse.go: ParseCIDRSloppy
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
-    let limit = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
+    let limit = match lenient_address(address) {
+        Some(IpAddr::V4(_)) => 32,
+        Some(IpAddr::V6(_)) => 128,
+        None => return false,
     };
     let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
     digits && bits.parse::<u16>().is_ok_and(|bits| bits <= limit)
 }
 
-/// A request URI: absolute, or a path.
-fn is_uri(text: &str) -> bool {
-    let scheme_ends = text.find(':');
-    let has_scheme = scheme_ends.is_some_and(|end| {
-        let scheme = &text[..end];
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    });
-    !text.chars().any(|c| c.is_control() || c == ' ') && (has_scheme || text.starts_with('/'))
+/// Whether a text matches a pattern, which is compiled once.
+fn matches(compiled: &OnceLock<Regex>, pattern: &str, text: &str) -> bool {
+    compiled.get_or_init(|| Regex::new(pattern).expect("the pattern is a constant")).is_match(text)
 }
 
-/// A label, or labels and a top-level domain of two letters or more.
+/// One label with at most a dash after its first character, or labels and a top-level domain of two
+/// letters or more. Symbols count as letters, except in the top-level domain.
 ///
 /// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/default.go: IsHostname
 fn is_hostname(text: &str) -> bool {
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label.chars().count() <= 63
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-            && label.chars().all(|c| c.is_alphanumeric() || c == '-')
-    };
-    let is_domain = |last: &str| last.chars().count() >= 2 && last.chars().all(char::is_alphabetic);
+    const PATTERN: &str = r"(?x)^(?:
+        [a-zA-Z0-9\p{S}\p{L}]-?[a-zA-Z0-9\p{S}\p{L}]{0,62}
+        | (?:[a-zA-Z0-9\p{S}\p{L}](?:[a-zA-Z0-9\-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?\.)+
+          [a-zA-Z\p{L}]{2,63}
+    )$";
+    static COMPILED: OnceLock<Regex> = OnceLock::new();
     text.len() <= 255
-        && text.split('.').all(is_label)
-        && text.rsplit_once('.').is_none_or(|(_, last)| is_domain(last))
-}
-
-// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/default.go: IsEmail
-fn is_email(text: &str) -> bool {
-    let address = match (text.rfind('<'), text.strip_suffix('>')) {
-        (Some(start), Some(rest)) => &rest[start + 1..],
-        _ => text,
-    };
-    address.rsplit_once('@').is_some_and(|(user, host)| {
-        !user.is_empty() && !host.is_empty() && !address.contains(char::is_whitespace)
-    })
+        && text.split('.').all(|label| label.len() <= 63)
+        && matches(&COMPILED, PATTERN, text)
 }
 
 /// Pairs of digits between colons or dashes, or groups of four between dots.
@@ -161,13 +169,18 @@ fn is_hexadecimal(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Groups of 8, 4, 4, 4 and 12 digits, each dash between them optional.
 fn is_uuid(text: &str, version: Option<char>) -> bool {
-    let digits: String = text.chars().filter(|c| *c != '-').collect();
-    let parts: Vec<usize> = text.split('-').map(str::len).collect();
-    let grouped = parts == [8, 4, 4, 4, 12] || parts == [32];
-    let variant = |c: char| matches!(c.to_ascii_lowercase(), '8' | '9' | 'a' | 'b');
-    grouped
-        && is_hexadecimal(&digits)
+    let mut digits = String::with_capacity(32);
+    for c in text.chars() {
+        match c {
+            '-' if matches!(digits.len(), 8 | 12 | 16 | 20) && !text.contains("--") => {}
+            _ if c.is_ascii_hexdigit() => digits.push(c.to_ascii_lowercase()),
+            _ => return false,
+        }
+    }
+    let variant = |c: char| matches!(c, '8' | '9' | 'a' | 'b');
+    digits.len() == 32
         && version.is_none_or(|version| {
             digits.chars().nth(12) == Some(version)
                 && (version == '3' || digits.chars().nth(16).is_some_and(variant))
@@ -204,66 +217,47 @@ fn is_date(text: &str) -> bool {
     (1..=12).contains(&month) && (1..=days).contains(&day)
 }
 
-// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/time.go: ParseDateTime
+/// What stands between the first `T` and the next one is a time with a zone; seconds end at 59.
+///
+/// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/time.go: IsDateTime
 fn is_date_time(text: &str) -> bool {
-    let Some((date, time)) = text.split_once(['T', 't']) else { return false };
-    let (clock, zone_fits) = if let Some(clock) = time.strip_suffix(['Z', 'z']) {
-        (clock, true)
-    } else if let Some(index) = time.rfind(['+', '-']) {
-        (&time[..index], is_clock(&time[index + 1..], 2))
-    } else {
-        // The format's reader knows a form without a zone.
-        (time, true)
-    };
-    let (seconds, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    let digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    is_date(date) && is_clock(seconds, 3) && digits && zone_fits
+    const PATTERN: &str =
+        "^([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})$";
+    static COMPILED: OnceLock<Regex> = OnceLock::new();
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    is_date(date)
+        && matches(&COMPILED, PATTERN, time)
+        && time[..2] <= *"23"
+        && time[3..5] <= *"59"
+        && time[6..8] <= *"59"
 }
 
-/// `15:04` or `15:04:05`.
-fn is_clock(text: &str, fields: usize) -> bool {
-    let limits = [23, 59, 60];
-    let parts: Vec<&str> = text.split(':').collect();
-    parts.len() == fields
-        && parts.iter().zip(limits).all(|(part, limit)| {
-            part.len() == 2 && part.parse::<u8>().is_ok_and(|number| number <= limit)
-        })
-}
-
-/// Go's durations (`1h30m`), or a number and the name of a unit (`3 days`).
+/// Go's durations (`1h30m`), or a text in which a whole number stands before the name of a unit
+/// (`3 days`).
 ///
 /// Upstream: k8s.io/kube-openapi/pkg/validation/strfmt/duration.go: ParseDuration
 fn is_duration(text: &str) -> bool {
-    const LONG_UNITS: [&str; 20] = [
-        "ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "sec", "second", "m", "min",
-        "minute", "h", "hr", "hour", "d", "day", "w", "week",
-    ];
-    let text = text.trim();
-    if text == "0" {
+    const UNITS: [&str; 11] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"];
+    const BEGINNINGS: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
+    static COMPILED: OnceLock<Regex> = OnceLock::new();
+    if go::parse_duration(text).is_some() {
         return true;
     }
-    if let Some((number, unit)) = text.split_once(' ') {
-        let unit = unit.trim();
-        let singular = unit.strip_suffix('s').unwrap_or(unit);
-        let known = LONG_UNITS.contains(&unit) || LONG_UNITS.contains(&singular);
-        return number.parse::<f64>().is_ok() && (known || unit.is_empty());
-    }
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(digits);
-        let unit_length = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
-        let (unit, after) = tail.split_at(unit_length);
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h", "d", "w"];
-        if number.parse::<f64>().is_err() || !units.contains(&unit) {
+    let pattern = COMPILED.get_or_init(|| {
+        Regex::new(r"([0-9]+)[\t\n\x0C\r ]*([A-Za-zµ]+)").expect("the pattern is a constant")
+    });
+    let mut found = false;
+    for (_, [number, unit]) in pattern.captures_iter(text).map(|found| found.extract()) {
+        if number.parse::<i64>().is_err() {
             return false;
         }
-        rest = after;
+        let unit = unit.to_lowercase();
+        found |= UNITS.contains(&unit.as_str())
+            || BEGINNINGS.iter().any(|beginning| unit.starts_with(beginning));
     }
-    true
+    found
 }
 
 fn is_hex_color(text: &str) -> bool {
@@ -271,17 +265,23 @@ fn is_hex_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && is_hexadecimal(digits)
 }
 
-/// `rgb(255,0,0)`.
+/// `rgb(255,0,0)`; no number has a leading zero.
 fn is_rgb_color(text: &str) -> bool {
     let inside = text.strip_prefix("rgb(").and_then(|text| text.strip_suffix(')'));
-    inside.is_some_and(|inside| {
-        let parts: Vec<&str> = inside.split(',').map(str::trim).collect();
-        parts.len() == 3 && parts.iter().all(|part| part.parse::<u8>().is_ok())
-    })
+    let is_number = |part: &str| {
+        let part = part.trim_matches(IS_SPACE);
+        part.bytes().all(|byte| byte.is_ascii_digit())
+            && (part == "0" || !part.starts_with('0'))
+            && part.parse::<u8>().is_ok()
+    };
+    inside.is_some_and(|inside| inside.split(',').count() == 3 && inside.split(',').all(is_number))
 }
 
+/// White space, as Go's regular expressions know it.
+const IS_SPACE: [char; 5] = ['\t', '\n', '\x0c', '\r', ' '];
+
 fn without_separators(text: &str) -> String {
-    text.chars().filter(|c| !matches!(c, '-' | ' ')).collect()
+    text.chars().filter(|c| *c != '-' && !IS_SPACE.contains(c)).collect()
 }
 
 fn is_isbn10(text: &str) -> bool {
@@ -307,26 +307,40 @@ fn is_isbn13(text: &str) -> bool {
     })
 }
 
-/// Luhn's check over 13 to 16 digits, whatever stands between them.
+/// The digits of a text, those of a known issuer that pass Luhn's check.
+///
+/// Upstream: k8s.io/kube-openapi/pkg/internal/third_party/govalidator/validator.go: IsCreditCard
 fn is_credit_card(text: &str) -> bool {
-    let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(index, digit)| match (index % 2, digit * 2) {
-            (0, _) => *digit,
-            (_, double) if double > 9 => double - 9,
-            (_, double) => double,
-        })
-        .sum();
-    (13..=16).contains(&digits.len()) && sum.is_multiple_of(10)
+    const PATTERN: &str = "(?x)^(?:
+        4[0-9]{12}(?:[0-9]{3})?
+        | 5[1-5][0-9]{14}
+        | 6(?:011|5[0-9]{2})[0-9]{12}
+        | 3[47][0-9]{13}
+        | 3(?:0[0-5]|[68][0-9])[0-9]{11}
+        | (?:2131|1800|35[0-9]{3})[0-9]{11}
+    )$";
+    static COMPILED: OnceLock<Regex> = OnceLock::new();
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let luhn = |(index, digit): (usize, u8)| match (index % 2, u32::from(digit - b'0')) {
+        (0, digit) => digit,
+        (_, digit @ 5..) => digit * 2 - 9,
+        (_, digit) => digit * 2,
+    };
+    matches(&COMPILED, PATTERN, &digits)
+        && digits.bytes().rev().enumerate().map(luhn).sum::<u32>().is_multiple_of(10)
 }
 
-/// `123-45-6789`.
+/// `123-45-6789`, or with spaces.
 fn is_social_security_number(text: &str) -> bool {
-    let digits = without_separators(text);
-    digits.len() == 9 && digits.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 11
+    let is_number =
+        |range: std::ops::Range<usize>| text.as_bytes()[range].iter().all(u8::is_ascii_digit);
+    let is_separator = |index: usize| matches!(text.as_bytes()[index], b'-' | b' ');
+    text.len() == 11
+        && is_number(0..3)
+        && is_separator(3)
+        && is_number(4..6)
+        && is_separator(6)
+        && is_number(7..11)
 }
 
 fn is_label(text: &str) -> bool {
