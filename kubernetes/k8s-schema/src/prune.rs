@@ -9,17 +9,18 @@ use serde_json::Value;
 use crate::Schema;
 use crate::schema::node::{Edge, Node};
 
-/// Drops the fields that `schema` does not know and returns their paths (`spec.foo[0].bar`).
+/// Drops the fields that `schema` does not know and returns their paths (`spec.foo[0].bar`). A list that
+/// keeps unknown fields keeps those of its items; what is declared in them is pruned inside.
 pub fn prune(schema: &Schema, value: &mut Value) -> Vec<String> {
     let mut found = Vec::new();
-    drop_unknown(schema, &schema.root_edge(), value, &mut String::new(), &mut found);
+    drop_unknown(schema, &schema.root_edge(), value, false, &mut String::new(), &mut found);
     found
 }
 
 /// The paths of the fields that [`prune`] would drop.
 pub fn unknown_fields(schema: &Schema, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    find_unknown(schema, &schema.root_edge(), value, &mut String::new(), &mut found);
+    find_unknown(schema, &schema.root_edge(), value, false, &mut String::new(), &mut found);
     found
 }
 
@@ -27,12 +28,14 @@ fn drop_unknown(
     schema: &Schema,
     edge: &Edge,
     value: &mut Value,
+    in_keeping_list: bool,
     path: &mut String,
     found: &mut Vec<String>,
 ) {
     let node = schema.node(edge.node);
+    let keeps_unknown = node.keeps_unknown || in_keeping_list;
     if let (Some(id), true) = (node.decodes_to, value.is_object()) {
-        return drop_unknown(schema, &Edge::plain(id), value, path, &mut Vec::new());
+        return drop_unknown(schema, &Edge::plain(id), value, false, path, &mut Vec::new());
     }
     if keeps_all(schema, node) {
         return;
@@ -44,19 +47,19 @@ fn drop_unknown(
                 push_key(path, key);
                 let known = field(node, key);
                 match known {
-                    Some(edge) => drop_unknown(schema, edge, value, path, found),
-                    None if node.keeps_unknown => {}
+                    Some(edge) => drop_unknown(schema, edge, value, false, path, found),
+                    None if keeps_unknown => {}
                     None => found.push(path.clone()),
                 }
                 path.truncate(length);
-                known.is_some() || node.keeps_unknown
+                known.is_some() || keeps_unknown
             });
         }
         Value::Array(items) => {
             let Some(list) = &node.list else { return };
             for (index, item) in items.iter_mut().enumerate() {
                 path.push_str(&format!("[{index}]"));
-                drop_unknown(schema, &list.items, item, path, found);
+                drop_unknown(schema, &list.items, item, keeps_unknown, path, found);
                 path.truncate(length);
             }
         }
@@ -68,10 +71,12 @@ fn find_unknown(
     schema: &Schema,
     edge: &Edge,
     value: &Value,
+    in_keeping_list: bool,
     path: &mut String,
     found: &mut Vec<String>,
 ) {
     let node = schema.node(edge.node);
+    let keeps_unknown = node.keeps_unknown || in_keeping_list;
     if keeps_all(schema, node) {
         return;
     }
@@ -81,8 +86,8 @@ fn find_unknown(
             for (key, value) in entries {
                 push_key(path, key);
                 match field(node, key) {
-                    Some(edge) => find_unknown(schema, edge, value, path, found),
-                    None if node.keeps_unknown => {}
+                    Some(edge) => find_unknown(schema, edge, value, false, path, found),
+                    None if keeps_unknown => {}
                     None => found.push(path.clone()),
                 }
                 path.truncate(length);
@@ -92,7 +97,7 @@ fn find_unknown(
             let Some(list) = &node.list else { return };
             for (index, item) in items.iter().enumerate() {
                 path.push_str(&format!("[{index}]"));
-                find_unknown(schema, &list.items, item, path, found);
+                find_unknown(schema, &list.items, item, keeps_unknown, path, found);
                 path.truncate(length);
             }
         }

@@ -51,6 +51,26 @@ fn preserved_fields_stay_and_declared_ones_below_are_still_pruned() {
 }
 
 #[test]
+fn a_list_keeps_unknown_fields_of_its_items() {
+    let item = json!({"type": "object", "properties": {
+        "a": {"type": "object", "properties": {"b": {"type": "string"}}},
+    }});
+    let list = |items: Value| json!({"type": "array", "x-kubernetes-preserve-unknown-fields": true, "items": items});
+    let schema = custom(json!({
+        "list": list(item.clone()),
+        "nested": list(json!({"type": "array", "items": item})),
+    }));
+    let given = json!([{"a": {"b": "1", "c": 2}, "d": {"e": 3}}]);
+    let kept = json!([{"a": {"b": "1"}, "d": {"e": 3}}]);
+    check(
+        &schema,
+        json!({"list": given, "nested": [given]}),
+        json!({"list": kept, "nested": [kept]}),
+        &["list[0].a.c", "nested[0][0].a.c"],
+    );
+}
+
+#[test]
 fn an_embedded_resource_keeps_what_says_what_it_is() {
     let schema = custom(json!({
         "template": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
