@@ -69,6 +69,7 @@ pub mod faults;
 mod http;
 mod ids;
 mod json;
+mod json_path;
 mod kubeconfig;
 mod listen;
 mod metrics;

@@ -19,11 +19,6 @@ pub(crate) fn digest(text: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// Encodes a document with indentation.
-pub(crate) fn indented(value: &Value) -> Bytes {
-    serde_json::to_vec_pretty(value).expect("a JSON value with string keys always encodes").into()
-}
-
 /// The part of an encoded object that metadata views need.
 #[derive(Deserialize)]
 struct MetadataOnly<'a> {

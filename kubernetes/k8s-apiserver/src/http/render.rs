@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::http::body::Body;
 use crate::http::respond;
+use crate::json::to_indented_bytes;
 use crate::request::accept::{Accept, Format, MetaVersion, PROTOBUF, View};
 use crate::request::info::RequestInfo;
 use crate::request::path::{ResourcePath, Route};
@@ -159,7 +160,7 @@ impl ResponseForm {
         let value: Value = serde_json::from_slice(json).map_err(ApiError::internal)?;
         let rendered = match self.format {
             Format::Json => {
-                let mut text = serde_json::to_vec_pretty(&value).map_err(ApiError::internal)?;
+                let mut text = to_indented_bytes(&value).to_vec();
                 text.push(b'\n');
                 text
             }

@@ -3,6 +3,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::http::encode;
+use crate::json_path;
 use crate::request::accept::MetaVersion;
 use crate::semantics::convert;
 use crate::semantics::registry::{ApiResource, PrinterColumn};
@@ -13,7 +14,6 @@ mod age;
 mod cells;
 mod columns;
 mod expression;
-pub(crate) mod json_path;
 
 use columns::{Column, columns_of, name_column};
 
@@ -159,7 +159,10 @@ fn custom_cell(column: &PrinterColumn, object: &Value, now: Timestamp) -> Value 
     };
     match (column.column_type.as_str(), value) {
         ("string", Value::String(text)) => text.clone().into(),
+        ("string", Value::Null) => "<no value>".into(),
         ("string", other) => other.to_string().into(),
+        ("date", Value::String(text)) if text.is_empty() || text == "null" => "<unknown>".into(),
+        ("date", Value::String(text)) if text.parse::<Timestamp>().is_err() => "<invalid>".into(),
         ("date", Value::String(text)) => age::since(Some(text), now).into(),
         ("integer", Value::Number(number)) => number
             .as_i64()

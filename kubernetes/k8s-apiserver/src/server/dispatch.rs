@@ -12,7 +12,8 @@ use crate::access;
 use crate::clock::rfc3339_seconds;
 use crate::http::body::Body;
 use crate::http::discovery::{self, AggregatedDiscovery};
-use crate::http::{encode, health, openapi, respond};
+use crate::http::{health, openapi, respond};
+use crate::json::to_indented_bytes;
 use crate::request::accept::{Accept, wants_aggregated_discovery};
 use crate::request::info::RequestInfo;
 use crate::request::parameters::{OptionsKind, Parameters};
@@ -196,8 +197,8 @@ fn describe(shared: &Shared, route: &Route, headers: &HeaderMap) -> Result<Respo
             Route::Groups => Some(discovery::group_list(registry)),
             Route::Group(name) => discovery::one_group(registry, name),
             Route::Version { group, version } => discovery::resource_list(registry, group, version),
-            Route::ServerVersion => Some(encode::indented(&discovery::server_version())),
-            Route::Root => Some(encode::indented(&discovery::paths(registry))),
+            Route::ServerVersion => Some(to_indented_bytes(&discovery::server_version())),
+            Route::Root => Some(to_indented_bytes(&discovery::paths(registry))),
             Route::Issuer(_)
             | Route::OpenApi
             | Route::Health

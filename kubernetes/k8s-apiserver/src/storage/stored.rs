@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::json::to_bytes;
+
 /// Identifies the storage of a resource, which all of its versions share: `configmaps` or
 /// `deployments.apps`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,9 +102,8 @@ impl Stored {
             object.remove("apiVersion");
             object.remove("kind");
         }
-        let bytes =
-            serde_json::to_vec(value).expect("a JSON value with string keys always encodes");
-        Self::of_parts(key, &value["metadata"], bytes.into(), revision, schema_id)
+        let bytes = to_bytes(value);
+        Self::of_parts(key, &value["metadata"], bytes, revision, schema_id)
     }
 
     /// An object that is encoded already, without its `apiVersion` and `kind`.

@@ -83,16 +83,21 @@ fn built_in_selector(object: &Value) -> Option<String> {
 /// Reads the scale of an object.
 ///
 /// # Errors
-/// When the object does not exist.
+/// When the object does not exist, or a custom one has no replicas.
 pub(crate) fn get(
     cluster: &Cluster,
     context: &mut RequestContext,
     resource: &Arc<ApiResource>,
     key: &ObjectKey,
 ) -> Result<Value> {
-    find(cluster, context, resource, key)?
-        .map(|object| scale_of(resource, &object))
-        .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))
+    let object = find(cluster, context, resource, key)?
+        .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
+    let path = paths_of(resource).spec_replicas;
+    if resource.custom().is_some() && object.pointer(&pointer(&path)).is_none() {
+        let error = format!("the spec replicas field {path:?} does not exist");
+        return Err(ApiError::internal(error));
+    }
+    Ok(scale_of(resource, &object))
 }
 
 /// Writes the scale of an object; `change` turns the present scale into the new one.

@@ -9,6 +9,7 @@ use super::resource::{
     ApiResource, CustomVersion, PrinterColumn, ResourceOrigin, ScalePaths, Scope, Subresource,
 };
 use crate::json::{text, texts};
+use crate::json_path;
 use crate::storage::StorageId;
 
 /// Verbs that all custom resources have.
@@ -157,11 +158,15 @@ fn described(column: &Value) -> String {
     format!("Custom resource definition column (in JSONPath format): {}", text(&column["jsonPath"]))
 }
 
+/// The printer columns of a version, up to the first whose path cannot be read.
+///
+/// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor/tableconvertor.go: New
 fn printer_columns(version: &Value) -> Vec<PrinterColumn> {
     let declared = version["additionalPrinterColumns"].as_array();
     match declared {
         Some(columns) if !columns.is_empty() => columns
             .iter()
+            .take_while(|column| json_path::is_valid(text(&column["jsonPath"])))
             .map(|column| PrinterColumn {
                 name: text(&column["name"]).to_owned(),
                 column_type: text(&column["type"]).to_owned(),
