@@ -11,38 +11,48 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::Schema;
 use crate::quantity::{MALFORMED, Quantity};
 use crate::schema::node::{Edge, MICRO_TIME, QUANTITY};
+use crate::{FieldError, FieldErrorKind, Schema};
 
 /// Gives quantities and times in an object of a built-in kind their canonical form.
 ///
 /// # Errors
 /// kube-apiserver's message when a quantity, a time or base64 data is malformed.
 pub fn canonicalize(schema: &Schema, value: &mut Value) -> Result<(), String> {
+    canonicalize_fields(schema, value).map_err(|error| error.detail)
+}
+
+/// [`canonicalize`] for callers that want to know which field is malformed.
+///
+/// # Errors
+/// The first malformed field, with kube-apiserver's message as the detail.
+pub fn canonicalize_fields(schema: &Schema, value: &mut Value) -> Result<(), FieldError> {
     walk(schema, &schema.root_edge(), value)
 }
 
-fn walk(schema: &Schema, edge: &Edge, value: &mut Value) -> Result<(), String> {
+fn walk(schema: &Schema, edge: &Edge, value: &mut Value) -> Result<(), FieldError> {
     let node = schema.node(edge.node);
     match value {
         Value::Object(entries) => {
             let Some(map) = &node.map else { return Ok(()) };
             for (key, value) in entries {
                 if let Some(edge) = map.fields.get(key).or(map.additional.as_ref()) {
-                    walk(schema, edge, value)?;
+                    walk(schema, edge, value).map_err(|error| error.within(key))?;
                 }
             }
         }
         Value::Array(items) => {
             let Some(list) = &node.list else { return Ok(()) };
-            for item in items {
-                walk(schema, &list.items, item)?;
+            for (index, item) in items.iter_mut().enumerate() {
+                walk(schema, &list.items, item)
+                    .map_err(|error| error.within(&format!("[{index}]")))?;
             }
         }
         Value::String(_) | Value::Number(_) => {
             if let Some(format) = node.format.as_deref() {
-                scalar(format, value)?;
+                scalar(format, value)
+                    .map_err(|detail| FieldError::new("", FieldErrorKind::Invalid, detail))?;
             }
         }
         Value::Null | Value::Bool(_) => {}

@@ -6,11 +6,16 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::Schema;
 use crate::schema::node::{DeclaredType, Edge, Node};
+use crate::{FieldError, FieldErrorKind, Schema};
 
 /// The message for the first value that does not fit its type; nothing if all fit.
 pub fn decoding_error(schema: &Schema, value: &Value) -> Option<String> {
+    undecodable(schema, value).map(|error| error.detail)
+}
+
+/// The first value that does not fit its type, with that message as its detail; nothing if all fit.
+pub fn undecodable(schema: &Schema, value: &Value) -> Option<FieldError> {
     let position = DecodePosition { schema, structure: String::new(), fields: Vec::new() };
     position.check(&schema.root_edge(), value)
 }
@@ -23,7 +28,7 @@ struct DecodePosition<'a> {
 }
 
 impl DecodePosition<'_> {
-    fn check(&self, edge: &Edge, value: &Value) -> Option<String> {
+    fn check(&self, edge: &Edge, value: &Value) -> Option<FieldError> {
         let node = self.schema.node(edge.node);
         if value.is_null() || node.keeps_unknown {
             return None;
@@ -43,30 +48,35 @@ impl DecodePosition<'_> {
             _ => false,
         };
         if !fits {
-            return Some(self.type_error(node, value));
+            let message = self.type_error(node, value);
+            return Some(FieldError::new("", FieldErrorKind::TypeInvalid, message));
         }
         match value {
             Value::Object(entries) => self.entries(node, entries),
             Value::Array(items) => {
                 let list = node.list.as_ref()?;
-                items.iter().find_map(|item| self.check(&list.items, item))
+                items.iter().enumerate().find_map(|(index, item)| {
+                    let error = self.check(&list.items, item)?;
+                    Some(error.within(&format!("[{index}]")))
+                })
             }
             _ => None,
         }
     }
 
-    fn entries(&self, node: &Node, entries: &serde_json::Map<String, Value>) -> Option<String> {
+    fn entries(&self, node: &Node, entries: &serde_json::Map<String, Value>) -> Option<FieldError> {
         let map = node.map.as_ref()?;
         let structure = node.go_name.as_deref().and_then(|name| name.split('.').nth(1));
         entries.iter().find_map(|(key, value)| {
-            if let Some(edge) = map.fields.get(key) {
+            let error = if let Some(edge) = map.fields.get(key) {
                 let structure = structure.unwrap_or(&self.structure).to_owned();
                 let mut fields = self.fields.clone();
                 fields.push(key.clone());
-                return DecodePosition { schema: self.schema, structure, fields }
-                    .check(edge, value);
-            }
-            self.check(map.additional.as_ref()?, value)
+                DecodePosition { schema: self.schema, structure, fields }.check(edge, value)?
+            } else {
+                self.check(map.additional.as_ref()?, value)?
+            };
+            Some(error.within(key))
         })
     }
 

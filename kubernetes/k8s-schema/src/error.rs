@@ -116,6 +116,14 @@ impl FieldError {
         self
     }
 
+    /// The same error of a value that lies at `segment`, a field or an index such as `[0]`, of what
+    /// surrounds it.
+    pub(crate) fn within(self, segment: &str) -> Self {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        let path = format!("{segment}{dot}{}", self.path);
+        Self { path, ..self }
+    }
+
     /// The message without the path, as a `Status` cause carries it.
     pub fn message(&self) -> String {
         let mut out = self.kind.title().to_owned();

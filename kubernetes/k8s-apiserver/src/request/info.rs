@@ -6,13 +6,13 @@ use std::borrow::Cow;
 
 use http::Method;
 use http::request::Parts;
+use k8s_schema::NameRule;
 use percent_encoding::percent_decode_str;
 
 use super::parameters::{OptionsKind, Parameters, flag};
 use super::path::{self, ResourcePath, Route};
 use super::query::Query;
 use super::selector::{FieldSelector, LabelSelector};
-use crate::names::NameRule;
 
 /// The verb of watches.
 pub(crate) const WATCH: &str = "watch";

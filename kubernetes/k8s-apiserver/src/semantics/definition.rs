@@ -10,10 +10,7 @@ use super::registry::ApiResource;
 use super::registry::custom::storage_version;
 use crate::storage::{ObjectKey, StorageId, Stored};
 
-pub(crate) mod approval;
-pub(crate) mod rules;
-
-pub(crate) use rules::{name_problems, validate, validate_status};
+pub(crate) use k8s_schema::definition_rules::{approval, validate, validate_status};
 
 /// The finalizer that blocks the removal of a definition until its objects are deleted.
 pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";

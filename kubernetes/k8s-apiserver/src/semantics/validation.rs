@@ -1,14 +1,13 @@
 //! Validation of an object before it is stored.
-use k8s_schema::{self as schema, FieldError, FieldErrorKind, MetadataOwner};
+use k8s_schema::{self as schema, FieldError, FieldErrorKind, ObjectKind};
 use serde_json::Value;
 
 use super::metadata;
-use crate::names::NameRule;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::context::RequestContext;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, CustomVersion, ScalePaths, Scope};
-use crate::semantics::{definition, kinds, warnings};
+use crate::semantics::{kinds, warnings};
 use crate::status::{ApiError, Result};
 
 /// Validates an object; `before` is the object before an update and the part that is updated.
@@ -53,43 +52,14 @@ pub(crate) fn check(
     Err(ApiError::invalid(subject, metadata::text(object, "name"), &errors))
 }
 
-/// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateObjectMetaAccessor
 fn check_metadata(resource: &ApiResource, live: Option<&Value>, object: &Value) -> Vec<FieldError> {
-    let is_definition = resource.is("apiextensions.k8s.io", "CustomResourceDefinition");
-    let rule = NameRule::of(&resource.group, &resource.kind);
-    let owner = MetadataOwner {
-        name: if is_definition { |_| Vec::new() } else { rule.problems() },
-        namespaced: resource.scope == Scope::Namespaced,
+    let kind = ObjectKind {
+        group: &resource.group,
+        kind: &resource.kind,
+        is_namespaced: resource.scope == Scope::Namespaced,
+        is_custom: resource.custom().is_some(),
     };
-    let mut errors = Vec::new();
-    if is_definition && live.is_none() {
-        errors.extend(definition::name_problems(object));
-    }
-    let before = live.map(|live| &live["metadata"]);
-    errors.extend(schema::validate_metadata(owner, before, &object["metadata"], "metadata"));
-    // The finalizers of definitions and disruption budgets are not validated.
-    let is_lenient = is_definition || resource.is("policy", "PodDisruptionBudget");
-    if resource.custom().is_none() && !is_lenient {
-        plain_finalizers(object, &mut errors);
-    }
-    errors
-}
-
-/// Rejects unknown finalizers without a domain: these are reserved for Kubernetes.
-///
-/// Upstream: k8s.io/apimachinery/pkg/api/validation/objectmeta.go: ValidateFinalizers
-fn plain_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
-    let finalizers = object["metadata"]["finalizers"].as_array();
-    for (index, finalizer) in finalizers.into_iter().flatten().enumerate() {
-        let name = finalizer.as_str().unwrap_or_default();
-        let is_known = matches!(name, "orphan" | "foregroundDeletion" | "kubernetes");
-        if !name.contains('/') && !is_known {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            let at = format!("metadata.finalizers[{index}]");
-            let error = FieldError::new(at, FieldErrorKind::Invalid, detail);
-            errors.push(error.with_value(finalizer.clone()));
-        }
-    }
+    schema::validate_object_metadata(kind, live, object)
 }
 
 /// Validates a custom object in kube-apiserver's order: metadata, schema, scale, list keys.

@@ -1,6 +1,7 @@
 //! What the server fills in, on the way to storage.
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_schema::{encode_string_data, generate_job_selector};
 use serde_json::{Map, Value, json};
 
 use super::pod;
@@ -65,12 +66,7 @@ fn convert_secret(resource: &ApiResource, object: &mut Value) -> Result<()> {
     let Some(fields) = object.as_object_mut() else {
         return Ok(());
     };
-    if let Some(Value::Object(plain)) = fields.remove("stringData") {
-        let data = fields.entry("data").or_insert_with(|| json!({}));
-        for (key, value) in plain {
-            data[key] = STANDARD.encode(value.as_str().unwrap_or_default()).into();
-        }
-    }
+    encode_string_data(fields);
     if let Some(data) = fields.get("data").and_then(Value::as_object) {
         for value in data.values() {
             if STANDARD.decode(value.as_str().unwrap_or_default()).is_err() {
@@ -157,7 +153,7 @@ pub(crate) fn prepare_create(
                     json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
             }
         }
-        ("batch", "Job") => prepare_job(fields),
+        ("batch", "Job") => generate_job_selector(fields),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             let stored =
                 Some(crate::semantics::registry::custom::storage_version(fields.get("spec")))
@@ -237,48 +233,6 @@ fn protect(settings: &ClusterSettings, fields: &mut Map<String, Value>, finalize
         && !finalizers.iter().any(|found| found == finalizer)
     {
         finalizers.push(finalizer.into());
-    }
-}
-
-/// Generates the selector of a job from its uid, unless `manualSelector` is set.
-///
-/// Upstream: k8s.io/kubernetes/pkg/registry/batch/job/strategy.go: generateSelector
-fn prepare_job(fields: &mut Map<String, Value>) {
-    let name = fields["metadata"]["name"].clone();
-    let uid = fields["metadata"]["uid"].clone();
-    let Some(spec) = fields.get_mut("spec").and_then(Value::as_object_mut) else {
-        return;
-    };
-    if spec.get("manualSelector") == Some(&Value::Bool(true)) {
-        return;
-    }
-    let selector = spec.entry("selector").or_insert_with(|| json!({}));
-    selector["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid.clone();
-    let Some(template) = spec.get_mut("template").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let metadata = template.entry("metadata").or_insert_with(|| json!({}));
-    let labels = metadata
-        .as_object_mut()
-        .map(|metadata| metadata.entry("labels").or_insert_with(|| json!({})));
-    if let Some(Value::Object(labels)) = labels {
-        let before = Value::Object(labels.clone());
-        for (key, value) in [
-            ("batch.kubernetes.io/controller-uid", &uid),
-            ("batch.kubernetes.io/job-name", &name),
-            ("controller-uid", &uid),
-            ("job-name", &name),
-        ] {
-            labels.insert(key.to_owned(), value.clone());
-        }
-        let labels = labels.clone();
-        if let Some(metadata) = fields["metadata"].as_object_mut() {
-            // Labels that the job has from its pods stay the same as theirs.
-            let shared = metadata.get("labels").is_none_or(|own| *own == before);
-            if shared {
-                metadata.insert("labels".to_owned(), Value::Object(labels));
-            }
-        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Versions: schemas, subresources, printer columns, selectable fields.
 use std::collections::BTreeSet;
 
-use k8s_schema::names::label_1035;
-use k8s_schema::{
-    FieldError, FieldErrorKind, check_definition, check_definition_schema, selectable_field,
-};
 use serde_json::{Value, json};
 
 use super::{UpdateLeniency, invalid, list, required, text};
+use crate::names::label_1035;
+use crate::{
+    FieldError, FieldErrorKind, check_definition, check_definition_schema, selectable_field,
+};
 
 /// Largest number of selectable fields of a version.
 const SELECTABLE_MAX: usize = 8;

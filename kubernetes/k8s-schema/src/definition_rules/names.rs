@@ -1,8 +1,8 @@
 //! Names of a custom resource.
-use k8s_schema::{FieldError, names::label_1035};
 use serde_json::Value;
 
 use super::{invalid, list, text};
+use crate::{FieldError, names::label_1035};
 
 /// Checks the names that are there.
 ///

@@ -3,14 +3,15 @@
 //! Fields that are equal in all versions are reported at the top level (`spec.validation`), because
 //! kube-apiserver moves them there before validation.
 
+pub mod approval;
 mod conversion;
 mod names;
 mod versions;
 
-use k8s_schema::{FieldError, FieldErrorKind, Tolerance, names as text_rules};
 use serde_json::Value;
 
-use super::approval::{self, Approval};
+use crate::{FieldError, FieldErrorKind, Tolerance, names as text_rules};
+use approval::Approval;
 
 /// The defects of a stored definition that its updates may retain.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +48,7 @@ fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
 }
 
 /// The errors of the name of a definition.
-pub(crate) fn name_problems(object: &Value) -> Vec<FieldError> {
+pub fn name_problems(object: &Value) -> Vec<FieldError> {
     let name = text(&object["metadata"], "name");
     let spec = &object["spec"];
     let mut problems = text_rules::subdomain(name);
@@ -61,7 +62,7 @@ pub(crate) fn name_problems(object: &Value) -> Vec<FieldError> {
 /// The errors of a definition, without its metadata; `live` is the definition before an update.
 ///
 /// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinition
-pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> {
+pub fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
     // A stored spec was validated when it was written; validating schemas is expensive.
@@ -86,7 +87,7 @@ pub(crate) fn validate(live: Option<&Value>, object: &Value) -> Vec<FieldError> 
 /// The errors of an update of a definition's status.
 ///
 /// Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go: ValidateCustomResourceDefinitionStatus
-pub(crate) fn validate_status(object: &Value) -> Vec<FieldError> {
+pub fn validate_status(object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     names::check(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
     errors

@@ -1,8 +1,8 @@
 //! Conversion between versions.
-use k8s_schema::{FieldError, check_review_versions, check_webhook_service, check_webhook_url};
 use serde_json::Value;
 
 use super::{forbidden, list, not_supported, required, text};
+use crate::{FieldError, check_review_versions, check_webhook_service, check_webhook_url};
 
 /// Checks `spec.conversion`.
 ///

@@ -2,21 +2,25 @@
 use serde_json::Value;
 
 /// The annotation with the approval.
-pub(crate) const ANNOTATION: &str = "api-approved.kubernetes.io";
+pub const ANNOTATION: &str = "api-approved.kubernetes.io";
 
 /// The state of the approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Approval {
+pub enum Approval {
+    /// There is no annotation.
     Missing,
+    /// The annotation says why there is no approval.
     Bypassed,
+    /// The annotation names the approval.
     Approved,
+    /// The annotation says neither.
     Invalid,
 }
 
 /// Whether a group is protected.
 ///
 /// Upstream: k8s.io/apiextensions-apiserver/pkg/apihelpers/helpers.go: IsProtectedCommunityGroup
-pub(crate) fn is_protected(group: &str) -> bool {
+pub fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|suffix| {
         group.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     })
@@ -25,7 +29,7 @@ pub(crate) fn is_protected(group: &str) -> bool {
 /// The approval of a definition, and the message about it.
 ///
 /// Upstream: k8s.io/apiextensions-apiserver/pkg/apihelpers/helpers.go: GetAPIApprovalState
-pub(crate) fn of(object: &Value) -> (Approval, String) {
+pub fn of(object: &Value) -> (Approval, String) {
     const SEE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
     let given = object["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
     let has_host = given
@@ -53,7 +57,7 @@ pub(crate) fn of(object: &Value) -> (Approval, String) {
 /// The status, reason and message of the approval condition; none for unprotected groups.
 ///
 /// Upstream: k8s.io/apiextensions-apiserver/pkg/controller/apiapproval/apiapproval_controller.go: calculateCondition
-pub(crate) fn condition(object: &Value) -> Option<(&'static str, &'static str, String)> {
+pub fn condition(object: &Value) -> Option<(&'static str, &'static str, String)> {
     if !is_protected(object["spec"]["group"].as_str().unwrap_or_default()) {
         return None;
     }
