@@ -14,6 +14,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod expressions;
 pub mod hash;
+mod image_reference;
 pub mod inclusion;
 pub mod kinds;
 pub mod lint;

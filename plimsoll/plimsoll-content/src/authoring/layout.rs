@@ -1,5 +1,7 @@
 //! `release.yaml`: what the author of a release says about it.
 
+mod checks;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -33,6 +35,8 @@ const GATE_FIELDS: [&str; 1] = ["clusterOperator"];
 const LEVEL_STEP: u32 = 10;
 /// Highest run level.
 const LEVEL_MAX: u32 = 999;
+/// What `components` is for.
+const COMPONENTS: &str = "name the folders of the release, in their order";
 /// Longest name of a component or a release: it becomes a part of names of objects and files.
 const NAME_LEN_MAX: usize = 53;
 
@@ -179,15 +183,7 @@ fn source(
     } else if let Err(error) = semver::Version::parse(&version) {
         reader.problem("version", format!("{version:?} is not a semantic version: {error}"));
     }
-    let previous = reader.texts(fields.field("previous"));
-    for (index, text) in previous.iter().enumerate() {
-        let message = match semver::Version::parse(text) {
-            Err(error) => format!("{text:?} is not a semantic version: {error}"),
-            Ok(_) if *text == version => format!("{text} is the version of the release itself"),
-            Ok(_) => continue,
-        };
-        reader.problem(&format!("previous[{index}]"), message);
-    }
+    let previous = previous(fields, &version, reader);
     let name = required_name(fields, reader);
     let mut profiles = reader.texts(fields.field("profiles"));
     if profiles.is_empty() {
@@ -200,8 +196,12 @@ fn source(
         .collect();
     let images: Vec<_> =
         reader.items(fields.field("images")).iter().map(|it| image(it, lines, reader)).collect();
-    require(fields, "components", "name the folders of the release, in their order", reader);
+    checks::images(&images, reader);
+    require(fields, "components", COMPONENTS, reader);
     let components = components(reader.items(fields.field("components")), lines, reader);
+    if fields.field("components").is_some_and(|it| it.value.as_array().is_some_and(Vec::is_empty)) {
+        reader.problem("components", format!("there are none: {COMPONENTS}"));
+    }
     let source = ReleaseSource {
         name,
         version,
@@ -211,11 +211,29 @@ fn source(
         profiles,
         capabilities,
         images,
-        kube_version: reader.text(fields.field("kubeVersion").as_ref()),
+        kube_version: checks::kube_version(fields, reader),
         components,
     };
     references(&source, reader);
     source
+}
+
+/// The versions from which an update leads to a version.
+fn previous(fields: &Fields<'_>, version: &str, reader: &mut FieldReader<'_>) -> Vec<String> {
+    let previous = reader.texts(fields.field("previous"));
+    let released = semver::Version::parse(version).ok();
+    for (index, text) in previous.iter().enumerate() {
+        let message = match semver::Version::parse(text) {
+            Err(error) => format!("{text:?} is not a semantic version: {error}"),
+            Ok(_) if text == version => format!("{text} is the version of the release itself"),
+            Ok(earlier) if released.as_ref().is_some_and(|released| earlier >= *released) => {
+                format!("{text} is newer than the release, {version}: name earlier versions only")
+            }
+            Ok(_) => continue,
+        };
+        reader.problem(&format!("previous[{index}]"), message);
+    }
+    previous
 }
 
 /// Reports a field that is absent.
@@ -297,13 +315,11 @@ fn components(
         let fields = reader.fields(&item, &COMPONENT_FIELDS);
         let before = components.last().map_or(0, |component| component.run_level);
         let next = (before / LEVEL_STEP + 1) * LEVEL_STEP;
-        let mut text = |name: &str| reader.text(fields.field(name).as_ref());
-        let (namespace, capability) = (text("namespace"), text("capability"));
         let component = Component {
             name: required_name(&fields, reader),
             run_level: run_level(&fields, reader).unwrap_or(next),
-            namespace,
-            capability,
+            namespace: checks::namespace(&fields, reader),
+            capability: reader.text(fields.field("capability").as_ref()),
             cluster_operator: gate(&fields, reader),
             values: values(&fields, reader),
             api_versions: reader.texts(fields.field("apiVersions")),
@@ -332,7 +348,7 @@ fn run_level(fields: &Fields<'_>, reader: &mut FieldReader<'_>) -> Option<u32> {
 fn gate(fields: &Fields<'_>, reader: &mut FieldReader<'_>) -> Option<String> {
     let fields = reader.fields(&fields.field("gate")?, &GATE_FIELDS);
     require(&fields, "clusterOperator", "the name of the ClusterOperator to wait for", reader);
-    reader.text(fields.field("clusterOperator").as_ref())
+    checks::object_name(&fields, "clusterOperator", reader)
 }
 
 fn values(fields: &Fields<'_>, reader: &mut FieldReader<'_>) -> ChartValues {

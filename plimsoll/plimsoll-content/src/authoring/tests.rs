@@ -128,13 +128,13 @@ fn manifests_get_what_the_payload_demands_and_keep_what_they_say() {
         url: https://example.org\ncapabilities:\n- {name: Lights, description: Lamps}\n- {name: Fog, requires: [Lights], optIn: true}\n\
         images:\n- {name: lamp, from: example.org/lamp, image: 'r.org/lamp@sha256:01'}\n\
         components:\n- {name: lamp, capability: Lights, gate: {clusterOperator: lights}}\n\
-        //- lamp/a.yaml\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: lamp\n---\napiVersion: v1\nkind: PersistentVolume\nmetadata:\n  name: oil\n  annotations:\n    include.release.openshift.io/edge: 'true'\n    capability.openshift.io/name: Fog\n\
+        //- lamp/a.yaml\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: lamp\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: oil\n  annotations:\n    include.release.openshift.io/edge: 'true'\n    capability.openshift.io/name: Fog\n\
         ---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: lamp, namespace: lamp}\n\
         spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: lamp, image: 'example.org/lamp:1'}]}}}\n";
     let built = build(source).expect("a release");
     assert_eq!(
-        text(&built, "oil.persistentvolume"),
-        "apiVersion: v1\nkind: PersistentVolume\nmetadata:\n  annotations:\n    capability.openshift.io/name: Fog\n    \
+        text(&built, "oil.clusterrole"),
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  annotations:\n    capability.openshift.io/name: Fog\n    \
          include.release.openshift.io/edge: \"true\"\n  name: oil\n"
     );
     let deployment = text(&built, "lamp.deployment");
@@ -213,13 +213,19 @@ fn lists_are_taken_apart() {
     assert!(text(&built, "a.configmap").starts_with("apiVersion: v1\nkind: ConfigMap\n"));
 }
 
+const JOB_SPEC: &str =
+    "spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n";
+
 #[test]
 fn hooks_become_jobs_at_their_place() {
     let hook = |kind: &str, name: &str, hook: &str, weight: i32| {
-        let version = if kind == "Job" { "batch/v1" } else { "v1" };
+        let (version, spec) = match kind {
+            "Job" => ("batch/v1", JOB_SPEC),
+            _ => ("v1", ""),
+        };
         format!(
             "apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: {name}\n  annotations:\n    helm.sh/hook: {hook}\n    \
-             helm.sh/hook-weight: '{weight}'\n    helm.sh/hook-delete-policy: before-hook-creation\n---\n"
+             helm.sh/hook-weight: '{weight}'\n    helm.sh/hook-delete-policy: before-hook-creation\n{spec}---\n"
         )
     };
     let source = [
@@ -270,7 +276,7 @@ fn hooks_become_jobs_at_their_place() {
     assert!(deletion.contains("release.openshift.io/edge") && !deletion.contains("self-managed"));
     check_problems(
         &source.concat().replace("[sweep]", "[sweeep]"),
-        "lamp/a.yaml:46: Job \"sweep\" is a Helm hook that cannot be converted: a release has no post-delete hooks; leave it out with omitHooks: [sweep] of component lamp\n\
+        "lamp/a.yaml:49: Job \"sweep\" is a Helm hook that cannot be converted: a release has no post-delete hooks; leave it out with omitHooks: [sweep] of component lamp\n\
          release.yaml:4: omitHooks: there is no hook \"sweeep\", did you mean \"sweep\"?",
     );
 }
@@ -333,6 +339,45 @@ fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
         &format!("{RELEASE}  capability: Lights\n"),
         "release.yaml:5: components[0].capability: there is no capability \"Lights\": declare it in capabilities",
     );
+}
+
+#[test]
+fn values_that_cannot_work_are_told_with_their_lines() {
+    check_problems(
+        &format!("{RELEASE}previous: [1.3.0, 1.1.0]\nkubeVersion: latest\n"),
+        "release.yaml:5: previous[0]: 1.3.0 is newer than the release, 1.2.0: name earlier versions only\n\
+         release.yaml:6: kubeVersion: \"latest\" is not a version of Kubernetes: write one such as 1.34.0",
+    );
+    check_problems(
+        &format!(
+            "{RELEASE}images:\n- {{name: a, from: b, image: c}}\n- {{name: a, from: b, image: '???'}}\n"
+        ),
+        "release.yaml:7: images[1].image: \"???\" is not a reference to an image: write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@DIGEST\n\
+         release.yaml:7: images[1].name: image \"a\" is there already: give it another name\n\
+         release.yaml:7: images[1].from: image \"a\" takes the place of b already",
+    );
+    check_problems(
+        "//- release.yaml\nname: pier\nversion: 1.2.0\ncomponents: []\n",
+        "release.yaml:3: components: there are none: name the folders of the release, in their order",
+    );
+    for version in ["1.34", "v1.34.2", "1.34.0-rc.1"] {
+        let text = format!(
+            "name: pier\nversion: 1.2.0\nkubeVersion: '{version}'\ncomponents: [{{name: a}}]\n"
+        );
+        assert_eq!(
+            ReleaseSource::read(&text, None).map(|it| it.kube_version),
+            Ok(Some(version.to_owned()))
+        );
+    }
+    let problems =
+        build(&format!("{RELEASE}  namespace: Pier_1\n  gate: {{clusterOperator: A_b}}\n"));
+    let problems = problems.expect_err("neither is a name").to_string();
+    for part in [
+        "release.yaml:5: components[0].namespace: \"Pier_1\" is refused by API servers: a lowercase RFC 1123 label",
+        "release.yaml:6: components[0].gate.clusterOperator: \"A_b\" is refused by API servers: a lowercase RFC 1123 subdomain",
+    ] {
+        assert!(problems.contains(part), "{part}\n{problems}");
+    }
 }
 
 #[test]
