@@ -91,6 +91,15 @@ pub struct YamlError {
     pub problem: YamlErrorKind,
 }
 
+impl YamlError {
+    /// What resolves it; `None` if the problem says so.
+    pub fn help(&self) -> Option<&'static str> {
+        matches!(self.problem, YamlErrorKind::Key).then_some(
+            "render a template such as `{{ .Values.name }}`, and quote a text that begins with a brace",
+        )
+    }
+}
+
 /// What can be wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum YamlErrorKind {

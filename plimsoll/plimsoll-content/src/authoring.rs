@@ -20,6 +20,7 @@ use crate::diagnostic::Diagnostic;
 
 pub use assemble::{BuiltRelease, RenderedComponent, assemble};
 pub use documents::{Origin, RenderedFile};
+pub(crate) use images::CONTAINERS;
 pub use images::{UsedImage, container_images};
 pub use layout::{
     ChartValues, Component, ReleaseSource, SourceCapability, SourceImage, check_name,
@@ -41,7 +42,10 @@ impl fmt::Display for SourceProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "the source has {count} problem{}", if count == 1 { "" } else { "s" })?;
-        self.0.iter().try_for_each(|it| write!(f, "\n  {}: {}", it.place(), it.message))
+        self.0.iter().try_for_each(|it| {
+            write!(f, "\n  {}: {}", it.place(), it.message)?;
+            it.help.iter().try_for_each(|help| write!(f, " ({help})"))
+        })
     }
 }
 

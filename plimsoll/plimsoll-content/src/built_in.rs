@@ -6,6 +6,10 @@ use std::sync::LazyLock;
 use k8s_schema::builtin;
 use plimsoll_api::GroupKind;
 
+/// The namespaces that every cluster has.
+pub(crate) const NAMESPACES: [&str; 4] =
+    ["default", "kube-node-lease", "kube-public", "kube-system"];
+
 /// The kinds that every cluster has that is kept at a release, beside Kubernetes' own: they are
 /// installed with the first one.
 pub(crate) const INSTALLED: [&str; 2] = ["ClusterOperator", "ClusterVersion"];

@@ -242,8 +242,14 @@ codes! {
     UnusedCapability = "unused-capability", Warning;
     /// A delete annotation other than `true`.
     DeleteValue = "delete-value", Error;
-    /// A field that the schema of a built-in kind does not have.
+    /// A field that the schema of its kind does not have.
     UnknownField = "unknown-field", Warning;
+    /// A field that an API server refuses: it is missing, or has a value of another type or form.
+    InvalidField = "invalid-field", Error;
+    /// A template of Helm that nothing renders.
+    TemplateLeft = "template-left", Warning;
+    /// An image of a container that is not a reference to one.
+    ImageReference = "image-reference", Warning;
     /// An object that another file has a manifest of, too, for the same cluster.
     DuplicateObject = "duplicate-object", Warning;
     /// An object that one manifest deletes and another one creates.
@@ -252,6 +258,8 @@ codes! {
     UnexpectedNamespace = "unexpected-namespace", Warning;
     /// No namespace on an object that needs one.
     MissingNamespace = "missing-namespace", Error;
+    /// A namespace that neither the payload nor Kubernetes creates.
+    UnknownNamespace = "unknown-namespace", Warning;
     /// A ClusterOperator that names no versions.
     OperatorVersions = "operator-versions", Error;
     /// A ClusterOperator that comes before the Deployment of its operator.

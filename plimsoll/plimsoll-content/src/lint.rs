@@ -6,12 +6,15 @@
 
 mod capabilities;
 mod cluster_operators;
+mod doubts;
 mod duplicates;
 mod objects;
+mod refused;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::authoring::Origin;
 use crate::capability::is_declaration;
 use crate::diagnostic::{Diagnostic, FindingCode, Severity};
 use crate::kinds::Kinds;
@@ -22,8 +25,20 @@ use crate::{Manifest, annotations, yaml};
 
 pub use cluster_operators::related_objects;
 
+use refused::CustomKinds;
+
 /// Everything there is to say about the files of a payload, in their order.
 pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Diagnostic> {
+    lint_built(files, &BTreeMap::new(), context)
+}
+
+/// Everything there is to say about the files of a payload that was built, at its places in the
+/// source: `origins` has where the objects of files come from, by the names of the files.
+pub fn lint_built(
+    files: &[SourceFile],
+    origins: &BTreeMap<String, Origin>,
+    context: &TemplateContext,
+) -> Vec<Diagnostic> {
     let (payload, errors) = parse_partly(files, context);
     let mut report = FindingCollector { directories: directories(files), findings: Vec::new() };
     let known = errors.iter().map(PayloadError::diagnostic).chain(payload.warnings.iter().cloned());
@@ -31,6 +46,7 @@ pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Diagnostic> 
     report.findings.extend(known.map(Located::from));
 
     let kinds = Kinds::of(&payload.manifests);
+    let custom_kinds = CustomKinds::of(&payload.manifests);
     // What is wrong with declarations has been said by loading them.
     let applied = payload.manifests.iter().filter(|manifest| !is_declaration(manifest));
     for manifest in applied {
@@ -43,12 +59,15 @@ pub fn lint(files: &[SourceFile], context: &TemplateContext) -> Vec<Diagnostic> 
         // A document that no cluster includes may hold what it likes.
         if !manifest.annotations.is_empty() {
             objects::check(manifest, &object, &kinds, &mut report);
+            refused::check(manifest, &object, &custom_kinds, &mut report);
+            doubts::check(manifest, &object, &mut report);
         }
     }
+    doubts::namespaces(&payload.manifests, &kinds, &mut report);
     capabilities::check(&payload, &mut report);
     cluster_operators::check(&payload.manifests, &mut report);
     duplicates::check(&payload.manifests, &mut report);
-    report.finish(files)
+    report.finish(files, origins)
 }
 
 /// In which directories there are manifest files of a name; a manifest does not know its own.
@@ -80,11 +99,13 @@ struct FindingCollector<'a> {
 struct Located {
     diagnostic: Diagnostic,
     field: String,
+    /// Whether it names the column of the field.
+    has_column: bool,
 }
 
 impl From<Diagnostic> for Located {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self { diagnostic, field: String::new() }
+        Self { diagnostic, field: String::new(), has_column: false }
     }
 }
 
@@ -97,6 +118,25 @@ impl FindingCollector<'_> {
         code: FindingCode,
         message: impl Into<String>,
     ) {
+        let diagnostic = self.diagnostic(manifest, code, message.into());
+        self.findings.push(Located { field: field.to_owned(), ..Located::from(diagnostic) });
+    }
+
+    /// Adds a finding about a field with its column, and with what helps.
+    fn add_located(
+        &mut self,
+        manifest: &Manifest,
+        field: &str,
+        code: FindingCode,
+        message: String,
+        help: Option<String>,
+    ) {
+        let mut diagnostic = Diagnostic { help, ..self.diagnostic(manifest, code, message) };
+        diagnostic.shorten();
+        self.findings.push(Located { diagnostic, field: field.to_owned(), has_column: true });
+    }
+
+    fn diagnostic(&self, manifest: &Manifest, code: FindingCode, message: String) -> Diagnostic {
         let directories = self.directories.get(&*manifest.file);
         let directory = directories.and_then(|directories| directories.last().copied());
         let location = FileLocation {
@@ -105,23 +145,33 @@ impl FindingCollector<'_> {
             document: Some(manifest.document),
             line: None,
         };
-        let diagnostic = location.diagnostic(code, message);
-        self.findings.push(Located { diagnostic, field: field.to_owned() });
+        location.diagnostic(code, message)
     }
 
     /// The findings with their lines, in order.
-    fn finish(mut self, files: &[SourceFile]) -> Vec<Diagnostic> {
+    fn finish(
+        mut self,
+        files: &[SourceFile],
+        origins: &BTreeMap<String, Origin>,
+    ) -> Vec<Diagnostic> {
         let files: BTreeMap<String, &SourceFile> =
             files.iter().rev().map(|file| (file.path(), file)).collect();
         let mut lines: BTreeMap<String, Vec<yaml::Lines>> = BTreeMap::new();
-        for Located { diagnostic, field } in &mut self.findings {
+        for Located { diagnostic, field, has_column } in &mut self.findings {
+            let name = diagnostic.file.rsplit('/').next().unwrap_or_default();
+            if let Some(origin) = origins.get(name) {
+                relocate(diagnostic, origin, field, *has_column);
+                continue;
+            }
             let (None, Some(document)) = (diagnostic.line, diagnostic.document) else { continue };
             let documents = lines.entry(diagnostic.file.clone()).or_insert_with(|| {
                 let file = files.get(&diagnostic.file);
                 let text = file.and_then(|file| std::str::from_utf8(&file.bytes).ok());
                 text.map(yaml::lines).unwrap_or_default()
             });
-            diagnostic.line = documents.get(document).map(|lines| lines.of(field));
+            let position = documents.get(document).map(|lines| lines.position(field));
+            diagnostic.line = position.map(|(line, _)| line);
+            diagnostic.column = position.map(|(_, column)| column).filter(|_| *has_column);
         }
         let mut found: Vec<Diagnostic> =
             self.findings.into_iter().map(|it| it.diagnostic).collect();
@@ -129,6 +179,15 @@ impl FindingCollector<'_> {
         found.dedup();
         found
     }
+}
+
+/// Gives a diagnostic of a built file its place in the source.
+fn relocate(diagnostic: &mut Diagnostic, origin: &Origin, field: &str, has_column: bool) {
+    let position = origin.position(field);
+    diagnostic.file.clone_from(&origin.path);
+    diagnostic.document = None;
+    diagnostic.line = position.map_or(origin.line, |(line, _)| Some(line));
+    diagnostic.column = position.map(|(_, column)| column).filter(|_| has_column);
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::hooks::{self, Hook, HookPlace};
 use super::order::{self, Order};
 use super::{Component, RELEASE_FILE, ReleaseSource, SourceProblems, images};
 use crate::annotations::{CREATE_ONLY, DELETE};
+use crate::built_in::NAMESPACES;
 use crate::capability::{ANNOTATION as CAPABILITY, is_declaration, meant, most_similar};
 use crate::definition::Scope;
 use crate::diagnostic::{Diagnostic, FindingCode};
@@ -229,8 +230,7 @@ impl Assembly<'_> {
         let is_namespace = |it: &&Manifest| it.key.group.is_empty() && it.key.kind == "Namespace";
         let mut there: BTreeSet<String> =
             manifests.iter().filter(is_namespace).map(|it| it.key.name.clone()).collect();
-        // Every cluster has these.
-        there.extend(["default", "kube-system", "kube-public"].map(str::to_owned));
+        there.extend(NAMESPACES.map(str::to_owned));
         for (component, objects) in self.source.components.iter().zip(&mut parts) {
             let Some(namespace) = &component.namespace else { continue };
             for placed in &mut *objects {

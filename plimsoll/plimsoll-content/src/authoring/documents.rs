@@ -1,5 +1,7 @@
 //! From rendered texts to objects: one for each document, and for each item of a list.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::diagnostic::{Diagnostic, FindingCode};
@@ -26,9 +28,21 @@ pub struct Origin {
     pub path: String,
     /// The line on which its document begins; `None` if a program rendered it.
     pub line: Option<usize>,
+    /// The lines of its document's fields; `None` if a program rendered it.
+    fields: Option<Arc<yaml::Lines>>,
+    /// The path of the object in its document, an item of a list; empty if it is the document.
+    within: String,
 }
 
 impl Origin {
+    /// The line and column of a field of the object, or of what surrounds it; `None` if a program
+    /// rendered it.
+    pub(crate) fn position(&self, field: &str) -> Option<(usize, usize)> {
+        let dot = if self.within.is_empty() || field.is_empty() { "" } else { "." };
+        let fields = self.fields.as_ref()?;
+        Some(fields.position(&format!("{}{dot}{field}", self.within)))
+    }
+
     pub(super) fn problem(&self, message: impl Into<String>) -> Diagnostic {
         let line = self.line;
         Diagnostic { line, ..FindingCode::Source.diagnostic(self.path.clone(), message) }
@@ -46,11 +60,16 @@ pub(super) struct SourceObject {
 pub(super) fn read(file: &RenderedFile, problems: &mut Vec<Diagnostic>) -> Vec<SourceObject> {
     let mut objects = Vec::new();
     let lines: Vec<&str> = file.text.lines().collect();
+    let fields = if file.is_rendered { Vec::new() } else { yaml::lines(&file.text) };
+    let mut fields = fields.into_iter().map(Arc::new);
     for document in yaml::parse(&file.text) {
-        let origin = origin(file, &lines, document.line);
+        let mut origin = origin(file, &lines, document.line);
+        if document.value != Ok(Value::Null) {
+            origin.fields = fields.next();
+        }
         for note in document.notes {
             let line = origin.line.and(note.line.or(origin.line));
-            let at = Origin { path: origin.path.clone(), line };
+            let at = Origin { line, ..origin.clone() };
             problems.push(at.problem(note.oddity.to_string()));
         }
         match document.value {
@@ -59,7 +78,9 @@ pub(super) fn read(file: &RenderedFile, problems: &mut Vec<Diagnostic>) -> Vec<S
             Err(error) => {
                 let line = origin.line.map(|_| error.line);
                 let message = format!("{error}, column {}", error.column);
-                problems.push(Origin { line, ..origin }.problem(message));
+                let help = error.help().map(str::to_owned);
+                let problem = Origin { line, ..origin }.problem(message);
+                problems.push(Diagnostic { help, ..problem });
             }
         }
     }
@@ -68,7 +89,8 @@ pub(super) fn read(file: &RenderedFile, problems: &mut Vec<Diagnostic>) -> Vec<S
 
 fn origin(file: &RenderedFile, lines: &[&str], line: usize) -> Origin {
     if !file.is_rendered {
-        return Origin { path: file.path.clone(), line: Some(line) };
+        let (path, line) = (file.path.clone(), Some(line));
+        return Origin { path, line, fields: None, within: String::new() };
     }
     let head = lines
         .iter()
@@ -78,7 +100,7 @@ fn origin(file: &RenderedFile, lines: &[&str], line: usize) -> Origin {
     // Helm names templates by the name of the chart, the source by the folder.
     let path = template.and_then(|name| name.split_once('/')).map(|(_, rest)| rest.trim());
     let path = path.map_or_else(|| file.path.clone(), |rest| format!("{}/{rest}", file.path));
-    Origin { path, line: None }
+    Origin { path, line: None, fields: None, within: String::new() }
 }
 
 /// Takes lists apart. Items of a typed list, such as a `ConfigMapList`, have its kind unless they say
@@ -94,7 +116,10 @@ fn split(value: Value, origin: &Origin, objects: &mut Vec<SourceObject>) {
     let version = value["apiVersion"].clone();
     let Value::Object(mut list) = value else { return };
     let Some(Value::Array(items)) = list.remove("items") else { return };
-    for mut item in items {
+    for (index, mut item) in items.into_iter().enumerate() {
+        let dot = if origin.within.is_empty() { "" } else { "." };
+        let within = format!("{}{dot}items[{index}]", origin.within);
+        let origin = Origin { within, ..origin.clone() };
         if let Some(fields) = item.as_object_mut()
             && !item_kind.is_empty()
             && !fields.contains_key("kind")
@@ -102,6 +127,6 @@ fn split(value: Value, origin: &Origin, objects: &mut Vec<SourceObject>) {
             fields.insert("kind".to_owned(), item_kind.clone().into());
             fields.entry("apiVersion").or_insert_with(|| version.clone());
         }
-        split(item, origin, objects);
+        split(item, &origin, objects);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::SourceImage;
 
 /// Fields of a pod's spec that list containers.
-const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+pub(crate) const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
 /// Fields that hold images.
 const IMAGE_FIELDS: [&str; 2] = ["image", "reference"];

@@ -1,5 +1,7 @@
 //! Each defect and what is said about it.
 
+mod refused;
+
 use super::lint;
 use crate::diagnostic::{FindingCode, has_errors};
 use crate::payload::{Directory, SourceFile, TemplateContext};
@@ -35,7 +37,7 @@ fn check(text: &str, expected: &str) {
 #[test]
 fn a_payload_in_order_has_no_findings() {
     check(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n  ANNOTATIONS\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\n  ANNOTATIONS\n",
         "",
     );
 }
@@ -44,14 +46,14 @@ fn a_payload_in_order_has_no_findings() {
 fn load_errors_are_findings() {
     check("a: [\n", "1 (document 0): error [load]: invalid YAML: unclosed bracket '[', column 4");
     check(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\ndata:\n  a: b\n  a: c\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: default, ANNOTATIONS}\ndata:\n  a: b\n  a: c\n",
         "6 (document 0): warning [duplicate-key]: key \"a\" occurs twice, the last one counts",
     );
 }
 
 #[test]
 fn annotations_must_mean_something() {
-    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n";
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\n";
     let with = |annotations: &str| {
         format!("{head}  annotations:\n    include.release.openshift.io/p: 'true'\n{annotations}")
     };
@@ -94,49 +96,48 @@ fn annotations_must_mean_something() {
 #[test]
 fn objects_must_be_what_their_kinds_allow() {
     check(
-        "kind: ConfigMap\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\n",
+        "kind: ConfigMap\nmetadata: {name: a, namespace: default, ANNOTATIONS}\n",
         "1 (document 0): error [missing-api-version]: the ConfigMap has no apiVersion",
     );
     check(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  namespace: ns\n  ANNOTATIONS\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  namespace: default\n  ANNOTATIONS\n",
         "3 (document 0): error [missing-namespace]: objects of kind ConfigMap need a namespace\n\
-         9 (document 1): warning [unexpected-namespace]: objects of kind Namespace have no namespace: \"ns\" is ignored, remove it",
+         9 (document 1): warning [unexpected-namespace]: objects of kind Namespace have no namespace: \"default\" is ignored, remove it",
     );
     check(
-        "apiVersion: x.io/v1\nkind: A\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\n",
+        "apiVersion: x.io/v1\nkind: A\nmetadata: {name: a, ANNOTATIONS}\n---\napiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: a, namespace: default, ANNOTATIONS}\n",
         "2 (document 0): warning [unknown-kind]: neither Kubernetes nor a CustomResourceDefinition of the payload defines A.x.io\n\
          5 (document 1): warning [unknown-kind]: version v1beta1 of Deployment.apps is not served",
     );
     check(
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, namespace: ns, ANNOTATIONS}\nspec:\n  selector: {}\n  extra: 1\n  template:\n    spec:\n      containers:\n      - name: a\n        inage: b\n",
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, namespace: default, ANNOTATIONS}\nspec:\n  selector: {}\n  extra: 1\n  template:\n    spec:\n      restartPolicy: Never\n      containers:\n      - name: a\n        image: b\n        inage: b\n",
         "5 (document 0): error [job-selector]: a Job that is to be applied again must leave its selector to the API server\n\
          6 (document 0): warning [unknown-field]: Job.batch has no field spec.extra: it is dropped\n\
-         11 (document 0): warning [unknown-field]: Job.batch has no field spec.template.spec.containers[0].inage: it is dropped",
+         13 (document 0): warning [unknown-field]: Job.batch has no field spec.template.spec.containers[0].inage: it is dropped",
     );
 }
 
 #[test]
 fn kinds_that_the_payload_defines_are_known() {
     check(
-        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.x.io, ANNOTATIONS}\nspec: {group: x.io, scope: Namespaced, names: {kind: A, plural: as}, versions: [{name: v1, served: true, storage: true}]}\n---\napiVersion: x.io/v1\nkind: A\nmetadata: {name: a, ANNOTATIONS}\n",
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.x.io, ANNOTATIONS}\nspec: {group: x.io, scope: Namespaced, names: {kind: A, plural: as}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n---\napiVersion: x.io/v1\nkind: A\nmetadata: {name: a, ANNOTATIONS}\n",
         "8 (document 1): error [missing-namespace]: objects of kind A.x.io need a namespace",
     );
 }
 
 #[test]
 fn cluster_operators_gate_after_their_deployment() {
-    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: clusteroperators.config.openshift.io, ANNOTATIONS}\nspec: {group: config.openshift.io, scope: Cluster, names: {kind: ClusterOperator, plural: clusteroperators}, versions: [{name: v1, served: true, storage: true}]}\n";
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: clusteroperators.config.openshift.io, ANNOTATIONS}\nspec: {group: config.openshift.io, scope: Cluster, names: {kind: ClusterOperator, plural: clusteroperators}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object}}, x-kubernetes-preserve-unknown-fields: true}}}]}\n";
     let operator = "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata: {name: o, ANNOTATIONS}\n";
-    let deployment =
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: ns, ANNOTATIONS}\n";
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, namespace: default, ANNOTATIONS}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: d, image: d}]}}}\n";
     check(
         &format!("{crd}---\n{operator}---\n{deployment}"),
         "6 (document 1): error [operator-versions]: the ClusterOperator o names no versions: its gate cannot pass\n\
          6 (document 1): warning [operator-related-objects]: the related objects of ClusterOperator o: there are none; name a namespace and at least one other object\n\
-         7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps/d -n ns of its own component, which waits for it",
+         7 (document 1): warning [operator-order]: the ClusterOperator o comes before deployment.apps/d -n default of its own component, which waits for it",
     );
     let full = format!(
-        "{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{group: '', resource: namespaces, name: ns}}, {{group: apps, resource: deployments, namespace: ns, name: d}}]}}\n"
+        "{operator}status: {{versions: [{{name: operator, version: 1.0.0}}], relatedObjects: [{{group: '', resource: namespaces, name: ns}}, {{group: apps, resource: deployments, namespace: default, name: d}}]}}\n"
     );
     check(&format!("{crd}---\n{deployment}---\n{full}"), "");
 }
@@ -175,7 +176,7 @@ fn a_namespace_that_a_kind_does_not_have_makes_no_other_object() {
     let found = |annotations: &str| {
         findings(&[
             ("0000_10_a_a.yaml", text("", "")),
-            ("0000_10_a_b.yaml", text("  namespace: ns\n", annotations)),
+            ("0000_10_a_b.yaml", text("  namespace: default\n", annotations)),
         ])
     };
     for (annotations, expected) in [
@@ -189,7 +190,7 @@ fn a_namespace_that_a_kind_does_not_have_makes_no_other_object() {
         ),
         (
             "",
-            "warning [unexpected-namespace]: objects of kind ClusterRole.rbac.authorization.k8s.io have no namespace: \"ns\" is ignored, remove it",
+            "warning [unexpected-namespace]: objects of kind ClusterRole.rbac.authorization.k8s.io have no namespace: \"default\" is ignored, remove it",
         ),
     ] {
         let found = found(annotations);
@@ -208,7 +209,11 @@ fn what_is_deleted_is_created_by_no_other_manifest() {
     let map = |annotations: &str| text("ConfigMap", "  namespace: a\n", annotations);
     let space = |annotations: &str| text("Namespace", "", annotations);
     assert_eq!(
-        findings(&[("0000_10_a_a.yaml", map("")), ("0000_10_a_b.yaml", map(delete))]),
+        findings(&[
+            ("0000_00_a_a.yaml", space("")),
+            ("0000_10_a_a.yaml", map("")),
+            ("0000_10_a_b.yaml", map(delete))
+        ]),
         "release-manifests/0000_10_a_b.yaml:4 (document 0): error [deletes-created]: configmap/a -n a would be deleted, and configmap/a -n a is created by 0000_10_a_a.yaml"
     );
     assert_eq!(
@@ -230,6 +235,21 @@ fn codes_are_unique_and_only_errors_fail() {
     assert!(!has_errors(&[]));
 }
 
+#[test]
+fn every_code_is_documented_and_nothing_else() {
+    let page = include_str!("../../../../docs/authoring.md");
+    let (_, section) = page.split_once("\n## What lint finds\n").expect("a section about codes");
+    let row = |line: &str| {
+        let (code, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        Some((code.to_owned(), rest.split(' ').next().unwrap_or_default().to_owned()))
+    };
+    let documented: Vec<(String, String)> = section.lines().filter_map(row).collect();
+    let codes = FindingCode::ALL.iter();
+    let listed: Vec<(String, String)> =
+        codes.map(|code| (code.to_string(), code.severity().to_string())).collect();
+    assert_eq!(documented, listed);
+}
+
 const DECLARATION: &str =
     "apiVersion: plimsoll.io/v1alpha1\nkind: ReleaseCapabilities\nmetadata: {name: capabilities}\n";
 
@@ -237,7 +257,7 @@ const DECLARATION: &str =
 fn declared_capabilities_are_known_and_used() {
     let with = |spec: &str, name: &str| {
         format!(
-            "{DECLARATION}spec:\n{spec}---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: ns\n  annotations:\n    include.release.openshift.io/p: 'true'\n    capability.openshift.io/name: {name}\n"
+            "{DECLARATION}spec:\n{spec}---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\n  annotations:\n    include.release.openshift.io/p: 'true'\n    capability.openshift.io/name: {name}\n"
         )
     };
     check(&with("  capabilities: [{name: Lights}]\n", "Lights"), "");

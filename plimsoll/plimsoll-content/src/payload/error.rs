@@ -58,7 +58,11 @@ impl PayloadError {
             | PayloadErrorCause::Duplicate { .. }
             | PayloadErrorCause::Capabilities(_) => FindingCode::Load,
         };
-        self.location.diagnostic(code, self.cause.to_string())
+        let help = match &self.cause {
+            PayloadErrorCause::Yaml(error) => error.help().map(str::to_owned),
+            _ => None,
+        };
+        Diagnostic { help, ..self.location.diagnostic(code, self.cause.to_string()) }
     }
 }
 

@@ -4,6 +4,7 @@
 mod catalogs;
 mod fresh_installs;
 mod inclusion;
+mod lint;
 mod ranges;
 mod scenarios;
 

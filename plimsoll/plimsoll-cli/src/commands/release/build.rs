@@ -8,12 +8,12 @@ use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::authoring::BuiltRelease;
 use plimsoll_content::diagnostic::{Severity, has_errors};
-use plimsoll_content::lint::lint;
+use plimsoll_content::lint::lint_built;
 use plimsoll_content::payload::{TemplateContext, parse};
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_source::authoring::{check_output, write_payload};
 
-use super::loaded::{LoadedRelease, relocate};
+use super::loaded::LoadedRelease;
 use super::tree;
 use crate::exit;
 use crate::render::diagnostics;
@@ -48,8 +48,7 @@ pub(super) fn run(
     for note in &built.notes {
         writeln!(out, "{}", on_one_line(note))?;
     }
-    let mut findings = lint(&built.files, &TemplateContext::default());
-    relocate(&mut findings, &built.origins);
+    let findings = lint_built(&built.files, &built.origins, &TemplateContext::default());
     out.write_all(diagnostics::text(&findings).as_bytes())?;
     if has_errors(&findings) {
         let errors = findings.iter().filter(|it| it.severity == Severity::Error).count();

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use plimsoll_content::lint::lint;
+use plimsoll_content::authoring::SourceProblems;
+use plimsoll_content::lint::lint_built;
 use plimsoll_content::payload::{SourceFile, TemplateContext};
-use plimsoll_source::authoring::{build, is_source};
+use plimsoll_source::authoring::{BuildError, build, is_source};
 use plimsoll_source::{ReadError, read_directory};
 
 use super::LintArguments;
-use super::loaded::relocate;
 use crate::arguments::store::Location;
 use crate::render::diagnostics;
+
+/// How reports name the command.
+const COMMAND: &str = "plimsoll release lint";
 
 /// Lints a payload: fails if it has errors, warnings alone do no harm.
 pub(super) fn run(
@@ -22,28 +24,34 @@ pub(super) fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let mut origins = BTreeMap::new();
     let (files, unread) = match &arguments.release {
-        Location::Directory(directory) if is_source(directory) => {
-            let context = || format!("failed to build `{}`", directory.display());
-            let built = build(directory, None).with_context(context)?;
-            origins = built.origins;
-            (built.files, Vec::new())
-        }
+        Location::Directory(directory) if is_source(directory) => match build(directory, None) {
+            Ok(built) => {
+                origins = built.origins;
+                (built.files, Vec::new())
+            }
+            Err(BuildError::Problems(SourceProblems(findings))) => {
+                return diagnostics::write(COMMAND, &[], &findings, &arguments.output, out);
+            }
+            Err(error) => {
+                let context = format!("failed to build `{}`", directory.display());
+                return Err(anyhow::Error::new(error).context(context));
+            }
+        },
         Location::Directory(directory) => match read_directory(directory) {
             Ok(files) => (files, Vec::new()),
             Err(errors) => (errors.files, errors.errors),
         },
         location => (location.files(&arguments.registry)?.1, Vec::new()),
     };
-    let mut findings = lint(&files, &TemplateContext::default());
+    let mut findings = lint_built(&files, &origins, &TemplateContext::default());
     // What follows from a file not having been read is not said twice.
     findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.file)));
     findings.extend(unread.iter().map(ReadError::diagnostic));
     findings.sort();
-    relocate(&mut findings, &origins);
     let path = |file: &SourceFile| match origins.get(&file.name) {
         Some(origin) => origin.path.clone(),
         None => file.path(),
     };
     let files: Vec<String> = files.iter().map(path).collect();
-    diagnostics::write("plimsoll release lint", &files, &findings, &arguments.output, out)
+    diagnostics::write(COMMAND, &files, &findings, &arguments.output, out)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use plimsoll_content::authoring::{BuiltRelease, Origin};
-use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Payload, SourceFile, TemplateContext, parse};
 use plimsoll_source::authoring::{build, is_source};
@@ -78,16 +77,5 @@ pub(super) fn origin_text(origin: &Origin) -> String {
     match origin.line {
         Some(line) => format!("{}:{line}", origin.path),
         None => origin.path.clone(),
-    }
-}
-
-/// Gives diagnostics of a built release their places in its source.
-pub(super) fn relocate(diagnostics: &mut [Diagnostic], origins: &BTreeMap<String, Origin>) {
-    for it in diagnostics {
-        let name = it.file.rsplit('/').next().unwrap_or_default();
-        if let Some(origin) = origins.get(name) {
-            it.file.clone_from(&origin.path);
-            (it.line, it.document) = (origin.line, None);
-        }
     }
 }
