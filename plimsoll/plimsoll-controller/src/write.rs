@@ -2,13 +2,14 @@
 //!
 //! Everything is applied server-side under one field manager with forced ownership: fields that a
 //! manifest drops are removed, fields of other managers stay, but for those of programs that applied the
-//! object before ([`takeover`]).
+//! object before ([`takeover`]), and defaults that are in the way ([`unions`]).
 
 mod failures;
 mod guarded;
 mod own_objects;
 mod steps;
 mod takeover;
+mod unions;
 
 use std::fmt::Debug;
 

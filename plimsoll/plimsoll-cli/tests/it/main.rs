@@ -32,4 +32,5 @@ mod secrets;
 mod takeover;
 #[cfg(feature = "telemetry")]
 mod traces;
+mod unions;
 mod updates;

@@ -17,6 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::failures::{missing_namespace, outcome};
 use super::takeover::apply;
+use super::unions::{apply_in_place, try_in_place};
 use super::{Writer, create_parameters, delete_uid, field_manager};
 use crate::observe::mark;
 use crate::ownership;
@@ -104,6 +105,9 @@ impl Writer {
                 self.delete_object(&step.manifest.key, served, &uid).await?;
                 break;
             }
+            if let Some(mark) = apply_in_place(&api, step, &*body, &status).await? {
+                return Ok(mark);
+            }
             if !note_refusal(step, &status, &mut refused) {
                 return Err(kube::Error::Api(status));
             }
@@ -129,6 +133,9 @@ impl Writer {
             let name = &step.manifest.key.name;
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {
+                    if let Some(object) = try_in_place(&api, step, &*body, &status).await? {
+                        return Ok(Some(object));
+                    }
                     if !note_refusal(step, &status, &mut refused) {
                         return Err(kube::Error::Api(status));
                     }

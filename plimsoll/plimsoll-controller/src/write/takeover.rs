@@ -92,7 +92,7 @@ impl Writer {
 }
 
 /// Replaces the `managedFields` of an object; a conflict if it has changed.
-async fn replace_managed_fields(
+pub(super) async fn replace_managed_fields(
     api: &Api<DynamicObject>,
     live: &ObjectMeta,
     managed_fields: Vec<Value>,

@@ -138,7 +138,8 @@ pub fn undeclared_fields(message: &str) -> Vec<Vec<PathPart>> {
         .collect()
 }
 
-fn parse_path(text: &str) -> Option<Vec<PathPart>> {
+/// The parts of a path that begins with a dot; `None` if it is not one.
+pub(super) fn parse_path(text: &str) -> Option<Vec<PathPart>> {
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {

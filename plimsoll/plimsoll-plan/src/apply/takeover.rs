@@ -135,7 +135,7 @@ pub fn earlier_managers(object: &Value) -> BTreeSet<String> {
     entries.filter(|it| is_earlier(it)).map(|it| text(it, "manager").to_owned()).collect()
 }
 
-fn api_version(kind: &GroupVersionKind) -> String {
+pub(super) fn api_version(kind: &GroupVersionKind) -> String {
     match kind.group.as_str() {
         "" => kind.version.clone(),
         group => format!("{group}/{}", kind.version),
@@ -146,7 +146,7 @@ fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
     entry[field].as_str().unwrap_or_default()
 }
 
-fn is_ours(entry: &Value) -> bool {
+pub(super) fn is_ours(entry: &Value) -> bool {
     text(entry, "manager") == FIELD_MANAGER
         && text(entry, "operation") == "Apply"
         && text(entry, "subresource").is_empty()
@@ -187,7 +187,7 @@ fn split(fields: Map<String, Value>) -> (Map<String, Value>, Map<String, Value>)
 }
 
 /// Adds fields to others.
-fn unite(fields: &mut Map<String, Value>, more: &Map<String, Value>) {
+pub(super) fn unite(fields: &mut Map<String, Value>, more: &Map<String, Value>) {
     for (element, theirs) in more {
         match fields.get_mut(element) {
             Some(Value::Object(ours)) => {
@@ -207,7 +207,10 @@ fn unite(fields: &mut Map<String, Value>, more: &Map<String, Value>) {
 }
 
 /// Returns the fields that are not among those owned. A field stays if something in it is owned.
-fn subtract(fields: &Map<String, Value>, owned: &Map<String, Value>) -> Map<String, Value> {
+pub(super) fn subtract(
+    fields: &Map<String, Value>,
+    owned: &Map<String, Value>,
+) -> Map<String, Value> {
     let mut rest = Map::new();
     for (element, below) in fields {
         match (owned.get(element).and_then(Value::as_object), below.as_object()) {
@@ -226,8 +229,8 @@ fn subtract(fields: &Map<String, Value>, owned: &Map<String, Value>) -> Map<Stri
     rest
 }
 
-/// Removes fields from a value.
-fn remove(value: &mut Value, fields: &Map<String, Value>) {
+/// Removes fields from a value, and maps that become empty by that.
+pub(super) fn remove(value: &mut Value, fields: &Map<String, Value>) {
     for (element, below) in fields {
         let inside = below.as_object().filter(|it| !it.is_empty() && !it.contains_key("."));
         match (element.split_once(':'), &mut *value) {
@@ -236,8 +239,11 @@ fn remove(value: &mut Value, fields: &Map<String, Value>) {
                     map.remove(name);
                     continue;
                 };
-                if let Some(field) = map.get_mut(name) {
-                    remove(field, inside);
+                let Some(field) = map.get_mut(name) else { continue };
+                let is_filled = field.as_object().is_some_and(|it| !it.is_empty());
+                remove(field, inside);
+                if is_filled && field.as_object().is_some_and(Map::is_empty) {
+                    map.remove(name);
                 }
             }
             (Some(("k" | "v", selector)), Value::Array(items)) => {
@@ -256,7 +262,7 @@ fn remove(value: &mut Value, fields: &Map<String, Value>) {
 }
 
 /// Returns whether an item of a list has some keys, or is a value.
-fn is_selected(item: &Value, selector: &Value) -> bool {
+pub(super) fn is_selected(item: &Value, selector: &Value) -> bool {
     match selector {
         Value::Object(keys) => keys.iter().all(|(key, value)| item.get(key) == Some(value)),
         value => item == value,
