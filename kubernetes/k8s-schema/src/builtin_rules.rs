@@ -65,6 +65,26 @@ pub fn validate_builtin(
     errors
 }
 
+/// Returns the fields of a built-in kind that differ between two objects and that no update changes. The
+/// objects need not be complete. A claim counts as bound: the size of one that is may grow.
+pub fn changed_immutable_fields(
+    group: &str,
+    kind: &str,
+    before: &Value,
+    after: &Value,
+) -> Vec<String> {
+    let mut before = before.clone();
+    if (group, kind) == ("", "PersistentVolumeClaim") {
+        before["status"]["phase"] = "Bound".into();
+    }
+    let mut errors = Vec::new();
+    update::check_immutable(RULES.kind(group, kind).immutable, kind, &before, after, &mut errors);
+    update::check(group, kind, &before, after, &mut errors);
+    let mut fields: Vec<String> = errors.into_iter().map(|error| error.path).collect();
+    fields.dedup();
+    fields
+}
+
 /// The rules of a part of the data file, for functions that apply it between others.
 fn part(name: &str) -> Rules {
     RULES.part(name)

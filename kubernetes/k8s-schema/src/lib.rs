@@ -63,7 +63,8 @@ pub mod versions;
 
 pub use builtin_defaults::apply_builtin_defaults;
 pub use builtin_rules::{
-    check_review_versions, check_webhook_service, check_webhook_url, validate_builtin,
+    changed_immutable_fields, check_review_versions, check_webhook_service, check_webhook_url,
+    validate_builtin,
 };
 pub use canonical::{canonicalize, canonicalize_fields};
 pub use creation::{

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::Manifest;
 use crate::diagnostic::FindingCode;
+use crate::immutable::{REPLACE, may_be_replaced};
 use crate::inclusion::{
     self, EXCLUDE_PREFIX, FEATURE_GATE, FEATURE_SET, FEATURE_SETS, INCLUDE_PREFIX, MAJOR_VERSION,
 };
@@ -49,7 +50,22 @@ pub(crate) fn defects(manifest: &Manifest, object: &Value) -> Vec<AnnotationDefe
         add(path(MAJOR_VERSION), FindingCode::MajorVersion, problem.to_string());
     }
     actions(&manifest.annotations, &mut add);
+    replacement(manifest, &mut add);
     defects
+}
+
+fn replacement(manifest: &Manifest, add: &mut impl FnMut(String, FindingCode, String)) {
+    let Some(value) = manifest.annotations.get(REPLACE) else { return };
+    if value != "true" && value != "false" {
+        let message = format!("{REPLACE}={value} has no effect: only `true` has");
+        add(path(REPLACE), FindingCode::AnnotationValue, message);
+    } else if value == "true" && !may_be_replaced(&manifest.key) {
+        let message = format!(
+            "{REPLACE}=true is refused for kind {}: what it contains would go with it",
+            manifest.key.kind
+        );
+        add(path(REPLACE), FindingCode::AnnotationValue, message);
+    }
 }
 
 fn path(key: &str) -> String {

@@ -270,6 +270,8 @@ codes! {
     FileName = "file-name", Warning;
     /// A Job that sets its own selector.
     JobSelector = "job-selector", Error;
+    /// A change of a field that no update changes.
+    ImmutableField = "immutable-field", Error;
     /// A kind that neither Kubernetes nor the payload defines.
     UnknownKind = "unknown-kind", Warning;
     }

@@ -15,6 +15,7 @@ pub mod diagnostic;
 pub mod expressions;
 pub mod hash;
 mod image_reference;
+pub mod immutable;
 pub mod inclusion;
 pub mod kinds;
 pub mod lint;

@@ -5,6 +5,7 @@
 //! they are for.
 
 mod capabilities;
+mod changes;
 mod cluster_operators;
 mod doubts;
 mod duplicates;
@@ -67,6 +68,21 @@ pub fn lint_built(
     capabilities::check(&payload, &mut report);
     cluster_operators::check(&payload.manifests, &mut report);
     duplicates::check(&payload.manifests, &mut report);
+    report.finish(files, origins)
+}
+
+/// Returns what keeps a cluster at an earlier payload from getting the objects of another one, whose objects
+/// come from `origins` as in [`lint_built`].
+pub fn lint_update(
+    earlier: &[SourceFile],
+    files: &[SourceFile],
+    origins: &BTreeMap<String, Origin>,
+    context: &TemplateContext,
+) -> Vec<Diagnostic> {
+    // What is wrong with each of them is said by linting it.
+    let [(before, _), (after, _)] = [earlier, files].map(|it| parse_partly(it, context));
+    let mut report = FindingCollector { directories: directories(files), findings: Vec::new() };
+    changes::check(&before.manifests, &after.manifests, &mut report);
     report.finish(files, origins)
 }
 

@@ -49,7 +49,52 @@ pub(super) fn check(
         ("scheduling.k8s.io", "PriorityClass") if live["value"] != object["value"] => {
             errors.push(forbidden("value", "may not be changed in an update."));
         }
+        ("", "ConfigMap") => frozen(live, object, &["data", "binaryData"], errors),
+        ("", "Secret") => {
+            frozen(live, object, &["data"], errors);
+            if live["type"] != object["type"] {
+                errors.push(invalid("type", &object["type"], IMMUTABLE));
+            }
+        }
+        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
+            role_reference(live, object, errors);
+        }
         _ => {}
+    }
+}
+
+/// `immutable: true` cannot be taken back, and nothing under it changes.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateConfigMapUpdate
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateSecretUpdate
+fn frozen(live: &Value, object: &Value, fields: &[&str], errors: &mut Vec<FieldError>) {
+    const DETAIL: &str = "field is immutable when `immutable` is set";
+    if live["immutable"] != true {
+        return;
+    }
+    if object["immutable"] != true {
+        errors.push(forbidden("immutable", DETAIL));
+    }
+    for field in fields {
+        if live[*field] != object[*field] {
+            errors.push(forbidden(*field, DETAIL));
+        }
+    }
+}
+
+/// The role reference of a binding is immutable.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidateRoleBindingUpdate
+fn role_reference(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    let (before, after) = (&live["roleRef"], &object["roleRef"]);
+    if before != after {
+        // The internal type of the reference has no JSON names, hence the capitals.
+        let shown = json!({
+            "APIGroup": after["apiGroup"],
+            "Kind": after["kind"],
+            "Name": after["name"],
+        });
+        errors.push(invalid("roleRef", &shown, IMMUTABLE));
     }
 }
 

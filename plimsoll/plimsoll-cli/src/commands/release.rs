@@ -92,6 +92,9 @@ pub struct LintArguments {
     /// The release: the directory of its payload or its source, or a reference to its image
     #[arg(value_name = "DIR|REFERENCE", value_parser = store::parse)]
     release: Location,
+    /// The release that clusters come from, to report changes that API servers refuse
+    #[arg(long, value_name = "DIR|REFERENCE", value_parser = store::parse)]
+    from: Option<Location>,
     /// How registries are reached
     #[command(flatten)]
     registry: RegistryArguments,

@@ -1,9 +1,11 @@
-//! Objects whose new manifest sets another member of a union than the former.
+//! Objects whose new manifest sets another member of a union than the former, or changes in what no update
+//! changes.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
 use plimsoll_plan::forecast::StepChange;
 use serde_json::{Value, json};
@@ -109,6 +111,47 @@ fn another_member_of_a_union_takes_the_place_of_the_former_and_its_defaults() {
             (&service["type"], service["ports"][0].get("nodePort")),
             (&json!("ClusterIP"), None)
         );
+        harness.stop().await;
+    });
+}
+
+#[test]
+fn an_object_that_no_update_changes_is_replaced_if_its_manifest_asks_for_that() {
+    on_each_cluster(|kind| async move {
+        let binding = |role: &str| {
+            let manifest = json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {
+                    "name": "tally",
+                    "annotations": {
+                        "include.release.openshift.io/self-managed-high-availability": "true",
+                        "plimsoll.io/replace": "true",
+                    },
+                },
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role,
+                },
+            });
+            (FILE.to_owned(), manifest.to_string())
+        };
+        let (first, next) = (sample_with(&[binding("view")]), sample_with_next(&[binding("edit")]));
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&next)]).await;
+        let api: Api<ClusterRoleBinding> = Api::all(harness.client.clone());
+        let before = api.get("tally").await.expect("it is there");
+
+        let forecast = forecast(&harness, &next).await;
+        let mut steps = forecast.plan.steps.iter();
+        let step = steps.position(|it| it.manifest.key.name == "tally").expect("it is planned");
+        let StepChange::Changed(fields) = &forecast.changes[step] else { panic!("it changes") };
+        let paths: Vec<&str> = fields.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["roleRef.name"]);
+
+        harness.release(&next);
+        harness.completed(&next.release.version).await;
+        let after = api.get("tally").await.expect("it is there");
+        assert_eq!(after.role_ref.name, "edit");
+        assert_ne!(after.metadata.uid, before.metadata.uid);
         harness.stop().await;
     });
 }

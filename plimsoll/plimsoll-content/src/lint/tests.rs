@@ -2,7 +2,9 @@
 
 mod refused;
 
-use super::lint;
+use std::collections::BTreeMap;
+
+use super::{lint, lint_update};
 use crate::diagnostic::{FindingCode, has_errors};
 use crate::payload::{Directory, SourceFile, TemplateContext};
 
@@ -40,6 +42,40 @@ fn a_payload_in_order_has_no_findings() {
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\n  ANNOTATIONS\n",
         "",
     );
+}
+
+#[test]
+fn changes_that_no_update_makes_are_errors() {
+    let manifest = |app: &str, annotations: &str| {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: a\n  namespace: ns\n  \
+             annotations: {{{annotations}}}\nspec:\n  replicas: 1\n  selector: {{matchLabels: {{app: {app}}}}}\n"
+        );
+        SourceFile {
+            directory: Directory::ReleaseManifests,
+            name: "0000_10_a_b.yaml".to_owned(),
+            bytes: text.into(),
+        }
+    };
+    let check = |app: &str, annotations: &str, expected: &str| {
+        let earlier = [manifest("one", "a: b")];
+        let files = [manifest(app, annotations)];
+        let found = lint_update(&earlier, &files, &BTreeMap::new(), &TemplateContext::default());
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join("\n"), expected);
+    };
+    check("one", "a: b", "");
+    check(
+        "two",
+        "a: b",
+        "release-manifests/0000_10_a_b.yaml:9 (document 0): error [immutable-field]: \
+         deployment.apps/a -n ns: spec.selector is changed, which no update can: keep it, or set \
+         the annotation plimsoll.io/replace to \"true\": the object is deleted and, once it is \
+         gone, created again",
+    );
+    check("two", "plimsoll.io/replace: 'true'", "");
+    check("two", "release.openshift.io/create-only: 'true'", "");
+    check("two", "release.openshift.io/delete: 'true'", "");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 use plimsoll_api::Reason;
+use plimsoll_content::immutable;
 use plimsoll_plan::health::failure;
 use plimsoll_plan::plan::{Action, Step};
 use plimsoll_plan::progress::{Scope, StepBlocker, StepOutcome, Transience, TryError};
@@ -49,6 +50,11 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
         let message = failure::without_values(status.code, &status.message, &fields);
         cause = failure::cause(reason, &message);
     }
+    let fields = unchangeable_fields(status);
+    if !fields.is_empty() && !immutable::is_replaced(&step.manifest) {
+        // The server's own text shows the whole value, which may be a template of pods.
+        cause = immutable::refusal(&step.manifest, &fields);
+    }
     let transient = matches!(status.code, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504);
     let retry_after = status
         .details
@@ -62,6 +68,13 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
         transience: if transient { Transience::Transient } else { Transience::Lasting },
         retry_after,
     })
+}
+
+/// Returns the fields that an API server refuses to change, whatever their value.
+pub(super) fn unchangeable_fields(status: &Status) -> Vec<String> {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes = causes.filter(|cause| status.code == 422 && immutable::is_refusal(&cause.message));
+    causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty()).collect()
 }
 
 /// Returns what is missing for an object; `None` if the failure has another reason.
@@ -101,4 +114,51 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_content::Manifest;
+    use plimsoll_plan::plan::Readiness;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_change_that_no_update_makes_is_refused_in_one_line() {
+        let check = |field: &str, message: &str, expected: &str| {
+            let object =
+                json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "a" } });
+            let step = Step {
+                manifest: Manifest::read("f.yaml".into(), 0, &object).expect("a manifest"),
+                action: Action::Apply,
+                readiness: Readiness::Applied,
+                serves: Vec::new(),
+            };
+            let causes =
+                json!([{ "reason": "FieldValueInvalid", "field": field, "message": message }]);
+            let status: Status = serde_json::from_value(json!({
+                "code": 422, "reason": "Invalid", "message": format!("{field}: {message}"),
+                "details": { "causes": causes },
+            }))
+            .expect("a status");
+            let StepOutcome::Failed(error) = outcome(&step, &kube::Error::Api(status.boxed()))
+            else {
+                panic!("it fails");
+            };
+            assert_eq!(error.cause, expected);
+        };
+        check(
+            "spec.template",
+            "Invalid value: core.PodTemplateSpec{}: field is immutable",
+            "spec.template is changed, which no update can: keep it, or set the annotation \
+             plimsoll.io/replace to \"true\": the object is deleted and, once it is gone, created again",
+        );
+        check(
+            "spec.completions",
+            "Required value",
+            "the object is invalid, possibly due to local cluster configuration: \
+             spec.completions: Required value",
+        );
+    }
 }

@@ -7,6 +7,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{DynamicObject, Status};
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{ObjectKey, Reason};
+use plimsoll_content::immutable;
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::apply::prepare::{self, PathPart};
 use plimsoll_plan::plan::{Action, Step};
@@ -15,9 +16,9 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::failures::{missing_namespace, outcome};
+use super::failures::{missing_namespace, outcome, unchangeable_fields};
 use super::takeover::apply;
-use super::unions::{apply_in_place, try_in_place};
+use super::unions::{apply_in_place, replacement, try_in_place};
 use super::{Writer, create_parameters, delete_uid, field_manager};
 use crate::observe::mark;
 use crate::ownership;
@@ -98,12 +99,21 @@ impl Writer {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
             };
-            if self.replaces_workloads && is_other_selector(step, &status) {
-                tracing::info!(object = %step.manifest.key, "its selector changes: it is replaced");
+            if self.is_replaced(step, &status) {
+                tracing::info!(
+                    object = %step.manifest.key,
+                    "a field changes that no update changes: it is replaced"
+                );
                 let live = api.get_metadata_opt(name).await?;
                 let uid = live.and_then(|live| live.metadata.uid).unwrap_or_default();
                 self.delete_object(&step.manifest.key, served, &uid).await?;
-                break;
+                // It is applied again when it is gone.
+                match api.get_metadata_opt(name).await? {
+                    Some(left) if left.metadata.deletion_timestamp.is_some() => {
+                        return Ok(mark(&left.metadata));
+                    }
+                    _ => break,
+                }
             }
             if let Some(mark) = apply_in_place(&api, step, &*body, &status).await? {
                 return Ok(mark);
@@ -113,6 +123,16 @@ impl Writer {
             }
         }
         apply(&api, step, &*self.body(step, served, &refused, ca_bundle)?).await
+    }
+
+    /// Returns whether the object of a step is deleted and created again after this refusal.
+    fn is_replaced(&self, step: &Step, status: &Status) -> bool {
+        let fields = unchangeable_fields(status);
+        let is_selector = || fields.iter().any(|field| field == "spec.selector");
+        let key = &step.manifest.key;
+        let is_workload = (key.group.as_str(), key.kind.as_str()) == ("apps", "Deployment");
+        !fields.is_empty() && immutable::is_replaced(&step.manifest)
+            || self.replaces_workloads && is_workload && is_selector()
     }
 
     /// Returns the object that a step would result in, by a dry run; `None` if the step applies none.
@@ -133,6 +153,9 @@ impl Writer {
             let name = &step.manifest.key.name;
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {
+                    if self.is_replaced(step, &status) {
+                        return replacement(&api, step, &body).await.map(Some);
+                    }
                     if let Some(object) = try_in_place(&api, step, &*body, &status).await? {
                         return Ok(Some(object));
                     }
@@ -268,14 +291,4 @@ fn note_refusal(step: &Step, status: &Status, refused: &mut Vec<Vec<PathPart>>) 
     );
     refused.extend(fresh);
     true
-}
-
-/// Returns whether the API server refuses to change the selector of a Deployment.
-fn is_other_selector(step: &Step, status: &Status) -> bool {
-    let key = &step.manifest.key;
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    let mut selectors = causes.filter(|cause| cause.field == "spec.selector");
-    status.code == 422
-        && (key.group.as_str(), key.kind.as_str()) == ("apps", "Deployment")
-        && selectors.any(|cause| cause.message.contains("immutable"))
 }

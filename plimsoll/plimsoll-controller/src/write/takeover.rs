@@ -112,7 +112,7 @@ pub(super) async fn replace_managed_fields(
 }
 
 /// Returns the entries of `managedFields`.
-fn entries(metadata: &ObjectMeta) -> Result<Vec<Value>, kube::Error> {
+pub(super) fn entries(metadata: &ObjectMeta) -> Result<Vec<Value>, kube::Error> {
     let entries = metadata.managed_fields.iter().flatten().map(serde_json::to_value);
     entries.collect::<Result<_, _>>().map_err(kube::Error::SerdeError)
 }

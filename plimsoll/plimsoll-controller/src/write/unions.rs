@@ -5,14 +5,13 @@ use std::fmt::Debug;
 use kube::Api;
 use kube::api::Patch;
 use kube::core::{DynamicObject, Status};
-use plimsoll_plan::apply::union::{Claim, RefusedField, claim};
+use plimsoll_plan::apply::union::{Claim, RefusedField, claim, updated};
 use plimsoll_plan::plan::Step;
 use plimsoll_plan::progress::Mark;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize as _, Serialize};
 
 use super::field_manager;
-use super::takeover::{apply, replace_managed_fields};
+use super::takeover::{apply, entries, replace_managed_fields};
 
 /// Applies the object of a step again once defaults that were in its way are ours; returns `None` if none
 /// were, or if the API server refuses it for something else besides.
@@ -26,14 +25,12 @@ pub(super) async fn apply_in_place<T: Serialize + Debug + ?Sized>(
     else {
         return Ok(None);
     };
-    let before = live.metadata.managed_fields.iter().flatten().map(serde_json::to_value);
-    let before = before.collect::<Result<Vec<Value>, _>>().map_err(kube::Error::SerdeError)?;
+    let before = entries(&live.metadata)?;
     let taken = replace_managed_fields(api, &live.metadata, managed_fields).await?.metadata;
     match apply(api, step, object).await {
         Ok(mark) => {
             tracing::info!(
                 object = %step.manifest.key,
-                refusal = %status.message,
                 "removed defaults that were in the way of the manifest"
             );
             Ok(Some(mark))
@@ -63,13 +60,27 @@ pub(super) async fn try_in_place<T: Serialize + Debug + ?Sized>(
     let patch = Patch::<()>::Json(json_patch::diff(&before, &object));
     match api.patch(&step.manifest.key.name, &field_manager().dry_run(), &patch).await {
         Ok(mut object) => {
-            let entries = serde_json::from_value(managed_fields.into());
-            object.metadata.managed_fields = entries.map_err(kube::Error::SerdeError)?;
+            let managed_fields = serde_json::from_value(managed_fields.into());
+            object.metadata.managed_fields = managed_fields.map_err(kube::Error::SerdeError)?;
             Ok(Some(object))
         }
         Err(kube::Error::Api(status)) if status.code == 422 => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the object that takes the place of one that is deleted. What the API server sets is as in the
+/// former.
+pub(super) async fn replacement<T: Serialize + Debug + ?Sized>(
+    api: &Api<DynamicObject>,
+    step: &Step,
+    object: &T,
+) -> Result<DynamicObject, kube::Error> {
+    let live = api.get(&step.manifest.key.name).await?;
+    let entries = entries(&live.metadata)?;
+    let live = serde_json::to_value(&live).map_err(kube::Error::SerdeError)?;
+    let applied = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+    DynamicObject::deserialize(updated(&live, &applied, &entries)).map_err(kube::Error::SerdeError)
 }
 
 /// Returns the object as it is and what of it is in the way of an apply that was refused. It is read only if

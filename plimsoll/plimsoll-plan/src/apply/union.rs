@@ -6,6 +6,7 @@
 //! object that changes from one member to another keeps defaults of the former, and the server refuses
 //! it. The refusal names the field; once it is ours, the next apply removes it.
 
+use plimsoll_content::immutable;
 use serde_json::{Map, Value, json};
 
 use super::prepare::{PathPart, parse_path};
@@ -29,7 +30,7 @@ impl RefusedField {
         let outside = ["metadata", "status"].map(|it| PathPart::Field(it.to_owned()));
         let is_part = path.len() > 1 && !outside.contains(&path[0]);
         let is_one_of_several = reason == "FieldValueForbidden" && path.len() > 2;
-        (is_part && !message.contains("immutable")).then_some(Self { path, is_one_of_several })
+        (is_part && !immutable::is_refusal(message)).then_some(Self { path, is_one_of_several })
     }
 }
 
@@ -69,15 +70,22 @@ pub fn claim(
     if !is_claimed {
         return None;
     }
-    let fields = fields.clone();
-    let mut others = Map::new();
-    for entry in managed_fields.iter().filter(|it| !is_ours(it)) {
-        unite(&mut others, entry["fieldsV1"].as_object().unwrap_or(&Map::new()));
+    let object = updated(live, applied, &managed_fields);
+    Some(Claim { managed_fields, object })
+}
+
+/// Returns an object as a server-side apply leaves it that is not refused, but for what the API server adds
+/// and for `managedFields`: the given entries say which of its fields are ours.
+pub fn updated(live: &Value, applied: &Value, managed_fields: &[Value]) -> Value {
+    let (mut fields, mut others) = (Map::new(), Map::new());
+    for entry in managed_fields {
+        let owned = if is_ours(entry) { &mut fields } else { &mut others };
+        unite(owned, entry["fieldsV1"].as_object().unwrap_or(&Map::new()));
     }
     let mut object = live.clone();
     remove(&mut object, &subtract(&lacking(&fields, applied), &others));
-    merge(&mut object, applied, Some(&fields));
-    Some(Claim { managed_fields, object })
+    merge(&mut object, applied, Some(&fields).filter(|it| !it.is_empty()));
+    object
 }
 
 /// Claims what is in the way of a field, whose path leads on from here; returns whether there is any.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use plimsoll_api::config::{UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
+use plimsoll_content::immutable;
 use plimsoll_content::inclusion::ExclusionReason;
 use serde_json::Value;
 
@@ -140,6 +141,12 @@ fn change(
                      from status.storedVersions; keep it in spec.versions, not served if it is not \
                      to be used"
                 );
+                return StepChange::Refused { reason, message };
+            }
+            let fields = immutable::changed_fields(&last.manifest, &step.manifest);
+            if !fields.is_empty() && !immutable::is_replaced(&step.manifest) {
+                let reason = Reason::UpdatePayloadResourceInvalid;
+                let message = immutable::refusal(&step.manifest, &fields);
                 return StepChange::Refused { reason, message };
             }
             let (before, after) = (applied(last, cluster_kinds), applied(step, cluster_kinds));

@@ -129,6 +129,36 @@ fn a_forecast_from_files_compares_each_object_with_what_the_release_before_left(
 }
 
 #[test]
+fn files_tell_which_objects_no_update_changes() {
+    let deployment = |name: &str, app: &str, annotations: Value| {
+        let spec = json!({ "selector": { "matchLabels": { "app": app } } });
+        let file = format!("0000_10_a_{name}.yaml");
+        manifest(&file, "Deployment", name, json!({ "spec": spec, "annotations": annotations }))
+    };
+    let release = |app: &str| {
+        let replaced = json!({ "plimsoll.io/replace": "true" });
+        let once = json!({ "release.openshift.io/create-only": "true" });
+        [
+            deployment("1", app, json!({ "a": "b" })),
+            deployment("2", app, replaced),
+            deployment("3", app, once),
+        ]
+    };
+    let forecast = files(&release("a"), &release("b"));
+    assert_eq!(
+        reported(&forecast),
+        [
+            "1 refused UpdatePayloadResourceInvalid spec.selector is changed, which no update can: \
+             keep it, or set the annotation plimsoll.io/replace to \"true\": the object is deleted \
+             and, once it is gone, created again",
+            "2 changed spec.selector.matchLabels.app",
+            "3 unchanged",
+        ]
+    );
+    assert_eq!(forecast.stops().len(), 1);
+}
+
+#[test]
 fn files_tell_which_preconditions_do_not_hold() {
     let delete = json!({"annotations": {"release.openshift.io/delete": "true"}});
     let gone = [manifest("0000_10_a_1.yaml", "ConfigMap", "gone", delete)];

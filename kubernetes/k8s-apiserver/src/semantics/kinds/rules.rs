@@ -6,8 +6,6 @@ use crate::semantics::definition;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::ApiResource;
 
-const IMMUTABLE: &str = "field is immutable";
-
 /// Everything wrong with an object; `live` is the object before an update.
 pub(crate) fn validate(
     resource: &ApiResource,
@@ -27,15 +25,7 @@ pub(crate) fn validate(
         }
     };
     match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "ConfigMap") => frozen(live, object, &["data", "binaryData"], &mut errors),
-        ("", "Secret") => {
-            frozen(live, object, &["data"], &mut errors);
-            unchanged(live, object, "type", &mut errors);
-        }
         ("", "Service") => service_addresses(live, object, &mut errors),
-        ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            role_reference(live, object, &mut errors);
-        }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
             errors.extend(match part {
                 ObjectPart::Status => definition::validate_status(object),
@@ -45,46 +35,6 @@ pub(crate) fn validate(
         _ => {}
     }
     errors
-}
-
-fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
-    path.split('.').fold(object, |value, segment| &value[segment])
-}
-
-fn unchanged(live: Option<&Value>, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let Some(live) = live else { return };
-    if at(live, path) != at(object, path) {
-        errors.push(
-            FieldError::new(path, FieldErrorKind::Invalid, IMMUTABLE)
-                .with_value(at(object, path).clone()),
-        );
-    }
-}
-
-/// `immutable: true` cannot be taken back, and nothing under it changes.
-///
-/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateConfigMapUpdate
-/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidateSecretUpdate
-fn frozen(live: Option<&Value>, object: &Value, fields: &[&str], errors: &mut Vec<FieldError>) {
-    let Some(live) = live.filter(|live| live["immutable"] == true) else {
-        return;
-    };
-    if object["immutable"] != true {
-        errors.push(FieldError::new(
-            "immutable",
-            FieldErrorKind::Forbidden,
-            "field is immutable when `immutable` is set",
-        ));
-    }
-    for field in fields {
-        if live[*field] != object[*field] {
-            errors.push(FieldError::new(
-                *field,
-                FieldErrorKind::Forbidden,
-                "field is immutable when `immutable` is set",
-            ));
-        }
-    }
 }
 
 /// The first cluster IP of a service is immutable.
@@ -130,23 +80,5 @@ fn ephemeral_containers(live: Option<&Value>, object: &Value, errors: &mut Vec<F
             FieldErrorKind::Forbidden,
             format!("existing ephemeral containers {name:?} may not be {problem}\n"),
         ));
-    }
-}
-
-/// The role reference of a binding is immutable.
-///
-/// Upstream: k8s.io/kubernetes/pkg/apis/rbac/validation/validation.go: ValidateRoleBindingUpdate
-fn role_reference(live: Option<&Value>, object: &Value, errors: &mut Vec<FieldError>) {
-    let Some(live) = live else { return };
-    let (before, after) = (&live["roleRef"], &object["roleRef"]);
-    if before != after {
-        // The internal type of the reference has no JSON names, hence the capitals.
-        let shown = serde_json::json!({
-            "APIGroup": after["apiGroup"],
-            "Kind": after["kind"],
-            "Name": after["name"],
-        });
-        errors
-            .push(FieldError::new("roleRef", FieldErrorKind::Invalid, IMMUTABLE).with_value(shown));
     }
 }

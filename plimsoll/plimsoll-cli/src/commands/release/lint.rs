@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use plimsoll_content::authoring::SourceProblems;
-use plimsoll_content::lint::lint_built;
+use plimsoll_content::lint::{lint_built, lint_update};
 use plimsoll_content::payload::{SourceFile, TemplateContext};
 use plimsoll_source::authoring::{BuildError, build, is_source};
 use plimsoll_source::{ReadError, read_directory};
@@ -43,7 +44,18 @@ pub(super) fn run(
         },
         location => (location.files(&arguments.registry)?.1, Vec::new()),
     };
-    let mut findings = lint_built(&files, &origins, &TemplateContext::default());
+    let context = TemplateContext::default();
+    let mut findings = lint_built(&files, &origins, &context);
+    if let Some(from) = &arguments.from {
+        let earlier = match from {
+            Location::Directory(directory) if is_source(directory) => {
+                let context = || format!("failed to build `{}`", directory.display());
+                build(directory, None).with_context(context)?.files
+            }
+            location => location.files(&arguments.registry)?.1,
+        };
+        findings.extend(lint_update(&earlier, &files, &origins, &context));
+    }
     // What follows from a file not having been read is not said twice.
     findings.retain(|finding| !unread.iter().any(|unread| unread.explains(&finding.file)));
     findings.extend(unread.iter().map(ReadError::diagnostic));

@@ -1,0 +1,195 @@
+//! Fields that no update of an object changes, and the replacement of objects that change in one.
+
+use k8s_schema::{apply_builtin_defaults, changed_immutable_fields};
+use plimsoll_api::ObjectKey;
+use serde_json::Value;
+
+use crate::Manifest;
+
+/// Annotation of what is deleted and created again when a field changes that no update changes.
+pub const REPLACE: &str = "plimsoll.io/replace";
+
+/// Kinds that are never replaced, by group: what they contain would go with them.
+const CONTAINERS: [(&str, &str); 4] = [
+    ("", "Namespace"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+/// Parts of the messages with which an API server refuses to change a field at all.
+const REFUSALS: [&str; 6] = [
+    "immutable",
+    "cannot change roleRef",
+    "may not be changed in an update",
+    "may not change once set",
+    "pod updates may not change fields other than",
+    "updates to ",
+];
+
+/// Returns the fields in which a manifest differs from an earlier one of the same object and that no update
+/// changes, as far as its kind is built in.
+pub fn changed_fields(before: &Manifest, after: &Manifest) -> Vec<String> {
+    let key = &after.key;
+    let completed = |manifest: &Manifest| {
+        let mut object = manifest.object();
+        apply_builtin_defaults(&key.group, &manifest.version, &key.kind, &mut object);
+        object
+    };
+    let (before, after) = (completed(before), completed(after));
+    if is(key, "apiextensions.k8s.io", "CustomResourceDefinition") {
+        let scope = |it: &Value| it["spec"]["scope"].clone();
+        let is_changed = scope(&before) != scope(&after);
+        return is_changed.then(|| "spec.scope".to_owned()).into_iter().collect();
+    }
+    changed_immutable_fields(&key.group, &key.kind, &before, &after)
+}
+
+/// Returns whether an API server that says this of a field refuses to change it at all.
+pub fn is_refusal(message: &str) -> bool {
+    REFUSALS.iter().any(|text| message.contains(text))
+}
+
+/// Returns whether an object may be deleted and created again if its manifest asks for that.
+pub fn may_be_replaced(key: &ObjectKey) -> bool {
+    !CONTAINERS.iter().any(|(group, kind)| is(key, group, kind))
+}
+
+/// Returns whether an object is deleted and created again when a field changes that no update changes.
+pub fn is_replaced(manifest: &Manifest) -> bool {
+    manifest.is_annotated_true(REPLACE) && may_be_replaced(&manifest.key)
+}
+
+/// Returns why a manifest that changes these fields is refused, and what to do, in one line without a stop.
+pub fn refusal(manifest: &Manifest, fields: &[String]) -> String {
+    let (verb, them) = if let [_] = fields { ("is", "it") } else { ("are", "them") };
+    let way = if may_be_replaced(&manifest.key) {
+        format!(
+            "or set the annotation {REPLACE} to \"true\": the object is deleted and, once it is gone, \
+             created again"
+        )
+    } else {
+        "or give the object another name: it is never replaced, since what it contains would go with it"
+            .to_owned()
+    };
+    format!("{} {verb} changed, which no update can: keep {them}, {way}", fields.join(", "))
+}
+
+fn is(key: &ObjectKey, group: &str, kind: &str) -> bool {
+    key.group == group && key.kind == kind
+}
+
+#[cfg(test)]
+mod tests {
+    //! What changes in manifests, and what is said about it.
+
+    #![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
+
+    use serde_json::{Value, json};
+
+    use super::{REPLACE, changed_fields, is_refusal, is_replaced, refusal};
+    use crate::Manifest;
+
+    fn manifest(api_version: &str, kind: &str, extra: Value) -> Manifest {
+        let mut object =
+            json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } });
+        for (field, value) in extra.as_object().expect("an object") {
+            object[field] = value.clone();
+        }
+        Manifest::read("f.yaml".into(), 0, &object).expect("a manifest")
+    }
+
+    #[track_caller]
+    fn check(api_version: &str, kind: &str, before: Value, after: Value, expected: &[&str]) {
+        let [before, after] = [before, after].map(|it| manifest(api_version, kind, it));
+        assert_eq!(changed_fields(&before, &after), expected, "{kind}");
+    }
+
+    fn selecting(label: &str) -> Value {
+        json!({ "spec": { "selector": { "matchLabels": { "app": label } } } })
+    }
+
+    #[test]
+    fn fields_that_never_change_are_found_in_two_manifests() {
+        for kind in ["Deployment", "DaemonSet", "StatefulSet"] {
+            check("apps/v1", kind, selecting("a"), selecting("b"), &["spec.selector"]);
+            check("apps/v1", kind, selecting("a"), selecting("a"), &[]);
+        }
+        let set = |replicas: i64, service: &str| {
+            json!({ "spec": {
+                "replicas": replicas, "serviceName": service, "minReadySeconds": replicas,
+                "persistentVolumeClaimRetentionPolicy": { "whenScaled": "Delete" },
+            } })
+        };
+        check("apps/v1", "StatefulSet", set(1, "a"), set(2, "b"), &["spec.serviceName"]);
+        check("apps/v1", "StatefulSet", set(1, "a"), set(2, "a"), &[]);
+        let job = |image: &str| {
+            let pod = json!({ "containers": [{ "name": "c", "image": image }] });
+            json!({ "spec": { "template": { "spec": pod } } })
+        };
+        check("batch/v1", "Job", job("a"), job("b"), &["spec.template"]);
+        check("batch/v1", "CronJob", job("a"), job("b"), &[]);
+        let role = |name: &str, group: Value| json!({ "roleRef": { "kind": "ClusterRole", "name": name, "apiGroup": group } });
+        let group = json!("rbac.authorization.k8s.io");
+        for kind in ["RoleBinding", "ClusterRoleBinding"] {
+            let version = "rbac.authorization.k8s.io/v1";
+            check(version, kind, role("a", group.clone()), role("b", group.clone()), &["roleRef"]);
+            check(version, kind, role("a", Value::Null), role("a", group.clone()), &[]);
+        }
+        let priority = |value: i64| json!({ "value": value });
+        check("scheduling.k8s.io/v1", "PriorityClass", priority(1), priority(2), &["value"]);
+        let claim = |mode: &str, size: &str| {
+            let resources = json!({ "requests": { "storage": size } });
+            json!({ "spec": { "accessModes": [mode], "resources": resources } })
+        };
+        let (once, many) = (claim("ReadWriteOnce", "1Gi"), claim("ReadWriteMany", "1Gi"));
+        check("v1", "PersistentVolumeClaim", once.clone(), many, &["spec"]);
+        check("v1", "PersistentVolumeClaim", once, claim("ReadWriteOnce", "2Gi"), &[]);
+        let frozen = |value: &str| json!({ "immutable": true, "data": { "a": value } });
+        check("v1", "ConfigMap", frozen("1"), frozen("2"), &["data"]);
+        let scope = |scope: &str| json!({ "spec": { "scope": scope } });
+        let (version, kind) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+        check(version, kind, scope("Cluster"), scope("Namespaced"), &["spec.scope"]);
+    }
+
+    #[test]
+    fn a_refusal_says_in_one_line_what_to_do() {
+        let job = manifest("batch/v1", "Job", json!({}));
+        let fields = ["spec.completions", "spec.template"].map(str::to_owned);
+        assert_eq!(
+            refusal(&job, &fields),
+            "spec.completions, spec.template are changed, which no update can: keep them, or set the \
+             annotation plimsoll.io/replace to \"true\": the object is deleted and, once it is gone, \
+             created again"
+        );
+        let definition = manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({}));
+        assert_eq!(
+            refusal(&definition, &["spec.scope".to_owned()]),
+            "spec.scope is changed, which no update can: keep it, or give the object another name: it \
+             is never replaced, since what it contains would go with it"
+        );
+    }
+
+    #[test]
+    fn what_contains_data_of_others_is_never_replaced() {
+        let metadata =
+            || json!({ "metadata": { "name": "a", "annotations": { REPLACE: "true" } } });
+        assert!(is_replaced(&manifest("batch/v1", "Job", metadata())));
+        assert!(!is_replaced(&manifest("batch/v1", "Job", json!({}))));
+        assert!(!is_replaced(&manifest("v1", "PersistentVolumeClaim", metadata())));
+    }
+
+    #[test]
+    fn refusals_of_changes_are_told_from_others() {
+        for message in [
+            "Invalid value: core.PodTemplateSpec{}: field is immutable",
+            "Forbidden: may not be changed in an update.",
+            "Forbidden: updates to provisioner are forbidden.",
+            "Invalid value: rbac.RoleRef{}: cannot change roleRef",
+        ] {
+            assert!(is_refusal(message), "{message}");
+        }
+        assert!(!is_refusal("Required value"));
+        assert!(!is_refusal("Forbidden: may not specify more than 1 handler type"));
+    }
+}
