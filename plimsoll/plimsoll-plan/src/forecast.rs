@@ -27,7 +27,7 @@ use crate::apply::diff::{self, FieldChange};
 use crate::capabilities::EnabledCapability;
 use crate::health::parse;
 use crate::plan::{Action, Plan, Readiness, Step};
-use crate::update::preconditions::FailedPrecondition;
+use crate::update::preconditions::{FailedPrecondition, GIANT_HOP};
 
 /// What would happen if a plan were carried out now.
 #[derive(Debug, Clone)]
@@ -244,6 +244,13 @@ impl Forecast {
     #[must_use]
     pub fn forced(mut self) -> Self {
         self.preconditions.iter_mut().for_each(|finding| finding.blocking = false);
+        self
+    }
+
+    /// The same update when one of the releases names the other: its version is not too far.
+    #[must_use]
+    pub fn declared(mut self) -> Self {
+        self.preconditions.retain(|finding| finding.precondition != GIANT_HOP);
         self
     }
 

@@ -143,11 +143,13 @@ impl ClusterState {
         let Some(current) = current.filter(|_| self.mode(&next) == Mode::Updating) else {
             return Vec::new();
         };
-        let objection = self.objection();
+        let available = self.status.available_updates.clone().unwrap_or_default();
+        let is_declared = preconditions::is_listed(&available, &next)
+            || preconditions::is_declared(&payload.release, &current, &self.status.history);
+        let objection = self.objection_to(is_declared);
         let objecting = objection.map(|it| Objecting { reason: &it.reason, message: &it.message });
         let retrieved = self.condition("RetrievedUpdates");
         let has_store = retrieved.is_some_and(|it| it.reason != Reason::NoChannel.as_str());
-        let available = self.status.available_updates.clone().unwrap_or_default();
         let tracker = DeletionTracker::recorded(&self.progress.deletions);
         // The release that is applied is not at hand: definitions say which kinds are removed.
         let context = target.context(payload);
@@ -166,6 +168,7 @@ impl ClusterState {
                 broken: broken.as_deref().map_err(String::as_str),
                 available: has_store.then_some(available.as_slice()),
                 retrieved,
+                is_declared,
             },
             &next,
         );
@@ -177,6 +180,33 @@ impl ClusterState {
             findings.extend(refusal.map(|it| preconditions::low_version(it.to_string())));
         }
         findings
+    }
+
+    /// The preconditions that are known not to hold before the payload of a release is at hand. Its metadata
+    /// may yet declare an update to it, so that no version is too far.
+    pub fn known_findings(&self, next: &Release) -> Vec<FailedPrecondition> {
+        let available = self.status.available_updates.as_deref().unwrap_or_default();
+        let objection = self.objection_to(preconditions::is_listed(available, next));
+        let objecting = objection.map(|it| Objecting { reason: &it.reason, message: &it.message });
+        let facts = Facts {
+            current: &self.status.desired,
+            history: &self.status.history,
+            objection: objecting.as_ref(),
+            overrides_set: false,
+            repeated: &[],
+            broken: Ok(&[]),
+            available: None,
+            retrieved: None,
+            is_declared: true,
+        };
+        preconditions::check(&facts, next)
+    }
+
+    /// Returns the condition that objects to another minor version. What is declared may repair what an update
+    /// under way broke.
+    fn objection_to(&self, is_declared: bool) -> Option<&Condition> {
+        let under_way = |it: &&Condition| it.reason == Reason::UpdateInProgress.as_str();
+        self.objection().filter(|it| !is_declared || !under_way(it))
     }
 
     /// Returns the condition that objects to another minor version.

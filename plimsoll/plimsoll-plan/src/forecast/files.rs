@@ -90,6 +90,7 @@ fn failed_preconditions(
         broken: Ok(&[]),
         available: None,
         retrieved: None,
+        is_declared: false,
     };
     preconditions::check(&facts, &plan.release)
 }

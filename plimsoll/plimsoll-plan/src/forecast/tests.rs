@@ -170,7 +170,9 @@ fn files_tell_which_preconditions_do_not_hold() {
         let found: Vec<&str> = stops.iter().map(|stop| stop.reason.as_str()).collect();
         assert_eq!(found, expected, "{} -> {}", from.0, to.0);
         assert!(stops.iter().all(|stop| stop.forcible));
-        assert!(forecast.forced().stops().is_empty());
+        assert!(forecast.clone().forced().stops().is_empty());
+        let found = forecast.declared().stops();
+        assert!(found.iter().all(|stop| !stop.reason.starts_with("Multiple")), "{found:?}");
     };
     check(("1.0.0", &other), ("1.1.0", &other), &[]);
     check(("1.0.0", &other), ("1.0.0", &other), &[]);

@@ -30,7 +30,7 @@ use crate::update::acceptance::{
 use crate::update::acknowledge::{self, Acknowledgements};
 use crate::update::available::available;
 use crate::update::operators::OperatorsOnPlatform;
-use crate::update::preconditions::{BrokenOperator, Facts, Objecting};
+use crate::update::preconditions::{self, BrokenOperator, Facts, Objecting};
 use crate::update::upgradeable::{self, UpgradeableCondition};
 
 /// How often preconditions that do not hold are checked again.
@@ -387,6 +387,7 @@ struct PreconditionFacts {
     broken: Result<Vec<BrokenOperator>, String>,
     available: Option<Vec<Release>>,
     retrieved: Option<Condition>,
+    is_declared: bool,
 }
 
 impl PreconditionFacts {
@@ -398,9 +399,15 @@ impl PreconditionFacts {
             next.map(|payload| tracker.repeated(&payload.manifests, &desired.context(payload)));
         let overrides = desired.overrides().reported(now);
         let deletions: Vec<ObjectKey> = tracker.unfinished().cloned().collect();
+        let is_declared = next.is_some_and(|next| {
+            let (from, to) = (&desired.payload().release, &next.release);
+            preconditions::is_declared(to, desired.release(), &status.history)
+                || from.next.contains(&to.version)
+        });
         let objections = upgradeable::conditions(
             overrides.as_deref(),
-            execution.progress().mode() != Mode::Reconciling,
+            // What is declared may repair what the update under way broke.
+            execution.progress().mode() != Mode::Reconciling && !is_declared,
             &execution.operators().objections(),
             requests.updates.acknowledgement.as_ref(),
             &deletions,
@@ -427,6 +434,7 @@ impl PreconditionFacts {
             broken,
             available: requests.heads.is_some().then_some(available),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
+            is_declared,
         }
     }
 
@@ -444,6 +452,7 @@ impl PreconditionFacts {
             broken: self.broken.as_deref().map_err(String::as_str),
             available: self.available.as_deref(),
             retrieved: self.retrieved.as_ref(),
+            is_declared: self.is_declared,
         })
     }
 }

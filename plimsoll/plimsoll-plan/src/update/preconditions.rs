@@ -5,10 +5,17 @@
 //! minor version; no update skips a minor version. Another minor version drops the manifests that
 //! delete what the one before has deleted (DEL-8). What blocks can be forced, and is then
 //! recorded as a risk that was accepted. All checks are made and reported together.
+//!
+//! # Departures from upstream
+//!
+//! * An update that a release declares may skip versions: OpenShift's graph has none such, and other
+//!   platforms number their releases as they like.
+//! * One that is declared may begin during another one, which it may repair.
 
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
 use plimsoll_api::{Condition, ConditionStatus, Reason};
+use plimsoll_content::payload::ReleaseInfo;
 use semver::Version;
 
 /// The one step from one major version to the next that is a single hop: from the last minor
@@ -45,6 +52,8 @@ pub struct Facts<'a> {
     pub available: Option<&'a [Release]>,
     /// `RetrievedUpdates`.
     pub retrieved: Option<&'a Condition>,
+    /// Whether the release asked for is declared as an update ([`is_declared`]).
+    pub is_declared: bool,
 }
 
 /// The `Upgradeable=False` condition.
@@ -79,7 +88,7 @@ pub enum PreconditionVerdict {
 }
 
 const ROLLBACK: &str = "ClusterVersionRollback";
-const GIANT_HOP: &str = "ClusterVersionGiantHop";
+pub(crate) const GIANT_HOP: &str = "ClusterVersionGiantHop";
 const UPGRADEABLE: &str = "ClusterVersionUpgradeable";
 const REPEATED_DELETIONS: &str = "ClusterVersionRepeatedDeletions";
 const INCOMPATIBLE_OPERATORS: &str = "ClusterVersionIncompatibleOperators";
@@ -103,7 +112,9 @@ pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<FailedPrecondition> {
         }),
         (Ok(current), Ok(next)) => {
             findings.extend(rollback(facts, &next));
-            findings.extend(giant_hop(&current, &next));
+            if !facts.is_declared && !is_listed(facts.available.unwrap_or_default(), target) {
+                findings.extend(giant_hop(&current, &next));
+            }
             findings.extend(upgradeable(facts, &current, &next));
             findings.extend(repeated_deletions(facts, &current, &next));
             findings.extend(incompatible_operators(facts));
@@ -206,7 +217,8 @@ fn giant_hop(current: &Version, target: &Version) -> Option<FailedPrecondition> 
 /// Only minor and major updates are held up; patches get warnings.
 fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<FailedPrecondition> {
     let Some(objecting) = facts.objection else {
-        return Vec::new();
+        let is_fix = facts.is_declared;
+        return retargeted(facts, current, target).filter(|_| is_fix).into_iter().collect();
     };
     if is_to_another_minor(current, target) {
         return vec![FailedPrecondition {
@@ -228,19 +240,34 @@ fn upgradeable(facts: &Facts<'_>, current: &Version, target: &Version) -> Vec<Fa
                        there as they are";
         findings.push(warning(Reason::ClusterVersionOverridesSet, message.to_owned()));
     }
-    if let Some(from) = under_way(facts).filter(|from| minor(from) != minor(current)) {
-        let (reason, what) = if from.major == current.major {
-            (Reason::MinorVersionClusterUpdateInProgress, "minor")
-        } else {
-            (Reason::MajorVersionClusterUpdateInProgress, "major")
-        };
-        let message = format!(
+    findings.extend(retargeted(facts, current, target));
+    findings
+}
+
+/// The risk of leaving an update to another minor version before it is completed.
+fn retargeted(
+    facts: &Facts<'_>,
+    current: &Version,
+    target: &Version,
+) -> Option<FailedPrecondition> {
+    let from = Version::parse(under_way(facts.history)?).ok()?;
+    if minor(&from) == minor(current) {
+        return None;
+    }
+    let (reason, what) = if from.major == current.major {
+        (Reason::MinorVersionClusterUpdateInProgress, "minor")
+    } else {
+        (Reason::MajorVersionClusterUpdateInProgress, "major")
+    };
+    Some(FailedPrecondition {
+        precondition: UPGRADEABLE,
+        reason: reason.to_string(),
+        message: format!(
             "Retarget to {target} while a {what} version update from {from} to {current} is in \
              progress"
-        );
-        findings.push(warning(reason, message));
-    }
-    findings
+        ),
+        blocking: false,
+    })
 }
 
 /// A patch may go on deleting what is gone; another minor version is to have dropped that (design
@@ -297,24 +324,35 @@ fn incompatible_operators(facts: &Facts<'_>) -> Option<FailedPrecondition> {
 }
 
 /// The version that an update under way comes from.
-fn under_way(facts: &Facts<'_>) -> Option<Version> {
-    let newest = facts.history.first()?;
+fn under_way(history: &[UpdateHistory]) -> Option<&str> {
+    let newest = history.first()?;
     if newest.state == UpdateState::Completed {
         return None;
     }
-    let completed = facts.history.iter().find(|entry| entry.state == UpdateState::Completed)?;
-    Version::parse(&completed.version).ok()
+    let completed = history.iter().find(|entry| entry.state == UpdateState::Completed)?;
+    Some(&completed.version)
+}
+
+/// Returns whether a release names the one that a cluster is at as a previous one, or the one that an
+/// update under way comes from: it then repairs what that update broke.
+pub fn is_declared(next: &ReleaseInfo, current: &Release, history: &[UpdateHistory]) -> bool {
+    let names = |version: &str| next.previous.iter().any(|it| it == version);
+    names(&current.version) || under_way(history).is_some_and(names)
+}
+
+/// Returns whether a release is among others.
+pub fn is_listed(others: &[Release], target: &Release) -> bool {
+    others.iter().any(|release| {
+        release.image == target.image
+            || digest(&release.image).is_some() && digest(&release.image) == digest(&target.image)
+    })
 }
 
 /// Never blocks: an image that is not recommended is requested on purpose.
 fn recommended(facts: &Facts<'_>, target: &Release) -> Option<FailedPrecondition> {
     let available = facts.available?;
     let current = facts.current;
-    let listed = available.iter().any(|release| {
-        release.image == target.image
-            || digest(&release.image).is_some() && digest(&release.image) == digest(&target.image)
-    });
-    if listed {
+    if is_listed(available, target) {
         return None;
     }
     let unknown = facts

@@ -110,5 +110,8 @@ fn forecast(from: Option<&Payload>, to: &Payload, target: &Target) -> Forecast {
     let (next, capabilities) = before.towards(to, &applied);
     let outgoing = before.plan(from, Mode::Updating);
     let plan = Arc::new(next.plan(to, Mode::Updating));
-    Forecast { capabilities, ..between(Some(&outgoing), plan, &to.cluster_kinds()) }
+    let forecast = Forecast { capabilities, ..between(Some(&outgoing), plan, &to.cluster_kinds()) };
+    let is_declared = to.release.previous.contains(&from.release.version)
+        || from.release.next.contains(&to.release.version);
+    if is_declared { forecast.declared() } else { forecast }
 }

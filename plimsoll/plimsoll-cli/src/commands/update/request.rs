@@ -3,7 +3,7 @@
 use plimsoll_api::config::{Release, Update, UpdateState};
 use plimsoll_api::{Condition, ConditionStatus};
 use plimsoll_plan::progress::pause::NEXT;
-use plimsoll_plan::update::preconditions::{digest, lower_version};
+use plimsoll_plan::update::preconditions::{FailedPrecondition, digest, lower_version};
 use semver::Version;
 
 use super::UpdateToArguments;
@@ -112,6 +112,7 @@ pub(super) fn update(
     }
     if !requested.allow_update_with_warnings && !requested.force {
         warnings(&status.conditions)?;
+        refusals(cluster, &version, &image)?;
     }
     let text = match (&requested.to_image, version.as_str()) {
         (Some(_), _) | (None, "") => format!("Requested update to release image {image}"),
@@ -179,6 +180,23 @@ fn warnings(conditions: &[Condition]) -> Result<(), RequestError> {
         }
     }
     Ok(())
+}
+
+/// What the controller would refuse the release for, as far as that is known without its payload.
+fn refusals(cluster: &ClusterState, version: &str, image: &str) -> Result<(), RequestError> {
+    if version.is_empty() {
+        return Ok(());
+    }
+    let (version, image) = (version.to_owned(), image.to_owned());
+    let next = Release { version, image, ..Release::default() };
+    let mut found = cluster.known_findings(&next).into_iter().filter(|it| it.blocking);
+    match found.next() {
+        None => Ok(()),
+        Some(FailedPrecondition { reason, message, .. }) => {
+            let what = "The update would be refused.";
+            Err(RequestError::Warning { what, reason, message })
+        }
+    }
 }
 
 /// The annotation that pauses an update, and what to say.

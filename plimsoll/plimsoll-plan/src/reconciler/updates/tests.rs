@@ -1,11 +1,13 @@
 //! Scripts of requests, of what the release loader finds, and of its commands.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use plimsoll_api::config::{ClusterVersionStatus, Update, UpdateHistory, UpdateState};
 use plimsoll_api::olm::{BundleReference, OperatorStatus, PlatformRequirements};
+use plimsoll_content::Payload;
 use plimsoll_content::payload::{ReleaseHeader, ReleaseInfo};
 
 use super::{LoadCommand, LoadEvent, UpdateContext, UpdateRequests, architecture, go_architecture};
@@ -155,6 +157,11 @@ impl Script {
             "lost" => LoadEvent::Retrieved(ticket, Err("WHY".to_owned())),
             "late" => LoadEvent::Retrieved(ticket - 1, Ok(Verification::NotSigned)),
             "loaded" => LoadEvent::Loaded(ticket, Ok(payload(version, "a"))),
+            "declared" => {
+                let mut payload = Payload::clone(&payload(version, "a"));
+                payload.release.previous = vec!["4.3.2".to_owned()];
+                LoadEvent::Loaded(ticket, Ok(Arc::new(payload)))
+            }
             "broken" => LoadEvent::Loaded(ticket, Err("WHY".to_owned())),
             other => panic!("no such verb: {other}"),
         };
@@ -308,13 +315,27 @@ fn operators_that_may_not_be_listed_hold_up_any_release_unless_forced() {
 }
 
 #[test]
+fn the_graph_decides_what_may_follow() {
+    check(
+        "request 4.9.0; consider; retrieved; loaded 4.9.0",
+        "retrieve 4.9.0; load 4.9.0; apply 4.9.0",
+    );
+    let updating = || Script::new(Some("4.4.0"), Mode::Updating, "a");
+    let held = "request 4.4.0; consider; retrieved; loaded 4.4.0; condition";
+    let shown = "retrieve 4.4.0; load 4.4.0; -; False PreconditionChecks";
+    check_with(updating(), held, shown);
+    let declared = "request 4.4.0; consider; retrieved; declared 4.4.0";
+    check_with(updating(), declared, "retrieve 4.4.0; load 4.4.0; apply 4.4.0");
+}
+
+#[test]
 fn a_forced_release_is_applied_with_its_risks() {
     check(
-        "request 4.9.0; consider; retrieved; loaded 4.9.0; condition",
+        "gate; request 4.9.0; consider; retrieved; loaded 4.9.0; condition",
         "retrieve 4.9.0; load 4.9.0; -; False PreconditionChecks",
     );
     check(
-        "force 4.9.0; consider; retrieved; loaded 4.9.0",
+        "gate; force 4.9.0; consider; retrieved; loaded 4.9.0",
         "retrieve 4.9.0; load 4.9.0; apply 4.9.0 with risks",
     );
     check(

@@ -62,6 +62,7 @@ impl Script {
             broken: Ok(&[]),
             available: None,
             retrieved: None,
+            is_declared: false,
         };
         let (ticket, now) = (self.ticket, self.now);
         let acceptance = &mut self.acceptance;

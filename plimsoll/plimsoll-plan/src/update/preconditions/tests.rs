@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{Release, UpdateHistory, UpdateState};
 use plimsoll_api::progress::Deletion;
+use plimsoll_content::payload::ReleaseInfo;
 
 use super::{
-    BrokenOperator, Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, check, digest, judge,
+    BrokenOperator, Facts, Objecting, PreconditionVerdict, REPEATED_DELETIONS, check, digest,
+    is_declared, judge,
 };
 
 fn release(version: &str) -> Release {
@@ -54,6 +56,7 @@ fn finds(history_text: &str, objection: &str, overrides: bool, target: &str, exp
         broken: Ok(&[]),
         available: None,
         retrieved: None,
+        is_declared: false,
     };
     let found: Vec<String> = check(&facts, &release(target))
         .into_iter()
@@ -72,6 +75,52 @@ fn no_update_skips_a_minor_version() {
     finds("5.3.2", "", false, "6.0.0", "MajorVersionUpdate!");
     finds("4.3.2", "", false, "four", "InvalidDesiredVersion!");
     finds("four", "", false, "4.3.2", "InvalidCurrentVersion");
+}
+
+#[test]
+fn an_update_that_the_graph_declares_leads_to_any_later_version() {
+    let finds = |target: &str, declared: bool, listed: bool, objection: &str, expected: &str| {
+        let (target, available) = (release(target), [release(target)]);
+        let history = history("1.9.2* 1.8.0");
+        let objecting = Objecting { reason: objection, message: "WHY" };
+        let facts = Facts {
+            current: &release("1.9.2"),
+            history: &history,
+            objection: (!objection.is_empty()).then_some(&objecting),
+            overrides_set: false,
+            repeated: &[],
+            broken: Ok(&[]),
+            available: Some(if listed { &available[..] } else { &[] }),
+            retrieved: None,
+            is_declared: declared,
+        };
+        let found = check(&facts, &target);
+        let found = found.iter().filter(|it| it.blocking || it.reason.contains("Progress"));
+        let found: Vec<&str> = found.map(|it| it.reason.as_str()).collect();
+        assert_eq!(found.join(" "), expected, "{}", target.version);
+    };
+    let warning = "MinorVersionClusterUpdateInProgress";
+    for version in ["2.0.0", "1.12.0", "4.0.0"] {
+        finds(version, false, true, "", "");
+        finds(version, true, false, "", warning);
+    }
+    finds("2.0.0", false, false, "", "MajorVersionUpdate");
+    finds("2.0.0", true, true, "OldNodes", "OldNodes");
+    finds("1.0.0", true, true, "", "LowDesiredVersion MinorVersionClusterUpdateInProgress");
+}
+
+#[test]
+fn a_fix_names_the_broken_release_or_the_one_before() {
+    let check = |previous: &str, history_text: &str, expected: bool| {
+        let next = ReleaseInfo { previous: vec![previous.to_owned()], ..ReleaseInfo::default() };
+        let history = history(history_text);
+        assert_eq!(is_declared(&next, &release("1.1.0"), &history), expected, "{previous}");
+    };
+    check("1.1.0", "1.1.0* 1.0.0", true);
+    check("1.0.0", "1.1.0* 1.0.0", true);
+    check("0.9.0", "1.1.0* 1.0.0 0.9.0", false);
+    check("1.1.0", "1.1.0 1.0.0", true);
+    check("1.0.0", "1.1.0 1.0.0", false);
 }
 
 #[test]
@@ -126,6 +175,7 @@ fn another_minor_version_does_not_delete_what_is_gone_already() {
             broken: Ok(&[]),
             available: None,
             retrieved: None,
+            is_declared: false,
         };
         let findings = check(&facts, &release(target));
         let found = findings.iter().find(|it| it.precondition == REPEATED_DELETIONS);
@@ -164,6 +214,7 @@ fn what_an_operator_requires_is_not_removed_by_any_update() {
             broken,
             available: None,
             retrieved: None,
+            is_declared: false,
         };
         let findings = check(&facts, &release(target));
         let [found] = &findings[..] else { panic!("one finding, not {findings:?}") };
@@ -197,6 +248,7 @@ fn force_turns_what_blocks_into_an_accepted_risk() {
         broken: Ok(&[]),
         available: Some(&[]),
         retrieved: None,
+        is_declared: false,
     };
     let findings = check(&facts, &release("4.7.0"));
     let reported = "Multiple precondition checks failed:\n\

@@ -101,6 +101,27 @@ fn guards_name_the_flag_that_lets_pass() {
 }
 
 #[test]
+fn what_the_controller_would_refuse_is_said_beforehand() {
+    let mut cluster = cluster(&["Upgradeable"], UpdateState::Completed);
+    cluster.status.conditions[0].status = ConditionStatus::False;
+    cluster.status.available_updates.as_mut().expect("some").push(release("1.1.1"));
+    let check = |version: &str, lets_pass: bool, expected: Option<&str>| {
+        let requested = UpdateToArguments {
+            version: Some(version.to_owned()),
+            allow_update_with_warnings: lets_pass,
+            ..UpdateToArguments::default()
+        };
+        let refusal = update(&cluster, &requested).err().map(|it| it.to_string());
+        assert_eq!(refusal.as_deref(), expected, "{version}");
+    };
+    let refusal = "The update would be refused.\n\n  Reason: WHY\n  Message: WHAT\n\nIf you want to \
+                   update anyway, use --allow-update-with-warnings.";
+    check("1.2.0", false, Some(refusal));
+    check("1.2.0", true, None);
+    check("1.1.1", false, None);
+}
+
+#[test]
 fn taking_a_request_back_does_not_turn_an_update_around() {
     let check = |state, requested: bool, expected: &str| {
         let mut cluster = cluster(&[], state);
