@@ -34,7 +34,10 @@ pub const INSTALLED_AS_DEPENDENCY: &str = "dependency";
 /// Annotation of an Operator: `ID/MEMBERS`, the set of Operators that are changed together, and the
 /// number of its members.
 pub const CHANGE_SET_ANNOTATION: &str = "olm.io/change-set";
-/// Finalizer of an Operator: its objects are deleted in order before it goes.
+/// Annotation of an OperatorRevision: the signature by which the controller recognizes what it made.
+pub const SIGNATURE_ANNOTATION: &str = "olm.io/signature";
+/// Finalizer of an Operator: its objects are deleted in order before it goes. Its OperatorRevisions have it
+/// too, so that they stay until then.
 pub const DELETION_FINALIZER: &str = "olm.io/delete-objects";
 
 /// What of a package is installed, and how it is kept up to date. The name of an Operator is the

@@ -32,6 +32,38 @@ pub fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     format!("sha256:{}", hexadecimal(&digest.finalize()))
 }
 
+/// HMAC-SHA256 of a message that is given in parts, under a key.
+pub struct Hmac {
+    inner: Sha256,
+    outer: Sha256,
+}
+
+impl Hmac {
+    /// Begins a message under a key of at most 64 bytes.
+    pub fn new(key: &[u8]) -> Self {
+        let padded = |pad: u8| {
+            let mut block = [pad; 64];
+            block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+            let mut digest = Sha256::new();
+            digest.update(block);
+            digest
+        };
+        Self { inner: padded(0x36), outer: padded(0x5c) }
+    }
+
+    /// Appends bytes to the message.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.inner.update(bytes);
+    }
+
+    /// Returns the code of the message, as hexadecimal digits.
+    pub fn finish(mut self) -> String {
+        let inner: &[u8] = &self.inner.finalize();
+        self.outer.update(inner);
+        hexadecimal(&self.outer.finalize())
+    }
+}
+
 /// Bytes as hexadecimal digits, two for each byte, in lower case.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -44,7 +76,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
 mod tests {
     //! Known answers.
 
-    use super::{manifest_hash, sha256};
+    use super::{Hmac, manifest_hash, sha256};
     use crate::Packed;
 
     #[test]
@@ -58,6 +90,25 @@ mod tests {
         // FNV-1 of "foobar" is 0x340d8765a4dda9c2.
         check(&["foobar"], "NA2HZaTdqcI=");
         check(&["foo", "bar"], "NA2HZaTdqcI=");
+    }
+
+    #[test]
+    fn codes_are_those_of_rfc_4231() {
+        let check = |key: &[u8], parts: &[&str], expected: &str| {
+            let mut code = Hmac::new(key);
+            parts.iter().for_each(|it| code.update(it.as_bytes()));
+            assert_eq!(code.finish(), expected, "{parts:?}");
+        };
+        check(
+            &[0x0b; 20],
+            &["Hi There"],
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+        );
+        check(
+            b"Jefe",
+            &["what do ya want ", "for nothing?"],
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+        );
     }
 
     #[test]

@@ -79,6 +79,27 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// The Secret with the key of OperatorRevisions could not be read or made.
+    #[error(
+        "failed to read or make the key of OperatorRevisions, Secret kube-system/plimsoll-revisions"
+    )]
+    RevisionKey {
+        /// The error of the client.
+        #[source]
+        source: kube::Error,
+    },
+    /// OperatorRevisions could not be released for their definition, which is being deleted.
+    #[error(
+        "failed to remove the finalizers of OperatorRevisions, whose definition is being deleted"
+    )]
+    ReleaseRevisions {
+        /// The error of the client.
+        #[source]
+        source: kube::Error,
+    },
+    /// The operating system provides no random numbers for a key.
+    #[error("the operating system provides no random numbers for a key")]
+    Random,
     /// A webhook cannot listen.
     #[error(
         "failed to listen on {address} for reviews; name another address with --{webhook}-webhook"
@@ -141,14 +162,20 @@ impl Error {
             | Self::ReadClusterVersion { source }
             | Self::CreateClusterVersion { source }
             | Self::ReadProgress { source }
+            | Self::RevisionKey { source }
             | Self::Webhook { source, .. }
             | Self::WriteProgress { source }
             | Self::DryRun { source, .. } => match source {
                 kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),
                 _ => false,
             },
+            // Another client may have changed one meanwhile, which is answered with 422.
+            Self::ReleaseRevisions { source } => {
+                matches!(source, kube::Error::Api(status) if matches!(status.code, 401 | 403))
+            }
             Self::Listen { .. }
             | Self::Certificate { .. }
+            | Self::Random
             | Self::Refused(_)
             | Self::LeaseLost
             | Self::Stopped => true,

@@ -10,6 +10,7 @@ mod control_loop;
 mod effects;
 mod facts;
 mod inspect;
+pub(crate) mod revisions;
 mod watches;
 
 pub use self::facts::read as read_facts;
@@ -113,8 +114,12 @@ impl OperatorController {
             || bootstrap::install_definitions(&self.client, &writer, &definitions, &kinds, stop);
         retry_until_ok(stop, install).await?;
         install_policies(&writer).await;
+        let make_key = || revisions::key(&self.client, &writer);
+        let key = retry_until_ok(stop, make_key).await?;
         let reinstall = || async {
             bootstrap::apply_definitions(&self.client, &writer, &definitions).await?;
+            let released = revisions::release_with_definition(&self.client, &writer).await;
+            released.map_err(|source| Error::ReleaseRevisions { source })?;
             install_policies(&writer).await;
             Ok(())
         };
@@ -122,7 +127,8 @@ impl OperatorController {
             Some(_) => Some(inventory::channel()).unzip(),
             None => (None, None),
         };
-        let mut control_loop = ControlLoop::start(self, recorder.clone(), provider, stop).await?;
+        let mut control_loop =
+            ControlLoop::start(self, recorder.clone(), provider, key, stop).await?;
         self.view.send_modify(|view| view.is_leader = true);
         let actions = async {
             let (Some(settings), Some(inventory)) = (self.settings.actions.clone(), inventory)

@@ -216,12 +216,13 @@ fn rule<'a>(
 
 /// Returns the rule for keeping the certificate of a webhook.
 fn certificate_rule<R: Reviewer>() -> PolicyRule {
-    rule(
-        "",
-        vec!["secrets".to_owned()],
-        ["get", "create", "patch"],
-        Some(vec![R::SECRET.to_owned()]),
-    )
+    secret_rule(R::SECRET)
+}
+
+/// Returns the rule for keeping a Secret.
+fn secret_rule(name: &str) -> PolicyRule {
+    let verbs = ["get", "create", "patch"];
+    rule("", vec!["secrets".to_owned()], verbs, Some(vec![name.to_owned()]))
 }
 
 fn in_lease_namespace(lease: &str) -> Vec<PolicyRule> {

@@ -31,6 +31,7 @@ pub mod manifest;
 pub mod observed;
 mod planner;
 pub mod reconciler;
+pub mod revision_key;
 pub mod rollout;
 mod selection;
 pub mod snapshot;

@@ -26,6 +26,7 @@ mod dependency_index;
 mod events;
 mod execution;
 mod handler;
+mod held_revisions;
 mod history;
 mod indexes;
 mod messages;
@@ -61,6 +62,7 @@ use self::track::TrackedOperator;
 use super::decide::decide_indexed;
 use super::installed::OperatorIndex;
 use super::inventory::OperatorInventory;
+use super::revision_key::RevisionKey;
 use super::{OperatorInputs, RequestedOperator, change_set};
 
 pub use self::events::{
@@ -88,14 +90,20 @@ pub struct OperatorReconciler {
     unclaimed: BTreeMap<String, ShownRevision>,
     /// The existing OperatorRevisions, by name.
     written_revisions: BTreeMap<String, WrittenRevision>,
+    /// The key that signs OperatorRevisions; without one, none is recognized.
+    key: Option<RevisionKey>,
     cluster: ObservedCluster,
     output: Output,
 }
 
 impl OperatorReconciler {
-    /// Creates the reconciler of a cluster that serves some kinds.
-    pub fn new(served: impl IntoIterator<Item = (GroupVersionKind, Scope)>) -> Self {
-        let mut reconciler = Self::default();
+    /// Creates the reconciler of a cluster that serves some kinds. It uses the OperatorRevisions that have the
+    /// signature of a key, and no others.
+    pub fn new(
+        served: impl IntoIterator<Item = (GroupVersionKind, Scope)>,
+        key: RevisionKey,
+    ) -> Self {
+        let mut reconciler = Self { key: Some(key), ..Self::default() };
         reconciler.cluster.served.extend(served);
         reconciler
     }
@@ -188,9 +196,7 @@ impl OperatorReconciler {
                 OperatorKind::Revision => self.revision_changed(&name, object.as_deref(), moment),
                 OperatorKind::Catalog => self.catalog_changed(&name, object.as_deref(), moment),
             },
-            OperatorEvent::ConfigurationListed(kind) => {
-                self.listed.insert(kind);
-            }
+            OperatorEvent::ConfigurationListed(kind) => self.configuration_listed(kind),
             OperatorEvent::Facts(facts) => {
                 if self.facts.as_ref() != Some(&facts) {
                     self.facts = Some(*facts);
@@ -303,6 +309,7 @@ impl OperatorReconciler {
             catalogs: &self.catalogs,
             facts: self.facts.as_ref(),
             written_revisions: &self.written_revisions,
+            key: self.key.as_ref(),
             cluster: &mut self.cluster,
             output: &mut self.output,
             moment,

@@ -14,6 +14,7 @@ mod interrupted;
 mod owners;
 mod platform;
 mod refused;
+mod revisions;
 mod rollout;
 mod scenario;
 mod scenarios;

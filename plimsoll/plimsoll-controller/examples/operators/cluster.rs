@@ -13,6 +13,7 @@ use plimsoll_operators::reconciler::{
     CatalogContent, Findings, Moment, ObservedObject, OperatorEffect, OperatorEvent, OperatorKind,
     OperatorReconciler, RevisionContent, WatchedChange, WrittenPart,
 };
+use plimsoll_operators::revision_key::RevisionKey;
 use plimsoll_plan::plan::{GroupVersionKind, Plan};
 use plimsoll_plan::progress::{Mark, NamespaceState, Scope, StepOutcome, Trace};
 use plimsoll_plan::reconciler::Uptime;
@@ -68,7 +69,7 @@ impl MeasuredCluster {
             kind("apiextensions.k8s.io", "CustomResourceDefinition", Scope::Cluster),
         ];
         let mut cluster = Self {
-            reconciler: OperatorReconciler::new(served),
+            reconciler: OperatorReconciler::new(served, RevisionKey::new([0; RevisionKey::LENGTH])),
             events: VecDeque::new(),
             reads: VecDeque::new(),
             operators: BTreeMap::new(),
@@ -269,6 +270,7 @@ impl MeasuredCluster {
             | OperatorEffect::FindKinds { .. }
             | OperatorEffect::ReadDefinition { .. }
             | OperatorEffect::DeleteRevision(_)
+            | OperatorEffect::ReleaseRevision { .. }
             | OperatorEffect::Emit { .. } => {}
         }
     }

@@ -9,6 +9,7 @@ use plimsoll_content::expressions::Cel;
 use plimsoll_operators::reconciler::{
     Moment, OperatorEffect, OperatorEvent, OperatorKind, OperatorReconciler,
 };
+use plimsoll_operators::revision_key::RevisionKey;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use plimsoll_plan::reconciler::discovery::GroupVersion;
@@ -85,6 +86,7 @@ impl ControlLoop {
         controller: &OperatorController,
         recorder: Recorder,
         actions: Option<InventoryProvider>,
+        key: RevisionKey,
         stop: &CancellationToken,
     ) -> Result<Self, Error> {
         let client = controller.client.clone();
@@ -95,7 +97,7 @@ impl ControlLoop {
         let clock = Arc::clone(&controller.clock);
         let writer = Writer::new(client.clone()).replacing_workloads();
         let certificates = Certificates::new(client.clone(), writer.clone(), Arc::clone(&clock));
-        let reconciler = OperatorReconciler::new(resources.scopes());
+        let reconciler = OperatorReconciler::new(resources.scopes(), key);
         let mut host = Host::new(client.clone(), writer, resources, stop.clone());
         for (kind, resource) in [
             (OperatorKind::Operator, OPERATOR),

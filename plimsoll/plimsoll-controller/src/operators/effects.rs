@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::control_loop::{CatalogAnswer, ControlLoop, KindsAnswer};
 use super::inspect::Cluster;
-use super::{catalogs, content, inspect, watches};
+use super::{catalogs, content, inspect, revisions, watches};
 use crate::certificates;
 use crate::clock::run_beside;
 use crate::host::StepExecution;
@@ -49,10 +49,14 @@ impl ControlLoop {
                     OperatorEvent::RevisionWritten { operator, ticket, result }
                 });
             }
+            OperatorEffect::ReleaseRevision { name, uid } => {
+                let writer = self.host.writer.clone();
+                self.host.watch(async move { revisions::release(&writer, &name, &uid).await });
+            }
             OperatorEffect::DeleteRevision(name) => {
                 let writer = self.host.writer.clone();
                 self.host.watch(async move {
-                    let deleted = writer.delete_own(&api_resource(OPERATOR_REVISION), &name).await;
+                    let deleted = revisions::delete(&writer, &name).await;
                     if let Err(error) = deleted {
                         tracing::debug!(%error, name, "could not delete an old revision");
                     }

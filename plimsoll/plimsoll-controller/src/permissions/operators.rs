@@ -10,7 +10,8 @@ use plimsoll_api::{CATALOG, CLUSTER_VERSION, GroupKind, OPERATOR, OPERATOR_REVIS
 use plimsoll_bundle::CA_ANNOTATION;
 use serde_json::Value;
 
-use super::{Needs, Permissions, READ, WRITE, definition_plural, in_lease_namespace};
+use super::{Needs, Permissions, READ, WRITE, definition_plural, in_lease_namespace, secret_rule};
+use crate::operators::revisions;
 
 /// Name of the lease of the controller of Operators.
 const LEASE: &str = "plimsoll-operators";
@@ -32,7 +33,9 @@ pub fn operator_permissions(bundles: &[Vec<Value>]) -> Permissions {
         needs.add(&kind.group, plural, &READ);
         needs.add(&kind.group, plural, &["delete", "patch"]);
     }
-    Permissions { cluster: needs.rules(), lease_namespace: in_lease_namespace(LEASE) }
+    let mut lease_namespace = in_lease_namespace(LEASE);
+    lease_namespace.push(secret_rule(revisions::SECRET));
+    Permissions { cluster: needs.rules(), lease_namespace }
 }
 
 fn of_itself() -> Needs {

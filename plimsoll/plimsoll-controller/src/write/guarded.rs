@@ -5,8 +5,8 @@ use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation
 use kube::Api;
 use kube::api::Patch;
 use kube::core::{ApiResource, DynamicObject};
-use plimsoll_api::olm::DELETION_FINALIZER;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey};
+use plimsoll_api::olm::{DELETION_FINALIZER, SIGNATURE_ANNOTATION};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use serde_json::{Value, json};
 
 use super::{Writer, field_manager, unless_missing};
@@ -31,20 +31,59 @@ impl Writer {
         before: &[String],
         is_added: bool,
     ) -> Result<(), kube::Error> {
-        let path = PointerBuf::from_tokens(["metadata", "finalizers"]);
-        let mut after = before.to_vec();
-        after.retain(|it| it != DELETION_FINALIZER);
-        if is_added {
-            after.push(DELETION_FINALIZER.to_owned());
-        }
-        let mut operations = Vec::new();
-        if !before.is_empty() {
-            let value = json!(before);
-            operations.push(PatchOperation::Test(TestOperation { path: path.clone(), value }));
-        }
-        operations.push(PatchOperation::Add(AddOperation { path, value: json!(after) }));
+        let operations = set_finalizer(before, is_added);
         let written = self.patch_guarded("", &api_resource(OPERATOR), name, operations).await;
         if is_added { written } else { unless_missing(written) }
+    }
+
+    /// Removes our finalizer from an OperatorRevision, that with a uid if one is given. It is no error if it is
+    /// gone or has no such finalizer.
+    pub(crate) async fn release_revision(
+        &self,
+        name: &str,
+        uid: Option<&str>,
+    ) -> Result<(), kube::Error> {
+        let resource = api_resource(OPERATOR_REVISION);
+        let found = self.api_in("", &resource).get_metadata_opt(name).await?;
+        let Some(found) = found else { return Ok(()) };
+        let before = found.metadata.finalizers.unwrap_or_default();
+        let is_meant = uid.is_none_or(|uid| found.metadata.uid.as_deref() == Some(uid));
+        if !is_meant || !before.iter().any(|it| it == DELETION_FINALIZER) {
+            return Ok(());
+        }
+        let path = PointerBuf::from_tokens(["metadata", "uid"]);
+        let value = json!(found.metadata.uid);
+        let mut operations = vec![PatchOperation::Test(TestOperation { path, value })];
+        operations.extend(set_finalizer(&before, false));
+        unless_missing(self.patch_guarded("", &resource, name, operations).await)
+    }
+
+    /// Signs an OperatorRevision as it was read, and adds our finalizer unless it is being deleted.
+    pub(crate) async fn sign_revision(
+        &self,
+        revision: &DynamicObject,
+        signature: &str,
+    ) -> Result<(), kube::Error> {
+        let metadata = &revision.metadata;
+        let field = |name: &str| PointerBuf::from_tokens(["metadata", name]);
+        let set =
+            |name: &str, value| PatchOperation::Add(AddOperation { path: field(name), value });
+        let mut annotations = metadata.annotations.clone().unwrap_or_default();
+        annotations.insert(SIGNATURE_ANNOTATION.to_owned(), signature.to_owned());
+        let guard = ReplaceOperation {
+            path: field("resourceVersion"),
+            value: json!(metadata.resource_version),
+        };
+        let mut operations =
+            vec![PatchOperation::Replace(guard), set("annotations", json!(annotations))];
+        if metadata.deletion_timestamp.is_none() {
+            let finalizers =
+                with_finalizer(metadata.finalizers.as_deref().unwrap_or_default(), true);
+            operations.push(set("finalizers", json!(finalizers)));
+        }
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let resource = api_resource(OPERATOR_REVISION);
+        unless_missing(self.patch_guarded("", &resource, name, operations).await)
     }
 
     /// Removes the conversion webhook of the definition with a uid if a service answers it. It is no error if
@@ -150,6 +189,29 @@ impl Writer {
         let patch = Patch::<()>::Json(json_patch::Patch(vec![guard, PatchOperation::Add(add)]));
         api.patch_status(name, &field_manager(), &patch).await
     }
+}
+
+/// Returns the operations that add or remove our finalizer, unless there are other ones than `before` by then.
+fn set_finalizer(before: &[String], is_added: bool) -> Vec<PatchOperation> {
+    let path = PointerBuf::from_tokens(["metadata", "finalizers"]);
+    let mut operations = Vec::new();
+    if !before.is_empty() {
+        let value = json!(before);
+        operations.push(PatchOperation::Test(TestOperation { path: path.clone(), value }));
+    }
+    let value = json!(with_finalizer(before, is_added));
+    operations.push(PatchOperation::Add(AddOperation { path, value }));
+    operations
+}
+
+/// Returns finalizers with or without ours.
+fn with_finalizer(before: &[String], is_added: bool) -> Vec<String> {
+    let mut after = before.to_vec();
+    after.retain(|it| it != DELETION_FINALIZER);
+    if is_added {
+        after.push(DELETION_FINALIZER.to_owned());
+    }
+    after
 }
 
 async fn patch(

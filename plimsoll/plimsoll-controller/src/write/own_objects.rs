@@ -10,6 +10,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, ResourceExt as _};
 use plimsoll_api::ACTION;
+use plimsoll_api::olm::SIGNATURE_ANNOTATION;
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -40,6 +41,21 @@ impl Writer {
         object: &Value,
     ) -> Result<(), kube::Error> {
         apply(&self.api_in(namespace, resource), name, object).await.map(|_| ())
+    }
+
+    /// Applies an object in a namespace as a field manager of its own; a conflict if another manager has set one
+    /// of its fields to another value.
+    pub(crate) async fn apply_as(
+        &self,
+        manager: &str,
+        namespace: &str,
+        resource: &ApiResource,
+        name: &str,
+        object: &Value,
+    ) -> Result<(), kube::Error> {
+        let parameters = PatchParams::apply(manager);
+        let api = self.api_in(namespace, resource);
+        api.patch_metadata(name, &parameters, &Patch::Apply(object)).await.map(|_| ())
     }
 
     /// Creates a cluster-scoped object. If it exists, only the fields that it lacks are set.
@@ -78,7 +94,7 @@ impl Writer {
     }
 
     /// Creates an OperatorRevision, which never changes. One that exists is the same if it belongs to the
-    /// same Operator and has the same objects.
+    /// same Operator and has the same signature.
     ///
     /// # Errors
     ///
@@ -93,8 +109,10 @@ impl Writer {
         match api.create(&create_parameters(), &object).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
                 let there = api.get(&object.name_any()).await?;
+                let signature =
+                    |it: &DynamicObject| it.annotations().get(SIGNATURE_ANNOTATION).cloned();
                 let is_same = there.owner_references() == object.owner_references()
-                    && there.data["spec"]["digest"] == object.data["spec"]["digest"];
+                    && signature(&there) == signature(&object);
                 if is_same { Ok(()) } else { Err(kube::Error::Api(status)) }
             }
             other => other.map(|_| ()),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::OperatorReconciler;
-use super::events::Moment;
+use super::events::{Moment, OperatorKind};
 use super::revision::KeptRevision;
 use super::shown::{ShownOperator, ShownRevision, shown_operator, uid};
 use crate::{InstalledOperator, RequestedOperator};
@@ -19,12 +19,14 @@ impl OperatorReconciler {
                 self.undecided_with(&request);
             }
             self.mark_affected_undecided(name);
+            self.release_abandoned();
             return;
         };
         let uid = uid(object);
         if self.operators.get(name).is_some_and(|known| known.object.uid != uid) {
             // The Operator was deleted and created again.
             self.operators.remove(name);
+            self.release_abandoned();
         }
         let known = self.operators.get(name).map(|it| &it.object);
         let is_new = known.is_none();
@@ -69,7 +71,10 @@ impl OperatorReconciler {
     /// Handles an OperatorRevision that a watch showed; `None` if it was deleted.
     pub(super) fn revision_changed(&mut self, name: &str, object: Option<&Value>, moment: Moment) {
         let Some(value) = object else {
-            self.written_revisions.remove(name);
+            if let Some(written) = self.written_revisions.remove(name) {
+                self.output.pending.insert(written.operator);
+            }
+            self.output.released.remove(name);
             self.unclaimed.remove(name);
             let mut affected = Vec::new();
             for (operator, tracked) in &mut self.operators {
@@ -87,11 +92,19 @@ impl OperatorReconciler {
             }
             return;
         };
-        let shown = ShownRevision::read(value);
-        if let Some(written) = shown.written(name) {
-            self.written_revisions.insert(name.to_owned(), written);
-        }
+        let shown = ShownRevision::read(name, value, self.key.as_ref());
+        self.written_revisions.insert(name.to_owned(), shown.written(name));
+        self.release_if_abandoned(name);
         let operator = self.operators.get_mut(&shown.operator);
+        if !shown.is_genuine {
+            // Whether or not it has an owner, it is reported of the Operator that it names.
+            if let Some(operator) = operator {
+                operator.add_revision(name, &shown.spec);
+                self.output.undecided.insert(shown.operator.clone());
+            }
+            self.unclaimed.insert(name.to_owned(), shown);
+            return;
+        }
         let Some(operator) = operator.filter(|it| it.object.uid == shown.owner) else {
             // Either its Operator was deleted, and it will be as well, or its Operator is new and was not
             // shown yet.
@@ -106,11 +119,24 @@ impl OperatorReconciler {
         self.output.undecided.insert(operator);
     }
 
+    /// Handles that all objects of a kind were shown.
+    pub(super) fn configuration_listed(&mut self, kind: OperatorKind) {
+        self.listed.insert(kind);
+        self.release_abandoned();
+    }
+
     /// Adds the revisions that were shown before their Operator.
     fn adopt_revisions(&mut self, name: &str) {
         let Some(operator) = self.operators.get_mut(name) else { return };
         let uid = operator.object.uid.clone();
-        let is_of = |_: &String, it: &mut ShownRevision| it.operator == name && it.owner == uid;
+        for (revision, shown) in &self.unclaimed {
+            if shown.operator == name && !shown.is_genuine {
+                operator.add_revision(revision, &shown.spec);
+            }
+        }
+        let is_of = |_: &String, it: &mut ShownRevision| {
+            it.is_genuine && it.operator == name && it.owner == uid
+        };
         for (revision, shown) in self.unclaimed.extract_if(.., is_of) {
             operator.add_revision(&revision, &shown.spec);
         }

@@ -50,6 +50,10 @@ impl OperatorHandler<'_> {
             }
             None => return,
         }
+        if self.operator.removal.as_ref().is_some_and(|it| it.is_ending) {
+            self.finish_removal();
+            return;
+        }
         if self.operator.is_deletion_held() {
             self.hold_deletion();
             return;
@@ -200,7 +204,14 @@ impl OperatorHandler<'_> {
         true
     }
 
+    /// Ends the deletion: OperatorRevisions are released, then the Operator.
     fn finish_removal(&mut self) {
+        let Some(removal) = &mut self.operator.removal else { return };
+        // What was recorded goes now: it says nothing about what is left.
+        removal.is_ending = true;
+        if !self.are_revisions_released() {
+            return;
+        }
         let Some(removal) = &mut self.operator.removal else { return };
         let watched = std::mem::take(&mut removal.watched);
         if !std::mem::replace(&mut removal.is_finished, true) {

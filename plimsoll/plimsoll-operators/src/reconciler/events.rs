@@ -282,8 +282,16 @@ pub enum OperatorEffect {
         /// The OperatorRevisions, each with its name.
         revisions: Vec<(String, Value)>,
     },
-    /// Delete an OperatorRevision that is no longer kept.
+    /// Delete an OperatorRevision that is no longer kept, and is released for that.
     DeleteRevision(String),
+    /// Remove our finalizer from an OperatorRevision; to be repeated until it succeeds or the OperatorRevision is
+    /// gone.
+    ReleaseRevision {
+        /// The name of the OperatorRevision.
+        name: String,
+        /// The uid of the OperatorRevision.
+        uid: String,
+    },
     /// Add or remove the finalizer of an Operator.
     SetFinalizer {
         /// The name of the Operator.

@@ -17,6 +17,7 @@ use super::observed::Observed;
 use super::revision::WrittenRevision;
 use super::track::TrackedOperator;
 use crate::RequestedOperator;
+use crate::revision_key::RevisionKey;
 
 /// The handler of an Operator for one event. Its methods change the Operator alone; the other Operators, the
 /// catalogs and the facts are borrowed to read.
@@ -31,6 +32,8 @@ pub(super) struct OperatorHandler<'a> {
     pub(super) facts: Option<&'a ClusterFacts>,
     /// The existing OperatorRevisions of all Operators, by name.
     pub(super) written_revisions: &'a BTreeMap<String, WrittenRevision>,
+    /// The key that signs OperatorRevisions.
+    pub(super) key: Option<&'a RevisionKey>,
     pub(super) cluster: &'a mut ObservedCluster,
     pub(super) output: &'a mut Output,
     pub(super) moment: Moment,
@@ -77,6 +80,8 @@ pub(super) struct Output {
     pub(super) counters: Counters,
     /// The number of objects that were repaired after another client changed or deleted them.
     pub(super) drift_repairs: u64,
+    /// The OperatorRevisions whose release was requested, by name.
+    pub(super) released: BTreeSet<String>,
     /// The last ticket or run that was assigned.
     tickets: u64,
 }

@@ -7,6 +7,10 @@ use super::FoundObject;
 use super::track::{RevisionInputs, TrackedOperator};
 use crate::{OperatorBlock, version_text};
 
+/// The reason that an OperatorRevision is not used which the controller did not make, as a clause.
+pub(super) const NOT_SIGNED: &str =
+    "it does not have the controller's signature, so another client made or changed it: delete it";
+
 pub(super) fn catalog_gone(wanted: &RevisionInputs) -> OperatorBlock {
     let BundleReference { name, catalog, .. } = &wanted.bundle;
     let message = format!(

@@ -257,7 +257,7 @@ impl OperatorHandler<'_> {
         let number = self.next_revision();
         self.operator.inspected = Some(number);
         let (mut revision, revisions) =
-            draft.numbered(self.name, &self.operator.object.uid, number);
+            draft.numbered(self.name, &self.operator.object.uid, number, self.key);
         revision.risks = risks;
         let operator = self.name.to_owned();
         self.output.effects.push(OperatorEffect::WriteRevision { operator, ticket, revisions });
@@ -342,13 +342,27 @@ impl OperatorHandler<'_> {
     }
 
     /// Returns the number of the next revision: one that no OperatorRevision of an Operator with this name
-    /// has, even if that was deleted.
+    /// has, even if that was deleted. Numbers of OperatorRevisions that the controller did not make do not
+    /// count, but their names are not used.
     fn next_revision(&self) -> u32 {
         let written = self.written_revisions.values().filter(|it| it.operator == self.name);
         let history = self.operator.history.iter().map(|it| it.revision);
         let kept = self.operator.revisions.keys().copied();
-        let known = written.map(|it| it.number).chain(history).chain(kept);
-        known.max().unwrap_or_default() + 1
+        let known = written.filter_map(|it| it.number).chain(history).chain(kept);
+        let mut number = known.max().unwrap_or_default().saturating_add(1);
+        while self.is_taken(number) {
+            number += 1;
+        }
+        number
+    }
+
+    /// Returns whether an OperatorRevision has the name of a revision, or of one of its parts.
+    fn is_taken(&self, number: u32) -> bool {
+        let whole = format!("{}-{number}", self.name);
+        let first_part = format!("{whole}-");
+        let mut parts = self.written_revisions.range(first_part.clone()..);
+        let has_part = parts.next().is_some_and(|(name, _)| name.starts_with(&first_part));
+        has_part || self.written_revisions.contains_key(&whole)
     }
 }
 

@@ -207,6 +207,8 @@ pub(super) struct Removal {
     pub(super) kinds: KindSearch,
     pub(super) release: ReleaseObjects,
     pub(super) verification: Verification,
+    /// Whether everything is deleted that is to be, or nothing is to be deleted: only finalizers are left.
+    pub(super) is_ending: bool,
     /// Whether the finalizer is being removed.
     pub(super) is_finished: bool,
     pub(super) next: Option<Uptime>,

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::olm::{
-    BundleProperty, BundleReference, OPERATOR_LABEL, OperatorRevisionSpec, RevisionObject,
-    RevisionPart,
+    BundleProperty, BundleReference, DELETION_FINALIZER, OPERATOR_LABEL, OperatorRevisionSpec,
+    RevisionObject, RevisionPart, SIGNATURE_ANNOTATION,
 };
 use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::Manifest;
@@ -15,6 +15,7 @@ use plimsoll_content::kinds::cluster_kinds;
 use plimsoll_resolve::{Bundle, ClusterFacts, Property, bundle_from_properties};
 use serde_json::{Value, json};
 
+use crate::revision_key::RevisionKey;
 use crate::rollout::Phase;
 
 /// The number of revisions of an Operator that are kept.
@@ -41,10 +42,19 @@ pub struct RevisionContent {
 /// An OperatorRevision that the cluster has.
 #[derive(Debug, Clone)]
 pub(super) struct WrittenRevision {
+    pub(super) uid: String,
     /// The name of its Operator, which may be deleted.
     pub(super) operator: String,
-    /// The number of its revision.
-    pub(super) number: u32,
+    /// The uid of the Operator that controls it; empty without one.
+    pub(super) owner: String,
+    /// The number of its revision; `None` if it is not known, or the controller did not make it.
+    pub(super) number: Option<u32>,
+    /// Whether the controller made it.
+    pub(super) is_genuine: bool,
+    /// Whether it has our finalizer.
+    pub(super) is_held: bool,
+    /// Whether it is being deleted.
+    pub(super) is_terminating: bool,
 }
 
 /// A revision that the cluster has.
@@ -220,12 +230,13 @@ impl RevisionDraft {
     }
 
     /// Returns the revision with a number, and its OperatorRevisions to write, each with its name. `owner` is
-    /// the uid of the Operator.
+    /// the uid of the Operator, and `key` signs them; without one, they are not recognized later.
     pub(super) fn numbered(
         self,
         operator: &str,
         owner: &str,
         number: u32,
+        key: Option<&RevisionKey>,
     ) -> (KeptRevision, Vec<(String, Value)>) {
         let parts = split(self.objects);
         let of = u32::try_from(parts.len()).unwrap_or(u32::MAX);
@@ -264,12 +275,16 @@ impl RevisionDraft {
                 omitted_capabilities: kept.omitted.iter().cloned().collect(),
                 objects,
             };
+            let spec = json!(spec);
+            let signature = key.map(|it| it.signature(&name, &spec)).unwrap_or_default();
             let object = json!({
                 "apiVersion": OPERATOR_REVISION.api_version(),
                 "kind": OPERATOR_REVISION.kind,
                 "metadata": {
                     "name": name,
                     "labels": { OPERATOR_LABEL: operator },
+                    "annotations": { SIGNATURE_ANNOTATION: signature },
+                    "finalizers": [DELETION_FINALIZER],
                     "ownerReferences": [{
                         "apiVersion": OPERATOR.api_version(),
                         "kind": OPERATOR.kind,

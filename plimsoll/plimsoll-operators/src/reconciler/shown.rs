@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use plimsoll_api::olm::{
-    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OPERATOR_LABEL,
-    OperatorRevisionSpec, OperatorSpec, OperatorStatus,
+    CHANGE_SET_ANNOTATION, DELETION_FINALIZER, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
+    OPERATOR_LABEL, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
 };
 use plimsoll_api::read_usable;
 use serde_json::Value;
 
 use super::events::Moment;
-use super::parse::{self, InvalidSpec};
+use super::messages::NOT_SIGNED;
+use super::parse;
 use super::revision::WrittenRevision;
 use super::track::OperatorObject;
 use crate::RequestedOperator;
+use crate::revision_key::RevisionKey;
 
 /// An Operator as a watch showed it.
 pub(super) struct ShownOperator {
@@ -26,30 +28,63 @@ pub(super) struct ShownOperator {
 /// An OperatorRevision as a watch showed it.
 #[derive(Debug, Clone)]
 pub(super) struct ShownRevision {
+    uid: String,
     /// The name of its Operator; that in the label if the spec cannot be read.
     pub(super) operator: String,
     /// The uid of the Operator that controls it; empty without one.
     pub(super) owner: String,
-    pub(super) spec: Result<OperatorRevisionSpec, InvalidSpec>,
+    /// Whether the controller made it.
+    pub(super) is_genuine: bool,
+    /// Whether it has our finalizer.
+    is_held: bool,
+    /// Whether it is being deleted.
+    is_terminating: bool,
+    /// The spec, or the reason that it is not used, as a clause.
+    pub(super) spec: Result<OperatorRevisionSpec, String>,
 }
 
 impl ShownRevision {
-    pub(super) fn read(object: &Value) -> Self {
+    /// Reads an OperatorRevision. Without a key, none counts as made by the controller.
+    pub(super) fn read(name: &str, object: &Value, key: Option<&RevisionKey>) -> Self {
         let metadata = &object["metadata"];
         let spec = parse::revision(object);
         let label = || metadata["labels"][OPERATOR_LABEL].as_str().unwrap_or_default().to_owned();
         let operator = spec.as_ref().map_or_else(|_| label(), |it| it.operator.clone());
-        Self { operator, owner: controller(metadata).to_owned(), spec }
+        let is_genuine = key.is_some_and(|it| it.has_signed(name, object));
+        let spec = match is_genuine {
+            true => spec.map_err(|error| error.to_string()),
+            false => Err(NOT_SIGNED.to_owned()),
+        };
+        let finalizers = metadata["finalizers"].as_array();
+        Self {
+            uid: uid(object).to_owned(),
+            operator,
+            owner: controller(metadata).to_owned(),
+            is_genuine,
+            is_held: finalizers.into_iter().flatten().any(|it| *it == DELETION_FINALIZER),
+            is_terminating: metadata["deletionTimestamp"].is_string(),
+            spec,
+        }
     }
 
-    /// Returns its number as it is known from then on, by its name if the spec cannot be read; `None` if
-    /// that has none.
-    pub(super) fn written(&self, name: &str) -> Option<WrittenRevision> {
-        let number = match &self.spec {
-            Ok(spec) => spec.revision,
-            Err(_) => name.strip_prefix(&self.operator)?.split('-').nth(1)?.parse().ok()?,
+    /// Returns what is known of it from then on. Its number is that in its name if the spec cannot be read.
+    pub(super) fn written(&self, name: &str) -> WrittenRevision {
+        let in_name = || -> Option<u32> {
+            name.strip_prefix(&self.operator)?.split('-').nth(1)?.parse().ok()
         };
-        Some(WrittenRevision { operator: self.operator.clone(), number })
+        let number = match &self.spec {
+            Ok(spec) => Some(spec.revision),
+            Err(_) => in_name().filter(|_| self.is_genuine),
+        };
+        WrittenRevision {
+            uid: self.uid.clone(),
+            operator: self.operator.clone(),
+            owner: self.owner.clone(),
+            number,
+            is_genuine: self.is_genuine,
+            is_held: self.is_held,
+            is_terminating: self.is_terminating,
+        }
     }
 }
 

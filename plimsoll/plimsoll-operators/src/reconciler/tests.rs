@@ -6,6 +6,7 @@ mod conversions;
 mod definition;
 mod deletion;
 mod held;
+mod held_revisions;
 
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ mod unreadable;
 mod way_back;
 
 const NAMESPACE: [&str; 2] = ["", "Namespace"];
+/// The key of the controller.
+const KEY: RevisionKey = RevisionKey::new([7; RevisionKey::LENGTH]);
 
 /// A reconciler, and the effects that were not answered yet.
 struct Course {
@@ -42,11 +45,12 @@ impl Course {
             let (group, kind) = (group.to_owned(), kind.to_owned());
             (GroupVersionKind { group, version: "v1".to_owned(), kind }, scope)
         };
-        let reconciler = OperatorReconciler::new([
+        let served = [
             kind(NAMESPACE, Scope::Cluster),
             kind(["", "ConfigMap"], Scope::Namespaced),
             kind(["apiextensions.k8s.io", "CustomResourceDefinition"], Scope::Cluster),
-        ]);
+        ];
+        let reconciler = OperatorReconciler::new(served, KEY);
         let catalogs = catalogs(FIXTURE);
         let (seconds, resource_version) = (0, 0);
         let (shown, unanswered) = (BTreeMap::new(), Vec::new());
@@ -148,6 +152,7 @@ fn text(effect: &OperatorEffect) -> String {
             format!("write {}", names.join(" "))
         }
         OperatorEffect::DeleteRevision(name) => format!("delete {name}"),
+        OperatorEffect::ReleaseRevision { name, .. } => format!("release {name}"),
         OperatorEffect::SetFinalizer { operator, is_added, .. } => {
             format!("{} the finalizer of {operator}", if *is_added { "add" } else { "remove" })
         }
@@ -299,11 +304,12 @@ fn a_deletion_waits_for_what_is_being_applied() {
 #[test]
 fn a_revision_that_cannot_be_read_is_named_and_its_number_not_used_again() {
     let mut course = Course::begin();
+    let spec = json!({ "operator": "bar", "revision": "four" });
     let metadata = json!({
         "name": "bar-4", "labels": { "olm.io/operator": "bar" },
+        "annotations": { "olm.io/signature": KEY.signature("bar-4", &spec) },
         "ownerReferences": [{ "controller": true, "uid": "1" }],
     });
-    let spec = json!({ "operator": "bar", "revision": "four" });
     let revision = json!({ "metadata": metadata, "spec": spec });
     course.shown(OperatorKind::Revision, "bar-4", Some(revision));
     course.operator("bar", "1", "1.2.5", true);
@@ -325,7 +331,7 @@ fn a_revision_that_cannot_be_read_is_named_and_its_number_not_used_again() {
 fn revisions_of_a_deleted_operator_are_not_those_of_its_successor() {
     let mut course = Course::begin();
     let draft = RevisionDraft::read(content("bar", BundleReference::default())).expect("objects");
-    let (_, revisions) = draft.numbered("bar", "1", 1);
+    let (_, revisions) = draft.numbered("bar", "1", 1, Some(&KEY));
     for (name, object) in revisions {
         course.shown(OperatorKind::Revision, &name, Some(object));
     }
@@ -410,11 +416,12 @@ fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
         objects: (0..10).map(large).collect(),
     };
     let draft = RevisionDraft::read(content.clone()).expect("it has objects");
-    let (made, parts) = draft.numbered("foo", "uid", 7);
+    let (made, parts) = draft.numbered("foo", "uid", 7, Some(&KEY));
     let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["foo-7-1", "foo-7-2", "foo-7-3", "foo-7-4", "foo-7-5"]);
     let mut read: Option<KeptRevision> = None;
     for (name, object) in &parts {
+        assert!(KEY.has_signed(name, object), "{name}");
         assert!(object.to_string().len() < 1 << 20, "{name} is too large");
         assert!(!read.as_ref().is_some_and(KeptRevision::is_complete));
         let spec = serde_json::from_value(object["spec"].clone()).expect("a spec");

@@ -278,14 +278,10 @@ impl TrackedOperator {
     }
 
     /// Adds an OperatorRevision, or the reason that it is not usable.
-    pub(super) fn add_revision(
-        &mut self,
-        name: &str,
-        spec: &Result<OperatorRevisionSpec, InvalidSpec>,
-    ) {
+    pub(super) fn add_revision(&mut self, name: &str, spec: &Result<OperatorRevisionSpec, String>) {
         let read = match spec {
             Ok(spec) => KeptRevision::read(name, spec).map(|it| (spec, it)),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.clone()),
         };
         match read {
             Ok((spec, revision)) => {

@@ -2,6 +2,7 @@
 
 mod revisions;
 
+use std::fmt::Debug;
 use std::io::Write;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -14,11 +15,12 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DynamicObject, Patch, PostParams};
 use kube::runtime::watcher::watch_object;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use plimsoll_api::olm::DELETION_FINALIZER;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_simulation::cluster_state::api;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use self::revisions::KeptRevisions;
@@ -49,7 +51,8 @@ pub struct AbortArguments {
 ///
 /// An API server cannot undo a deletion. So the finalizers of the Operator are removed without
 /// another object being deleted, and the Operator is created again with the same spec. It takes over
-/// the OperatorRevisions and the objects that are left, and applies the missing ones.
+/// the OperatorRevisions and the objects that are left, and applies the missing ones. OperatorRevisions that are
+/// being deleted, too, are created again.
 ///
 /// # Errors
 ///
@@ -109,11 +112,14 @@ pub(super) async fn run(
 /// `None` if there are none.
 fn finalizers_of_others(operator: &Operator) -> Option<String> {
     let finalizers = operator.metadata.finalizers.iter().flatten();
-    let others = finalizers.filter(|it| {
-        !matches!(it.as_str(), DELETION_FINALIZER | FOREGROUND_FINALIZER | ORPHAN_FINALIZER)
-    });
+    let others = finalizers.filter(|it| !is_expected(it));
     let others: Vec<&str> = others.map(String::as_str).collect();
     (!others.is_empty()).then(|| others.join(", "))
+}
+
+/// Returns whether a finalizer is one that the controller or the API server adds.
+fn is_expected(finalizer: &str) -> bool {
+    matches!(finalizer, DELETION_FINALIZER | FOREGROUND_FINALIZER | ORPHAN_FINALIZER)
 }
 
 /// Removes the finalizers of an Operator that is being deleted, and waits until it is gone.
@@ -138,13 +144,22 @@ async fn release(
         .patch_metadata(name, &patch_parameters(false), &patch)
         .await
         .with_context(|| format!("failed to abort the deletion of Operator `{name}`"))?;
-    let gone = watch_object(operators.clone(), name).try_skip_while(|object| {
-        let is_there = object.as_ref().is_some_and(|it| it.metadata.uid.as_deref() == uid);
+    if !is_gone(operators, name, uid).await {
+        bail!("Operator `{name}` has other finalizers, and is still there");
+    }
+    Ok(())
+}
+
+/// Waits until the object with a uid is gone. Returns whether it is within [`TIMEOUT`].
+async fn is_gone<K>(objects: &Api<K>, name: &str, uid: Option<&str>) -> bool
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let gone = watch_object(objects.clone(), name).try_skip_while(|object| {
+        let is_there = object.as_ref().is_some_and(|it| it.meta().uid.as_deref() == uid);
         async move { Ok(is_there) }
     });
-    let gone = tokio::time::timeout(TIMEOUT, async { pin!(gone).next().await }).await;
-    gone.map_err(|_| anyhow!("Operator `{name}` has other finalizers, and is still there"))?;
-    Ok(())
+    tokio::time::timeout(TIMEOUT, async { pin!(gone).next().await }).await.is_ok()
 }
 
 /// Waits until the controller has taken over the installed revision: until then, it would install the

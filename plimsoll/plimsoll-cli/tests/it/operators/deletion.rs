@@ -42,6 +42,8 @@ fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
         RunCommand::failing("abort bar", &[], error).play(&add_ons).await;
         let ours = json!({ "metadata": { "finalizers": [DELETION_FINALIZER] } });
         add_ons.change("olm.io/v1 Operator bar", ours).await;
+        // As `kubectl delete --cascade=foreground` does; it stays until the Operator goes.
+        add_ons.delete("olm.io/v1 OperatorRevision bar-1").await;
         run("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
         add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
         let after = add_ons.harness.get(OPERATOR, "bar").await;

@@ -105,5 +105,6 @@ fn without_bundles_the_controller_writes_only_what_is_its_own() {
     assert!(!allows(&permissions.cluster, "create", "apps", "deployments"));
     assert!(!allows(&permissions.cluster, "patch", "olm.io", "catalogs"));
     let names = permissions.lease_namespace.iter().filter_map(|it| it.resource_names.clone());
-    assert_eq!(names.collect::<Vec<_>>(), [["plimsoll-operators".to_owned()]]);
+    let names: Vec<Vec<String>> = names.collect();
+    assert_eq!(names, [["plimsoll-operators"], ["plimsoll-revisions"]]);
 }

@@ -47,7 +47,7 @@ fn a_definition_that_is_kept_loses_its_conversion_webhook_before_the_service_goe
     let content =
         RevisionContent { objects: objects(), ..content("bar", BundleReference::default()) };
     let draft = RevisionDraft::read(content).expect("the objects are valid");
-    for (name, revision) in draft.numbered("bar", "1", 1).1 {
+    for (name, revision) in draft.numbered("bar", "1", 1, Some(&KEY)).1 {
         course.shown(OperatorKind::Revision, &name, Some(revision));
     }
     let metadata = json!({

@@ -1,22 +1,26 @@
 //! OperatorRevisions that outlive their Operator: its successor takes them over.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DynamicObject, Patch};
-use kube::{Api, Client};
-use plimsoll_api::{Operator, OperatorRevision};
+use kube::api::{DynamicObject, ListParams, ObjectMeta, Patch, PostParams};
+use kube::{Api, Client, Error};
+use plimsoll_api::olm::DELETION_FINALIZER;
+use plimsoll_api::{OPERATOR_REVISION, Operator};
+use plimsoll_simulation::cluster_state::api;
 use serde_json::json;
 
-use crate::commands::operator::patch_parameters;
-use crate::commands::operator::state::revisions;
+use super::{is_expected, is_gone};
+use crate::commands::operator::{FIELD_MANAGER, patch_parameters};
 
 /// The OperatorRevisions of an Operator, without it as their owner.
 pub(super) struct KeptRevisions {
-    api: Api<OperatorRevision>,
+    api: Api<DynamicObject>,
     /// The uid of the Operator.
     owner: String,
     /// The OperatorRevisions as they were.
-    before: Vec<OperatorRevision>,
+    before: Vec<DynamicObject>,
+    /// Those that are being deleted, and go when the Operator does.
+    terminating: Vec<DynamicObject>,
 }
 
 impl KeptRevisions {
@@ -31,12 +35,16 @@ impl KeptRevisions {
         operator: &DynamicObject,
     ) -> Result<Self, anyhow::Error> {
         let owner = operator.metadata.uid.clone().unwrap_or_default();
-        let is_of = |it: &OperatorRevision| {
+        let is_of = |it: &DynamicObject| {
             let mut owners = it.metadata.owner_references.iter().flatten();
-            it.metadata.deletion_timestamp.is_none() && owners.any(|it| it.uid == owner)
+            owners.any(|it| it.uid == owner)
         };
-        let before = revisions(client).await?.into_iter().filter(is_of).collect();
-        let kept = Self { api: Api::all(client.clone()), owner, before };
+        let api = api(client, OPERATOR_REVISION);
+        let found = api.list(&ListParams::default()).await;
+        let found = found.context("failed to list OperatorRevisions")?.items.into_iter();
+        let (terminating, before) =
+            found.filter(is_of).partition(|it| it.metadata.deletion_timestamp.is_some());
+        let kept = Self { api, owner, before, terminating };
         if let Err(error) = kept.set_owners(|it| (it.uid != kept.owner).then(|| it.clone())).await {
             kept.give_back().await?;
             return Err(error);
@@ -53,17 +61,64 @@ impl KeptRevisions {
         self.set_owners(|it| Some(it.clone())).await
     }
 
-    /// Makes the successor of the Operator the owner.
+    /// Makes the successor of the Operator the owner, and creates those again that are being deleted.
     ///
     /// # Errors
     ///
-    /// When a request fails.
+    /// When a request fails, or another client has a finalizer on one that is being deleted.
     pub(super) async fn give_to(&self, successor: &str) -> Result<(), anyhow::Error> {
-        self.set_owners(|it| {
+        let owner = |it: &OwnerReference| {
             let uid = if it.uid == self.owner { successor.to_owned() } else { it.uid.clone() };
             Some(OwnerReference { uid, ..it.clone() })
-        })
-        .await
+        };
+        self.set_owners(owner).await?;
+        for revision in &self.terminating {
+            let owners = revision.metadata.owner_references.iter().flatten();
+            self.create_again(revision, owners.filter_map(owner).collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets an OperatorRevision go that is being deleted, and creates it again as it was, with its signature.
+    async fn create_again(
+        &self,
+        revision: &DynamicObject,
+        owners: Vec<OwnerReference>,
+    ) -> Result<(), anyhow::Error> {
+        let metadata = &revision.metadata;
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let finalizers = metadata.finalizers.iter().flatten();
+        let others: Vec<&String> = finalizers.filter(|it| !is_expected(it)).collect();
+        let patch = json!({ "metadata": { "uid": metadata.uid, "finalizers": others } });
+        let released =
+            self.api.patch_metadata(name, &patch_parameters(false), &Patch::Merge(patch)).await;
+        match released {
+            // It went with the Operator.
+            Err(Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            other => {
+                other.with_context(|| format!("failed to release OperatorRevision `{name}`"))?;
+            }
+        }
+        if !is_gone(&self.api, name, metadata.uid.as_deref()).await {
+            bail!("OperatorRevision `{name}` has other finalizers, and is still there");
+        }
+        let again = DynamicObject {
+            types: revision.types.clone(),
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                labels: metadata.labels.clone(),
+                annotations: metadata.annotations.clone(),
+                finalizers: Some(vec![DELETION_FINALIZER.to_owned()]),
+                owner_references: Some(owners),
+                ..ObjectMeta::default()
+            },
+            data: revision.data.clone(),
+        };
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let created = self.api.create(&parameters, &again).await;
+        created.with_context(|| format!("failed to create OperatorRevision `{name}` again"))?;
+        Ok(())
     }
 
     /// Writes the history of the Operator to its successor, and which revision is installed unless none is
@@ -80,7 +135,9 @@ impl KeptRevisions {
         successor: &DynamicObject,
     ) -> Result<bool, anyhow::Error> {
         let before = &operator.data["status"];
-        let is_kept = self.before.iter().any(|it| before["revision"] == it.spec.revision);
+        let mut kept = self.before.iter().chain(&self.terminating);
+        let number = &before["revision"];
+        let is_kept = number.is_u64() && kept.any(|it| it.data["spec"]["revision"] == *number);
         let mut status = json!({ "observedGeneration": 0, "history": before["history"] });
         if is_kept {
             status["revision"] = before["revision"].clone();

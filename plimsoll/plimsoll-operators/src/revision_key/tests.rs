@@ -1,0 +1,98 @@
+//! What a signature covers, and which OperatorRevisions are taken over without one.
+
+use serde_json::json;
+
+use super::*;
+
+const KEY: RevisionKey = RevisionKey::new([7; RevisionKey::LENGTH]);
+
+fn spec() -> Value {
+    json!({
+        "operator": "bar", "revision": 3, "digest": "y_Kc5IQiIyU=",
+        "bundle": { "name": "bar.v1", "version": "1.0.0" },
+        "config": { "a": null, "b": [1, true, "x"], "c": 1.5 },
+        "objects": [{ "phase": "Roles", "object": { "kind": "ClusterRole" } }],
+    })
+}
+
+fn signed(name: &str, signed: &Value, spec: Value) -> Value {
+    let annotations = json!({ SIGNATURE_ANNOTATION: KEY.signature(name, signed) });
+    json!({ "metadata": { "annotations": annotations, "uid": "any" }, "spec": spec })
+}
+
+#[test]
+fn a_signature_is_one_of_everything_in_a_spec() {
+    assert!(KEY.has_signed("bar-3", &signed("bar-3", &spec(), spec())));
+    assert!(!KEY.has_signed("bar-4", &signed("bar-3", &spec(), spec())), "another name");
+    let other = RevisionKey::new([8; RevisionKey::LENGTH]);
+    assert!(!other.has_signed("bar-3", &signed("bar-3", &spec(), spec())), "another key");
+    assert!(!KEY.has_signed("bar-3", &json!({ "spec": spec() })), "no signature");
+    let empty =
+        json!({ "metadata": { "annotations": { SIGNATURE_ANNOTATION: "" } }, "spec": spec() });
+    assert!(!KEY.has_signed("bar-3", &empty), "an empty signature");
+    for (field, value) in [
+        ("/operator", json!("baz")),
+        ("/revision", json!(4)),
+        ("/digest", json!("")),
+        ("/bundle/name", json!("bar.v2")),
+        ("/config/a", json!(false)),
+        ("/config/b", json!([1, "truex"])),
+        ("/config/c", json!(2)),
+        ("/objects/0/phase", json!("")),
+        ("/objects/0/object", json!({ "kind": "ClusterRole", "rules": [] })),
+    ] {
+        let mut changed = spec();
+        *changed.pointer_mut(field).expect("the field is there") = value;
+        assert!(!KEY.has_signed("bar-3", &signed("bar-3", &spec(), changed)), "{field}");
+    }
+}
+
+#[test]
+fn what_an_api_server_returns_is_signed_as_what_was_sent() {
+    for (sent, returned) in [
+        ("1.0", "1"),
+        ("-0.0", "0"),
+        ("1e16", "10000000000000000"),
+        (r#"{"b": [null], "a": null}"#, r#"{"b": [null]}"#),
+    ] {
+        let [sent, returned]: [Value; 2] =
+            [sent, returned].map(|it| serde_json::from_str(it).expect("JSON"));
+        assert_eq!(KEY.signature("bar-3", &sent), KEY.signature("bar-3", &returned), "{sent}");
+    }
+}
+
+#[test]
+fn what_the_status_of_an_operator_names_is_taken_over() {
+    let operator = json!({
+        "metadata": { "name": "bar", "uid": "1" },
+        "status": {
+            "revision": 4, "bundle": { "name": "bar.v2", "version": "2.0.0" },
+            "history": [{
+                "state": "Completed", "bundle": "bar.v1", "version": "1.0.0", "revision": 3,
+                "startedTime": "2026-01-01T00:00:00Z", "completionTime": null,
+            }],
+        },
+    });
+    let revision = |number: u32, bundle: &str, owner: &str| {
+        json!({
+            "metadata": { "ownerReferences": [{ "controller": true, "uid": owner }] },
+            "spec": { "operator": "bar", "revision": number, "bundle": { "name": bundle } },
+        })
+    };
+    for (number, bundle, owner, expected) in [
+        (3, "bar.v1", "1", true),
+        (4, "bar.v2", "1", true),
+        (3, "bar.v2", "1", false),
+        (3, "bar.v1", "2", false),
+        (5, "bar.v2", "1", false),
+        (9, "bar.v1", "1", false),
+    ] {
+        let found = is_recorded(&operator, &revision(number, bundle, owner));
+        assert_eq!(found, expected, "{number} {bundle} {owner}");
+    }
+    let mut other = operator.clone();
+    other["metadata"]["name"] = json!("baz");
+    assert!(!is_recorded(&other, &revision(3, "bar.v1", "1")), "another Operator");
+    let alone = json!({ "metadata": { "name": "bar" }, "status": operator["status"] });
+    assert!(!is_recorded(&alone, &revision(3, "bar.v1", "")), "no uid");
+}
