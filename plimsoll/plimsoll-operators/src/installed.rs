@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::GroupKind;
-use plimsoll_api::olm::Dependant;
+use plimsoll_api::olm::{BundleProperty, Dependant};
 use plimsoll_resolve::requirement::{
     CheckedRequirement, InstalledIndex, InstalledPackages, Provider,
 };
-use plimsoll_resolve::{Api, Bundle, NameIndex};
+use plimsoll_resolve::{Api, Bundle, NameIndex, Property, bundle_from_properties};
 
 use super::{OperatorInputs, RequestedOperator};
 
@@ -35,6 +35,11 @@ impl OperatorIndex {
         if let Some(installed) = &operator.installed {
             self.packages.insert(name, &installed.bundle);
         }
+    }
+
+    /// Returns whether some requirement may be an expression, which sees the properties of bundles.
+    pub(super) fn sees_properties(&self) -> bool {
+        self.packages.sees_properties()
     }
 
     /// Removes an Operator, which must be unchanged since it was inserted.
@@ -140,6 +145,16 @@ impl<'a> InstalledBundles<'a> {
     }
 }
 
+/// Returns an installed bundle as its revision describes it, with the properties that expressions see.
+/// `package` is the name of its Operator.
+pub fn installed_bundle(name: &str, package: &str, properties: &[BundleProperty]) -> Bundle {
+    let property =
+        |it: &BundleProperty| Property { kind: it.type_.clone(), value: it.value.clone() };
+    let properties: Vec<Property> = properties.iter().map(property).collect();
+    let bundle = bundle_from_properties(name, package, &properties);
+    Bundle { properties, ..bundle }
+}
+
 /// Returns the sentence for a requirement that is not satisfied.
 pub(super) fn unmet(operator: &str, requirement: &CheckedRequirement) -> String {
     format!("{operator} depends on {} but {}", requirement.text, requirement.missing)
@@ -156,3 +171,6 @@ pub(super) fn kinds(bundle: &Bundle) -> BTreeSet<GroupKind> {
     let kind = |api: &Api| GroupKind::new(&api.group, &api.kind);
     bundle.provides.iter().map(kind).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,6 +48,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::change_set::{ChangeSet, ChangeSetError};
 pub use self::decide::decide;
+pub use self::installed::installed_bundle;
 
 /// An Operator as it is requested, and what is installed of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

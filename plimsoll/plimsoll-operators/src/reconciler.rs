@@ -182,6 +182,12 @@ impl OperatorReconciler {
         self.process_pending(moment)
     }
 
+    /// Returns whether a requirement of an installed bundle may be an expression: then the bundles that are
+    /// offered need their properties.
+    pub fn sees_properties(&self) -> bool {
+        self.installed.sees_properties()
+    }
+
     /// Returns the served catalogs by name, each with its weight.
     pub fn served_catalogs(&self) -> impl Iterator<Item = (&str, i64)> {
         let served = self.catalogs.iter().filter(|(_, it)| it.is_served());

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::{Api, Bundle, Constraint, Requirement};
-use crate::catalog::{CatalogSource, Expressions};
+use crate::catalog::{Catalog, CatalogSource, Expressions};
 use crate::matching::{ConstraintMatcher, rules_of};
 use crate::package::Package;
 use crate::problem::{CatalogName, CatalogPart, FORMAT, Problem, Query};
@@ -66,15 +66,18 @@ fn catalog_part(
 ) -> CatalogPart {
     let mut packages: Vec<Package> = packages.into_values().collect();
     if with_properties {
-        for package in &mut packages {
-            for bundle in &mut package.bundles {
-                let found = source.catalog.properties(&package.name, &bundle.name);
-                bundle.properties = found.unwrap_or_default();
-            }
-        }
+        packages.iter_mut().for_each(|package| fill_properties(package, source.catalog));
     }
     let name = CatalogName { namespace: source.namespace.to_owned(), name: source.name.to_owned() };
     CatalogPart { name, weight: source.weight, packages }
+}
+
+/// Fills in the properties of the bundles of a package of a catalog, which expressions see.
+pub fn fill_properties(package: &mut Package, catalog: &dyn Catalog) {
+    for bundle in &mut package.bundles {
+        let found = catalog.properties(&package.name, &bundle.name);
+        bundle.properties = found.unwrap_or_default();
+    }
 }
 
 struct Collector<'a> {

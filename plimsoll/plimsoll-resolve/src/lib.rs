@@ -25,7 +25,7 @@ pub mod version;
 
 pub use bundle::{Api, Bundle, Constraint, InstallMode, Property, Requirement};
 pub use catalog::{Catalog, CatalogSource, Expressions};
-pub use collect::collect_problem;
+pub use collect::{collect_problem, fill_properties};
 pub use explain::{
     ExplainedConflict, Explanation, ExplanationStep, ExplanationStepKind, SuggestedChange,
     SuggestedChangeKind,

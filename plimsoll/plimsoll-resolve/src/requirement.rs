@@ -49,6 +49,11 @@ pub struct InstalledIndex {
 }
 
 impl InstalledIndex {
+    /// Returns whether some requirement may be an expression, which sees the properties of bundles.
+    pub fn sees_properties(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Takes note of what is installed of a package of which nothing was.
     pub fn insert(&mut self, package: &str, bundle: &Bundle) {
         let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);

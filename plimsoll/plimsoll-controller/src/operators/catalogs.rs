@@ -7,7 +7,8 @@ use plimsoll_api::olm::{CatalogDefect, CatalogDefects, CatalogSource};
 use plimsoll_content::catalog::{CatalogCounts, CatalogIndex, DefectCode, IndexedCatalog};
 use plimsoll_content::diagnostic::{Diagnostic, Severity};
 use plimsoll_operators::reconciler::CatalogContent;
-use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, Package};
+use plimsoll_resolve::requirement::RequiredNames;
+use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, Package, fill_properties};
 use plimsoll_source::catalog::{Bytes, Cache, CatalogRoots, open_source, version_of};
 
 use crate::write::chain;
@@ -148,11 +149,13 @@ fn statement(defect: &Diagnostic) -> String {
     format!("{}{rest}", first.to_ascii_lowercase())
 }
 
-/// Returns the parts of catalogs that have the named packages.
+/// Returns the parts of catalogs that have the named packages. The bundles have their properties if
+/// expressions may see them: those of their own requirements, or others, which `with_properties` says.
 pub(super) fn parts<'a>(
     served: impl Iterator<Item = (&'a str, i64)>,
     read: &BTreeMap<String, ReadCatalog>,
     names: &BTreeSet<String>,
+    with_properties: bool,
 ) -> Vec<CatalogPart> {
     let part = |(name, weight): (&str, i64)| {
         let catalog = read.get(name)?;
@@ -160,7 +163,17 @@ pub(super) fn parts<'a>(
         let packages = names.iter().filter_map(|it| catalog.package(it)).collect();
         Some(CatalogPart { name, weight, packages })
     };
-    served.filter_map(part).collect()
+    let mut parts: Vec<CatalogPart> = served.filter_map(part).collect();
+    let packages = parts.iter().flat_map(|it| &it.packages);
+    let mut bundles = packages.flat_map(|it| &it.bundles);
+    if with_properties || bundles.any(|it| RequiredNames::of(it).is_open) {
+        for part in &mut parts {
+            let Some(catalog) = read.get(&part.name.name) else { continue };
+            let catalog = IndexedCatalog::new(&catalog.index);
+            part.packages.iter_mut().for_each(|package| fill_properties(package, &catalog));
+        }
+    }
+    parts
 }
 
 /// Returns the properties that a catalog has for a bundle; `None` if the catalog has no such

@@ -244,9 +244,10 @@ impl ControlLoop {
     fn decide_about(&mut self, names: &BTreeSet<String>) {
         let served = self.reconciler.served_catalogs();
         let served: Vec<(String, i64)> = served.map(|(name, it)| (name.to_owned(), it)).collect();
+        let with_properties = self.reconciler.sees_properties();
         let offered = |names: &BTreeSet<String>| {
             let served = served.iter().map(|(name, weight)| (name.as_str(), *weight));
-            catalogs::parts(served, &self.catalogs, names)
+            catalogs::parts(served, &self.catalogs, names, with_properties)
         };
         let moment = self.moment();
         let effects = self.reconciler.decide(names, &offered, &Cel, moment);

@@ -12,9 +12,10 @@ use plimsoll_content::Manifest;
 use plimsoll_content::hash::manifest_hash;
 use plimsoll_content::inclusion::capability_names;
 use plimsoll_content::kinds::cluster_kinds;
-use plimsoll_resolve::{Bundle, ClusterFacts, Property, bundle_from_properties};
+use plimsoll_resolve::{Bundle, ClusterFacts};
 use serde_json::{Value, json};
 
+use crate::installed_bundle;
 use crate::revision_key::RevisionKey;
 use crate::rollout::Phase;
 
@@ -158,10 +159,7 @@ impl KeptRevision {
 
     /// Returns the bundle for the resolver. `package` is the name of the Operator.
     pub(super) fn resolver_bundle(&self, package: &str) -> Bundle {
-        let property =
-            |it: &BundleProperty| Property { kind: it.type_.clone(), value: it.value.clone() };
-        let properties: Vec<Property> = self.properties.iter().map(property).collect();
-        bundle_from_properties(&self.bundle.name, package, &properties)
+        installed_bundle(&self.bundle.name, package, &self.properties)
     }
 
     /// Returns the kinds that it defines.

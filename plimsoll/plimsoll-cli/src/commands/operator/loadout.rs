@@ -20,11 +20,10 @@ use plimsoll_content::expressions::Cel;
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::manifest::OperatorManifest;
 use plimsoll_operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
-use plimsoll_operators::{InstalledOperator, RequestedOperator};
+use plimsoll_operators::{InstalledOperator, RequestedOperator, installed_bundle};
 use plimsoll_resolve::version::parse_tolerant;
 use plimsoll_resolve::{
-    Bundle, CatalogPart, CatalogSource, ClusterFacts, PackageRequest, Property, Query,
-    bundle_from_properties, collect_problem,
+    Bundle, CatalogPart, CatalogSource, ClusterFacts, PackageRequest, Query, collect_problem,
 };
 use plimsoll_source::bounded::read_text;
 
@@ -413,11 +412,7 @@ impl LoadoutState {
             it.operator == name && it.revision == revision && it.bundle.name == reference.name
         };
         if let Some(kept) = kept.find(is_it) {
-            let properties = kept.properties.iter();
-            let properties: Vec<Property> = properties
-                .map(|it| Property { kind: it.type_.clone(), value: it.value.clone() })
-                .collect();
-            return bundle_from_properties(&reference.name, name, &properties);
+            return installed_bundle(&reference.name, name, &kept.properties);
         }
         let packages = parts.iter().flat_map(|it| &it.packages).filter(|it| it.name == name);
         let listed = packages.flat_map(|it| &it.bundles).find(|it| it.name == reference.name);

@@ -96,3 +96,21 @@ fn sources_are_in_the_directories_of_the_controller() {
     let refused = refused.expect_err("it is outside");
     assert!(refused.contains("is in none of the directories that catalogs are read from"));
 }
+
+#[test]
+fn offered_bundles_have_their_properties_if_expressions_see_them() {
+    let root = tempfile::tempdir().expect("a directory");
+    let ruled = CATALOG.replace("\"a", "\"b").replace(
+        "\"properties\":[",
+        "\"properties\":[{\"type\":\"olm.constraint\",\"value\":{\"cel\":{\"rule\":\"true\"}}},",
+    );
+    let text = format!("{CATALOG}{ruled}");
+    let read = refreshed(&root, &text, None).expect("it is a catalog").read.expect("it is new");
+    let read = BTreeMap::from([("main".to_owned(), read)]);
+    for (package, is_installed, expected) in [("a", false, 0), ("a", true, 1), ("b", false, 2)] {
+        let names = BTreeSet::from([package.to_owned()]);
+        let parts = parts([("main", 0)].into_iter(), &read, &names, is_installed);
+        let properties = &parts[0].packages[0].bundles[0].properties;
+        assert_eq!(properties.len(), expected, "{package} {is_installed}");
+    }
+}
