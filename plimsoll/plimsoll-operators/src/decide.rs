@@ -1,6 +1,7 @@
 //! Decisions on Operators.
 
 mod sets;
+mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,7 @@ use plimsoll_resolve::requirement::unfit_for;
 use plimsoll_resolve::{Bundle, CatalogPart};
 
 use self::sets::decide_set;
+use self::ways::WaySearch;
 use super::change_set::{self, ChangeSet};
 use super::installed::{InstalledBundles, OperatorIndex, all_unmet, kinds};
 use super::selection::{Candidates, candidates, named, reference};
@@ -130,7 +132,10 @@ fn alone<'a>(
     let mut judged = CandidateRequirements::default();
     let (action, held_back, bundle) = match chosen {
         Choice::Fixed(action) => (action, None, None),
-        Choice::Among(chosen) => single_move(installed, name, operator, &chosen, &mut judged),
+        Choice::Among(chosen) => {
+            let search = WaySearch::new(installed, catalogs, name, operator);
+            single_move(search, operator, &chosen, &mut judged)
+        }
     };
     let decided = Decided { action, held_back, bundle, judged, ahead: None };
     report(catalogs, installed, name, operator, decided)
@@ -138,17 +143,14 @@ fn alone<'a>(
 
 /// Returns the most preferred bundle that is not blocked, and the block of one that is preferred to it.
 fn single_move<'a>(
-    installed: &InstalledBundles<'a>,
-    name: &'a str,
-    operator: &'a RequestedOperator,
+    mut search: WaySearch<'_, 'a>,
+    operator: &RequestedOperator,
     chosen: &Candidates<'a>,
     judged: &mut CandidateRequirements,
 ) -> (OperatorAction, Option<OperatorBlock>, Option<&'a Bundle>) {
     let mut first_block: Option<OperatorBlock> = None;
     for offer in &chosen.offers {
-        judged.add(offer.bundle);
-        let after = installed.with(name, offer.bundle);
-        match judge_offer(installed, &after, name, operator, offer, &BTreeSet::from([name])) {
+        match search.judge(offer, judged) {
             Ok(selected) => {
                 let action = match operator.installed {
                     None => OperatorAction::Install(selected),

@@ -7,6 +7,7 @@ use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::Provider;
 
+use super::ways::{leads_back, moved};
 use super::{Choice, Decided, choose, judge_offer, report};
 use crate::change_set::{self, ChangeSet};
 use crate::installed::InstalledBundles;
@@ -40,20 +41,14 @@ fn route<'a>(
     let mut passed = BTreeSet::new();
     let mut destination = next.clone();
     while destination.is_step && passed.insert(destination.bundle.name.as_str()) {
-        if let Some(installed) = &mut operator.installed {
-            installed.reference = reference(&destination);
-            installed.bundle = destination.bundle.clone();
-        }
+        operator = moved(&operator, &destination);
         let Candidates { offers, .. } = candidates(inputs, catalogs, name, &operator)?;
         let Some(first) = offers.into_iter().next() else { break };
         destination = first;
     }
     match destination.is_step {
         false => Ok(Route { next: next.clone(), destination }),
-        true => {
-            let message = format!("{} leads back to itself", named(name, destination.bundle));
-            Err(OperatorBlock::new(Reason::NoUpgradePath, message))
-        }
+        true => Err(leads_back(name, &destination)),
     }
 }
 
