@@ -5,6 +5,7 @@
 
 pub mod action;
 mod catalog;
+mod certificates;
 pub mod policy;
 mod revision;
 mod status;
@@ -16,6 +17,7 @@ pub use self::catalog::{
     CatalogAvailability, CatalogDefect, CatalogDefects, CatalogSource, CatalogSourceType,
     CatalogSpec, CatalogStatus,
 };
+pub use self::certificates::CertificateProvider;
 pub use self::revision::{BundleProperty, OperatorRevisionSpec, RevisionObject, RevisionPart};
 pub use self::status::{
     BundleReference, DeletionProgress, Dependant, DependencyStatus, InstalledApi, OperatorHistory,
@@ -84,6 +86,11 @@ pub struct OperatorSpec {
     // +kubebuilder:pruning:PreserveUnknownFields
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Value>,
+    /// Who issues the certificates of the operator's webhooks and API services: `BuiltIn` this controller,
+    /// `CertManager` cert-manager, `ServiceCa` the service CA of OpenShift, `None` another client.
+    // +kubebuilder:validation:Enum=BuiltIn;CertManager;ServiceCa;None
+    #[serde(skip_serializing_if = "CertificateProvider::is_default")]
+    pub certificates: CertificateProvider,
     /// What becomes of definitions, their objects and workloads when the Operator is deleted.
     pub deletion: DeletionPolicy,
     /// What follows a failed rollout: `Automatic` returns to the revision before, `Manual` stops.

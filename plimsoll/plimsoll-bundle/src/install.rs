@@ -5,16 +5,14 @@ mod namespace;
 mod permitted;
 
 use k8s_cel::names;
-use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_api::olm::{CertificateProvider, OPERATOR_LABEL};
 use plimsoll_content::catalog::DefectCode;
 use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::{Map, Value, json};
 
 use crate::bundle::{Bundle, finished};
 use crate::config::{BundleConfig, read_config, sole_namespace};
-use crate::render::{
-    CertificateProvider, RenderOptions, ServingCertificate, is_cluster_scoped, object_key, render,
-};
+use crate::render::{RenderOptions, ServingCertificate, is_cluster_scoped, object_key, render};
 use crate::validate::validate;
 
 use namespace::NamespaceTemplate;

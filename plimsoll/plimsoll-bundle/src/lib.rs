@@ -16,6 +16,8 @@ mod render;
 mod targets;
 mod validate;
 
+pub use plimsoll_api::olm::CertificateProvider;
+
 pub use bundle::{Bundle, BundleContent, BundleObject, RegistryContent};
 pub use config::{
     BundleConfig, DeploymentConfig, config_schema, read_config, read_deployment_config,
@@ -27,7 +29,7 @@ pub use csv::{
 pub use install::{InstallRequest, RevisionObjects, revision_objects};
 pub use load::load;
 pub use render::{
-    CA_ANNOTATION, CertificateProvider, RenderOptions, RenderedBundle, SERVING_ANNOTATION,
-    ServingCertificate, object_key, render, serving_certificates,
+    CA_ANNOTATION, RenderOptions, RenderedBundle, SERVING_ANNOTATION, ServingCertificate,
+    object_key, render, serving_certificates,
 };
 pub use validate::validate;

@@ -15,6 +15,7 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::olm::CertificateProvider;
 use plimsoll_api::{ACTION_CLASS, ObjectKey};
 use plimsoll_content::catalog::DefectCode;
 use plimsoll_content::diagnostic::Diagnostic;
@@ -26,8 +27,7 @@ use crate::targets::target_namespaces;
 use crate::validate::validate;
 
 pub use certificates::{
-    CA_ANNOTATION, CertificateProvider, SERVING_ANNOTATION, ServingCertificate,
-    serving_certificates,
+    CA_ANNOTATION, SERVING_ANNOTATION, ServingCertificate, serving_certificates,
 };
 
 /// Where and how a bundle is installed.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::BundleReference;
+use super::{BundleReference, CertificateProvider};
 
 /// The objects of one installation of an Operator. It never changes. What is too large for one object
 /// is in several parts, which have the same revision.
@@ -39,6 +39,10 @@ pub struct OperatorRevisionSpec {
     // +kubebuilder:pruning:PreserveUnknownFields
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Value>,
+    /// The provider of certificates that the objects were made for; absent for `BuiltIn`.
+    // +kubebuilder:validation:Enum=BuiltIn;CertManager;ServiceCa;None
+    #[serde(skip_serializing_if = "CertificateProvider::is_default")]
+    pub certificates: CertificateProvider,
     /// Capabilities that were not enabled when the revision was made: objects of the bundle that need
     /// one of them were left out. When one is enabled, another revision is made of the bundle.
     // +listType=set

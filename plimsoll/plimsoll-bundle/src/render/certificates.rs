@@ -1,8 +1,7 @@
 //! Who issues the certificates of webhooks and API services, and what each provider needs.
 
-use std::fmt;
-
 use plimsoll_api::ObjectKey;
+use plimsoll_api::olm::CertificateProvider;
 use serde_json::{Value, json};
 
 use super::names;
@@ -14,41 +13,6 @@ pub const SERVING_ANNOTATION: &str = "plimsoll.io/serving-certificate";
 /// On an object whose `caBundle` the built-in provider fills: the Secret with the certificate, as
 /// `NAMESPACE/NAME`.
 pub const CA_ANNOTATION: &str = "plimsoll.io/inject-ca-from";
-
-/// Who issues certificates, and tells callers whom to trust.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CertificateProvider {
-    /// None: another controller fills Secrets and `caBundle`.
-    None,
-    /// cert-manager, with an Issuer that signs for itself.
-    CertManager,
-    /// The service CA of OpenShift.
-    ServiceCa,
-    /// The controller that installs the bundle.
-    #[default]
-    BuiltIn,
-}
-
-impl CertificateProvider {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::None, Self::CertManager, Self::ServiceCa, Self::BuiltIn];
-
-    /// How it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::CertManager => "cert-manager",
-            Self::ServiceCa => "service-ca",
-            Self::BuiltIn => "built-in",
-        }
-    }
-}
-
-impl fmt::Display for CertificateProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// A certificate that the built-in provider issues and rotates.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_api::olm::{BundleProperty, BundleReference, DELETION_FINALIZER, OPERATOR_LABEL};
+use plimsoll_api::olm::{
+    BundleProperty, BundleReference, CertificateProvider, DELETION_FINALIZER, OPERATOR_LABEL,
+};
 use plimsoll_api::{GroupKind, ObjectKey, Verdict};
 use plimsoll_content::catalog::{CatalogIndex, IndexedCatalog};
 use plimsoll_content::expressions::Cel;
@@ -285,6 +287,7 @@ impl MeasuredCluster {
             properties: properties.into_iter().map(property).collect(),
             namespace: operator.clone(),
             config: None,
+            certificates: CertificateProvider::default(),
             bundle,
         };
         let content = Ok(Box::new(content));

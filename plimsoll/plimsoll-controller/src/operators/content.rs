@@ -1,7 +1,7 @@
 //! The content of a revision, made from the bundle that was chosen.
 
 use plimsoll_api::olm::{BundleProperty, BundleReference, CatalogSource, OperatorSpec};
-use plimsoll_bundle::{CertificateProvider, InstallRequest, load, revision_objects};
+use plimsoll_bundle::{InstallRequest, load, revision_objects};
 use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_operators::reconciler::RevisionContent;
 use plimsoll_resolve::Property;
@@ -32,7 +32,7 @@ pub(super) fn read(
         operator,
         namespace: &spec.namespace,
         config: spec.config.as_ref(),
-        certificates: CertificateProvider::BuiltIn,
+        certificates: spec.certificates,
     };
     let installed = revision_objects(&loaded, &request).map_err(|defects| named(&defects))?;
     let property = |it: Property| BundleProperty { type_: it.kind, value: it.value };
@@ -41,6 +41,7 @@ pub(super) fn read(
         properties: properties.into_iter().map(property).collect(),
         namespace: installed.namespace,
         config: spec.config.clone(),
+        certificates: spec.certificates,
         objects: installed.objects,
     })
 }

@@ -106,7 +106,8 @@ impl OperatorHandler<'_> {
         let wanted = |bundle: &BundleReference, risks: &[String]| {
             TargetRevision::New(Box::new(operator.wanted(bundle, risks)))
         };
-        let is_up_to_date = |it: &KeptRevision| it.is_made_for(spec.config.as_ref(), self.facts);
+        let is_up_to_date =
+            |it: &KeptRevision| it.is_made_for(spec.config.as_ref(), spec.certificates, self.facts);
         let installed = operator.installed_revision();
         match &decision.action {
             OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen) => {

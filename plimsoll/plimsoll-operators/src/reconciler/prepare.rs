@@ -53,6 +53,7 @@ impl TrackedOperator {
         RevisionInputs {
             bundle: bundle.clone(),
             config: self.object.spec.config.clone(),
+            certificates: self.object.spec.certificates,
             namespace: self.object.spec.namespace.clone(),
             risks: risks.to_vec(),
             generation: self.object.generation,
@@ -69,7 +70,7 @@ impl TrackedOperator {
         let has_same_result = |it: &KeptRevision| {
             it.is_complete()
                 && it.bundle.name == wanted.bundle.name
-                && it.is_made_for(wanted.config.as_ref(), facts)
+                && it.is_made_for(wanted.config.as_ref(), wanted.certificates, facts)
                 && (wanted.namespace.is_empty() || it.namespace == wanted.namespace)
         };
         let made = self.revisions.iter().rev().find(|(number, it)| {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::olm::{
-    BundleProperty, BundleReference, DELETION_FINALIZER, OPERATOR_LABEL, OperatorRevisionSpec,
-    RevisionObject, RevisionPart, SIGNATURE_ANNOTATION,
+    BundleProperty, BundleReference, CertificateProvider, DELETION_FINALIZER, OPERATOR_LABEL,
+    OperatorRevisionSpec, RevisionObject, RevisionPart, SIGNATURE_ANNOTATION,
 };
 use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::Manifest;
@@ -36,6 +36,8 @@ pub struct RevisionContent {
     pub namespace: String,
     /// The configuration that the objects are rendered with; `None` for none.
     pub config: Option<Value>,
+    /// The provider of certificates that the objects are rendered for.
+    pub certificates: CertificateProvider,
     /// The objects, in the order in which they are applied.
     pub objects: Vec<Value>,
 }
@@ -67,6 +69,7 @@ pub(super) struct KeptRevision {
     pub(super) bundle: BundleReference,
     pub(super) namespace: String,
     pub(super) config: Option<Value>,
+    pub(super) certificates: CertificateProvider,
     properties: Vec<BundleProperty>,
     /// The capabilities that are not enabled and that omitted objects need.
     omitted: BTreeSet<String>,
@@ -101,6 +104,7 @@ impl KeptRevision {
             bundle: spec.bundle.clone(),
             namespace: spec.namespace.clone(),
             config: spec.config.clone(),
+            certificates: spec.certificates,
             properties: spec.properties.clone(),
             omitted: spec.omitted_capabilities.iter().cloned().collect(),
             risks: Vec::new(),
@@ -113,6 +117,7 @@ impl KeptRevision {
         self.of = other.of;
         (self.bundle, self.namespace) = (other.bundle, other.namespace);
         (self.config, self.properties) = (other.config, other.properties);
+        self.certificates = other.certificates;
         self.omitted = other.omitted;
     }
 
@@ -127,11 +132,18 @@ impl KeptRevision {
         (1..=self.of).all(|number| self.parts.contains_key(&number))
     }
 
-    /// Returns whether it is up to date for a configuration and the enabled capabilities. While these are not
-    /// known, omitted objects are not added.
-    pub(super) fn is_made_for(&self, config: Option<&Value>, facts: Option<&ClusterFacts>) -> bool {
+    /// Returns whether it is up to date for a configuration, a provider of certificates and the enabled
+    /// capabilities. While these are not known, omitted objects are not added.
+    pub(super) fn is_made_for(
+        &self,
+        config: Option<&Value>,
+        certificates: CertificateProvider,
+        facts: Option<&ClusterFacts>,
+    ) -> bool {
         let enabled = facts.and_then(|it| it.capabilities.as_deref()).unwrap_or_default();
-        self.config.as_ref() == config && !enabled.iter().any(|it| self.omitted.contains(it))
+        self.config.as_ref() == config
+            && self.certificates == certificates
+            && !enabled.iter().any(|it| self.omitted.contains(it))
     }
 
     /// Returns the names of its OperatorRevisions.
@@ -152,6 +164,7 @@ impl KeptRevision {
             namespace: self.namespace.clone(),
             objects: self.manifests().map(object).collect(),
             config: self.config.clone(),
+            certificates: self.certificates,
             properties: self.properties.clone(),
             omitted: self.omitted.clone(),
         }
@@ -175,6 +188,7 @@ pub(super) struct RevisionDraft {
     pub(super) namespace: String,
     pub(super) objects: Vec<DraftObject>,
     config: Option<Value>,
+    certificates: CertificateProvider,
     properties: Vec<BundleProperty>,
     omitted: BTreeSet<String>,
 }
@@ -193,12 +207,14 @@ impl RevisionDraft {
     ///
     /// When an object is invalid; the message says which and why.
     pub(super) fn read(content: RevisionContent) -> Result<Self, String> {
-        let RevisionContent { bundle, properties, namespace, config, mut objects } = content;
+        let RevisionContent { bundle, properties, namespace, config, certificates, mut objects } =
+            content;
         objects.iter_mut().for_each(normalize);
         let manifests = manifests("", &objects)?;
         let draft = |(manifest, object)| DraftObject { manifest, object };
         let objects = manifests.into_iter().zip(objects).map(draft).collect();
-        Ok(Self { bundle, namespace, objects, config, properties, omitted: BTreeSet::new() })
+        let omitted = BTreeSet::new();
+        Ok(Self { bundle, namespace, objects, config, certificates, properties, omitted })
     }
 
     /// Omits objects that need capabilities which are not enabled, by the annotation that manifests of
@@ -244,6 +260,7 @@ impl RevisionDraft {
             bundle: self.bundle,
             namespace: self.namespace,
             config: self.config,
+            certificates: self.certificates,
             properties: self.properties,
             omitted: self.omitted,
             risks: Vec::new(),
@@ -270,6 +287,7 @@ impl RevisionDraft {
                 properties: kept.properties.clone(),
                 namespace: kept.namespace.clone(),
                 config: kept.config.clone(),
+                certificates: kept.certificates,
                 omitted_capabilities: kept.omitted.iter().cloned().collect(),
                 objects,
             };

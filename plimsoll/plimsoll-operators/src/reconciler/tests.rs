@@ -1,6 +1,7 @@
 //! Courses of events, and what the reconciler requests. What becomes of Operators on a cluster, in any order
 //! of events and with processes that end, is played in the simulation.
 
+mod certificates;
 mod change_sets;
 mod conversions;
 mod definition;
@@ -12,7 +13,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
-use plimsoll_api::olm::{BundleProperty, BundleReference, DELETION_FINALIZER, OperatorHistory};
+use plimsoll_api::olm::{
+    BundleProperty, BundleReference, CertificateProvider, DELETION_FINALIZER, OperatorHistory,
+};
 use plimsoll_plan::progress::{Mark, StepOutcome, Trace};
 use serde_json::{Value, json};
 
@@ -185,8 +188,10 @@ fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
             let content = Ok(Some(CatalogContent::default()));
             OperatorEvent::CatalogRead { name, ticket, content }
         }
-        OperatorEffect::ReadBundle { operator, ticket, bundle, .. } => {
-            let content = Ok(Box::new(content(&operator, bundle)));
+        OperatorEffect::ReadBundle { operator, ticket, bundle, spec, .. } => {
+            let certificates = spec.certificates;
+            let content = RevisionContent { certificates, ..content(&operator, bundle) };
+            let content = Ok(Box::new(content));
             OperatorEvent::BundleRead { operator, ticket, content }
         }
         OperatorEffect::InspectObjects { operator, ticket, .. } => {
@@ -234,6 +239,7 @@ fn content(operator: &str, bundle: BundleReference) -> RevisionContent {
         properties: vec![property],
         namespace: operator.to_owned(),
         config: None,
+        certificates: CertificateProvider::default(),
         objects: vec![namespace, config],
     }
 }
@@ -413,6 +419,7 @@ fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
         properties: Vec::new(),
         namespace: "foo".into(),
         config: None,
+        certificates: CertificateProvider::default(),
         objects: (0..10).map(large).collect(),
     };
     let draft = RevisionDraft::read(content.clone()).expect("it has objects");

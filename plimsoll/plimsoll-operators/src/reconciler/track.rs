@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::GroupKind;
 use plimsoll_api::config::{MetaCondition, UpdateState};
 use plimsoll_api::olm::{
-    BundleReference, DELETION_FINALIZER, OperatorHistory, OperatorRevisionSpec, OperatorSpec,
-    OperatorStatus,
+    BundleReference, CertificateProvider, DELETION_FINALIZER, OperatorHistory,
+    OperatorRevisionSpec, OperatorSpec, OperatorStatus,
 };
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::reconciler::Uptime;
@@ -55,6 +55,7 @@ impl OperatorObject {
 pub(super) struct RevisionInputs {
     pub(super) bundle: BundleReference,
     pub(super) config: Option<Value>,
+    pub(super) certificates: CertificateProvider,
     pub(super) namespace: String,
     /// The unmet constraints that the policy overrides, as sentences.
     pub(super) risks: Vec<String>,
@@ -67,6 +68,7 @@ impl RevisionInputs {
     pub(super) fn has_same_result(&self, other: &Self) -> bool {
         self.bundle == other.bundle
             && self.config == other.config
+            && self.certificates == other.certificates
             && self.namespace == other.namespace
     }
 }

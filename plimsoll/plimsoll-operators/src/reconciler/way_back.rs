@@ -71,6 +71,7 @@ impl OperatorHandler<'_> {
         let wanted = RevisionInputs {
             bundle: revision.bundle.clone(),
             config: revision.config.clone(),
+            certificates: revision.certificates,
             namespace: revision.namespace.clone(),
             risks: risks.to_vec(),
             generation: operator.object.generation,

@@ -7,9 +7,10 @@ use super::{check, meta_condition};
 use crate::config::UpdateState;
 use crate::olm::{
     BundleProperty, BundleReference, CatalogDefect, CatalogDefects, CatalogSource,
-    CatalogSourceType, CatalogSpec, CatalogStatus, DeletionProgress, Dependant, DependencyStatus,
-    InstalledApi, OperatorHistory, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
-    PlatformRequirements, RemainingObjects, RevisionObject, RevisionPart, UpgradePolicy,
+    CatalogSourceType, CatalogSpec, CatalogStatus, CertificateProvider, DeletionProgress,
+    Dependant, DependencyStatus, InstalledApi, OperatorHistory, OperatorRevisionSpec, OperatorSpec,
+    OperatorStatus, PlatformRequirements, RemainingObjects, RevisionObject, RevisionPart,
+    UpgradePolicy,
 };
 use crate::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
 
@@ -91,6 +92,7 @@ fn everything_of_the_add_on_layer_is_declared() {
         namespace: "kettle".into(),
         upgrade_policy: UpgradePolicy::Semver,
         config: Some(json!({"watchNamespace": "tea"})),
+        certificates: CertificateProvider::CertManager,
         revision: Some(2),
         paused: true,
         progress_deadline: "10m".into(),
@@ -142,6 +144,7 @@ fn everything_of_the_add_on_layer_is_declared() {
         namespace: "kettle".into(),
         omitted_capabilities: vec!["Console".to_owned()],
         config: Some(json!({"watchNamespace": "tea"})),
+        certificates: CertificateProvider::ServiceCa,
         objects: vec![RevisionObject {
             phase: "Workloads".into(),
             object: json!({"kind": "Deployment", "spec": {"replicas": 1}}),

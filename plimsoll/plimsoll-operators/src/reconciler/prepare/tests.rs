@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::Reason;
-use plimsoll_api::olm::BundleReference;
+use plimsoll_api::olm::{BundleReference, CertificateProvider};
 use plimsoll_plan::reconciler::Uptime;
 
 use super::{
@@ -16,6 +16,7 @@ fn wanted(generation: i64) -> RevisionInputs {
     RevisionInputs {
         bundle: BundleReference { name: "bar.v1.0.0".into(), ..BundleReference::default() },
         config: None,
+        certificates: CertificateProvider::default(),
         namespace: String::new(),
         risks: Vec::new(),
         generation,
