@@ -26,8 +26,8 @@ pub(super) fn read(
     properties: Vec<Property>,
 ) -> Result<RevisionContent, String> {
     let source = roots.resolve(source).map_err(|error| chain(&error))?;
-    let files = bundle_content(&source, operator, &bundle.name).map_err(|error| chain(&error))?;
-    let loaded = load(&files).map_err(|defects| named(&defects))?;
+    let content = bundle_content(&source, operator, &bundle.name).map_err(|error| chain(&error))?;
+    let loaded = load(&content.files).map_err(|defects| named(&defects))?;
     let request = InstallRequest {
         operator,
         namespace: &spec.namespace,
@@ -37,7 +37,7 @@ pub(super) fn read(
     let installed = revision_objects(&loaded, &request).map_err(|defects| named(&defects))?;
     let property = |it: Property| BundleProperty { type_: it.kind, value: it.value };
     Ok(RevisionContent {
-        bundle: bundle.clone(),
+        bundle: BundleReference { digest: content.digest, ..bundle.clone() },
         properties: properties.into_iter().map(property).collect(),
         namespace: installed.namespace,
         config: spec.config.clone(),
@@ -53,5 +53,31 @@ fn named(defects: &[Diagnostic]) -> String {
     match defects.len().saturating_sub(DEFECTS_NAMED) {
         0 => first.join("; "),
         more => format!("{}; and {more} more", first.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The content of revisions of the example bundles.
+
+    use super::*;
+
+    #[test]
+    fn a_revision_names_the_digest_of_what_it_was_made_of() {
+        let root = std::path::absolute("../../examples/bundles").expect("a working directory");
+        let path = root.to_string_lossy().into_owned();
+        let source = CatalogSource { path, ..CatalogSource::default() };
+        let roots = CatalogRoots::new([root]);
+        let digest = |version: &str| {
+            let name = format!("lantern.v{version}");
+            // A digest of an earlier revision counts for nothing.
+            let bundle =
+                BundleReference { name, digest: "old".to_owned(), ..BundleReference::default() };
+            let spec = OperatorSpec::default();
+            let content = read("lantern", &bundle, &source, &roots, &spec, Vec::new());
+            content.expect("it can be rendered").bundle.digest
+        };
+        assert!(digest("2.2.0").starts_with("sha256:"), "{}", digest("2.2.0"));
+        assert_eq!(digest("2.2.0"), digest("2.2.0"));
     }
 }

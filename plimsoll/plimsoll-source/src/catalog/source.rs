@@ -15,6 +15,8 @@ use plimsoll_content::bundle::{self, BundleFile, BundleObjects};
 use plimsoll_content::catalog::{
     BundleSearch, CatalogBundle, CatalogIndex, CatalogLoader, LoadedCatalog,
 };
+use plimsoll_content::hash::hexadecimal;
+use sha2::{Digest as _, Sha256};
 
 use super::files::{Found, IGNORE_FILE};
 use super::{Bytes, Cache, CatalogError, PIECE, found, index, open_found, unreadable, whole};
@@ -37,6 +39,29 @@ pub struct OpenCatalog {
     pub index: CatalogIndex<Bytes>,
     /// Digest of its content, as `sha256:HEX`: that of the files, or that of the image's manifest.
     pub digest: String,
+}
+
+/// The content of a bundle.
+#[derive(Debug)]
+pub struct OpenBundle {
+    /// The files, by their paths in the bundle's directory.
+    pub files: Vec<BundleFile>,
+    /// Digest of the content, as `sha256:HEX`: that of the files, or that of the image's manifest.
+    pub digest: String,
+}
+
+impl OpenBundle {
+    fn of_files(files: Vec<BundleFile>) -> Self {
+        let mut sorted: Vec<&BundleFile> = files.iter().collect();
+        sorted.sort_by(|left, right| left.path.cmp(&right.path));
+        let mut all = Sha256::new();
+        for file in sorted {
+            all.update((file.path.len() as u64).to_le_bytes());
+            all.update(file.path.as_bytes());
+            all.update(Sha256::digest(&file.bytes));
+        }
+        Self { digest: format!("{SHA256}{}", hexadecimal(&all.finalize())), files }
+    }
 }
 
 /// Why the content of a bundle cannot be read.
@@ -130,8 +155,7 @@ pub fn version_of(source: &CatalogSource) -> Result<String, CatalogError> {
     }
 }
 
-/// The files of a bundle, by their paths in the bundle's directory. They are taken from a tree of
-/// bundles, from the manifests that a file-based catalog contains, or from the bundle's image in the
+/// The content of a bundle. It is taken from a tree of bundles, from the manifests that a file-based catalog contains, or from the bundle's image in the
 /// same layout.
 ///
 /// # Errors
@@ -141,12 +165,12 @@ pub fn bundle_content(
     source: &CatalogSource,
     package: &str,
     bundle: &str,
-) -> Result<Vec<BundleFile>, ContentError> {
+) -> Result<OpenBundle, ContentError> {
     let path = Path::new(&source.path);
     let wanted = Wanted { package, bundle };
     match source.type_ {
         CatalogSourceType::Directory => {
-            unchanged(path, |found| Ok(wanted.in_directory(path, found)))?
+            unchanged(path, |found| Ok(wanted.in_directory(path, found)))?.map(OpenBundle::of_files)
         }
         CatalogSourceType::ImageLayout => wanted.in_layout(&OciLayout::new(path), source),
     }
@@ -207,12 +231,13 @@ impl Wanted<'_> {
         &self,
         layout: &OciLayout,
         source: &CatalogSource,
-    ) -> Result<Vec<BundleFile>, ContentError> {
+    ) -> Result<OpenBundle, ContentError> {
         let image = layout.image(&source.reference).map_err(CatalogError::from)?;
         let files = catalog_files(&image)?;
         let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         if bundle::is_bundles(names.iter().copied()) {
-            return self.in_tree(&names, &mut |number| Ok(files[number].bytes.clone()));
+            let found = self.in_tree(&names, &mut |number| Ok(files[number].bytes.clone()));
+            return found.map(OpenBundle::of_files);
         }
         let mut search = BundleSearch::new(self.package, self.bundle);
         for file in &files {
@@ -222,7 +247,7 @@ impl Wanted<'_> {
         }
         let found = self.found(search)?;
         if let Some(files) = self.carried(&found) {
-            return Ok(files);
+            return Ok(OpenBundle::of_files(files));
         }
         if found.image.is_empty() {
             return Err(self.only_image(found.image));
@@ -232,7 +257,8 @@ impl Wanted<'_> {
             other => other.map_err(CatalogError::from)?,
         };
         let files = image.files(&BUNDLE_DIRECTORIES, "bundle").map_err(CatalogError::from)?;
-        Ok(files.into_iter().map(|(path, bytes)| BundleFile { path, bytes }).collect())
+        let files = files.into_iter().map(|(path, bytes)| BundleFile { path, bytes }).collect();
+        Ok(OpenBundle { files, digest: image.digest })
     }
 
     fn in_tree(

@@ -41,8 +41,8 @@ pub(crate) fn of_package(catalog: &Path, package: &str) -> Result<Vec<Vec<Value>
     let names: Vec<&str> = indexed.bundles.iter().map(|it| &*it.name).collect();
     ensure!(!names.is_empty(), "package `{package}` of `{}` has no bundles", catalog.display());
     let rendered = |name: &str| {
-        let files = bundle_content(&source, package, name)?;
-        of_files(&files, Path::new(name))
+        let content = bundle_content(&source, package, name)?;
+        of_files(&content.files, Path::new(name))
     };
     names.into_iter().map(rendered).collect()
 }

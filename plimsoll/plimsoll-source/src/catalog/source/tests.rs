@@ -45,8 +45,8 @@ fn write(root: &Path, files: &[(&str, &str)]) {
 /// The paths of a bundle's files, or the error.
 fn content(source: &CatalogSource, package: &str, bundle: &str) -> String {
     match bundle_content(source, package, bundle) {
-        Ok(files) => {
-            let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        Ok(content) => {
+            let paths: Vec<&str> = content.files.iter().map(|file| file.path.as_str()).collect();
             paths.join(" ")
         }
         Err(error) => error.to_string(),
@@ -169,7 +169,7 @@ fn what_a_catalog_contains_is_what_its_directories_had() {
     write(copy.path(), &[("catalog.json", &text)]);
     let values = |path: &Path| -> Vec<Value> {
         let files = bundle_content(&directory(path), "lantern", "lantern.v2.2.0");
-        let files = files.expect("the bundle is there");
+        let files = files.expect("the bundle is there").files;
         let mut values: Vec<Value> = files
             .iter()
             .filter(|file| file.path.starts_with("manifests/"))
@@ -282,6 +282,27 @@ fn an_image_layout_has_catalogs_and_the_content_of_their_bundles() {
     // The only image needs no reference.
     built.index(&images[1..2]);
     assert!(open_source(&layout(built.path(), ""), None).is_ok());
+}
+
+#[test]
+fn the_digest_of_a_bundle_is_that_of_its_image_or_of_its_files() {
+    let built = Layout::new();
+    let bundle = bundle_image(&built);
+    let catalog = catalog_image(&built, "tagged", "example.com/b:1", "configs", &json!({}));
+    built.index(&[catalog, bundle.clone()]);
+    let digest = |source: &CatalogSource| {
+        bundle_content(source, "b", "b.v1").expect("the bundle is there").digest
+    };
+    assert_eq!(bundle["digest"], digest(&layout(built.path(), "tagged")));
+    let digest_of = |properties: &[Value]| {
+        let root = tempfile::tempdir().expect("a directory");
+        write(root.path(), &[("b/catalog.json", &file_based("", properties))]);
+        digest(&directory(root.path()))
+    };
+    let of_files = digest_of(&objects());
+    assert_eq!(of_files.len(), "sha256:".len() + 64, "{of_files}");
+    assert_eq!(digest_of(&objects()), of_files);
+    assert_ne!(digest_of(&objects()[..1]), of_files);
 }
 
 #[test]
