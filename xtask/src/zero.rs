@@ -139,9 +139,13 @@ fn read_field(line: &str) -> Option<Field> {
     let name = parts.next().unwrap_or_default();
     let options: Vec<&str> = parts.collect();
     let words: Vec<&str> = before.split_whitespace().collect();
+    let go_type = (*words.last()?).to_owned();
+    // An embedded struct is `inline` or has no name. No object is without its TypeMeta.
+    let is_embedded =
+        options.contains(&"inline") || (name.is_empty() && !go_type.ends_with("TypeMeta"));
     Some(Field {
-        go_type: (*words.last()?).to_owned(),
-        name: (!options.contains(&"inline")).then(|| name.to_owned()),
+        go_type,
+        name: (!is_embedded).then(|| name.to_owned()),
         omits_zero: options.contains(&"omitempty") || options.contains(&"omitzero"),
     })
 }

@@ -42,6 +42,32 @@ fn required_lists_keep_the_difference_between_null_and_empty() {
 }
 
 #[test]
+fn fields_of_embedded_structs_are_left_out_at_zero() {
+    let pod = |secret: Value, projected: Value| {
+        let reference = |more: &Value| {
+            let mut key = json!({"key": "k"});
+            key.as_object_mut()
+                .expect("it is one")
+                .extend(more.as_object().cloned().unwrap_or_default());
+            key
+        };
+        json!({"metadata": {}, "status": {}, "spec": {
+            "containers": [{"name": "c", "resources": {}, "env": [
+                {"name": "E", "valueFrom": {"secretKeyRef": reference(&secret)}},
+                {"name": "F", "valueFrom": {"configMapKeyRef": reference(&secret)}}]}],
+            "volumes": [{"name": "v", "projected": projected}]}})
+    };
+    for (given, written) in [
+        (json!({"sources": []}), json!({"sources": []})),
+        (json!({}), json!({"sources": null})),
+        (json!({"sources": [{"secret": {"name": ""}}]}), json!({"sources": [{"secret": {}}]})),
+    ] {
+        let expected = pod(json!({}), written);
+        check("", "v1", "Pod", pod(json!({"name": ""}), given), Ok(expected));
+    }
+}
+
+#[test]
 fn nothing_is_defaulted() {
     let given = json!({"spec": {"ports": [{"port": 443, "targetPort": "https", "name": ""}]}});
     let expected = json!({"metadata": {}, "spec": {"ports": [{"port": 443, "targetPort": "https"}]}, "status": {"loadBalancer": {}}});

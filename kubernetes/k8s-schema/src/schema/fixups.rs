@@ -45,7 +45,7 @@ const API_EXTENSIONS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensi
 /// Fields that Go writes whatever they hold, though OpenAPI does not call them required: those at
 /// their zero value, which OpenAPI gives as default, and lists and times that are null when there is
 /// none.
-const WRITTEN: [(&str, &[&str]); 25] = [
+const WRITTEN: [(&str, &[&str]); 26] = [
     ("io.k8s.api.apps.v1.DaemonSetCondition", &["lastTransitionTime"]),
     ("io.k8s.api.apps.v1.DeploymentCondition", &["lastTransitionTime", "lastUpdateTime"]),
     ("io.k8s.api.apps.v1.ReplicaSetCondition", &["lastTransitionTime"]),
@@ -92,6 +92,7 @@ const WRITTEN: [(&str, &[&str]); 25] = [
     ("io.k8s.api.rbac.v1.Role", &["rules"]),
     ("io.k8s.api.scheduling.v1.PriorityClass", &["value"]),
     ("io.k8s.api.core.v1.LimitRangeSpec", &["limits"]),
+    ("io.k8s.api.core.v1.ProjectedVolumeSource", &["sources"]),
 ];
 
 /// Fields that Go leaves out at their zero value, because they are no pointers.
