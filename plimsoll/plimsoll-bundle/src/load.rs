@@ -17,6 +17,8 @@ use crate::go_json::{escape_html, go_json};
 const MEDIA_TYPE: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 const REGISTRY: &str = "registry+v1";
 const PLAIN: &str = "plain+v0";
+/// The file with properties of a bundle.
+const PROPERTIES_FILE: &str = "metadata/properties.yaml";
 
 /// Makes a bundle of the files of its directory; files besides `manifests` and `metadata` are
 /// passed over (BUN-11).
@@ -50,7 +52,9 @@ pub fn load(files: &[BundleFile]) -> Result<Bundle, Vec<Diagnostic>> {
             let content = registry(manifests, &mut defects);
             content.map(|mut content| {
                 let given = further_properties(&metadata_documents, &mut defects);
-                own_properties = properties(&mut content.csv, &given, &mut defects);
+                let is_file = |it: &BundleFile| it.path == PROPERTIES_FILE && !it.bytes.is_empty();
+                let given = files.iter().any(is_file).then_some(given);
+                own_properties = properties(&mut content.csv, given, &mut defects);
                 BundleContent::Registry(Box::new(content))
             })
         }
@@ -270,10 +274,11 @@ fn further_properties(
 }
 
 /// Puts the further properties into the annotation of the ClusterServiceVersion, behind those that
-/// are there, as pods show it; and returns those that were.
+/// are there, as pods show it; and returns those that were. `further` is `None` without a file of
+/// them; Go writes a list without items that it did not read as null.
 fn properties(
     csv: &mut ClusterServiceVersion,
-    further: &[AnnotatedProperty],
+    further: Option<Vec<AnnotatedProperty>>,
     defects: &mut Vec<Diagnostic>,
 ) -> Vec<Value> {
     let text = csv.annotations.get(PROPERTIES_ANNOTATION).map_or("", String::as_str);
@@ -291,9 +296,12 @@ fn properties(
             }
         }
     };
-    if !further.is_empty() {
-        let all: Vec<String> = own.iter().chain(further).map(annotated).collect();
-        let text = format!("[{}]", all.join(","));
+    if let Some(further) = further {
+        let all: Vec<String> = own.iter().chain(&further).map(annotated).collect();
+        let text = match all.is_empty() {
+            true => "null".to_owned(),
+            false => format!("[{}]", all.join(",")),
+        };
         csv.annotations.insert(PROPERTIES_ANNOTATION.to_owned(), text);
     }
     own.iter()

@@ -111,10 +111,15 @@ fn registry(content: &RegistryContent, installation: &Installation<'_>) -> Rende
     objects.extend(permissions::roles(csv, installation));
     objects.extend(permissions::cluster_roles(csv, installation));
     objects.extend(webhooks::definitions(content, installation));
-    objects.extend(content.others.iter().map(|object| other(object, installation.namespace())));
+    let mut merged = BTreeSet::new();
+    let others = content.others.iter().filter(|object| {
+        // It becomes a part of the generated one, unless another one of its name already has.
+        !services::is_generated(object, &serving) || !merged.insert(object.name())
+    });
+    objects.extend(others.map(|object| other(object, installation.namespace())));
     objects.extend(deployments::deployments(csv, &serving, installation));
     objects.extend(webhooks::configurations(csv, installation));
-    objects.extend(services::services(&serving, installation));
+    objects.extend(services::services(&serving, &content.others, installation));
     objects.extend(services::api_services(csv, installation));
     objects.extend(certificates::objects(&serving, installation));
     let certificates = serving_certificates(&objects);

@@ -3,6 +3,7 @@
 use plimsoll_content::bundle::BundleFile;
 
 use super::load;
+use crate::bundle::BundleContent;
 use crate::validate::validate;
 
 const ANNOTATIONS: &str = "annotations: {operators.operatorframework.io.bundle.package.v1: crane}";
@@ -119,6 +120,27 @@ fn the_metadata_says_what_the_bundle_is() {
             "metadata/properties.yaml:1: error [property]: package crane: a property has a `type`, which is text, and a `value`",
         ],
     );
+}
+
+#[test]
+fn a_file_without_properties_is_written_as_go_writes_it() {
+    for (text, expected) in
+        [("properties: []\n", Some("null")), ("# none\n", Some("null")), ("", None)]
+    {
+        let file = |path: &str, text: &str| BundleFile {
+            path: path.to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        let files = [
+            file("metadata/annotations.yaml", ANNOTATIONS),
+            file("metadata/properties.yaml", text),
+            file("manifests/csv.yaml", CSV),
+        ];
+        let bundle = load(&files).expect("it can be loaded");
+        let BundleContent::Registry(content) = &bundle.content else { panic!("{text:?}") };
+        let written = content.csv.annotations.get("olm.properties").map(String::as_str);
+        assert_eq!(written, expected, "{text:?}");
+    }
 }
 
 #[test]

@@ -3,16 +3,29 @@
 use serde_json::{Value, json};
 
 use super::certificates::{mark_caller, mark_service};
+use super::lists::list;
 use super::serving::{ServingDeployment, port};
 use super::{Installation, metadata, names};
+use crate::bundle::BundleObject;
 use crate::csv::ClusterServiceVersion;
 
 /// Where the API server looks for the namespaces of requests' authentication.
 const SYSTEM_NAMESPACE: &str = "kube-system";
 
-/// The services.
+/// Whether an object of a bundle is a service of the name that a generated one has.
+pub(super) fn is_generated(object: &BundleObject, serving: &[ServingDeployment<'_>]) -> bool {
+    is_service(object) && serving.iter().any(|it| it.service == object.name())
+}
+
+fn is_service(object: &BundleObject) -> bool {
+    object.kind() == "Service" && object.value["apiVersion"] == "v1"
+}
+
+/// The services. One of the same name in `others`, which are the bundle's objects, adds to what is
+/// generated.
 pub(super) fn services(
     serving: &[ServingDeployment<'_>],
+    others: &[BundleObject],
     installation: &Installation<'_>,
 ) -> Vec<Value> {
     let object = |serving: &ServingDeployment<'_>| {
@@ -31,10 +44,40 @@ pub(super) fn services(
             "spec": spec,
             "status": { "loadBalancer": {} },
         });
+        let own = others.iter().find(|it| is_service(it) && it.name() == serving.service);
+        if let Some(own) = own {
+            add_own(&mut object, &own.value);
+        }
         mark_service(&mut object, &serving.service, installation);
         object
     };
     serving.iter().map(object).collect()
+}
+
+/// Adds the labels, the annotations and the further ports of a service that a bundle brings to the
+/// generated one.
+fn add_own(object: &mut Value, own: &Value) {
+    for field in ["labels", "annotations"] {
+        let entries = own["metadata"][field].as_object().filter(|it| !it.is_empty());
+        if let Some(entries) = entries {
+            object["metadata"][field] = entries.clone().into();
+        }
+    }
+    let ports = list(&mut object["spec"], "ports");
+    let is_tcp = |port: &Value| port["protocol"].as_str().is_none_or(|it| it == "TCP");
+    for port in own["spec"]["ports"].as_array().into_iter().flatten() {
+        let Some(number) = port["port"].as_i64() else { continue };
+        let is_same = |it: &Value| it["port"] == port["port"] && is_tcp(it) == is_tcp(port);
+        if ports.iter().any(is_same) {
+            continue;
+        }
+        let mut port = port.clone();
+        // A port of several has a name.
+        if port["name"].as_str().is_none_or(str::is_empty) {
+            port["name"] = number.to_string().into();
+        }
+        ports.push(port);
+    }
 }
 
 /// The APIs that the operator serves itself, and what its service accounts need for that.

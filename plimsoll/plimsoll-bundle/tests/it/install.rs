@@ -122,6 +122,44 @@ fn check(root: &Path) {
 }
 
 #[test]
+fn a_service_with_the_name_of_a_generated_one_adds_to_it() {
+    let mut files = bundle_files(&committed().join("bundles/crane"));
+    let service = |name: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, labels: {{a: b}}}}\nspec: \
+             {{selector: {{c: d}}, ports: [{{port: 443, targetPort: 1}}, {{port: 9090}}, \
+             {{port: 443, protocol: UDP, name: quic}}]}}\n"
+        );
+        BundleFile { path: format!("manifests/{name}.yaml"), bytes: text.into_bytes() }
+    };
+    files.push(service("crane-manager-service"));
+    files.push(service("other"));
+    let bundle = load(&files).expect("it can be loaded");
+    let revision = install(&bundle, None, CertificateProvider::BuiltIn).expect("it is rendered");
+    let services: Vec<&Value> =
+        revision.objects.iter().filter(|it| it["kind"] == "Service").collect();
+    let [other, generated] = services[..] else { panic!("{services:?}") };
+    assert_eq!(other["metadata"]["name"], "other");
+    assert_eq!(generated["metadata"]["name"], "crane-manager-service");
+    assert_eq!(generated["metadata"]["labels"]["a"], "b");
+    let expected = json!({ "selector": { "app": "crane" }, "ports": [
+        { "name": "443", "port": 443, "targetPort": 9443 },
+        { "name": "8443", "port": 8443, "targetPort": 8443 },
+        { "name": "9090", "port": 9090 },
+        { "name": "quic", "port": 443, "protocol": "UDP" },
+    ] });
+    assert_eq!(generated["spec"], expected);
+
+    // Two of them are two objects of one identity.
+    let mut second = service("crane-manager-service");
+    second.path = "manifests/second.yaml".to_owned();
+    files.push(second);
+    let bundle = load(&files).expect("it can be loaded");
+    let refused = install(&bundle, None, CertificateProvider::BuiltIn).expect_err("one too many");
+    assert!(refused[0].message.contains("is there twice"), "{refused:?}");
+}
+
+#[test]
 fn installations_are_as_promised() {
     check(&committed());
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 pub(super) enum Difference {
     /// Ports of 0 are those that they stand for.
     Ports,
-    /// Namespaces and objects are there once, service accounts as the bundle brings them.
+    /// Namespaces and objects are there once, service accounts as the bundle brings them, services as
+    /// they are generated.
     Repetitions,
     /// A name that is too long for a service is cut: upstream's, and ours.
     Names(&'static [(&'static str, &'static str)]),
@@ -37,6 +38,8 @@ pub(super) const DIFFERENCES: &[(&str, Difference)] = &[
     ("hm-modes-m--multi", Difference::Repetitions),
     ("hm-modes-m--multi-certmanager", Difference::Repetitions),
     ("hm-modes-m--multi-serviceca", Difference::Repetitions),
+    ("hm-names-clash--default", Difference::Repetitions),
+    ("hm-names-clash--serviceca", Difference::Repetitions),
     ("hm-permissions--all", Difference::Repetitions),
     ("hm-permissions--multi", Difference::Repetitions),
     ("hm-permissions--multi-4", Difference::Repetitions),
@@ -70,14 +73,6 @@ pub(super) const DIFFERENCES: &[(&str, Difference)] = &[
         "hm-modes-aosm--no-install-namespace",
         Difference::Refused(DefectCode::TargetNamespaces, "no name of a namespace"),
     ),
-    (
-        "hm-names-clash--default",
-        Difference::Refused(DefectCode::BundleFile, "two Services of one name"),
-    ),
-    (
-        "hm-names-clash--serviceca",
-        Difference::Refused(DefectCode::BundleFile, "two Services of one name"),
-    ),
 ];
 
 impl Difference {
@@ -91,9 +86,9 @@ impl Difference {
                 let mut index = 0;
                 objects.retain(|object| {
                     index += 1;
-                    object["kind"] != "ServiceAccount"
+                    !["ServiceAccount", "Service"].iter().any(|kind| object["kind"] == *kind)
                         || !brought[index..].iter().any(|it| {
-                            it["kind"] == "ServiceAccount"
+                            it["kind"] == object["kind"]
                                 && it["metadata"]["name"] == object["metadata"]["name"]
                         })
                 });
