@@ -11,6 +11,7 @@ pub mod crd_safety;
 mod csv;
 mod go_json;
 mod install;
+mod installable;
 mod load;
 mod render;
 mod targets;
@@ -27,6 +28,7 @@ pub use csv::{
     StrategyPermission, WebhookDescription, WebhookKind,
 };
 pub use install::{InstallRequest, RevisionObjects, revision_objects};
+pub use installable::rendering_defects;
 pub use load::load;
 pub use render::{
     CA_ANNOTATION, RenderOptions, RenderedBundle, SERVING_ANNOTATION, ServingCertificate,

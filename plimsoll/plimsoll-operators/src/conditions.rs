@@ -164,6 +164,11 @@ fn constraints_satisfied(observation: &OperatorObservation<'_>) -> ConditionDraf
         let unmet = all_unmet(name, &decision.requirements);
         match (&decision.action, unmet.is_empty()) {
             (_, false) => (ConditionStatus::False, Reason::UnmetDependency, unmet.join("; ")),
+            (OperatorAction::Blocked(block), true)
+                if installed.is_none() && block.reason == Reason::ConstraintsUnmet =>
+            {
+                (ConditionStatus::False, Reason::UnmetDependency, block.message.clone())
+            }
             (OperatorAction::Blocked(block), true) if installed.is_none() => {
                 (ConditionStatus::Unknown, block.reason, "no bundle is chosen".to_owned())
             }
@@ -187,7 +192,13 @@ fn has_valid_bundle(observation: &OperatorObservation<'_>) -> ConditionDraft {
             (ConditionStatus::False, Reason::UnpackFailed, message)
         }
         (BundleContent::Unread, OperatorAction::Blocked(block)) => {
-            (ConditionStatus::Unknown, block.reason, "no bundle is chosen".to_owned())
+            let message = match block.reason {
+                Reason::ConstraintsUnmet => {
+                    "no bundle is read before its requirements are satisfied"
+                }
+                _ => "no bundle is chosen",
+            };
+            (ConditionStatus::Unknown, block.reason, message.to_owned())
         }
         (BundleContent::Unread, _) => {
             (ConditionStatus::Unknown, Reason::RollingOut, "the bundle is being read".to_owned())
@@ -242,7 +253,7 @@ fn progressing(observation: &OperatorObservation<'_>) -> ConditionDraft {
             (False, Reason::InstallationFailed, text)
         }
         (OperatorAction::Blocked(block), Rollout::Idle) => {
-            (False, block.reason, capitalized(&block.message))
+            (False, block.reason, sentence(observation, &block.message))
         }
         (OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen), Rollout::Idle) => {
             rolling(format!("Preparing {}", version_text(&chosen.reference.version)))
@@ -270,7 +281,7 @@ fn available(observation: &OperatorObservation<'_>) -> ConditionDraft {
         (Some(_), unavailable) => (
             ConditionStatus::False,
             Reason::WorkloadNotAvailable,
-            capitalized(&unavailable.join("; ")),
+            sentence(observation, &unavailable.join("; ")),
         ),
     };
     ConditionDraft { type_: "Available", status, reason, message }
@@ -291,7 +302,7 @@ fn degraded(observation: &OperatorObservation<'_>) -> ConditionDraft {
             (
                 ConditionStatus::True,
                 Reason::WorkloadNotAvailable,
-                capitalized(&observation.unavailable.join("; ")),
+                sentence(observation, &observation.unavailable.join("; ")),
             )
         }
         (Rollout::Idle | Rollout::UnderWay { .. }, _) => {
@@ -310,15 +321,23 @@ fn upgradeable(observation: &OperatorObservation<'_>) -> ConditionDraft {
     let upgrade_block = observation.installed.and_then(|it| it.upgrade_block.as_ref());
     let (status, reason, message) =
         match (blocked.filter(|_| observation.installed.is_some()), upgrade_block) {
-            (Some(block), _) => (ConditionStatus::False, block.reason, capitalized(&block.message)),
+            (Some(block), _) => {
+                (ConditionStatus::False, block.reason, sentence(observation, &block.message))
+            }
             (None, Some(message)) => {
-                (ConditionStatus::False, Reason::UpgradeBlocked, capitalized(message))
+                (ConditionStatus::False, Reason::UpgradeBlocked, sentence(observation, message))
             }
             (None, None) => {
                 (ConditionStatus::True, Reason::AsExpected, "Nothing holds up an update".to_owned())
             }
         };
     ConditionDraft { type_: "Upgradeable", status, reason, message }
+}
+
+/// Returns a message about an Operator with a capital letter at its beginning, unless that is its name.
+fn sentence(observation: &OperatorObservation<'_>, text: &str) -> String {
+    let is_name = text.split(' ').next() == Some(observation.name);
+    if is_name { text.to_owned() } else { capitalized(text) }
 }
 
 /// Returns a message with a capital letter at its beginning (CO-13), unless it begins with a name of an

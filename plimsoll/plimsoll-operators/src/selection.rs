@@ -151,6 +151,9 @@ fn nothing_offered(
     if let Some(broken) = found.broken.first().filter(|_| found.versions.is_empty()) {
         return OperatorBlock::new(Reason::ChannelNotFound, broken.clone());
     }
+    if found.versions.is_empty() {
+        return no_versions(catalogs, request, found);
+    }
     let listed: Vec<String> =
         found.versions.iter().take(VERSIONS_LISTED).map(|it| format!("v{it}")).collect();
     let more = found.versions.len().saturating_sub(VERSIONS_LISTED);
@@ -172,6 +175,32 @@ fn nothing_offered(
             format!("no version of {package} matches {}; there is {listed}", spec.version),
         ),
     }
+}
+
+/// Returns the reason that no channel counts, or that the one that does has no bundles.
+fn no_versions(
+    catalogs: &[CatalogPart],
+    request: &OfferRequest<'_>,
+    found: &Offers<'_>,
+) -> OperatorBlock {
+    let package = request.package;
+    let channels = match found.channels.as_slice() {
+        [] => "it has no channels".to_owned(),
+        channels => format!("name one of its channels in spec.channel: {}", channels.join(", ")),
+    };
+    let parts = catalogs.iter().filter(|it| found.catalogs.contains(&it.name.name.as_str()));
+    let mut packages = parts.filter_map(|it| it.package(package));
+    let default = packages.find_map(|it| it.default_channel.as_deref());
+    let message = match (request.channel, default) {
+        ("", None) => format!("package {package} has no default channel; {channels}"),
+        ("", Some(name)) if !found.channels.contains(&name) => {
+            format!("package {package} has no channel {name}, which is its default one; {channels}")
+        }
+        ("", Some(name)) | (name, _) => {
+            format!("channel {name} of package {package} has no bundles; {channels}")
+        }
+    };
+    OperatorBlock::new(Reason::ChannelNotFound, message)
 }
 
 fn no_catalog(

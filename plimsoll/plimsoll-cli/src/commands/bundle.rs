@@ -11,8 +11,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, ensure};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use plimsoll_bundle::rendering_defects;
 use plimsoll_content::bundle::{BundleSuite, check_suites};
 use plimsoll_content::catalog::DefectCode;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_resolve::version::parse_tolerant;
 use plimsoll_source::catalog::{bundle, bundle_files, is_bundles};
 use semver::Version;
@@ -97,6 +99,11 @@ fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCo
     let suites = BundleSuite::ALL.into_iter();
     let suites = suites.filter(|suite| arguments.suites.iter().any(|it| it == suite.as_str()));
     let (files, _) = bundle_files(path).with_context(context)?;
+    let is_one = files.iter().any(|file| file.path.starts_with("manifests/"));
+    // Most of what keeps a bundle from being rendered was found already, in other words.
+    if is_one && !defects.iter().any(|it| it.severity == Severity::Error) {
+        defects.extend(rendering_defects(&files));
+    }
     defects.extend(check_suites(&files, &suites.collect(), arguments.kubernetes_version.as_ref()));
     defects.sort();
     defects.dedup();

@@ -122,8 +122,10 @@ fn lost(
 }
 
 fn summary(defects: &[Diagnostic]) -> Option<CatalogDefects> {
-    let errors = defects.iter().filter(|it| it.severity == Severity::Error).count();
-    let named = defects.iter().take(DEFECTS_NAMED).map(|it| CatalogDefect {
+    let (serious, others): (Vec<_>, Vec<_>) =
+        defects.iter().partition(|it| it.severity == Severity::Error);
+    let errors = serious.len();
+    let named = serious.into_iter().chain(others).take(DEFECTS_NAMED).map(|it| CatalogDefect {
         file: it.file.clone(),
         line: it.line.map_or(0, |line| u32::try_from(line).unwrap_or(u32::MAX)),
         package: it.package.clone(),

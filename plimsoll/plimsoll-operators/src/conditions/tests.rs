@@ -149,10 +149,10 @@ fn what_is_in_the_way_is_named_and_nothing_progresses() {
         "ConstraintsSatisfied=True AsExpected: everything that it requires is there
          HasValidBundle=True UnpackSuccessful: bundle foo.v1.2.3 successfully unpacked
          Installed=True InstallationSucceeded: Instantiated bundle foo.v1.2.3 successfully
-         Progressing=False UpgradeBlocked: Foo v2.0.1 waits: foo depends on baz
+         Progressing=False UpgradeBlocked: foo v2.0.1 waits: foo depends on baz
          Available=True AsExpected: All workloads are available
          Degraded=False AsExpected: Nothing is degraded
-         Upgradeable=False UpgradeBlocked: Foo v2.0.1 waits: foo depends on baz",
+         Upgradeable=False UpgradeBlocked: foo v2.0.1 waits: foo depends on baz",
     );
     let block = OperatorBlock::new(Reason::PackageNotFound, "no catalog has a package foo");
     let decision = decided(OperatorAction::Blocked(block));
@@ -162,6 +162,19 @@ fn what_is_in_the_way_is_named_and_nothing_progresses() {
          HasValidBundle=Unknown PackageNotFound: no bundle is chosen
          Installed=False PackageNotFound: no catalog has a package foo
          Progressing=False PackageNotFound: No catalog has a package foo
+         Available=False NotInstalled: No bundle is installed
+         Degraded=False AsExpected: Nothing is degraded
+         Upgradeable=True AsExpected: Nothing holds up an update",
+    );
+    let block =
+        OperatorBlock::new(Reason::ConstraintsUnmet, "foo v1.2.3 waits: foo depends on bar");
+    let decision = decided(OperatorAction::Blocked(block));
+    check(
+        &shown(None, &decision, &BundleContent::Unread, &Rollout::Idle, &[]),
+        "ConstraintsSatisfied=False UnmetDependency: foo v1.2.3 waits: foo depends on bar
+         HasValidBundle=Unknown ConstraintsUnmet: no bundle is read before its requirements are satisfied
+         Installed=False ConstraintsUnmet: foo v1.2.3 waits: foo depends on bar
+         Progressing=False ConstraintsUnmet: foo v1.2.3 waits: foo depends on bar
          Available=False NotInstalled: No bundle is installed
          Degraded=False AsExpected: Nothing is degraded
          Upgradeable=True AsExpected: Nothing holds up an update",

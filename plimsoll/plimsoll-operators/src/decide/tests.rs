@@ -378,6 +378,35 @@ fn what_cannot_be_chosen_says_why() {
 }
 
 #[test]
+fn a_package_without_a_default_channel_says_so() {
+    let blocked = |default: Option<&str>| {
+        let mut of = catalogs("main 0 foo/stable\n1.0.0\nmain 0 foo/fast\n2.0.0");
+        of[0].packages[0].default_channel = default.map(str::to_owned);
+        let operators = operators(&of, "foo:");
+        let inputs = OperatorInputs {
+            operators: &operators,
+            unavailable: &BTreeMap::new(),
+            facts: &facts(30),
+            expressions: &NoExpressions,
+        };
+        rendered(&decide(inputs, &BTreeSet::from(["foo".to_owned()]), &|names| part(&of, names)))
+    };
+    let named = "name one of its channels in spec.channel: fast, stable\n";
+    assert_eq!(
+        blocked(None),
+        format!("foo: blocked ChannelNotFound: package foo has no default channel; {named}")
+    );
+    assert_eq!(
+        blocked(Some("slow")),
+        format!(
+            "foo: blocked ChannelNotFound: package foo has no channel slow, which is its default one; \
+             {named}"
+        )
+    );
+    assert_eq!(blocked(Some("fast")), "foo: install main/fast 2.0.0\n");
+}
+
+#[test]
 fn what_is_installed_stays_when_its_catalog_does_not() {
     check("", "foo: version ^1; at 1.0.0", "foo: keep");
     check(

@@ -72,3 +72,29 @@ fn the_bundles_of_the_example_catalog_are_in_order() {
     assert!(!rendered("lantern/1.1.0").contains(palette));
     assert!(rendered("lantern/2.0.0").contains("validatingwebhookconfiguration"));
 }
+
+#[test]
+fn a_bundle_is_valid_only_if_it_can_be_rendered() {
+    let root = std::path::absolute("../../examples/bundles/lantern/2.2.0").expect("a directory");
+    let copy = tempfile::tempdir().expect("a directory");
+    for part in ["manifests", "metadata"] {
+        std::fs::create_dir(copy.path().join(part)).expect("a directory");
+        for entry in std::fs::read_dir(root.join(part)).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_owned();
+            std::fs::copy(&path, copy.path().join(part).join(name)).expect("a file");
+        }
+    }
+    let path = copy.path().to_string_lossy().into_owned();
+    assert_eq!(printed_of(&path, "validate", &[]).unwrap(), "0 errors, 0 warnings\n");
+    for name in ["a", "b"] {
+        let text = format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{from: {name}}}\n"
+        );
+        std::fs::write(copy.path().join(format!("manifests/{name}.yaml")), text).expect("a file");
+    }
+    let refused = printed_of(&path, "render", &[]).unwrap_err().to_string();
+    assert!(refused.contains("is there twice"), "{refused}");
+    let text = printed_of(&path, "validate", &[]).unwrap();
+    assert!(text.contains("is there twice") && text.contains("1 error"), "{text}");
+}

@@ -98,6 +98,17 @@ fn sources_are_in_the_directories_of_the_controller() {
 }
 
 #[test]
+fn errors_are_named_before_advice() {
+    let advice = |number| DefectCode::BundleAdvice.diagnostic(format!("a{number}"), "advice");
+    let mut defects: Vec<Diagnostic> = (0..DEFECTS_NAMED).map(advice).collect();
+    defects.push(DefectCode::Syntax.diagnostic("z", "an error"));
+    let summary = summary(&defects).expect("there are defects");
+    assert_eq!((summary.errors, summary.warnings), (1, DEFECTS_NAMED));
+    assert_eq!(summary.first.len(), DEFECTS_NAMED);
+    assert_eq!(summary.first[0].file, "z");
+}
+
+#[test]
 fn offered_bundles_have_their_properties_if_expressions_see_them() {
     let root = tempfile::tempdir().expect("a directory");
     let ruled = CATALOG.replace("\"a", "\"b").replace(
