@@ -3,6 +3,7 @@
 
 mod certificates;
 mod change_sets;
+mod conflicts;
 mod conversions;
 mod definition;
 mod deletion;

@@ -72,7 +72,14 @@ fn a_release_waits_for_the_operator_that_has_an_object_and_then_takes_it_over() 
 
         // The plan and the preconditions name the Operator.
         let owner = "belongs to Operator bar";
-        let changes = forecast(&add_ons.harness, &next).await.changes;
+        let planned = forecast(&add_ons.harness, &next).await;
+        // Neither are its objects orphans, nor what the controllers apply for themselves.
+        let orphans = planned.orphans.iter().map(|it| it.key.to_string());
+        let foreign = ["bar.example.com", "bar/bar", "olm.io", "plimsoll.io"];
+        let foreign: Vec<String> =
+            orphans.filter(|it| foreign.iter().any(|part| it.contains(part))).collect();
+        assert!(foreign.is_empty(), "{foreign:?}");
+        let changes = planned.changes;
         let is_refused = |it: &StepChange| match it {
             StepChange::Refused { message, .. } => message.contains(owner),
             _ => false,
