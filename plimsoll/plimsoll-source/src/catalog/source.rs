@@ -155,8 +155,8 @@ pub fn version_of(source: &CatalogSource) -> Result<String, CatalogError> {
     }
 }
 
-/// The content of a bundle. It is taken from a tree of bundles, from the manifests that a file-based catalog contains, or from the bundle's image in the
-/// same layout.
+/// The content of a bundle. It is taken from a tree of bundles, from the manifests that a file-based
+/// catalog contains, or from the bundle's image in the same layout.
 ///
 /// # Errors
 /// [`ContentError`] when the catalog has no such bundle, when the source does not have its content,
