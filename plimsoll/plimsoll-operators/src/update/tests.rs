@@ -288,8 +288,8 @@ fn a_version_that_no_way_leads_to_is_passed_over() {
         "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
          foo 1.2.9 needs bar >=1.2.7
          foo: 1.2.5 @1.2.5 -> 1.2.9 @1.2.9
-         held back: v2.0.1 is not reached: foo v1.2.9 waits: foo depends on bar >=1.2.7 but bar v1.2.5 \
-         is installed
+         held back: v2.0.1 is not reached: on the way to version 2.0.1, foo v1.2.9 waits: foo depends on \
+         bar >=1.2.7 but bar v1.2.5 is installed
          writes bar foo",
     );
 }
