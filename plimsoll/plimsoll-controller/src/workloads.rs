@@ -7,7 +7,7 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, Error};
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::{OperatorStatus, RemainingObjects};
-use plimsoll_operators::deletion_plan;
+use plimsoll_operators::deletion_plan::{self, RemovedConversion};
 
 use crate::resources::{defined_resource, definitions};
 
@@ -78,6 +78,27 @@ pub async fn workloads(
     Ok(counts
         .map(|((kind, namespace), count)| RemainingObjects { kind, namespace, count })
         .collect())
+}
+
+/// Returns the conversion webhooks that the definitions of an Operator lose if it is deleted and they are kept.
+///
+/// # Errors
+///
+/// When a request fails.
+pub async fn removed_conversions(
+    client: &Client,
+    status: &OperatorStatus,
+) -> Result<Vec<RemovedConversion>, WorkloadError> {
+    let mut removed = Vec::new();
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
+    for name in deletion_plan::definitions(status) {
+        let definition = api.get_opt(&name).await;
+        let definition = definition
+            .map_err(|source| WorkloadError::Definition { name: name.clone(), source })?;
+        let definition = definition.and_then(|it| serde_json::to_value(it).ok());
+        removed.extend(definition.and_then(|it| RemovedConversion::of(&it, status)));
+    }
+    Ok(removed)
 }
 
 /// The objects of the kinds of an Operator that its status calls stuck and that still have finalizers.

@@ -55,7 +55,7 @@ impl DeletionPhase {
             return Self::Admission;
         }
         match Phase::of(&key.group_kind()) {
-            Phase::Definitions => Self::Definitions,
+            Phase::Definitions | Phase::Conversions => Self::Definitions,
             Phase::Admission => Self::Admission,
             Phase::Workloads | Phase::Publishing => Self::Workloads,
             Phase::Services | Phase::Configuration | Phase::Storage | Phase::Policies => {

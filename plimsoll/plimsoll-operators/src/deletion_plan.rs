@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::{CrdDeletion, OperatorStatus, RemainingObjects, WorkloadDeletion};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::observed::ObservedOperator;
 
@@ -45,6 +46,37 @@ pub struct PlannedDeletion {
     pub keeps_definitions: bool,
     /// The objects of its kinds, counted by kind and namespace.
     pub workloads: Vec<RemainingObjects>,
+    /// The conversion webhooks that definitions lose which are kept.
+    pub conversions: Vec<RemovedConversion>,
+}
+
+/// A conversion webhook that a definition loses, since the service that answers it is deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovedConversion {
+    /// The name of the definition.
+    pub definition: String,
+    /// The service, as `NAMESPACE/NAME`.
+    pub service: String,
+}
+
+impl RemovedConversion {
+    /// Returns the conversion webhook that a definition, as the API server has it, loses when an Operator is
+    /// deleted and the definition is kept; `None` if no service of the Operator answers one.
+    pub fn of(definition: &Value, status: &OperatorStatus) -> Option<Self> {
+        let name = definition["metadata"]["name"].as_str()?;
+        let conversion = &definition["spec"]["conversion"];
+        let service = &conversion["webhook"]["clientConfig"]["service"];
+        let key = ObjectKey {
+            group: String::new(),
+            kind: "Service".to_owned(),
+            namespace: service["namespace"].as_str()?.to_owned(),
+            name: service["name"].as_str()?.to_owned(),
+        };
+        let is_its_own = conversion["strategy"] == "Webhook" && status.inventory.contains(&key);
+        let service = key.namespaced_name();
+        is_its_own.then(|| Self { definition: name.to_owned(), service })
+    }
 }
 
 /// A requirement that a deletion breaks.
@@ -73,6 +105,8 @@ pub struct DeletionRequest<'a> {
     pub operators: &'a BTreeMap<String, ObservedOperator>,
     /// The objects of the kinds of each Operator, by Operator.
     pub workloads: &'a BTreeMap<String, Vec<RemainingObjects>>,
+    /// The conversion webhooks that the definitions of each Operator lose if they are kept, by Operator.
+    pub conversions: &'a BTreeMap<String, Vec<RemovedConversion>>,
     /// The Operators to delete.
     pub names: &'a BTreeSet<String>,
     /// Whether to delete dependencies that no Operator depends on any more.
@@ -141,6 +175,14 @@ impl DeletionPlan {
             for definition in &it.definitions {
                 let fate = if it.keeps_definitions { " is kept" } else { "" };
                 line(&mut text, format_args!("  definition {definition}{fate}"));
+            }
+            for RemovedConversion { definition, service } in &it.conversions {
+                line(
+                    &mut text,
+                    format_args!(
+                        "  conversion webhook of {definition} is removed: service {service} goes"
+                    ),
+                );
             }
             let fate = if it.keeps_definitions { " are kept" } else { "" };
             for workload in &it.workloads {
@@ -270,29 +312,33 @@ fn ordered<'a>(
 }
 
 fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
-    let DeletionRequest { operators, workloads, names, keep_crds, .. } = *request;
+    let DeletionRequest { operators, workloads, conversions, names, keep_crds, .. } = *request;
     let Some(operator) = operators.get(name) else {
         return PlannedDeletion { name: name.to_owned(), ..PlannedDeletion::default() };
     };
     let status = &operator.status;
     let workloads = workloads.get(name).cloned().unwrap_or_default();
     let policy = &operator.spec.deletion;
-    let is_kept = policy.crds == CrdDeletion::Orphan
+    let is_kept = keep_crds
+        || policy.crds == CrdDeletion::Orphan
         || (policy.workloads == WorkloadDeletion::Orphan && !workloads.is_empty());
+    let conversions = conversions.get(name).filter(|_| is_kept);
     PlannedDeletion {
         name: name.to_owned(),
         version: status.bundle.as_ref().map(|it| it.version.clone()).unwrap_or_default(),
         as_orphan: !names.contains(name),
         objects: status.inventory.len(),
         definitions: definitions(status),
-        keeps_definitions: keep_crds || is_kept,
+        keeps_definitions: is_kept,
         workloads,
+        conversions: conversions.cloned().unwrap_or_default(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use plimsoll_api::olm::{Dependant, DependencyStatus};
+    use serde_json::json;
 
     use super::*;
 
@@ -331,6 +377,7 @@ mod tests {
         let request = DeletionRequest {
             operators: &operators,
             workloads: &workloads,
+            conversions: &BTreeMap::new(),
             names: &names,
             cascade,
             keep_crds: false,
@@ -401,5 +448,52 @@ mod tests {
         check(FOO_NEEDS_BAR, &[]);
         check("bar dependency:", &["bar"]);
         check("bar dependency: baz\n baz dependency:\n foo:", &["bar", "baz"]);
+    }
+
+    #[test]
+    fn a_definition_that_is_kept_loses_the_conversion_webhook_of_the_operator() {
+        let service = json!({ "namespace": "bar", "name": "bar-service" });
+        let webhook = json!({ "clientConfig": { "service": service } });
+        let definition = |strategy: &str| {
+            json!({
+                "metadata": { "name": "bars.example.com" },
+                "spec": { "conversion": { "strategy": strategy, "webhook": webhook } },
+            })
+        };
+        let key = ObjectKey {
+            group: String::new(),
+            kind: "Service".to_owned(),
+            namespace: "bar".to_owned(),
+            name: "bar-service".to_owned(),
+        };
+        let own = OperatorStatus { inventory: vec![key], ..OperatorStatus::default() };
+        let removed = RemovedConversion::of(&definition("Webhook"), &own).unwrap();
+        assert_eq!(RemovedConversion::of(&definition("None"), &own), None);
+        let other = OperatorStatus::default();
+        assert_eq!(RemovedConversion::of(&definition("Webhook"), &other), None);
+        let operators = operators("bar:");
+        let names = BTreeSet::from(["bar".to_owned()]);
+        let conversions = BTreeMap::from([("bar".to_owned(), vec![removed])]);
+        let plan = |keep_crds| {
+            DeletionPlan::new(&DeletionRequest {
+                operators: &operators,
+                workloads: &BTreeMap::new(),
+                conversions: &conversions,
+                names: &names,
+                cascade: false,
+                keep_crds,
+            })
+        };
+        assert_eq!(
+            plan(true).text(),
+            "bar will be deleted\n  0 objects\n  conversion webhook of bars.example.com is removed: \
+             service bar/bar-service goes\n"
+        );
+        let json = serde_json::to_value(plan(true)).unwrap();
+        assert_eq!(
+            json["delete"][0]["conversions"],
+            json!([{ "definition": "bars.example.com", "service": "bar/bar-service" }])
+        );
+        assert!(plan(false).delete[0].conversions.is_empty());
     }
 }

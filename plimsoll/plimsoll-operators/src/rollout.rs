@@ -3,14 +3,19 @@
 //! Objects are applied phase by phase, those of a phase in parallel. A phase begins when everything in the
 //! previous one is ready: definitions are served before roles refer to their kinds, and the webhooks of a new
 //! version are registered when its workloads respond.
+//!
+//! The same is true for conversion webhooks. A new definition is applied without its webhook first, and with it
+//! once the workloads are ready. One that gets a webhook, and other versions with it, stays as it is until then.
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::GroupKind;
 use plimsoll_api::config::Release;
 use plimsoll_api::olm::BundleReference;
+use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
 use plimsoll_plan::plan::Plan;
+
+use crate::conversion;
 
 /// The phase in which an object of a bundle is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +38,8 @@ pub enum Phase {
     Services,
     /// Workloads, and objects of unknown kinds.
     Workloads,
+    /// CustomResourceDefinitions once more, with the conversion webhooks that workloads answer.
+    Conversions,
     /// What exposes, monitors or scales workloads: routes, monitoring, consoles, autoscalers, API services.
     Publishing,
     /// Admission webhooks and policies.
@@ -41,7 +48,7 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Namespaces,
         Self::Policies,
         Self::Identity,
@@ -51,11 +58,13 @@ impl Phase {
         Self::Access,
         Self::Services,
         Self::Workloads,
+        Self::Conversions,
         Self::Publishing,
         Self::Admission,
     ];
 
-    /// Returns the phase of objects of a kind.
+    /// Returns the phase of objects of a kind. A definition with a conversion webhook may have
+    /// [`Self::Conversions`] as well, or instead.
     pub fn of(kind: &GroupKind) -> Self {
         match (kind.group.as_str(), kind.kind.as_str()) {
             ("", "Namespace") => Self::Namespaces,
@@ -95,6 +104,7 @@ impl Phase {
             Self::Access => "Access",
             Self::Services => "Services",
             Self::Workloads => "Workloads",
+            Self::Conversions => "Conversions",
             Self::Publishing => "Publishing",
             Self::Admission => "Admission",
         }
@@ -102,11 +112,23 @@ impl Phase {
 }
 
 /// Returns the plan that rolls out the objects of a revision, in any order. Within a phase, the order is
-/// kept.
-pub fn rollout(bundle: &BundleReference, objects: impl IntoIterator<Item = Manifest>) -> Plan {
+/// kept. `installed` are the objects of the installed revision.
+pub fn rollout<'a>(
+    bundle: &BundleReference,
+    objects: impl IntoIterator<Item = Manifest>,
+    installed: impl IntoIterator<Item = &'a Manifest>,
+) -> Plan {
+    let installed = installed.into_iter().filter(|it| it.definition.is_some());
+    let installed: BTreeMap<&ObjectKey, &Manifest> = installed.map(|it| (&it.key, it)).collect();
     let mut phases: BTreeMap<Phase, Vec<Manifest>> = BTreeMap::new();
     for object in objects {
-        phases.entry(Phase::of(&object.key.group_kind())).or_default().push(object);
+        let own = conversion::phases(&object, installed.get(&object.key).copied());
+        for phase in own {
+            phases.entry(*phase).or_default().push(object.clone());
+        }
+        if own.is_empty() {
+            phases.entry(Phase::of(&object.key.group_kind())).or_default().push(object);
+        }
     }
     let stages: Vec<Vec<Manifest>> = phases.into_values().collect();
     let release = Release {

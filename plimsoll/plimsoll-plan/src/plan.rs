@@ -88,6 +88,9 @@ pub struct Step {
     pub readiness: Readiness,
     /// For a CustomResourceDefinition: the kinds that it serves.
     pub serves: Vec<GroupVersionKind>,
+    /// Whether a CustomResourceDefinition keeps the conversion that it has in the cluster: a later step of
+    /// the same object sets that of the manifest.
+    pub keeps_conversion: bool,
 }
 
 impl Step {
@@ -177,7 +180,8 @@ pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: M
 impl Plan {
     /// Plans how to bring a cluster to objects that are applied stage by stage: those of a stage side by
     /// side, the next stage when all of them are ready. Nothing is deleted: what annotations ask for
-    /// counts in releases alone.
+    /// counts in releases alone. A definition that a later stage has once more keeps its conversion until
+    /// then.
     pub fn in_stages(stages: &[Vec<Manifest>], release: Release) -> Self {
         let graph = Graph::in_stages(stages.iter().map(Vec::len));
         let mut steps: Vec<Step> = stages.iter().flatten().map(step).collect();
@@ -187,6 +191,11 @@ impl Plan {
                 step.readiness = awaited(&Action::Apply, &step.manifest);
                 step.serves = served_by(&step.manifest, step.readiness);
             }
+        }
+        let mut later = BTreeSet::new();
+        for step in steps.iter_mut().rev() {
+            let is_applied_later = !later.insert(step.manifest.key.clone());
+            step.keeps_conversion = is_applied_later && step.readiness == Readiness::Served;
         }
         let manifests = steps.iter().map(|step| &step.manifest.raw);
         let hash = plimsoll_content::hash::manifest_hash(manifests);
@@ -312,7 +321,7 @@ fn step(manifest: &Manifest) -> Step {
     let action = action(manifest);
     let readiness = awaited(&action, manifest);
     let serves = served_by(manifest, readiness);
-    Step { manifest: manifest.clone(), action, readiness, serves }
+    Step { manifest: manifest.clone(), action, readiness, serves, keeps_conversion: false }
 }
 
 /// What is awaited after an action.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{DynamicObject, Status};
+use kube::{Api, ResourceExt as _};
 use plimsoll_api::olm::OPERATOR_LABEL;
 use plimsoll_api::{ObjectKey, Reason};
 use plimsoll_content::immutable;
@@ -90,11 +90,12 @@ impl Writer {
     ) -> Result<Mark, kube::Error> {
         let api = self.api(served, &step.manifest.key.namespace);
         let name = &step.manifest.key.name;
+        let kept = kept_conversion(&api, step).await?;
         let mut refused: Vec<Vec<PathPart>> = Vec::new();
         // What plain create and update would drop, server-side apply refuses: drop it, say so,
         // and try again. A server names some of the fields at a time, so this may take rounds.
         for _ in 0..REFUSALS_MAX {
-            let body = self.body(step, served, &refused, ca_bundle)?;
+            let body = self.body(step, served, &refused, ca_bundle, kept.as_ref())?;
             let status = match apply(&api, step, &*body).await {
                 Err(kube::Error::Api(status)) => status,
                 other => return other,
@@ -122,7 +123,7 @@ impl Writer {
                 return Err(kube::Error::Api(status));
             }
         }
-        apply(&api, step, &*self.body(step, served, &refused, ca_bundle)?).await
+        apply(&api, step, &*self.body(step, served, &refused, ca_bundle, kept.as_ref())?).await
     }
 
     /// Returns whether the object of a step is deleted and created again after this refusal.
@@ -149,7 +150,7 @@ impl Writer {
         let parameters = PatchParams::apply(FIELD_MANAGER).force().dry_run();
         let mut refused = Vec::new();
         for _ in 0..=REFUSALS_MAX {
-            let body = self.body(step, served, &refused, None)?;
+            let body = self.body(step, served, &refused, None, None)?;
             let name = &step.manifest.key.name;
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {
@@ -194,18 +195,22 @@ impl Writer {
         object
     }
 
-    /// Returns the object to send for a step. It is text, since the value of a large definition takes ten
-    /// times the memory, and dozens are sent at a time.
+    /// Returns the object to send for a step, with the conversion that it keeps, if it keeps one. It is text,
+    /// since the value of a large definition takes ten times the memory, and dozens are sent at a time.
     fn body(
         &self,
         step: &Step,
         served: &Served,
         refused: &[Vec<PathPart>],
         ca_bundle: Option<&str>,
+        kept_conversion: Option<&Value>,
     ) -> Result<Box<RawValue>, kube::Error> {
         let mut object = self.object(step, served);
         if let Some(ca_bundle) = ca_bundle {
             prepare::set_ca_bundles(&mut object, ca_bundle);
+        }
+        if let Some(conversion) = kept_conversion {
+            object["spec"]["conversion"] = conversion.clone();
         }
         for path in refused {
             prepare::remove_field(&mut object, path);
@@ -272,6 +277,20 @@ impl Writer {
             tracing::debug!(%error, operator = %name, "could not fill in related objects");
         }
     }
+}
+
+/// Returns the conversion webhook that the definition of a step has in the cluster and keeps; `None` if it has
+/// none, or the step sets the conversion.
+async fn kept_conversion(
+    api: &Api<DynamicObject>,
+    step: &Step,
+) -> Result<Option<Value>, kube::Error> {
+    if !step.keeps_conversion {
+        return Ok(None);
+    }
+    let live = api.get_opt(&step.manifest.key.name).await?;
+    let conversion = live.map(|live| live.data["spec"]["conversion"].clone());
+    Ok(conversion.filter(|it| it["strategy"] == "Webhook"))
 }
 
 /// Adds the fields that the API server does not know to those that are dropped, and logs them; returns false

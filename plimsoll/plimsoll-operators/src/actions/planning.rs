@@ -437,6 +437,7 @@ fn deletion(
     Ok(DeletionPlan::new(&DeletionRequest {
         operators: &inventory.observed,
         workloads,
+        conversions: &BTreeMap::new(),
         names: &names,
         cascade: is_autoremove || action.is_set("parameters.cascade"),
         keep_crds: false,

@@ -170,7 +170,9 @@ impl OperatorHandler<'_> {
         let Some(revision) = operator.revisions.get(&number).filter(|it| it.is_complete()) else {
             return;
         };
-        let plan = Arc::new(rollout(&revision.bundle, revision.manifests().cloned()));
+        let installed = operator.installed_revision();
+        let installed = installed.into_iter().flat_map(|(_, it)| it.manifests());
+        let plan = Arc::new(rollout(&revision.bundle, revision.manifests().cloned(), installed));
         let namespaces = plan.steps.iter().map(|it| it.manifest.key.namespace.clone());
         let namespaces: BTreeSet<String> = namespaces.filter(|it| !it.is_empty()).collect();
         let count = plan.steps.len();

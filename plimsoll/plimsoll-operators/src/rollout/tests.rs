@@ -1,6 +1,8 @@
 //! Tests of the order of a rollout.
 
+use plimsoll_plan::apply::prepare;
 use plimsoll_plan::plan::{Action, Readiness};
+use plimsoll_plan::progress::Scope;
 use serde_json::{Value, json};
 
 use super::*;
@@ -34,7 +36,7 @@ fn objects_are_applied_phase_by_phase() {
         version: "1.0.0".into(),
         ..BundleReference::default()
     };
-    let plan = rollout(&bundle, objects);
+    let plan = rollout(&bundle, objects, []);
     assert_eq!(
         (plan.release.version.as_str(), plan.release.image.as_str()),
         ("1.0.0", "kettle.v1.0.0")
@@ -76,7 +78,7 @@ fn a_bundle_deletes_nothing_by_annotations_of_releases() {
         manifest("apps/v1", "Deployment", "b", &odd),
         manifest("apps/v1", "Deployment", "c", &once),
     ];
-    let plan = rollout(&BundleReference::default(), objects);
+    let plan = rollout(&BundleReference::default(), objects, []);
     for step in &plan.steps {
         assert_eq!((&step.action, step.readiness), (&Action::Apply, Readiness::RolledOut));
     }
@@ -90,4 +92,65 @@ fn phases_are_in_their_order() {
     assert_eq!(kind("storage.k8s.io", "StorageClass"), "Storage");
     assert_eq!(kind("apiregistration.k8s.io", "APIService"), "Publishing");
     assert_eq!(kind("batch", "Job"), "Workloads");
+}
+
+/// Returns a definition with versions, the first of which is stored; with `converted` a service converts its
+/// objects.
+fn definition(versions: &[&str], converted: bool) -> Manifest {
+    let version = |(index, name): (usize, &&str)| json!({ "name": name, "served": true, "storage": index == 0 });
+    let versions: Vec<Value> = versions.iter().enumerate().map(version).collect();
+    let service = json!({ "namespace": "kettle", "name": "kettle" });
+    let conversion = match converted {
+        true => json!({
+            "strategy": "Webhook", "webhook": { "clientConfig": { "service": service } },
+        }),
+        false => json!({ "strategy": "None" }),
+    };
+    let object = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "kettles.example.com" },
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": { "kind": "Kettle", "plural": "kettles" },
+            "versions": versions,
+            "conversion": conversion,
+        },
+    });
+    Manifest::read("bundle".into(), 0, &object).unwrap()
+}
+
+#[test]
+fn a_conversion_webhook_is_set_once_its_workload_is_ready() {
+    let none = json!({});
+    let check = |after: &Manifest, installed: &[&Manifest], expected: &[&str]| {
+        let objects = [
+            manifest("apps/v1", "Deployment", "kettle", &none),
+            manifest("monitoring.coreos.com/v1", "ServiceMonitor", "kettle", &none),
+            after.clone(),
+        ];
+        let plan = rollout(&BundleReference::default(), objects, installed.iter().copied());
+        let nodes = plan.graph.nodes.iter().flat_map(|node| &node.tasks);
+        let steps = nodes.map(|at| {
+            let step = &plan.steps[*at];
+            let applied = prepare::object(step, Scope::Cluster);
+            let converted = &applied["spec"]["conversion"]["strategy"];
+            let converted = if converted == "Webhook" { " with its webhook" } else { "" };
+            format!("{}{converted}", step.manifest.key.kind)
+        });
+        assert_eq!(steps.collect::<Vec<String>>(), expected);
+    };
+    let first = "CustomResourceDefinition";
+    let last = "CustomResourceDefinition with its webhook";
+    let (deployment, monitor) = ("Deployment", "ServiceMonitor");
+    let webhook = definition(&["v1", "v2"], true);
+    check(&webhook, &[], &[first, deployment, last, monitor]);
+    // What was served before is, and nothing else, until objects can be converted.
+    check(&webhook, &[&definition(&["v1"], false)], &[deployment, last, monitor]);
+    check(&webhook, &[&definition(&["v2", "v1"], false)], &[deployment, last, monitor]);
+    check(&webhook, &[&definition(&["v1", "v2"], false)], &[first, deployment, last, monitor]);
+    // The webhook of the installed version answers.
+    check(&webhook, &[&definition(&["v1"], true)], &[last, deployment, monitor]);
+    check(&definition(&["v1", "v2"], false), &[], &[first, deployment, monitor]);
 }

@@ -12,7 +12,8 @@ use crate::progress::Scope;
 /// Annotation: the service CA operator fills in the CA bundles of this object.
 const INJECT_CA_BUNDLE: &str = "service.beta.openshift.io/inject-cabundle";
 
-/// The object that a step applies.
+/// The object that a step applies. One that keeps its conversion has none: who applies it fills in that of
+/// the cluster.
 pub fn object(step: &Step, scope: Scope) -> Value {
     let mut object = step.manifest.object();
     if step.action == Action::Gate {
@@ -20,6 +21,11 @@ pub fn object(step: &Step, scope: Scope) -> Value {
     }
     if step.manifest.is_annotated_true(INJECT_CA_BUNDLE) {
         remove_ca_bundles(&mut object, &step.manifest.key.kind);
+    }
+    if step.keeps_conversion
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("conversion");
     }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         if scope == Scope::Cluster {

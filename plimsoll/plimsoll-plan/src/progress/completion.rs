@@ -1,4 +1,5 @@
-//! Completion: a Job that has completed is done for good.
+//! Completion: a Job that has completed is done for good, and so is a step once a later one of the same
+//! object begins.
 
 use jiff::Timestamp;
 use plimsoll_api::Verdict;
@@ -22,5 +23,25 @@ impl Progress {
         if matches!(track.state, State::Retry { .. }) {
             track.enter(State::Done(None), now);
         }
+    }
+
+    /// Marks the steps that a step replaces as done for good. Returns false if one of them is being
+    /// executed: it would undo what the step does.
+    pub(super) fn supersede(&mut self, index: usize, now: Timestamp) -> bool {
+        let key = &self.plan.steps[index].manifest.key;
+        let same = self.steps_of.get(key).into_iter().flatten().copied();
+        let replaced: Vec<usize> =
+            same.filter(|&it| it < index && self.plan.steps[it].keeps_conversion).collect();
+        if replaced.iter().any(|&it| self.tracks[it].state == State::Running) {
+            return false;
+        }
+        for it in replaced {
+            let track = &mut self.tracks[it];
+            track.is_completed = true;
+            if !matches!(track.state, State::Waiting(_) | State::Done(_)) {
+                track.enter(State::Done(None), now);
+            }
+        }
+        true
     }
 }

@@ -63,6 +63,10 @@ impl Progress {
             track.enter(State::Done(None), now);
             return false;
         }
+        if !self.supersede(index, now) {
+            return false;
+        }
+        let track = &mut self.tracks[index];
         track.start(now);
         track.enter(State::Running, now);
         self.running += 1;

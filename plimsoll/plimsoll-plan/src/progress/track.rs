@@ -146,7 +146,8 @@ pub(super) struct Track {
     pub(super) started_at_revision: u64,
     /// Whether an earlier process recorded it as done, and nothing has shown yet whether that is so.
     pub(super) is_claimed: bool,
-    /// Whether it runs once and has completed: nothing of it is applied any more, whoever deletes it.
+    /// Whether it runs once and has completed, or a later step has replaced it: nothing of it is applied any
+    /// more, whoever deletes the object.
     pub(super) is_completed: bool,
     /// What our last write left.
     pub(super) applied: Option<Mark>,

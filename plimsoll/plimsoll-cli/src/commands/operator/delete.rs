@@ -19,8 +19,10 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::{Operator, duration};
-use plimsoll_controller::workloads;
-use plimsoll_operators::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
+use plimsoll_controller::{removed_conversions, workloads};
+use plimsoll_operators::deletion_plan::{
+    DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans,
+};
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
@@ -109,6 +111,9 @@ struct Deletion<'a> {
     operators: BTreeMap<String, ObservedOperator>,
     /// The operands of the Operators that were inspected so far, by name of the Operator.
     workloads: BTreeMap<String, Vec<RemainingObjects>>,
+    /// The conversion webhooks that their definitions lose if these are kept, by name of the Operator; of
+    /// those that keep them.
+    conversions: BTreeMap<String, Vec<RemovedConversion>>,
     keep_crds: bool,
 }
 
@@ -116,7 +121,8 @@ impl<'a> Deletion<'a> {
     async fn read(client: &'a Client, keep_crds: bool) -> Result<Self, anyhow::Error> {
         let state = AddOnState::read(client).await?;
         let operators = observed(&state.operators);
-        Ok(Self { client, state, operators, workloads: BTreeMap::new(), keep_crds })
+        let (workloads, conversions) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { client, state, operators, workloads, conversions, keep_crds })
     }
 
     /// Plans the deletion of some Operators.
@@ -135,6 +141,15 @@ impl<'a> Deletion<'a> {
                     .insert(name.clone(), workloads(self.client, &status(operator)).await?);
             }
         }
+        let plan = self.plan_so_far(names, cascade);
+        for it in plan.delete.iter().filter(|it| it.keeps_definitions) {
+            if let Some(operator) = self.state.operators.get(&it.name)
+                && !self.conversions.contains_key(&it.name)
+            {
+                let removed = removed_conversions(self.client, &status(operator)).await?;
+                self.conversions.insert(it.name.clone(), removed);
+            }
+        }
         Ok(self.plan_so_far(names, cascade))
     }
 
@@ -142,6 +157,7 @@ impl<'a> Deletion<'a> {
         DeletionPlan::new(&DeletionRequest {
             operators: &self.operators,
             workloads: &self.workloads,
+            conversions: &self.conversions,
             names,
             cascade,
             keep_crds: self.keep_crds,

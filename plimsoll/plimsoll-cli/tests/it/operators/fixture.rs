@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const PACKAGES: &str = include_str!("fixture.yaml");
 
 /// The fields of a version that name no package.
-const NO_PACKAGES: [&str; 4] = ["size", "field", "capability", "class"];
+const NO_PACKAGES: [&str; 5] = ["size", "field", "capability", "class", "conversion"];
 
 /// Requirements by version by package.
 #[derive(serde::Deserialize)]
@@ -81,6 +81,10 @@ fn write_bundle(
             json!({ "type": "olm.package", "value": value })
         })
         .collect();
+    let mut manifest = csv(package, version, skip_range, requires.get("capability"));
+    if requires.contains_key("conversion") {
+        manifest["spec"]["webhookdefinitions"] = json!([conversion(package)]);
+    }
     let config = |name: String| {
         let metadata = json!({ "name": name });
         let data = json!({ "version": version });
@@ -88,7 +92,7 @@ fn write_bundle(
     };
     let mut files = vec![
         ("metadata/annotations.yaml", annotations),
-        ("manifests/csv.yaml", csv(package, version, skip_range, requires.get("capability"))),
+        ("manifests/csv.yaml", manifest),
         ("manifests/crd.yaml", definition(package, size, requires.get("field"))),
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
@@ -198,6 +202,21 @@ fn csv(package: &str, version: &str, skip_range: &str, capability: Option<&Strin
                 "deployments": [deployment],
             } },
         },
+    })
+}
+
+/// The webhook that converts the objects of a package.
+fn conversion(package: &str) -> Value {
+    json!({
+        "type": "ConversionWebhook",
+        "generateName": "convert",
+        "deploymentName": format!("{package}-operator"),
+        "containerPort": 443,
+        "targetPort": 9443,
+        "webhookPath": "/convert",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        "conversionCRDs": [format!("{package}s.{package}.example.com")],
     })
 }
 

@@ -189,3 +189,35 @@ fn what_is_recorded_is_what_there_is() {
         add_ons.stop().await;
     });
 }
+
+#[test]
+fn a_conversion_webhook_waits_for_the_workload_that_answers_it() {
+    on_any_cluster(|kind| async move {
+        let faults = "- {package: urn, fault: NeverAvailable, version: 1.1.0}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        for version in ["1.0.0", "1.1.0", "1.2.0"] {
+            Fixture::publish(add_ons.catalog.path(), "urn", version);
+        }
+        add_ons.request("urn", json!({ "version": "1.0.0" })).await;
+        add_ons.expect("urn", &[("Installed", "True"), ("Progressing", "False")]).await;
+        add_ons.request("urn", json!({ "version": "1.1.0" })).await;
+        let deployment = Named::parse("apps/v1 Deployment urn/urn-operator");
+        let image = || async {
+            let object = add_ons.object(&deployment).await;
+            object["spec"]["template"]["spec"]["containers"][0]["image"].clone()
+        };
+        let wanted = "registry.example.com/urn-operator:1.1.0";
+        until("the Deployment is applied", image, |it| *it == wanted).await;
+        let definition =
+            Named::parse("apiextensions.k8s.io/v1 CustomResourceDefinition urns.urn.example.com");
+        let strategy = || async {
+            add_ons.object(&definition).await["spec"]["conversion"]["strategy"].clone()
+        };
+        assert_ne!(strategy().await, "Webhook");
+        add_ons.request("urn", json!({ "version": "1.2.0", "upgradePolicy": "Any" })).await;
+        let version = ("version", "1.2.0 (@v1.2.0)");
+        add_ons.expect("urn", &[version, ("Progressing", "False AsExpected")]).await;
+        assert_eq!(strategy().await, "Webhook");
+        add_ons.stop().await;
+    });
+}

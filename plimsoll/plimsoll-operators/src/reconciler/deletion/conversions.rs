@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use plimsoll_api::ObjectKey;
-use serde_json::Value;
+use plimsoll_content::Manifest;
 
 use super::is_definition;
+use crate::conversion::converted_definitions;
 use crate::deletion::{DeletionInputs, LiveObject};
 use crate::reconciler::events::OperatorEffect;
 use crate::reconciler::handler::OperatorHandler;
@@ -77,31 +78,10 @@ impl TrackedOperator {
     /// Returns the definitions whose objects are converted by a service of the Operator, each with that
     /// service.
     fn conversion_services(&self) -> BTreeMap<ObjectKey, ObjectKey> {
+        let converted = |it: &KeptRevision| {
+            let objects: Vec<&Manifest> = it.manifests().collect();
+            converted_definitions(&objects)
+        };
         self.revisions.values().flat_map(converted).collect()
     }
-}
-
-/// Returns the definitions of a revision whose objects a service of the revision converts.
-fn converted(revision: &KeptRevision) -> Vec<(ObjectKey, ObjectKey)> {
-    let definitions = revision.manifests().filter(|it| it.definition.is_some());
-    let found = definitions.filter_map(|it| {
-        let definition: Value = serde_json::from_slice(&it.raw.unpack()).ok()?;
-        let service = conversion_service(&definition)?;
-        let is_its_own = revision.manifests().any(|it| it.key == service);
-        is_its_own.then(|| (it.key.clone(), service))
-    });
-    found.collect()
-}
-
-/// Returns the service that converts the objects of a definition; `None` if no service does.
-fn conversion_service(definition: &Value) -> Option<ObjectKey> {
-    let conversion = &definition["spec"]["conversion"];
-    let service = &conversion["webhook"]["clientConfig"]["service"];
-    (conversion["strategy"] == "Webhook").then_some(())?;
-    Some(ObjectKey {
-        group: String::new(),
-        kind: "Service".to_owned(),
-        namespace: service["namespace"].as_str()?.to_owned(),
-        name: service["name"].as_str()?.to_owned(),
-    })
 }

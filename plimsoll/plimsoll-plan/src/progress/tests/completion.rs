@@ -7,7 +7,7 @@ use plimsoll_api::{Effect, GroupKind, Reason, Verdict};
 use super::{Script, at, check, plan, world};
 use crate::plan::mode::Mode;
 use crate::plan::{Action, Readiness};
-use crate::progress::{Event, Progress};
+use crate::progress::{Event, Mark, Progress, Scope, StepOutcome, Trace};
 
 const LINES: &str = "0000_10_a_1 Job x/j
      0000_20_b_1 ConfigMap x/c";
@@ -170,4 +170,43 @@ fn the_next_release_runs_a_job_only_if_its_manifest_changed() {
         "applied j =>
          gone j => j",
     );
+}
+
+#[test]
+fn a_step_that_another_one_of_its_object_replaces_is_no_drift() {
+    let lines = "0000_10_a_1 CustomResourceDefinition d
+         0000_20_b_1 ConfigMap x/c
+         0000_30_c_1 CustomResourceDefinition d";
+    let mut plan = plan(lines, Mode::Updating);
+    Arc::make_mut(&mut plan).steps[0].keeps_conversion = true;
+    let mut world = world();
+    world.serve(super::kind("Thing"), Scope::Cluster);
+    let mut progress = Progress::new(plan, world, at(0));
+    let applied = |step, revision| Event::Executed {
+        step,
+        outcome: StepOutcome::Applied(Mark::new(revision, Trace::Ours(revision))),
+    };
+    let changed = |progress: &Progress, revision| Event::Observed {
+        key: progress.plan().steps[0].manifest.key.clone(),
+        mark: Mark::new(revision, Trace::Ours(revision)),
+    };
+    assert_eq!(progress.start(at(0)), [0]);
+    progress.handle(applied(0, 1), at(0));
+    // Until it is replaced, its drift is repaired, and what replaces it waits for that.
+    assert_eq!(progress.start(at(0)), [1]);
+    progress.handle(changed(&progress, 2), at(1));
+    assert_eq!(progress.start(at(1)), [0]);
+    progress.handle(applied(1, 3), at(1));
+    assert!(progress.start(at(1)).is_empty());
+    progress.handle(applied(0, 4), at(1));
+    assert_eq!(progress.start(at(1)), [2]);
+    progress.handle(applied(2, 5), at(2));
+    progress.handle(changed(&progress, 5), at(2));
+    assert!(progress.start(at(2)).is_empty());
+    assert_eq!((progress.passes(), progress.repairs()), (1, 1));
+    progress.handle(changed(&progress, 6), at(3));
+    assert_eq!(progress.start(at(3)), [2]);
+    progress.handle(applied(2, 7), at(3));
+    progress.handle(Event::Sweep, at(9));
+    assert_eq!(progress.start(at(9)), [2, 1]);
 }

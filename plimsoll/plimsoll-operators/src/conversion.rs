@@ -1,0 +1,91 @@
+//! Conversion webhooks of definitions: the service that answers one, and the phases in which a definition
+//! with one is applied.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::ObjectKey;
+use plimsoll_content::{Definition, Manifest};
+use serde::Deserialize;
+
+use crate::rollout::Phase;
+
+/// The part of a definition that says how its objects are converted.
+#[derive(Debug, Default, Deserialize)]
+struct Converted {
+    #[serde(default)]
+    spec: ConvertedSpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ConvertedSpec {
+    conversion: Option<Conversion>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Conversion {
+    strategy: String,
+    webhook: Option<Webhook>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Webhook {
+    client_config: Option<ClientConfig>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ClientConfig {
+    service: Option<Service>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Service {
+    namespace: String,
+    name: String,
+}
+
+/// Returns the service that converts the objects of a definition; `None` if no service does.
+pub(crate) fn conversion_service(definition: &Manifest) -> Option<ObjectKey> {
+    definition.definition.as_ref()?;
+    let Converted { spec } = serde_json::from_slice(&definition.raw.unpack()).ok()?;
+    let conversion = spec.conversion.filter(|it| it.strategy == "Webhook")?;
+    let Service { namespace, name } = conversion.webhook?.client_config?.service?;
+    Some(ObjectKey { group: String::new(), kind: "Service".to_owned(), namespace, name })
+}
+
+/// Returns the definitions among objects that a service among them converts, each with that service.
+pub(crate) fn converted_definitions(objects: &[&Manifest]) -> BTreeMap<ObjectKey, ObjectKey> {
+    let found = objects.iter().filter_map(|it| Some((it.key.clone(), conversion_service(it)?)));
+    found.filter(|(_, service)| objects.iter().any(|it| it.key == *service)).collect()
+}
+
+/// Returns the phases in which an object is applied, in order. `installed` has the object as the installed
+/// revision applied it; `None` if it did not.
+///
+/// Until the workloads are ready that answer its conversion webhook, a definition must not have it. What was
+/// served before stays; other versions are not served without a conversion, which would lose the fields that
+/// these lack.
+pub(crate) fn phases(object: &Manifest, installed: Option<&Manifest>) -> &'static [Phase] {
+    let Some(definition) = &object.definition else { return &[] };
+    if conversion_service(object).is_none() {
+        return &[];
+    }
+    match installed {
+        Some(before) if conversion_service(before).is_some() => &[],
+        Some(before) if before.definition.as_ref().is_none_or(|it| !is_same(it, definition)) => {
+            &[Phase::Conversions]
+        }
+        Some(_) | None => &[Phase::Definitions, Phase::Conversions],
+    }
+}
+
+/// Returns whether two definitions serve the same versions and store objects in the same one.
+fn is_same(before: &Definition, after: &Definition) -> bool {
+    let served = |it: &Definition| it.served().map(str::to_owned).collect::<BTreeSet<String>>();
+    let stored = |it: &Definition| {
+        let stored = it.versions.iter().find(|it| it.storage);
+        stored.map(|it| it.name.clone())
+    };
+    served(before) == served(after) && stored(before) == stored(after)
+}
