@@ -5,6 +5,7 @@ mod namespace;
 mod permitted;
 
 use k8s_cel::names;
+use plimsoll_api::CLUSTER_OPERATOR;
 use plimsoll_api::olm::{CertificateProvider, OPERATOR_LABEL};
 use plimsoll_content::catalog::DefectCode;
 use plimsoll_content::diagnostic::Diagnostic;
@@ -161,7 +162,10 @@ fn settle(object: &mut Value, operator: &str) {
     let is_definition = key.kind == "CustomResourceDefinition";
     drop_absent(object, if is_definition { NULL_VALUES } else { &[] });
     let Some(fields) = object.as_object_mut() else { return };
-    fields.remove("status");
+    // The manifest of a ClusterOperator names there the versions that it is to report (CO-1).
+    if !(key.group == CLUSTER_OPERATOR.group && key.kind == CLUSTER_OPERATOR.kind) {
+        fields.remove("status");
+    }
     let metadata = map(fields.entry("metadata").or_insert_with(|| json!({})));
     metadata.retain(|name, _| !SERVER_METADATA.contains(&name.as_str()));
     if is_cluster_scoped(&key.group, &key.kind) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use plimsoll_api::config::Release;
 use plimsoll_api::progress::Orphan;
-use plimsoll_api::{GroupKind, ObjectKey};
+use plimsoll_api::{CLUSTER_OPERATOR, GroupKind, ObjectKey};
 use plimsoll_content::inclusion::{self, Context, Decision, ExclusionReason};
 use plimsoll_content::{Definition, Manifest};
 use serde_json::json;
@@ -180,13 +180,18 @@ pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: M
 impl Plan {
     /// Plans how to bring a cluster to objects that are applied stage by stage: those of a stage side by
     /// side, the next stage when all of them are ready. Nothing is deleted: what annotations ask for
-    /// counts in releases alone. A definition that a later stage has once more keeps its conversion until
-    /// then.
+    /// counts in releases alone. A ClusterOperator that names no versions is an object like others. A
+    /// definition that a later stage has once more keeps its conversion until then.
     pub fn in_stages(stages: &[Vec<Manifest>], release: Release) -> Self {
         let graph = Graph::in_stages(stages.iter().map(Vec::len));
         let mut steps: Vec<Step> = stages.iter().flatten().map(step).collect();
         for step in &mut steps {
-            if matches!(step.action, Action::Delete | Action::Refuse(_) | Action::CreateOnly) {
+            let is_applied = match step.action {
+                Action::Delete | Action::Refuse(_) | Action::CreateOnly => true,
+                Action::Gate => !names_versions(&step.manifest),
+                Action::Apply => false,
+            };
+            if is_applied {
                 step.action = Action::Apply;
                 step.readiness = awaited(&Action::Apply, &step.manifest);
                 step.serves = served_by(&step.manifest, step.readiness);
@@ -324,6 +329,16 @@ fn step(manifest: &Manifest) -> Step {
     Step { manifest: manifest.clone(), action, readiness, serves, keeps_conversion: false }
 }
 
+pub(crate) fn is_cluster_operator(key: &ObjectKey) -> bool {
+    key.group == CLUSTER_OPERATOR.group && key.kind == CLUSTER_OPERATOR.kind
+}
+
+/// Whether the manifest of a ClusterOperator names versions that it is to report.
+fn names_versions(manifest: &Manifest) -> bool {
+    let object = manifest.object();
+    object["status"]["versions"].as_array().is_some_and(|versions| !versions.is_empty())
+}
+
 /// What is awaited after an action.
 fn awaited(action: &Action, manifest: &Manifest) -> Readiness {
     let crd = manifest.key.group == "apiextensions.k8s.io"
@@ -362,7 +377,7 @@ fn action(manifest: &Manifest) -> Action {
             Action::Refuse(format!("invalid delete annotation \"{DELETE}\" value: {value:?}"))
         };
     }
-    if manifest.key.group == "config.openshift.io" && manifest.key.kind == "ClusterOperator" {
+    if is_cluster_operator(&manifest.key) {
         return Action::Gate;
     }
     let create_only = manifest.annotations.get(CREATE_ONLY);

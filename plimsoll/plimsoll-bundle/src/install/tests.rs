@@ -289,6 +289,11 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: a}
 spec: {template: {metadata: {labels: {app: a}}}}
+---
+apiVersion: config.openshift.io/v1
+kind: ClusterOperator
+metadata: {name: a}
+status: {versions: [{name: operator, version: 1.0.0}]}
 ";
     let revision = install(&plain(objects), "", None).expect("it can be installed");
     let mark = json!({ "olm.io/operator": "crane" });
@@ -304,6 +309,9 @@ spec: {template: {metadata: {labels: {app: a}}}}
         json!({ "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": { "name": "a", "namespace": "crane", "labels": mark },
             "spec": { "template": { "metadata": { "labels": { "app": "a" } } } } }),
+        json!({ "apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator",
+            "metadata": { "name": "a", "labels": mark },
+            "status": { "versions": [{ "name": "operator", "version": "1.0.0" }] } }),
     ];
     assert_eq!(revision.objects, expected);
     assert_eq!(serving_certificates(&revision.objects), []);

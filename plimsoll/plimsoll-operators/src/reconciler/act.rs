@@ -14,6 +14,7 @@ use plimsoll_plan::reconciler::removals::Removals;
 use super::deletion;
 use super::events::OperatorEffect;
 use super::handler::OperatorHandler;
+use super::parse::progress_deadline;
 use super::prepare::PreparedRevision;
 use super::revision::KeptRevision;
 use super::track::{OperatorRollout, RevisionInputs};
@@ -248,7 +249,7 @@ impl OperatorHandler<'_> {
     fn rollout_overdue(&mut self) {
         let operator = &mut *self.operator;
         let Some(rollout) = &mut operator.rollout else { return };
-        let limit = &operator.object.spec.progress_deadline;
+        let limit = progress_deadline(&operator.object.spec);
         let problems = rollout.execution.progress().problems(self.moment.steady);
         let waits = problems.first().map(|it| format!(": {}", it.message)).unwrap_or_default();
         rollout.overdue = Some(format!("it is not complete after {limit}{waits}"));

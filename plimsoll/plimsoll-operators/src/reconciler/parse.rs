@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use plimsoll_api::olm::{CatalogSpec, OperatorRevisionSpec, OperatorSpec};
+use plimsoll_api::olm::{CatalogSpec, OperatorRevisionSpec, OperatorSpec, RollbackPolicy};
 use plimsoll_api::{ConditionStatus, Reason, duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,6 +33,18 @@ impl InvalidSpec {
     }
 }
 
+/// The progress deadline of an Operator with `rollback: Automatic` that does not specify one: that of
+/// Deployments.
+const ROLLBACK_DEADLINE: &str = "10m";
+
+/// Returns the progress deadline of an Operator; empty for no deadline.
+pub(super) fn progress_deadline(spec: &OperatorSpec) -> &str {
+    match (spec.progress_deadline.as_str(), spec.rollback) {
+        ("", RollbackPolicy::Automatic) => ROLLBACK_DEADLINE,
+        (deadline, RollbackPolicy::Automatic | RollbackPolicy::Manual) => deadline,
+    }
+}
+
 /// Reads the spec of an Operator and its progress deadline, `None` for no deadline.
 ///
 /// # Errors
@@ -40,7 +52,7 @@ impl InvalidSpec {
 /// The first field that cannot be read.
 pub(super) fn operator(object: &Value) -> Result<(OperatorSpec, Option<Duration>), InvalidSpec> {
     let spec: OperatorSpec = spec(object)?;
-    let deadline = optional_duration("spec.progressDeadline", &spec.progress_deadline)?;
+    let deadline = optional_duration("spec.progressDeadline", progress_deadline(&spec))?;
     Ok((spec, deadline))
 }
 
@@ -126,6 +138,9 @@ mod tests {
         assert_eq!(catalog.field, "spec.pollInterval");
         let (_, deadline) = operator(&json!({ "spec": { "progressDeadline": "90s" } })).unwrap();
         assert_eq!(deadline, Some(Duration::from_secs(90)));
+        let (_, deadline) = operator(&json!({ "spec": { "rollback": "Automatic" } })).unwrap();
+        assert_eq!(deadline, Some(Duration::from_mins(10)));
+        assert_eq!(operator(&json!({ "spec": { "rollback": "Manual" } })).unwrap().1, None);
     }
 
     #[test]

@@ -154,3 +154,24 @@ fn a_conversion_webhook_is_set_once_its_workload_is_ready() {
     check(&webhook, &[&definition(&["v1"], true)], &[last, deployment, monitor]);
     check(&definition(&["v1", "v2"], false), &[], &[first, deployment, monitor]);
 }
+
+#[test]
+fn a_cluster_operator_is_waited_for_if_it_names_versions() {
+    let check = |status: &Value, expected: (Action, Readiness)| {
+        let object = json!({
+            "apiVersion": "config.openshift.io/v1",
+            "kind": "ClusterOperator",
+            "metadata": { "name": "kettle" },
+            "status": status,
+        });
+        let manifest = Manifest::read("bundle".into(), 0, &object).unwrap();
+        let plan = rollout(&BundleReference::default(), [manifest], []);
+        let step = &plan.steps[0];
+        assert_eq!((step.action.clone(), step.readiness), expected);
+        let applied = prepare::object(step, Scope::Cluster);
+        assert_eq!((&applied["spec"], &applied["status"]), (&json!({}), &Value::Null));
+    };
+    let versions = json!([{ "name": "operator", "version": "1.0.0" }]);
+    check(&json!({ "versions": versions }), (Action::Gate, Readiness::Gate));
+    check(&Value::Null, (Action::Apply, Readiness::Applied));
+}

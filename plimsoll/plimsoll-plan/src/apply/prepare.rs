@@ -6,7 +6,7 @@
 use plimsoll_api::CLUSTER_VERSION;
 use serde_json::{Map, Value, json};
 
-use crate::plan::{Action, Step};
+use crate::plan::{Action, Step, is_cluster_operator};
 use crate::progress::Scope;
 
 /// Annotation: the service CA operator fills in the CA bundles of this object.
@@ -16,7 +16,7 @@ const INJECT_CA_BUNDLE: &str = "service.beta.openshift.io/inject-cabundle";
 /// the cluster.
 pub fn object(step: &Step, scope: Scope) -> Value {
     let mut object = step.manifest.object();
-    if step.action == Action::Gate {
+    if step.action == Action::Gate || is_cluster_operator(&step.manifest.key) {
         object = cluster_operator(&object);
     }
     if step.manifest.is_annotated_true(INJECT_CA_BUNDLE) {
