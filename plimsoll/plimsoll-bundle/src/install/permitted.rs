@@ -11,6 +11,8 @@ use crate::render::{CA_ANNOTATION, SERVING_ANNOTATION, is_cluster_scoped, object
 
 /// The group of CustomResourceDefinitions.
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
+/// The API version of CustomResourceDefinitions.
+const DEFINITIONS_API_VERSION: &str = "apiextensions.k8s.io/v1";
 /// The group whose objects say what is installed.
 const OPERATORS_GROUP: &str = "olm.io";
 /// What labels and annotations begin with that the controller sets.
@@ -126,8 +128,19 @@ fn registry_definition(object: &BundleObject) -> Option<String> {
 }
 
 fn definition(object: &BundleObject) -> Option<String> {
+    let found = object_key(&object.value).group;
+    if object.kind() != "CustomResourceDefinition" || found != DEFINITIONS_GROUP {
+        return None;
+    }
+    let api_version = object.value["apiVersion"].as_str().unwrap_or_default();
+    if api_version != DEFINITIONS_API_VERSION {
+        return Some(format!(
+            "Kubernetes 1.22 and later do not serve `{api_version}`: write the definition in \
+             `{DEFINITIONS_API_VERSION}`"
+        ));
+    }
     let group = object.value["spec"]["group"].as_str().unwrap_or_default();
-    (object.kind() == "CustomResourceDefinition" && group == OPERATORS_GROUP)
+    (group == OPERATORS_GROUP)
         .then(|| format!("the API group `{group}` is that of Operators: choose another one"))
 }
 

@@ -173,6 +173,12 @@ const MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a";
 /// The beginning of an ActionClass, whose name follows.
 const CLASS: &str = "apiVersion: olm.io/v1\nkind: ActionClass\nmetadata: {name: ";
 
+/// A definition in a version that API servers do not serve any more, and what is said of it.
+const OLD_DEFINITION: &str = "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n\
+     metadata: {name: lifts.example.com}\nspec: {group: example.com, version: v1}";
+const OLD_DEFINITION_REFUSED: &str = "CustomResourceDefinition `lifts.example.com`: Kubernetes 1.22 and later \
+     do not serve `apiextensions.k8s.io/v1beta1`: write the definition in `apiextensions.k8s.io/v1`";
+
 /// Checks what is said of a bundle because of the objects in a file; nothing if it can be installed.
 fn check(bundle: &Bundle, file: &str, objects: &str, expected: &str) {
     let error = install(bundle, "", None).err().unwrap_or_default();
@@ -211,6 +217,7 @@ fn what_a_registry_bundle_may_not_contain_is_refused() {
                 .to_owned(),
             "CustomResourceDefinition `operators.olm.io`: the API group `olm.io` is that of Operators",
         ),
+        (OLD_DEFINITION.to_owned(), OLD_DEFINITION_REFUSED),
         (format!("{CLASS}seal}}\nspec: {{controller: example.com/seal}}"), ""),
         (
             format!("{CLASS}seal}}\nspec: {{controller: olm.io/plimsoll}}"),
@@ -234,6 +241,7 @@ fn what_a_plain_bundle_may_not_contain_is_refused() {
     for (objects, expected) in [
         (format!("{MAP}}}"), ""),
         (format!("{MAP}, namespace: crane}}"), ""),
+        (OLD_DEFINITION.to_owned(), OLD_DEFINITION_REFUSED),
         (format!("{CLASS}seal}}\nspec: {{controller: example.com/seal}}"), ""),
         (
             format!("{CLASS}seal}}\nspec: {{controller: olm.io/plimsoll}}"),

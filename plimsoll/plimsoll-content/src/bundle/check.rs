@@ -405,7 +405,7 @@ fn owned(
         if definition.text("/apiVersion") == "apiextensions.k8s.io/v1beta1" {
             let text = "Kubernetes 1.22 and later do not serve apiextensions.k8s.io/v1beta1; \
                         write the definition in v1";
-            defects.push(definition.defect("apiVersion", DefectCode::BundleAdvice, text));
+            defects.push(definition.defect("apiVersion", DefectCode::BundleFile, text));
         }
         let preserves = &definition.value["spec"]["preserveUnknownFields"];
         let is_default =

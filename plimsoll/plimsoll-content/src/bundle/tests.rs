@@ -358,7 +358,7 @@ fn rules_are_compiled_and_old_definitions_are_named() {
     ]);
     assert_eq!(
         reported(&converted),
-        "manifests/k.yaml:1: warning [bundle-advice]: package a: Kubernetes 1.22 and later do not serve \
+        "manifests/k.yaml:1: error [bundle-file]: package a: Kubernetes 1.22 and later do not serve \
          apiextensions.k8s.io/v1beta1; write the definition in v1"
     );
 }

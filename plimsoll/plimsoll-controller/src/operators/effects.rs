@@ -35,13 +35,7 @@ impl ControlLoop {
                 self.read_catalog(name, ticket, source);
             }
             OperatorEffect::ReadBundle { .. } => self.read_bundle(effect),
-            OperatorEffect::InspectObjects { operator, ticket, objects, definitions } => {
-                let cluster = self.cluster();
-                self.host.spawn(async move {
-                    let findings = inspect::inspect_objects(cluster, objects, definitions).await;
-                    OperatorEvent::ObjectsInspected { operator, ticket, findings }
-                });
-            }
+            OperatorEffect::InspectObjects { .. } => self.inspect_objects(effect),
             OperatorEffect::WriteRevision { operator, ticket, revisions } => {
                 let writer = self.host.writer.clone();
                 self.host.spawn(async move {
@@ -96,6 +90,19 @@ impl ControlLoop {
                 self.recorder.emit_about(OPERATOR, &operator, &uid, draft);
             }
         }
+    }
+
+    fn inspect_objects(&mut self, effect: OperatorEffect) {
+        let OperatorEffect::InspectObjects { operator, ticket, objects, definitions, safety } =
+            effect
+        else {
+            return;
+        };
+        let cluster = self.cluster();
+        self.host.spawn(async move {
+            let findings = inspect::inspect_objects(cluster, objects, definitions, safety).await;
+            OperatorEvent::ObjectsInspected { operator, ticket, findings }
+        });
     }
 
     fn find_kinds(&mut self, operator: String) {

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt as _};
-use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_api::olm::{CrdUpgradeSafety, OPERATOR_LABEL};
 use plimsoll_api::{OPERATOR, ObjectKey};
-use plimsoll_bundle::crd_safety;
+use plimsoll_bundle::crd_safety::{self, UpgradeRule};
 use plimsoll_operators::deletion::definition::DefinitionTimes;
 use plimsoll_operators::reconciler::{ContainedObject, Findings, FoundObject};
 use plimsoll_plan::apply::takeover::earlier_managers;
@@ -51,6 +51,7 @@ pub(super) async fn inspect_objects(
     cluster: Cluster,
     objects: Vec<(ObjectKey, String)>,
     definitions: Vec<Value>,
+    safety: CrdUpgradeSafety,
 ) -> Result<Findings, String> {
     let requests = objects.into_iter().filter_map(|(key, version)| {
         let kind = GroupVersionKind { group: key.group.clone(), version, kind: key.kind.clone() };
@@ -63,11 +64,11 @@ pub(super) async fn inspect_objects(
     let mut objects: Vec<FoundObject> =
         found.try_filter_map(|found| async move { Ok(found) }).try_collect().await?;
     objects.sort_by(|one, two| one.key.cmp(&two.key));
-    let mut unsafe_definitions = Vec::new();
+    let mut findings = Findings { objects, ..Findings::default() };
     for definition in definitions {
-        unsafe_definitions.extend(problems(&cluster, &definition).await?);
+        inspect_definition(&cluster, &definition, safety, &mut findings).await?;
     }
-    Ok(Findings { objects, unsafe_definitions })
+    Ok(findings)
 }
 
 async fn found(
@@ -95,32 +96,47 @@ async fn found(
     }))
 }
 
-/// Returns the changes of an existing definition that its clients cannot follow, and the objects
-/// that would become invalid.
-async fn problems(cluster: &Cluster, definition: &Value) -> Result<Vec<String>, String> {
+/// Finds the changes of an existing definition that no API server accepts and, unless these do not matter, those
+/// that its clients cannot follow, and the objects that would become invalid.
+async fn inspect_definition(
+    cluster: &Cluster,
+    definition: &Value,
+    safety: CrdUpgradeSafety,
+    findings: &mut Findings,
+) -> Result<(), String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &definitions());
     let live = api.get_opt(name).await;
     let live =
         live.map_err(|error| format!("failed to read definition {name}: {}", chain(&error)))?;
-    let Some(live) = live else { return Ok(Vec::new()) };
+    let Some(live) = live else { return Ok(()) };
     let live = serde_json::to_value(live).map_err(|error| error.to_string())?;
-    let verdict = crd_safety::check(&live, definition)
-        .map_err(|error| format!("definition {name}: {error}"))?;
+    let is_off = safety == CrdUpgradeSafety::Off;
+    let verdict = match crd_safety::check(&live, definition) {
+        Ok(verdict) => verdict,
+        Err(_) if is_off => return Ok(()),
+        Err(error) => return Err(format!("definition {name}: {error}")),
+    };
     let problem = |it: crd_safety::UpgradeProblem| {
         let version = it.version.map(|it| format!(" {it}")).unwrap_or_default();
         let property = it.property.map(|it| format!(" {it}")).unwrap_or_default();
         format!("{name}{version}{property}: {}", it.message)
     };
-    let mut problems: Vec<String> = match verdict.allowed {
-        true => Vec::new(),
-        false => verdict.problems.into_iter().map(problem).collect(),
-    };
+    let (refused, followed): (Vec<_>, Vec<_>) = verdict
+        .problems
+        .into_iter()
+        .partition(|it| matches!(it.rule, UpgradeRule::Scope | UpgradeRule::StoredVersionRemoval));
+    findings.refused_definitions.extend(refused.into_iter().map(problem));
+    if is_off {
+        return Ok(());
+    }
+    findings.unsafe_definitions.extend(followed.into_iter().map(problem));
     // Valid objects stay valid if the schemas are unchanged.
     if live["spec"]["versions"] != definition["spec"]["versions"] {
-        problems.extend(invalidated(cluster, name, &live, definition).await?);
+        let invalid = invalidated(cluster, name, &live, definition).await?;
+        findings.unsafe_definitions.extend(invalid);
     }
-    Ok(problems)
+    Ok(())
 }
 
 /// Returns a sentence with the custom resources that are valid by the existing definition and

@@ -10,7 +10,8 @@ mod shared;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::olm::{
-    DeletionProgress, DeletionProtection, Dependant, OperatorHistory, RemainingObjects,
+    CrdUpgradeSafety, DeletionProgress, DeletionProtection, Dependant, OperatorHistory,
+    RemainingObjects,
 };
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_plan::plan::GroupVersionKind;
@@ -180,6 +181,7 @@ impl OperatorHandler<'_> {
                 ticket,
                 objects: objects.into_iter().collect(),
                 definitions: Vec::new(),
+                safety: CrdUpgradeSafety::Off,
             });
         }
         removal.verification == Verification::Passed

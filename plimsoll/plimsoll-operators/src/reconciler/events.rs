@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use plimsoll_api::olm::{BundleReference, CatalogDefects, CatalogSource, OperatorSpec};
+use plimsoll_api::olm::{
+    BundleReference, CatalogDefects, CatalogSource, CrdUpgradeSafety, OperatorSpec,
+};
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_plan::plan::{GroupVersionKind, Plan};
 use plimsoll_plan::progress::{NamespaceState, Scope, StepOutcome};
@@ -209,6 +211,8 @@ pub struct Findings {
     pub objects: Vec<FoundObject>,
     /// The unsafe changes of definitions, as sentences.
     pub unsafe_definitions: Vec<String>,
+    /// The changes of definitions that no API server accepts, as sentences.
+    pub refused_definitions: Vec<String>,
 }
 
 /// An existing object.
@@ -272,6 +276,8 @@ pub enum OperatorEffect {
         objects: Vec<(ObjectKey, String)>,
         /// The definitions to compare with existing ones.
         definitions: Vec<Value>,
+        /// Whether unsafe changes of definitions matter.
+        safety: CrdUpgradeSafety,
     },
     /// Write the OperatorRevisions of a revision.
     WriteRevision {

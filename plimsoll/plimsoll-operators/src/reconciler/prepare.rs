@@ -195,19 +195,14 @@ impl OperatorHandler<'_> {
         let ticket = self.output.ticket();
         let known = self.cluster.objects.of_operator(self.name);
         let known: BTreeSet<&ObjectKey> = known.into_iter().map(|it| &it.key).collect();
-        let definitions = match self.operator.object.spec.crd_upgrade_safety {
-            CrdUpgradeSafety::Off => Vec::new(),
-            CrdUpgradeSafety::Enforce | CrdUpgradeSafety::Warn => {
-                draft.definitions().cloned().collect()
-            }
-        };
         let objects = draft.objects.iter().map(|it| &it.manifest);
         let unknown = objects.filter(|it| !known.contains(&it.key));
         self.output.effects.push(OperatorEffect::InspectObjects {
             operator: self.name.to_owned(),
             ticket,
             objects: unknown.map(|it| (it.key.clone(), it.version.clone())).collect(),
-            definitions,
+            definitions: draft.definitions().cloned().collect(),
+            safety: self.operator.object.spec.crd_upgrade_safety,
         });
         self.operator.preparation = Some(Preparation::Inspecting { ticket, wanted, draft, kept });
     }
@@ -271,7 +266,8 @@ impl OperatorHandler<'_> {
     ///
     /// # Errors
     ///
-    /// When an object has another owner, or a change of a definition is unsafe for its users.
+    /// When an object has another owner, or a change of a definition is unsafe for its users or accepted by
+    /// no API server.
     fn check_findings(
         &self,
         findings: &Findings,
@@ -310,6 +306,10 @@ impl OperatorHandler<'_> {
         }
         // A namespace with another owner is not taken over.
         draft.objects.retain(|it| !left_out.contains(&it.manifest.key));
+        if !findings.refused_definitions.is_empty() {
+            let problems = findings.refused_definitions.join("; ");
+            return Err(messages::refused_definitions(&draft.bundle, &problems));
+        }
         if findings.unsafe_definitions.is_empty() {
             return Ok(Vec::new());
         }

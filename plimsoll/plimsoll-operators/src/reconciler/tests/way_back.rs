@@ -34,17 +34,21 @@ pub(super) fn request(course: &mut Course, generation: i64, spec: Value) -> Vec<
     course.shown(OperatorKind::Operator, "bar", Some(object))
 }
 
-/// Answers a request to inspect objects with an unsafe change of a definition. Returns the effects as texts.
-fn find_unsafe(course: &mut Course) -> Vec<String> {
+/// Answers a request to inspect objects. Returns the effects as texts.
+fn answer_inspection(course: &mut Course, findings: Findings) -> Vec<String> {
     let is_it = |it: &OperatorEffect| matches!(it, OperatorEffect::InspectObjects { .. });
     let index = course.unanswered.iter().position(is_it).expect("objects are inspected");
     let OperatorEffect::InspectObjects { operator, ticket, .. } = course.unanswered.remove(index)
     else {
         unreachable!("it was found")
     };
+    course.handle(OperatorEvent::ObjectsInspected { operator, ticket, findings: Ok(findings) })
+}
+
+/// Answers a request to inspect objects with an unsafe change of a definition. Returns the effects as texts.
+fn find_unsafe(course: &mut Course) -> Vec<String> {
     let unsafe_definitions = vec!["pots.example.com: v1: ^.spec.color is removed".to_owned()];
-    let findings = Ok(Findings { unsafe_definitions, ..Findings::default() });
-    course.handle(OperatorEvent::ObjectsInspected { operator, ticket, findings })
+    answer_inspection(course, Findings { unsafe_definitions, ..Findings::default() })
 }
 
 /// Returns a condition of the Operator `bar` as it was reported last.
@@ -128,4 +132,27 @@ fn a_rollout_is_not_given_up_for_a_revision_that_loses_data() {
     pass(&mut course, 5, is_execution);
     let newest = &course.shown["bar"]["status"]["history"][0];
     assert_eq!((&newest["revision"], &newest["state"]), (&json!(1), &json!("Completed")));
+}
+
+#[test]
+fn a_definition_that_no_server_accepts_blocks_an_update_beforehand() {
+    let is_held = |it: &OperatorEffect| matches!(it, OperatorEffect::InspectObjects { .. });
+    for safety in ["Enforce", "Warn", "Off"] {
+        let mut course = Course::begin();
+        course.operator("bar", "1", "1.2.1", true);
+        pass(&mut course, 12, nothing_held);
+        request(&mut course, 2, json!({ "version": "1.2.5", "crdUpgradeSafety": safety }));
+        pass(&mut course, 6, is_held);
+        let refused_definitions = vec!["pots.example.com: v1 is stored".to_owned()];
+        let findings = Findings { refused_definitions, ..Findings::default() };
+        let mut effects = answer_inspection(&mut course, findings);
+        effects.extend(pass(&mut course, 5, nothing_held));
+        assert!(!is_applied(&effects), "{safety}: {effects:?}");
+        assert_eq!(
+            reported(&course, "Progressing"),
+            "False UpgradeBlocked: bar.v1.2.5 changes definitions as no API server accepts: \
+             pots.example.com: v1 is stored",
+            "{safety}"
+        );
+    }
 }
