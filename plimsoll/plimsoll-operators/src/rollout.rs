@@ -64,7 +64,7 @@ impl Phase {
     ];
 
     /// Returns the phase of objects of a kind. A definition with a conversion webhook may have
-    /// [`Self::Conversions`] as well, or instead.
+    /// [`Self::Conversions`] as well, or instead; a PersistentVolumeClaim has [`Self::Publishing`] as well.
     pub fn of(kind: &GroupKind) -> Self {
         match (kind.group.as_str(), kind.kind.as_str()) {
             ("", "Namespace") => Self::Namespaces,
@@ -111,6 +111,14 @@ impl Phase {
     }
 }
 
+/// The phases in which PersistentVolumeClaims are applied. Pods that use them may have to exist before they are
+/// bound, so that they are awaited after the workloads.
+const CLAIM_PHASES: &[Phase] = &[Phase::Storage, Phase::Publishing];
+
+fn is_claim(key: &ObjectKey) -> bool {
+    key.group.is_empty() && key.kind == "PersistentVolumeClaim"
+}
+
 /// Returns the plan that rolls out the objects of a revision, in any order. Within a phase, the order is
 /// kept. `installed` are the objects of the installed revision.
 pub fn rollout<'a>(
@@ -122,7 +130,10 @@ pub fn rollout<'a>(
     let installed: BTreeMap<&ObjectKey, &Manifest> = installed.map(|it| (&it.key, it)).collect();
     let mut phases: BTreeMap<Phase, Vec<Manifest>> = BTreeMap::new();
     for object in objects {
-        let own = conversion::phases(&object, installed.get(&object.key).copied());
+        let own = match is_claim(&object.key) {
+            true => CLAIM_PHASES,
+            false => conversion::phases(&object, installed.get(&object.key).copied()),
+        };
         for phase in own {
             phases.entry(*phase).or_default().push(object.clone());
         }

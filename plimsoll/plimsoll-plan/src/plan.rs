@@ -71,7 +71,7 @@ pub enum Readiness {
     Applied,
     /// The kinds it defines are served.
     Served,
-    /// A workload has rolled out or run to its end.
+    /// A workload has rolled out or run to its end, or another object is ready.
     RolledOut,
     /// A ClusterOperator passes its gate.
     Gate,
@@ -88,9 +88,9 @@ pub struct Step {
     pub readiness: Readiness,
     /// For a CustomResourceDefinition: the kinds that it serves.
     pub serves: Vec<GroupVersionKind>,
-    /// Whether a CustomResourceDefinition keeps the conversion that it has in the cluster: a later step of
-    /// the same object sets that of the manifest.
-    pub keeps_conversion: bool,
+    /// Whether a later step applies the object once more. Until then a CustomResourceDefinition keeps the
+    /// conversion that it has in the cluster.
+    pub is_repeated: bool,
 }
 
 impl Step {
@@ -199,8 +199,12 @@ impl Plan {
         }
         let mut later = BTreeSet::new();
         for step in steps.iter_mut().rev() {
-            let is_applied_later = !later.insert(step.manifest.key.clone());
-            step.keeps_conversion = is_applied_later && step.readiness == Readiness::Served;
+            step.is_repeated = !later.insert(step.manifest.key.clone());
+            if step.action == Action::Apply && becomes_ready(&step.manifest) {
+                // What is awaited is awaited where it is applied last.
+                let is_last = !step.is_repeated;
+                step.readiness = if is_last { Readiness::RolledOut } else { Readiness::Applied };
+            }
         }
         let manifests = steps.iter().map(|step| &step.manifest.raw);
         let hash = plimsoll_content::hash::manifest_hash(manifests);
@@ -326,11 +330,20 @@ fn step(manifest: &Manifest) -> Step {
     let action = action(manifest);
     let readiness = awaited(&action, manifest);
     let serves = served_by(manifest, readiness);
-    Step { manifest: manifest.clone(), action, readiness, serves, keeps_conversion: false }
+    Step { manifest: manifest.clone(), action, readiness, serves, is_repeated: false }
 }
 
 pub(crate) fn is_cluster_operator(key: &ObjectKey) -> bool {
     key.group == CLUSTER_OPERATOR.group && key.kind == CLUSTER_OPERATOR.kind
+}
+
+/// Whether an object that is applied stage by stage is awaited, beside those that a release awaits.
+fn becomes_ready(manifest: &Manifest) -> bool {
+    let key = &manifest.key;
+    matches!(
+        (key.group.as_str(), key.kind.as_str()),
+        ("", "PersistentVolumeClaim") | ("cert-manager.io", "Certificate")
+    )
 }
 
 /// Whether the manifest of a ClusterOperator names versions that it is to report.

@@ -285,7 +285,7 @@ async fn kept_conversion(
     api: &Api<DynamicObject>,
     step: &Step,
 ) -> Result<Option<Value>, kube::Error> {
-    if !step.keeps_conversion {
+    if !step.is_repeated || step.manifest.definition.is_none() {
         return Ok(None);
     }
     let live = api.get_opt(&step.manifest.key.name).await?;

@@ -109,7 +109,7 @@ impl OperatorHandler<'_> {
     /// Starts the watch of a kind unless it exists.
     pub(super) fn watch(&mut self, kind: GroupVersionKind) {
         let group_kind = GroupKind::new(&kind.group, &kind.kind);
-        let scope = WatchScope::of(&group_kind);
+        let scope = WatchScope::of_operators(&group_kind);
         if self.cluster.watched.insert(group_kind) {
             self.output.effects.push(OperatorEffect::Watch(kind, scope));
         }

@@ -175,3 +175,26 @@ fn a_cluster_operator_is_waited_for_if_it_names_versions() {
     check(&json!({ "versions": versions }), (Action::Gate, Readiness::Gate));
     check(&Value::Null, (Action::Apply, Readiness::Applied));
 }
+
+#[test]
+fn claims_and_certificates_are_waited_for() {
+    let none = json!({});
+    let objects = [
+        manifest("v1", "PersistentVolumeClaim", "kettle", &none),
+        manifest("cert-manager.io/v1", "Certificate", "kettle", &none),
+        manifest("apps/v1", "Deployment", "kettle", &none),
+    ];
+    let plan = rollout(&BundleReference::default(), objects, []);
+    let nodes = plan.graph.nodes.iter().flat_map(|node| &node.tasks);
+    let steps = nodes.map(|at| &plan.steps[*at]);
+    let steps: Vec<(&str, Readiness)> =
+        steps.map(|it| (it.manifest.key.kind.as_str(), it.readiness)).collect();
+    let expected = [
+        ("PersistentVolumeClaim", Readiness::Applied),
+        ("Certificate", Readiness::RolledOut),
+        ("Deployment", Readiness::RolledOut),
+        // One of a class with `WaitForFirstConsumer` is bound once a pod uses it.
+        ("PersistentVolumeClaim", Readiness::RolledOut),
+    ];
+    assert_eq!(steps, expected);
+}

@@ -22,7 +22,8 @@ pub fn object(step: &Step, scope: Scope) -> Value {
     if step.manifest.is_annotated_true(INJECT_CA_BUNDLE) {
         remove_ca_bundles(&mut object, &step.manifest.key.kind);
     }
-    if step.keeps_conversion
+    if step.is_repeated
+        && step.manifest.definition.is_some()
         && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
     {
         spec.remove("conversion");

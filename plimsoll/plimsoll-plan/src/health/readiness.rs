@@ -19,6 +19,8 @@ pub fn workload(group: &str, kind: &str, live: &Value) -> Option<Verdict> {
         ("apps", "StatefulSet") => Some(stateful_set(live)),
         ("batch", "Job") => Some(job(live)),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(custom_resource(live)),
+        ("", "PersistentVolumeClaim") => Some(claim(live)),
+        ("cert-manager.io", "Certificate") => Some(certificate(live)),
         _ => None,
     }
 }
@@ -126,6 +128,60 @@ pub fn custom_resource(live: &Value) -> Verdict {
             waiting(Effect::Fail, reason, format!("{subject} cannot be served{because}"))
         }
         None => waiting(Effect::None, reason, format!("{subject} is not established yet")),
+    }
+}
+
+/// Annotations of a claim for which a volume is being provisioned.
+const PROVISIONERS: [&str; 2] =
+    ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
+
+/// Judges a PersistentVolumeClaim: bound, or left unbound until a pod uses it, as storage classes with
+/// `WaitForFirstConsumer` leave it. Nothing is provisioned for such a claim before.
+pub fn claim(live: &Value) -> Verdict {
+    let subject = subject("PersistentVolumeClaim", live);
+    if let Some(verdict) = terminating(&subject, live) {
+        return verdict;
+    }
+    let (spec, annotations) = (&live["spec"], &live["metadata"]["annotations"]);
+    match live["status"]["phase"].as_str() {
+        Some("Bound") => Verdict::Ready,
+        Some("Lost") => {
+            let message = format!("{subject} has lost its volume");
+            waiting(Effect::Fail, Reason::WorkloadNotAvailable, message)
+        }
+        _ => {
+            let is_provisioned = PROVISIONERS.iter().any(|it| annotations[*it].is_string());
+            let has_volume = spec["volumeName"].as_str().is_some_and(|it| !it.is_empty());
+            if !is_provisioned && !has_volume && spec["storageClassName"] != "" {
+                return Verdict::Ready;
+            }
+            progressing(format!("{subject} is not bound to a volume yet"))
+        }
+    }
+}
+
+/// Judges a Certificate of cert-manager: issued, in its latest generation.
+pub fn certificate(live: &Value) -> Verdict {
+    let subject = subject("Certificate", live);
+    if let Some(verdict) = terminating(&subject, live) {
+        return verdict;
+    }
+    let Some(ready) = parse::condition(live, "Ready") else {
+        return progressing(format!("{subject} has not been issued yet"));
+    };
+    if ready.status != "True" {
+        let because = because(ready.reason, ready.message);
+        return progressing(format!("{subject} is not ready{because}"));
+    }
+    let conditions = live["status"]["conditions"].as_array().into_iter().flatten();
+    let mut observed = conditions.filter(|it| it["type"] == "Ready");
+    let observed = observed.find_map(|it| it["observedGeneration"].as_i64());
+    let generation = parse::number(live, &["metadata", "generation"]);
+    match observed.zip(generation) {
+        Some((observed, generation)) if observed < generation => progressing(format!(
+            "{subject} has generation {generation}, of which its controller has seen {observed}"
+        )),
+        _ => Verdict::Ready,
     }
 }
 

@@ -31,7 +31,7 @@ impl Progress {
         let key = &self.plan.steps[index].manifest.key;
         let same = self.steps_of.get(key).into_iter().flatten().copied();
         let replaced: Vec<usize> =
-            same.filter(|&it| it < index && self.plan.steps[it].keeps_conversion).collect();
+            same.filter(|&it| it < index && self.plan.steps[it].is_repeated).collect();
         if replaced.iter().any(|&it| self.tracks[it].state == State::Running) {
             return false;
         }

@@ -69,7 +69,7 @@ fn step(line: &str) -> Step {
         },
         serves: if readiness == Readiness::Served { vec![kind("Thing")] } else { Vec::new() },
         readiness,
-        keeps_conversion: false,
+        is_repeated: false,
     }
 }
 

@@ -18,7 +18,7 @@ pub enum WatchScope {
     Definitions,
     /// All namespaces, in the plan or not, whole: they report why their deletion takes time.
     Namespaces,
-    /// Whole workloads of the plan, for their health.
+    /// Whole workloads of the plan, and what else is awaited, for their health.
     Workloads,
     /// All ClusterOperators, whole, for their gates.
     Operators,
@@ -35,6 +35,14 @@ impl WatchScope {
             ("apiextensions.k8s.io", DEFINITION) => Self::Definitions,
             ("config.openshift.io", "ClusterOperator") => Self::Operators,
             _ => Self::Metadata,
+        }
+    }
+
+    /// The scope for a kind of objects of Operators, more of which are awaited.
+    pub fn of_operators(kind: &GroupKind) -> Self {
+        match (kind.group.as_str(), kind.kind.as_str()) {
+            ("", "PersistentVolumeClaim") | ("cert-manager.io", "Certificate") => Self::Workloads,
+            _ => Self::of(kind),
         }
     }
 }

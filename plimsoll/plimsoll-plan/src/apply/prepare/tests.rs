@@ -15,7 +15,7 @@ fn step(manifest: &Value, action: Action) -> Step {
         action,
         readiness: Readiness::Applied,
         serves: Vec::new(),
-        keeps_conversion: false,
+        is_repeated: false,
     }
 }
 

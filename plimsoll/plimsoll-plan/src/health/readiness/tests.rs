@@ -11,6 +11,8 @@ fn judge(kind: &str, spec: Value, status: Value) -> Verdict {
     let group = match kind {
         "Job" => "batch",
         "CustomResourceDefinition" => "apiextensions.k8s.io",
+        "Certificate" => "cert-manager.io",
+        "PersistentVolumeClaim" => "",
         _ => "apps",
     };
     let live = json!({
@@ -177,4 +179,52 @@ fn an_object_that_is_being_deleted_is_not_ready() {
         );
     }
     assert_eq!(workload("", "ConfigMap", &json!({})), None);
+}
+
+#[test]
+fn a_claim_is_awaited_unless_it_waits_for_a_pod() {
+    let kind = "PersistentVolumeClaim";
+    let pending = || json!({"phase": "Pending"});
+    let waits = |spec| {
+        let message = "is not bound to a volume yet";
+        check(kind, spec, pending(), (Effect::None, Reason::WorkloadProgressing, message));
+    };
+    waits(json!({"storageClassName": ""}));
+    waits(json!({"storageClassName": "fast", "volumeName": "v"}));
+    // So does one of a storage class with `WaitForFirstConsumer`.
+    assert_eq!(judge(kind, json!({"storageClassName": "fast"}), pending()), Verdict::Ready);
+    let provisioned = json!({
+        "metadata": {"name": "x", "annotations": {
+            "volume.kubernetes.io/storage-provisioner": "csi.example.com",
+        }},
+        "spec": {"storageClassName": "fast"},
+        "status": pending(),
+    });
+    assert_eq!(
+        workload("", kind, &provisioned),
+        Some(Verdict::Waiting {
+            effect: Effect::None,
+            reason: Reason::WorkloadProgressing,
+            message: "PersistentVolumeClaim \"x\" is not bound to a volume yet".to_owned(),
+        })
+    );
+    assert_eq!(judge(kind, json!({"volumeName": "v"}), json!({"phase": "Bound"})), Verdict::Ready);
+    let lost = (Effect::Fail, Reason::WorkloadNotAvailable, "has lost its volume");
+    check(kind, json!({}), json!({"phase": "Lost"}), lost);
+}
+
+#[test]
+fn a_certificate_is_awaited_until_it_is_issued() {
+    let kind = "Certificate";
+    let waits = |status, message| {
+        check(kind, json!({}), status, (Effect::None, Reason::WorkloadProgressing, message));
+    };
+    waits(json!({}), "has not been issued yet");
+    let failed = condition("Ready", "False", "DoesNotExist", "no Secret");
+    waits(json!({"conditions": [failed]}), "is not ready: DoesNotExist: no Secret");
+    let mut ready = condition("Ready", "True", "Ready", "");
+    assert_eq!(judge(kind, json!({}), json!({"conditions": [ready]})), Verdict::Ready);
+    ready["observedGeneration"] = json!(1);
+    let message = "has generation 2, of which its controller has seen 1";
+    waits(json!({"conditions": [ready]}), message);
 }

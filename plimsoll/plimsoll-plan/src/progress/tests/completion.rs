@@ -173,12 +173,12 @@ fn the_next_release_runs_a_job_only_if_its_manifest_changed() {
 }
 
 #[test]
-fn a_step_that_another_one_of_its_object_replaces_is_no_drift() {
+fn a_step_that_a_later_one_of_its_object_replaces_is_done_for_good() {
     let lines = "0000_10_a_1 CustomResourceDefinition d
          0000_20_b_1 ConfigMap x/c
          0000_30_c_1 CustomResourceDefinition d";
     let mut plan = plan(lines, Mode::Updating);
-    Arc::make_mut(&mut plan).steps[0].keeps_conversion = true;
+    Arc::make_mut(&mut plan).steps[0].is_repeated = true;
     let mut world = world();
     world.serve(super::kind("Thing"), Scope::Cluster);
     let mut progress = Progress::new(plan, world, at(0));
