@@ -18,7 +18,6 @@
 pub mod actions;
 mod change_set;
 pub mod conditions;
-mod conversion;
 mod decide;
 pub mod deletion;
 pub mod deletion_plan;

@@ -7,6 +7,8 @@
 //! The same is true for conversion webhooks. A new definition is applied without its webhook first, and with it
 //! once the workloads are ready. One that gets a webhook, and other versions with it, stays as it is until then.
 
+pub(crate) mod conversion;
+
 use std::collections::BTreeMap;
 
 use plimsoll_api::config::Release;
@@ -14,8 +16,6 @@ use plimsoll_api::olm::BundleReference;
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
 use plimsoll_plan::plan::Plan;
-
-use crate::conversion;
 
 /// The phase in which an object of a bundle is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

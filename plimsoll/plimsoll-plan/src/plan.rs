@@ -200,7 +200,7 @@ impl Plan {
         let mut later = BTreeSet::new();
         for step in steps.iter_mut().rev() {
             step.is_repeated = !later.insert(step.manifest.key.clone());
-            if step.action == Action::Apply && becomes_ready(&step.manifest) {
+            if step.action == Action::Apply && becomes_ready(&step.manifest.key.group_kind()) {
                 // What is awaited is awaited where it is applied last.
                 let is_last = !step.is_repeated;
                 step.readiness = if is_last { Readiness::RolledOut } else { Readiness::Applied };
@@ -337,12 +337,13 @@ pub(crate) fn is_cluster_operator(key: &ObjectKey) -> bool {
     key.group == CLUSTER_OPERATOR.group && key.kind == CLUSTER_OPERATOR.kind
 }
 
-/// Whether an object that is applied stage by stage is awaited, beside those that a release awaits.
-fn becomes_ready(manifest: &Manifest) -> bool {
-    let key = &manifest.key;
+/// Whether objects of a kind that are applied stage by stage are awaited, beside those that a release awaits.
+pub(crate) fn becomes_ready(kind: &GroupKind) -> bool {
     matches!(
-        (key.group.as_str(), key.kind.as_str()),
-        ("", "PersistentVolumeClaim") | ("cert-manager.io", "Certificate")
+        (kind.group.as_str(), kind.kind.as_str()),
+        ("", "PersistentVolumeClaim")
+            | ("cert-manager.io", "Certificate")
+            | ("apiregistration.k8s.io", "APIService")
     )
 }
 

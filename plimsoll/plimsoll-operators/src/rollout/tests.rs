@@ -177,12 +177,13 @@ fn a_cluster_operator_is_waited_for_if_it_names_versions() {
 }
 
 #[test]
-fn claims_and_certificates_are_waited_for() {
+fn claims_certificates_and_api_services_are_waited_for() {
     let none = json!({});
     let objects = [
         manifest("v1", "PersistentVolumeClaim", "kettle", &none),
         manifest("cert-manager.io/v1", "Certificate", "kettle", &none),
         manifest("apps/v1", "Deployment", "kettle", &none),
+        manifest("apiregistration.k8s.io/v1", "APIService", "v1.kettle", &none),
     ];
     let plan = rollout(&BundleReference::default(), objects, []);
     let nodes = plan.graph.nodes.iter().flat_map(|node| &node.tasks);
@@ -195,6 +196,7 @@ fn claims_and_certificates_are_waited_for() {
         ("Deployment", Readiness::RolledOut),
         // One of a class with `WaitForFirstConsumer` is bound once a pod uses it.
         ("PersistentVolumeClaim", Readiness::RolledOut),
+        ("APIService", Readiness::RolledOut),
     ];
     assert_eq!(steps, expected);
 }

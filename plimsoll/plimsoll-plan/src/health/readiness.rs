@@ -21,6 +21,7 @@ pub fn workload(group: &str, kind: &str, live: &Value) -> Option<Verdict> {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => Some(custom_resource(live)),
         ("", "PersistentVolumeClaim") => Some(claim(live)),
         ("cert-manager.io", "Certificate") => Some(certificate(live)),
+        ("apiregistration.k8s.io", "APIService") => Some(api_service(live)),
         _ => None,
     }
 }
@@ -157,6 +158,22 @@ pub fn claim(live: &Value) -> Verdict {
             }
             progressing(format!("{subject} is not bound to a volume yet"))
         }
+    }
+}
+
+/// Judges an APIService: what answers for it is available.
+pub fn api_service(live: &Value) -> Verdict {
+    let subject = subject("APIService", live);
+    if let Some(verdict) = terminating(&subject, live) {
+        return verdict;
+    }
+    match parse::condition(live, "Available") {
+        Some(available) if available.status == "True" => Verdict::Ready,
+        Some(available) => {
+            let because = because(available.reason, available.message);
+            progressing(format!("{subject} is not available{because}"))
+        }
+        None => progressing(format!("{subject} has not been tried yet")),
     }
 }
 

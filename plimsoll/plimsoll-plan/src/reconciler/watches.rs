@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::{GroupKind, NamespacedName, ObjectKey};
 
-use crate::plan::GroupVersionKind;
+use crate::plan::{GroupVersionKind, becomes_ready};
 use crate::progress::{Scope, World};
 
 const DEFINITION: &str = "CustomResourceDefinition";
@@ -40,10 +40,7 @@ impl WatchScope {
 
     /// The scope for a kind of objects of Operators, more of which are awaited.
     pub fn of_operators(kind: &GroupKind) -> Self {
-        match (kind.group.as_str(), kind.kind.as_str()) {
-            ("", "PersistentVolumeClaim") | ("cert-manager.io", "Certificate") => Self::Workloads,
-            _ => Self::of(kind),
-        }
+        if becomes_ready(kind) { Self::Workloads } else { Self::of(kind) }
     }
 }
 

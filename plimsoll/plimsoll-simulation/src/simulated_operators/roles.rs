@@ -113,7 +113,7 @@ impl Roles {
             };
             let key = &manifest.key;
             let kind = WorkloadKind::of(&key.group, &key.kind);
-            if kind.is_some_and(|kind| kind != WorkloadKind::Job) {
+            if kind.is_some_and(|it| !matches!(it, WorkloadKind::Job | WorkloadKind::ApiService)) {
                 let fingerprint = TemplateFingerprint::of(&manifest.object());
                 components.entry(position).or_default().insert(key.clone(), fingerprint);
             }

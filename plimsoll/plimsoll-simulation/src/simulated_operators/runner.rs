@@ -145,7 +145,8 @@ impl Runner {
     fn begin_watches(&mut self) {
         for kind in WorkloadKind::ALL {
             let source = WatchSource::Workloads(kind);
-            self.begin_watch(workload_resource(kind), "", std::future::ready(()), source);
+            let labels = if kind == WorkloadKind::ApiService { OPERATOR_LABEL } else { "" };
+            self.begin_watch(workload_resource(kind), labels, std::future::ready(()), source);
         }
         for (kind, source) in
             [(CLUSTER_OPERATOR, WatchSource::Operators), (CLUSTER_VERSION, WatchSource::Versions)]

@@ -14,12 +14,14 @@ pub(super) enum WorkloadKind {
     StatefulSet,
     /// `batch/v1` Job.
     Job,
+    /// `apiregistration.k8s.io/v1` APIService that a service answers.
+    ApiService,
 }
 
 impl WorkloadKind {
     /// All of them.
-    pub(super) const ALL: [Self; 4] =
-        [Self::Deployment, Self::DaemonSet, Self::StatefulSet, Self::Job];
+    pub(super) const ALL: [Self; 5] =
+        [Self::Deployment, Self::DaemonSet, Self::StatefulSet, Self::Job, Self::ApiService];
 
     /// API group, version and kind.
     pub(super) fn names(self) -> (&'static str, &'static str, &'static str) {
@@ -28,6 +30,7 @@ impl WorkloadKind {
             Self::DaemonSet => ("apps", "v1", "DaemonSet"),
             Self::StatefulSet => ("apps", "v1", "StatefulSet"),
             Self::Job => ("batch", "v1", "Job"),
+            Self::ApiService => ("apiregistration.k8s.io", "v1", "APIService"),
         }
     }
 
@@ -45,6 +48,7 @@ pub(super) fn rolled_out(kind: WorkloadKind, object: &Value) -> bool {
     let status = &object["status"];
     let wanted = match kind {
         WorkloadKind::Job => return has_condition(status, "Complete", "True"),
+        WorkloadKind::ApiService => return has_condition(status, "Available", "True"),
         WorkloadKind::Deployment => {
             let done = has_condition(status, "Available", "True")
                 && has_condition(status, "Progressing", "True");
@@ -130,6 +134,15 @@ pub(super) fn simulated_status(
                 "conditions": job_conditions(now),
             })
         }
+        WorkloadKind::ApiService => json!({
+            "conditions": [{
+                "type": "Available",
+                "status": "True",
+                "reason": "Passed",
+                "message": "All checks passed (simulated)",
+                "lastTransitionTime": now,
+            }],
+        }),
     };
     Some(json!({ "status": status }))
 }

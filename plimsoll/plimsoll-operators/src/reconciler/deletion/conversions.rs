@@ -7,13 +7,13 @@ use plimsoll_api::ObjectKey;
 use plimsoll_content::Manifest;
 
 use super::is_definition;
-use crate::conversion::converted_definitions;
 use crate::deletion::{DeletionInputs, LiveObject};
 use crate::reconciler::events::OperatorEffect;
 use crate::reconciler::handler::OperatorHandler;
 use crate::reconciler::removal::{ConversionRemoval, RETRY_INTERVAL};
 use crate::reconciler::revision::KeptRevision;
 use crate::reconciler::track::TrackedOperator;
+use crate::rollout::conversion::converted_definitions;
 
 impl OperatorHandler<'_> {
     /// Removes the conversion webhooks that services of the Operator answer from definitions that stay.

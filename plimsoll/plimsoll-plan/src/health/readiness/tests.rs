@@ -13,6 +13,7 @@ fn judge(kind: &str, spec: Value, status: Value) -> Verdict {
         "CustomResourceDefinition" => "apiextensions.k8s.io",
         "Certificate" => "cert-manager.io",
         "PersistentVolumeClaim" => "",
+        "APIService" => "apiregistration.k8s.io",
         _ => "apps",
     };
     let live = json!({
@@ -227,4 +228,17 @@ fn a_certificate_is_awaited_until_it_is_issued() {
     ready["observedGeneration"] = json!(1);
     let message = "has generation 2, of which its controller has seen 1";
     waits(json!({"conditions": [ready]}), message);
+}
+
+#[test]
+fn an_api_service_is_awaited_until_it_is_available() {
+    let kind = "APIService";
+    let waits = |status, message| {
+        check(kind, json!({}), status, (Effect::None, Reason::WorkloadProgressing, message));
+    };
+    waits(json!({}), "has not been tried yet");
+    let missing = condition("Available", "False", "MissingEndpoints", "no endpoints");
+    waits(json!({"conditions": [missing]}), "is not available: MissingEndpoints: no endpoints");
+    let available = json!({"conditions": [condition("Available", "True", "Passed", "")]});
+    assert_eq!(judge(kind, json!({}), available), Verdict::Ready);
 }

@@ -116,6 +116,9 @@ fn the_scope_follows_from_the_kind() {
     check("ClusterOperator", WatchScope::Operators);
     check("Job", WatchScope::Workloads);
     check("ConfigMap", WatchScope::Metadata);
+    let service = GroupKind::new("apiregistration.k8s.io", "APIService");
+    assert_eq!(WatchScope::of(&service), WatchScope::Metadata);
+    assert_eq!(WatchScope::of_operators(&service), WatchScope::Workloads);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn check(kind: WorkloadKind, spec: &Value) -> Value {
         None,
         "{kind:?}: simulated_status twice"
     );
-    if kind != WorkloadKind::Job {
+    if !matches!(kind, WorkloadKind::Job | WorkloadKind::ApiService) {
         object["metadata"]["generation"] = json!(4);
         assert!(!rolled_out(kind, &object), "{kind:?}: an older generation counts");
     }
@@ -44,6 +44,12 @@ fn each_kind_rolls_out_once_for_each_generation() {
     for (kind, spec, field, count) in cases {
         assert_eq!(check(kind, &spec)[field], count, "{kind:?}");
     }
+}
+
+#[test]
+fn an_api_service_becomes_available() {
+    let status = check(WorkloadKind::ApiService, &json!({ "service": { "name": "crane" } }));
+    assert_eq!(status["conditions"][0]["type"], "Available");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use plimsoll_api::ObjectKey;
 use plimsoll_content::{Definition, Manifest};
 use serde::Deserialize;
 
-use crate::rollout::Phase;
+use super::Phase;
 
 /// The part of a definition that says how its objects are converted.
 #[derive(Debug, Default, Deserialize)]
