@@ -148,11 +148,10 @@ fn a_definition_that_no_server_accepts_blocks_an_update_beforehand() {
         let mut effects = answer_inspection(&mut course, findings);
         effects.extend(pass(&mut course, 5, nothing_held));
         assert!(!is_applied(&effects), "{safety}: {effects:?}");
-        assert_eq!(
-            reported(&course, "Progressing"),
-            "False UpgradeBlocked: bar.v1.2.5 changes definitions as no API server accepts: \
-             pots.example.com: v1 is stored",
-            "{safety}"
-        );
+        let progressing = reported(&course, "Progressing");
+        let refused =
+            "changes definitions as no API server accepts: pots.example.com: v1 is stored";
+        assert!(progressing.starts_with("False UpgradeBlocked: "), "{safety}: {progressing}");
+        assert!(progressing.ends_with(refused), "{safety}: {progressing}");
     }
 }
