@@ -134,15 +134,7 @@ pub(super) fn simulated_status(
                 "conditions": job_conditions(now),
             })
         }
-        WorkloadKind::ApiService => json!({
-            "conditions": [{
-                "type": "Available",
-                "status": "True",
-                "reason": "Passed",
-                "message": "All checks passed (simulated)",
-                "lastTransitionTime": now,
-            }],
-        }),
+        WorkloadKind::ApiService => json!({ "conditions": [available_condition(now)] }),
     };
     Some(json!({ "status": status }))
 }
@@ -169,6 +161,17 @@ fn deployment_conditions(now: Timestamp) -> Value {
             "lastUpdateTime": now,
         },
     ])
+}
+
+/// The condition of an APIService that is answered.
+fn available_condition(now: Timestamp) -> Value {
+    json!({
+        "type": "Available",
+        "status": "True",
+        "reason": "Passed",
+        "message": "All checks passed (simulated)",
+        "lastTransitionTime": now,
+    })
 }
 
 fn job_conditions(now: Timestamp) -> Value {
