@@ -3,6 +3,7 @@
 //! What a source means is decided by [`plimsoll_content::authoring`]. The programs `helm` and
 //! `kustomize` (or `kubectl`) run only for components that are for them.
 
+mod child;
 mod folder;
 mod links;
 mod output;

@@ -214,6 +214,11 @@ fn what_a_program_cannot_render_is_reported_with_its_component() {
     );
     check(helm("exit 4"), "cannot be rendered: helm: exit status: 4");
     check(
+        helm("printf '# Source: lamp/templates/big.yaml\\n'; exec /bin/cat /dev/zero"),
+        "cannot be rendered: helm prints more than 256 MiB (lamp/templates/big.yaml): look for what its \
+         templates repeat",
+    );
+    check(
         helm("printf '# Source: lamp/templates/key.yaml\\nkey: '; echo $$"),
         "is rendered differently each time (lamp/templates/key.yaml), so its release could not be built \
          again: give the values that the chart generates in values",

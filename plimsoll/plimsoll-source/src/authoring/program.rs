@@ -4,17 +4,24 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use plimsoll_content::authoring::{ChartValues, Component, ReleaseSource};
 use plimsoll_content::yaml;
 use serde_json::Value;
 
+use super::child::{self, Bounds, Stop};
+
 /// The namespace that charts are rendered for whose component names none: Helm would take the one of
 /// whatever cluster is configured.
 const DEFAULT_NAMESPACE: &str = "default";
-/// Most bytes that a program may print.
-const OUTPUT_SIZE_MAX: usize = 256 << 20;
+/// What a program may take. The largest charts that people publish are rendered in some seconds, to some
+/// megabytes; a kustomization may have to download its bases.
+const BOUNDS: Bounds =
+    Bounds { time: Duration::from_secs(300), memory: 4 << 30, output: 256 << 20 };
+/// What the line begins with in which Helm names the template of what follows.
+const TEMPLATE_LINE: &str = "# Source: ";
 
 /// A program and its version.
 type Version = (String, String);
@@ -28,8 +35,21 @@ pub(super) enum RenderError {
     Run { program: &'static str, source: io::Error },
     #[error("cannot be rendered: {program}: {message}")]
     Failed { program: &'static str, message: String },
-    #[error("cannot be rendered: {0} prints more than {max} MiB", max = OUTPUT_SIZE_MAX >> 20)]
-    Size(&'static str),
+    #[error(
+        "cannot be rendered: {program} prints more than {max} MiB{}: look for what its templates \
+         repeat", in_template(.template), max = BOUNDS.output >> 20
+    )]
+    Size { program: &'static str, template: Option<String> },
+    #[error(
+        "cannot be rendered: {0} has no end within {max} s: look for templates that repeat or include \
+         themselves", max = BOUNDS.time.as_secs()
+    )]
+    Time(&'static str),
+    #[error(
+        "cannot be rendered: {0} takes more than {max} GiB of memory: look for templates that repeat or \
+         include themselves", max = BOUNDS.memory >> 30
+    )]
+    Memory(&'static str),
     #[error("cannot be rendered: the values `{}` cannot be read: {source}", .path.display())]
     Values { path: PathBuf, source: io::Error },
     #[error(
@@ -118,7 +138,7 @@ fn first_difference(first: &str, second: &str) -> Option<String> {
     let mut template = None;
     let mut others = second.lines();
     for line in first.lines() {
-        if let Some(name) = line.strip_prefix("# Source: ") {
+        if let Some(name) = line.strip_prefix(TEMPLATE_LINE) {
             template = Some(name.to_owned());
         }
         if others.next() != Some(line) {
@@ -157,24 +177,33 @@ pub(super) fn kustomize(folder: &Path) -> Result<(String, Version), RenderError>
     Ok((text.unwrap_or_default(), version(found)))
 }
 
+/// The last template that an output of Helm names.
+fn last_template(output: &[u8]) -> Option<String> {
+    let mut lines = output.rsplit(|byte| *byte == b'\n');
+    let name = lines.find_map(|line| line.strip_prefix(TEMPLATE_LINE.as_bytes()))?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
 /// What a program prints; `None` if there is no such program.
 fn run(program: &'static str, command: &mut Command) -> Result<Option<String>, RenderError> {
-    let output = match command.stdin(Stdio::null()).output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(RenderError::Run { program, source }),
+    let printed = match child::run(command, BOUNDS) {
+        Ok(printed) => printed,
+        Err(Stop::System(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(Stop::System(source)) => return Err(RenderError::Run { program, source }),
+        Err(Stop::Time) => return Err(RenderError::Time(program)),
+        Err(Stop::Memory) => return Err(RenderError::Memory(program)),
+        Err(Stop::Output(output)) => {
+            return Err(RenderError::Size { program, template: last_template(&output) });
+        }
     };
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
+    if !printed.status.success() {
+        let stderr = String::from_utf8_lossy(&printed.stderr);
         let lines: Vec<&str> =
             stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let message = if lines.is_empty() { output.status.to_string() } else { lines.join("; ") };
+        let message = if lines.is_empty() { printed.status.to_string() } else { lines.join("; ") };
         return Err(RenderError::Failed { program, message });
     }
-    if output.stdout.len() > OUTPUT_SIZE_MAX {
-        return Err(RenderError::Size(program));
-    }
-    String::from_utf8(output.stdout)
+    String::from_utf8(printed.stdout)
         .map(Some)
         .map_err(|_| RenderError::Failed { program, message: "its output is not UTF-8".to_owned() })
 }
