@@ -5,16 +5,16 @@
 //! must have the type bool.
 
 use k8s_cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Program, Type, Value};
-use plimsoll_resolve::{Expressions, Property};
+use plimsoll_resolve::{Expressions, Property, RULES_COST_MAX};
 use serde_json::Value as Json;
 
 /// Evaluates expressions; holds nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cel;
 
-/// What one rule may cost for all bundles together, in units of Kubernetes' estimators: some
-/// thousand bundles at the limit of one expression would take minutes.
-const RULE_COST_LIMIT: u64 = 100 * EXPRESSION_COST_LIMIT;
+/// What one rule may cost for all bundles together, in units of Kubernetes' estimators: a part of what all
+/// rules may cost, so that one cannot use up what the others need.
+const RULE_COST_LIMIT: u64 = RULES_COST_MAX / 4;
 
 /// Longest rule that is compiled, in bytes. A whole `olm.constraint` may have no more.
 const RULE_BYTES_MAX: usize = plimsoll_resolve::CONSTRAINT_BYTES_MAX;
@@ -39,18 +39,41 @@ pub fn compile(rule: &str) -> Result<Program, String> {
 }
 
 impl Expressions for Cel {
-    fn evaluate(&self, rule: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
+    fn evaluate(
+        &self,
+        rule: &str,
+        candidates: &[&[Property]],
+        cost_left: &mut u64,
+    ) -> Result<Vec<bool>, String> {
+        // Compiling a rule costs, and so do the values that it is evaluated with.
+        charge(cost_left, rule.len() as u64)?;
         let program = compile(rule)?;
         let mut left = RULE_COST_LIMIT;
-        let holds = |properties: &&[Property]| {
+        let mut truths = Vec::with_capacity(candidates.len());
+        for properties in candidates {
+            charge(cost_left, 1 + properties.len() as u64)?;
+            if left == 0 {
+                truths.push(false);
+                continue;
+            }
             let bindings = Bindings::new().with("properties", value(properties));
             let mut budget = Budget::new(left.min(EXPRESSION_COST_LIMIT));
             let outcome = program.evaluate(&bindings, &mut budget);
             left = left.saturating_sub(budget.spent());
-            matches!(outcome, Ok(Value::Bool(true)))
-        };
-        Ok(candidates.iter().map(holds).collect())
+            charge(cost_left, budget.spent())?;
+            truths.push(matches!(outcome, Ok(Value::Bool(true))));
+        }
+        Ok(truths)
     }
+}
+
+/// Takes a cost off what all rules together may cost.
+fn charge(cost_left: &mut u64, cost: u64) -> Result<(), String> {
+    *cost_left = cost_left.saturating_sub(cost);
+    if *cost_left > 0 {
+        return Ok(());
+    }
+    Err(format!("the expressions of all bundles together cost more than {RULES_COST_MAX} units"))
 }
 
 fn value(properties: &[Property]) -> Value {
@@ -89,7 +112,8 @@ mod tests {
             property("olm.gvk", json!({"group": "g", "version": "v1", "kind": "K"})),
             property("size", json!(3)),
         ];
-        match (Cel.evaluate(rule, &[&properties]), expected) {
+        let mut left = RULES_COST_MAX;
+        match (Cel.evaluate(rule, &[&properties], &mut left), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, [expected], "{rule}"),
             (Err(found), Err(part)) => assert!(found.contains(part), "{rule}: {found}"),
             (found, _) => panic!("{rule}: {found:?}"),
@@ -122,6 +146,22 @@ mod tests {
                     properties.all(i, properties.all(j, properties.all(k, properties.all(l, \
                     a.type != 'no')))))))))))) ";
         check(bomb, Ok(false));
+    }
+
+    #[test]
+    fn what_all_rules_cost_together_is_bounded() {
+        let property = Property { kind: "size".to_owned(), value: json!(3) };
+        let candidates = [std::slice::from_ref(&property); 1_000];
+        let mut left = 1_000;
+        let rule = "properties.exists(p, p.value == 3)";
+        let first = Cel.evaluate(rule, &candidates[..10], &mut left);
+        assert_eq!(first, Ok(vec![true; 10]));
+        let spent = 1_000 - left;
+        assert!((20..1_000).contains(&spent), "each list costs: {spent}");
+        let second = Cel.evaluate(rule, &candidates, &mut left).expect_err("too many lists");
+        assert!(second.contains("all bundles together cost more than"), "{second}");
+        assert_eq!(left, 0);
+        Cel.evaluate("true", &[], &mut left).expect_err("nothing is left");
     }
 
     #[test]

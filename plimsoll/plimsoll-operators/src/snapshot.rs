@@ -134,6 +134,10 @@ impl Catalog for SnapshotCatalog {
         self.having(|_| true)
     }
 
+    fn package_with_properties(&self, name: &str) -> Option<Package> {
+        self.package(name)
+    }
+
     fn properties(&self, package: &str, bundle: &str) -> Option<Vec<Property>> {
         Some(self.part.bundle(package, bundle)?.properties.clone())
     }

@@ -1,12 +1,13 @@
 //! From loaded catalogs and a query to a problem: what the query can reach, and no more.
 //!
 //! The cost depends on what is reached, not on the size of the catalogs; except for constraints
-//! that name neither a package, an API nor a label, for which every bundle has to be looked at.
+//! that name neither a package, an API nor a label, for which every bundle has to be looked at. What
+//! that may cost is bounded; beyond it every package counts as reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::{Api, Bundle, Constraint, Requirement};
-use crate::catalog::{Catalog, CatalogSource, Expressions};
+use crate::catalog::{Catalog, CatalogSource, Expressions, RULES_COST_MAX};
 use crate::matching::{ConstraintMatcher, rules_of};
 use crate::package::Package;
 use crate::problem::{CatalogName, CatalogPart, FORMAT, Problem, Query};
@@ -26,6 +27,7 @@ pub fn collect_problem(
         queue: Vec::new(),
         seen: BTreeSet::new(),
         rules: false,
+        cost_left: RULES_COST_MAX,
     };
     for request in &query.requests {
         collector.package(&request.package);
@@ -72,11 +74,14 @@ fn catalog_part(
     CatalogPart { name, weight: source.weight, packages }
 }
 
-/// Fills in the properties of the bundles of a package of a catalog, which expressions see.
+/// Fills in the properties of the bundles of a package, which expressions see, as a catalog has them.
 pub fn fill_properties(package: &mut Package, catalog: &dyn Catalog) {
+    let found = catalog.package_with_properties(&package.name);
+    let found = found.into_iter().flat_map(|package| package.bundles);
+    let mut properties: BTreeMap<String, _> =
+        found.map(|bundle| (bundle.name, bundle.properties)).collect();
     for bundle in &mut package.bundles {
-        let found = catalog.properties(&package.name, &bundle.name);
-        bundle.properties = found.unwrap_or_default();
+        bundle.properties = properties.remove(&bundle.name).unwrap_or_default();
     }
 }
 
@@ -90,6 +95,8 @@ struct Collector<'a> {
     seen: BTreeSet<Requirement>,
     /// Some requirement is an expression.
     rules: bool,
+    /// What looking at every bundle may still cost.
+    cost_left: u64,
 }
 
 impl Collector<'_> {
@@ -151,34 +158,49 @@ impl Collector<'_> {
             return;
         }
         let mut found = BTreeSet::new();
+        let mut cost_left = self.cost_left;
         for source in self.sources {
             for name in source.catalog.packages() {
-                if !self.names.contains(name) && self.holds_in(source, name, requirement, &rules) {
+                if !self.names.contains(name)
+                    && self.may_hold_in(source, name, requirement, &rules, &mut cost_left)
+                {
                     found.insert(name.to_owned());
                 }
             }
         }
+        self.cost_left = cost_left;
         found.iter().for_each(|name| self.package(name));
     }
 
-    fn holds_in(
+    /// Returns whether a requirement holds for a bundle of a package, or would cost too much to find out.
+    fn may_hold_in(
         &self,
         source: &CatalogSource<'_>,
         name: &str,
         requirement: &Requirement,
         rules: &BTreeSet<&str>,
+        cost_left: &mut u64,
     ) -> bool {
-        let Some(package) = source.catalog.package(name) else { return false };
-        let properties: Vec<_> = package
-            .bundles
-            .iter()
-            .map(|bundle| source.catalog.properties(name, &bundle.name).unwrap_or_default())
-            .collect();
-        let candidates: Vec<_> = properties.iter().map(Vec::as_slice).collect();
-        let truths: BTreeMap<&str, Vec<bool>> = rules
-            .iter()
-            .map(|rule| (*rule, self.expressions.evaluate(rule, &candidates).unwrap_or_default()))
-            .collect();
+        if *cost_left == 0 {
+            return true;
+        }
+        let package = if rules.is_empty() {
+            source.catalog.package(name)
+        } else {
+            source.catalog.package_with_properties(name)
+        };
+        let Some(package) = package else { return false };
+        *cost_left = cost_left.saturating_sub(1 + package.bundles.len() as u64);
+        let candidates: Vec<&[Property]> =
+            package.bundles.iter().map(|bundle| bundle.properties.as_slice()).collect();
+        let mut truths: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
+        for rule in rules {
+            let found = self.expressions.evaluate(rule, &candidates, cost_left);
+            truths.insert(rule, found.unwrap_or_default());
+        }
+        if *cost_left == 0 {
+            return true;
+        }
         let matcher = ConstraintMatcher::new(&requirement.constraint);
         package.bundles.iter().enumerate().any(|(index, bundle)| {
             let evaluate = |rule: &str| {

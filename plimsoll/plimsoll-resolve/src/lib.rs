@@ -24,7 +24,7 @@ mod solve;
 pub mod version;
 
 pub use bundle::{Api, Bundle, Constraint, InstallMode, Property, Requirement};
-pub use catalog::{Catalog, CatalogSource, Expressions};
+pub use catalog::{Catalog, CatalogSource, Expressions, RULES_COST_MAX};
 pub use collect::{collect_problem, fill_properties};
 pub use explain::{
     ExplainedConflict, Explanation, ExplanationStep, ExplanationStepKind, SuggestedChange,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use semver::Version;
 
 use crate::bundle::{Api, Bundle, Constraint, Property, Requirement};
-use crate::catalog::Expressions;
+use crate::catalog::{Expressions, RULES_COST_MAX};
 use crate::explain::{described, shortened};
 use crate::matching::{ConstraintMatcher, rules_of, served, visit};
 use crate::model::unfit;
@@ -200,6 +200,13 @@ impl<'a> InstalledPackages<'a> {
         }
     }
 
+    /// The packages besides one, by name, with what is or would be installed of them.
+    fn others(&self, package: &str) -> Vec<(&'a str, &'a Bundle)> {
+        let names = self.bundles.keys().chain(self.changes.keys()).copied();
+        let names: BTreeSet<&'a str> = names.filter(|name| *name != package).collect();
+        names.into_iter().filter_map(|name| Some((name, self.bundle(name)?))).collect()
+    }
+
     /// The first package besides one, by name, of which something holds among those that may satisfy a
     /// constraint.
     fn find(
@@ -214,6 +221,46 @@ impl<'a> InstalledPackages<'a> {
         packages.into_iter().find(|other| {
             *other != package && self.bundle(other).is_some_and(|bundle| holds(other, bundle))
         })
+    }
+}
+
+/// For which packages the expressions of a requirement hold, each compiled once for all of them.
+#[derive(Debug, Default)]
+struct RuleTruths<'r> {
+    /// The names of the packages that an expression holds for.
+    holding: BTreeMap<&'r str, BTreeSet<String>>,
+    /// Why the first of those that cannot be evaluated cannot be; `None` if all can.
+    error: Option<String>,
+}
+
+impl<'r> RuleTruths<'r> {
+    /// Evaluates the expressions of a requirement for bundles, by package.
+    fn new(
+        requirement: &'r Requirement,
+        candidates: &[(&str, &Bundle)],
+        expressions: &dyn Expressions,
+    ) -> Self {
+        let properties: Vec<&[Property]> =
+            candidates.iter().map(|(_, bundle)| bundle.properties.as_slice()).collect();
+        let mut truths = Self::default();
+        let mut cost_left = RULES_COST_MAX;
+        for rule in rules_of(requirement) {
+            match expressions.evaluate(rule, &properties, &mut cost_left) {
+                Ok(found) => {
+                    let holding = candidates.iter().zip(found).filter(|(_, holds)| *holds);
+                    let names = holding.map(|((name, _), _)| (*name).to_owned());
+                    truths.holding.insert(rule, names.collect());
+                }
+                Err(cause) => {
+                    truths.error.get_or_insert(cause);
+                }
+            }
+        }
+        truths
+    }
+
+    fn holds(&self, rule: &str, package: &str) -> bool {
+        self.holding.get(rule).is_some_and(|names| names.contains(package))
     }
 }
 
@@ -282,12 +329,13 @@ fn check(
 ) -> CheckedRequirement {
     let constraint = &requirement.constraint;
     let matcher = ConstraintMatcher::new(constraint);
+    let mut candidates = vec![(package, bundle)];
+    if !rules_of(requirement).is_empty() {
+        candidates.extend(installed.others(package));
+    }
+    let truths = RuleTruths::new(requirement, &candidates, expressions);
     let holds = |name: &str, candidate: &Bundle| {
-        let evaluate = |rule: &str| {
-            let properties: &[Property] = &candidate.properties;
-            matches!(expressions.evaluate(rule, &[properties]).as_deref(), Ok([true]))
-        };
-        matcher.holds(candidate, Some(name), &evaluate)
+        matcher.holds(candidate, Some(name), &|rule: &str| truths.holds(rule, name))
     };
     let provider = if holds(package, bundle) {
         Some(Provider::Itself)
@@ -326,9 +374,7 @@ fn check(
         (None, None, _) => "nothing that is installed satisfies it".to_owned(),
     };
     if provider.is_none() {
-        let errors = rules_of(requirement).into_iter();
-        let mut errors = errors.filter_map(|rule| expressions.evaluate(rule, &[]).err());
-        if let Some(cause) = errors.next() {
+        if let Some(cause) = &truths.error {
             missing = format!("its expression is invalid: {cause}");
         } else if let Some(message) = &requirement.message {
             missing.push_str(&format!(" ({})", shortened(message)));

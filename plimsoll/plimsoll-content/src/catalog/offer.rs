@@ -64,6 +64,16 @@ impl<S: IndexStorage> resolve::Catalog for IndexedCatalog<'_, S> {
         self.index.package_names().collect()
     }
 
+    fn package_with_properties(&self, name: &str) -> Option<resolve::Package> {
+        self.read(name, |read| {
+            let mut found = package(read);
+            for (bundle, indexed) in found.bundles.iter_mut().zip(&read.bundles) {
+                bundle.properties = properties(read, indexed);
+            }
+            found
+        })
+    }
+
     fn properties(&self, package: &str, bundle: &str) -> Option<Vec<resolve::Property>> {
         self.read(package, |package| {
             package.bundle(bundle).map(|bundle| properties(package, bundle))

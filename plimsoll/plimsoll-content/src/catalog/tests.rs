@@ -2,9 +2,16 @@
 
 mod hostile;
 
-use super::{CatalogIndex, CatalogLoader, DefectCode, IndexedCatalog, LoadedCatalog};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+
+use plimsoll_resolve::{Catalog as _, CatalogSource, PackageRequest, Query, collect_problem};
+
+use super::{CatalogIndex, CatalogLoader, DefectCode, IndexStorage, IndexedCatalog, LoadedCatalog};
 use crate::diagnostic::Diagnostic;
-use plimsoll_resolve::Catalog as _;
+use crate::expressions::Cel;
 
 const PACKAGE: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}"#;
 const CHANNEL: &str =
@@ -253,6 +260,61 @@ fn the_resolver_sees_what_the_properties_say() {
     let direct = plimsoll_resolve::bundle_from_properties("a.v1", "a", &properties);
     assert_eq!(direct.requires.len(), bundle.requires.len());
     assert_eq!(direct.provides, bundle.provides);
+}
+
+/// An index in memory that counts how often it is read.
+struct CountedStorage {
+    bytes: Vec<u8>,
+    reads: Rc<Cell<usize>>,
+}
+
+impl IndexStorage for CountedStorage {
+    fn read(&self, offset: u64, length: usize) -> io::Result<Cow<'_, [u8]>> {
+        self.reads.set(self.reads.get() + 1);
+        self.bytes.read(offset, length)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.bytes.size()
+    }
+}
+
+#[test]
+fn expressions_read_a_package_as_often_whatever_number_of_bundles_it_has() {
+    let rule = r#"{"type":"olm.constraint","value":{"cel":{"rule":"properties.exists(p, p.type == 'x')"}}},{"type":"x","value":1}"#;
+    let reads_of = |bundles: usize| {
+        let mut text = format!("{PACKAGE}\n");
+        let entries: Vec<String> = (0..bundles)
+            .map(|at| match at {
+                0 => r#"{"name":"a.v0"}"#.to_owned(),
+                _ => format!(r#"{{"name":"a.v{at}","replaces":"a.v{}"}}"#, at - 1),
+            })
+            .collect();
+        let channel = CHANNEL.replace(r#"{"name":"a.v1"}"#, &entries.join(","));
+        text.push_str(&format!("{channel}\n"));
+        for at in 0..bundles {
+            let with = BUNDLE.replace("\"properties\":[", &format!("\"properties\":[{rule},"));
+            let bundle = with.replace("a.v1", &format!("a.v{at}"));
+            text.push_str(&format!("{}\n", bundle.replace("1.0.0", &format!("1.0.{at}"))));
+        }
+        // The rule may hold for a bundle of any package.
+        let both = format!("{text}{}", text.replace("\"a", "\"b"));
+        let reads = Rc::new(Cell::new(0));
+        let storage = CountedStorage { bytes: load(&both).index, reads: Rc::clone(&reads) };
+        let index = CatalogIndex::open(storage).expect("what was just written can be opened");
+        reads.set(0);
+        let catalog = IndexedCatalog::new(&index);
+        let source = CatalogSource { name: "c", namespace: "", weight: 0, catalog: &catalog };
+        let request = PackageRequest { package: "a".to_owned(), ..PackageRequest::default() };
+        let query = Query { requests: vec![request], ..Query::default() };
+        let problem = collect_problem(&[source], query, &Cel);
+        let packages = &problem.catalogs[0].packages;
+        assert_eq!(packages.len(), 2);
+        let mut bundles = packages.iter().flat_map(|package| &package.bundles);
+        assert!(bundles.all(|bundle| bundle.properties.len() == 3), "{problem:?}");
+        reads.get()
+    };
+    assert_eq!(reads_of(2), reads_of(40));
 }
 
 #[test]

@@ -15,7 +15,12 @@ use crate::sat::WorkBudget;
 struct NoExpressions;
 
 impl Expressions for NoExpressions {
-    fn evaluate(&self, _: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
+    fn evaluate(
+        &self,
+        _: &str,
+        candidates: &[&[Property]],
+        _: &mut u64,
+    ) -> Result<Vec<bool>, String> {
         Ok(vec![false; candidates.len()])
     }
 }

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::{Api, Bundle, Constraint, Property, Requirement};
-use crate::catalog::Expressions;
+use crate::catalog::{Expressions, RULES_COST_MAX};
 use crate::channel::{ChannelOrder, order};
 use crate::matching::rules_of;
 use crate::package::{Channel, Package};
@@ -207,8 +207,9 @@ fn evaluate_rules<'p>(
     }
     let candidates: Vec<&[Property]> =
         bundles.iter().map(|bundle| bundle.properties.as_slice()).collect();
-    let evaluate = |rule| {
-        let truths: Vec<bool> = expressions.evaluate(rule, &candidates)?;
+    let mut cost_left = RULES_COST_MAX;
+    let mut evaluate = |rule| {
+        let truths: Vec<bool> = expressions.evaluate(rule, &candidates, &mut cost_left)?;
         let holding = bundles.iter().zip(truths).filter(|(_, holds)| *holds);
         Ok(holding.map(|(bundle, _)| address(bundle)).collect())
     };

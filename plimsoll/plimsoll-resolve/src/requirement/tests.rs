@@ -9,7 +9,12 @@ use crate::bundle::Api;
 struct Rules;
 
 impl Expressions for Rules {
-    fn evaluate(&self, rule: &str, candidates: &[&[Property]]) -> Result<Vec<bool>, String> {
+    fn evaluate(
+        &self,
+        rule: &str,
+        candidates: &[&[Property]],
+        _: &mut u64,
+    ) -> Result<Vec<bool>, String> {
         match rule {
             "broken" => Err("no such function".to_owned()),
             _ => Ok(vec![rule == "true"; candidates.len()]),
@@ -160,6 +165,40 @@ fn who_may_be_concerned_is_found_by_what_requirements_name() {
     assert_eq!(concerned("db", "Db"), "app caller either open");
     assert_eq!(concerned("mq", "Queue"), "either open");
     assert_eq!(concerned("mq", "Nothing"), "open");
+}
+
+/// Counts how often expressions are compiled.
+struct CountedRules(std::cell::Cell<usize>);
+
+impl Expressions for CountedRules {
+    fn evaluate(
+        &self,
+        rule: &str,
+        candidates: &[&[Property]],
+        cost_left: &mut u64,
+    ) -> Result<Vec<bool>, String> {
+        self.0.set(self.0.get() + 1);
+        Rules.evaluate(rule, candidates, cost_left)
+    }
+}
+
+#[test]
+fn an_expression_is_compiled_once_for_all_that_is_installed() {
+    let names: Vec<String> = (0..50).map(|at| format!("p{at:02}")).collect();
+    let bundle = bundle("1.0.0", &[]);
+    let installed =
+        InstalledPackages::new(names.iter().map(|name| (name.as_str(), &bundle)).collect());
+    let check = |rule: &str, expected: Option<Provider>| {
+        let requires = vec![Constraint::Cel { rule: rule.to_owned() }.into()];
+        let of = Bundle { requires, ..bundle.clone() };
+        let rules = CountedRules(std::cell::Cell::new(0));
+        let checked = installed.check("p07", &of, &ClusterFacts::default(), &rules);
+        assert_eq!(checked[0].provider, expected, "{rule}");
+        assert_eq!(rules.0.get(), 1, "{rule}");
+    };
+    check("true", Some(Provider::Itself));
+    check("false", None);
+    check("broken", None);
 }
 
 #[test]

@@ -102,6 +102,14 @@ impl Catalog for InMemoryCatalog {
         self.packages.keys().map(String::as_str).collect()
     }
 
+    fn package_with_properties(&self, name: &str) -> Option<Package> {
+        let mut package = self.package(name)?;
+        for bundle in &mut package.bundles {
+            bundle.properties = self.properties(name, &bundle.name).unwrap_or_default();
+        }
+        Some(package)
+    }
+
     fn properties(&self, package: &str, bundle: &str) -> Option<Vec<Property>> {
         self.properties.get(&(package.to_owned(), bundle.to_owned())).cloned()
     }

@@ -1,8 +1,8 @@
 //! Catalogs that were made to do harm end in an answer all the same.
 
 use plimsoll_resolve::{
-    Bundle, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint, FORMAT, Package,
-    PackageRequest, Problem, Query, Requirement, Resolution, solve,
+    Bundle, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint, Expressions, FORMAT,
+    Package, PackageRequest, Problem, Property, Query, Requirement, Resolution, solve,
 };
 use semver::Version;
 
@@ -45,6 +45,45 @@ fn a_channel_of_many_entries_is_only_long() {
         panic!("it has a bundle")
     };
     assert_eq!(solution.install[0].bundle, "a0");
+}
+
+/// Evaluates one expression, which costs all that there is.
+struct CostlyExpressions;
+
+impl Expressions for CostlyExpressions {
+    fn evaluate(
+        &self,
+        _: &str,
+        candidates: &[&[Property]],
+        cost_left: &mut u64,
+    ) -> Result<Vec<bool>, String> {
+        if *cost_left == 0 {
+            return Err("it costs too much".to_owned());
+        }
+        *cost_left = 0;
+        Ok(vec![true; candidates.len()])
+    }
+}
+
+#[test]
+fn a_bundle_whose_expressions_cost_too_much_is_left_out_and_named() {
+    let entries = vec![entry("a2", Some("a1".into())), entry("a1", None)];
+    let rules: [Requirement; 2] =
+        ["one", "two"].map(|rule| Constraint::Cel { rule: rule.to_owned() }.into());
+    let costly = Bundle { requires: rules.to_vec(), ..Bundle::new("a2", Version::new(2, 0, 0)) };
+    let bundles = vec![costly, Bundle::new("a1", Version::new(1, 0, 0))];
+    let problem = problem(vec![package("a", bundles, entries)]);
+    let Resolution::Solved(solution) = solve(&problem, &CostlyExpressions) else {
+        panic!("the other bundle will do")
+    };
+    assert_eq!(solution.install[0].bundle, "a1");
+    assert_eq!(
+        solution.warnings,
+        [
+            "bundle a2 of package `a` in catalog cat is ignored: its expression is invalid: it costs too \
+          much"
+        ]
+    );
 }
 
 #[test]
