@@ -71,7 +71,7 @@ pub(crate) fn updates(entry: &ChannelEntry, name: &str, version: &Version) -> bo
 }
 
 /// Longest channel in which ways of several steps are sought: every pair of entries is compared.
-const WAYS_MAX: usize = 2_000;
+pub(crate) const WAYS_MAX: usize = 2_000;
 
 /// The entries from which steps onwards lead to an entry that is a goal; the goals themselves are
 /// not among them, unless they lead to others. `version` knows the versions of entries.

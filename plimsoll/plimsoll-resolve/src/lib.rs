@@ -40,5 +40,6 @@ pub use problem::{
 pub use properties::{CONSTRAINT_BYTES_MAX, bundle_from_properties};
 pub use solution::{
     InstallReason, KeptBundle, LowerRanked, PlannedBundle, RefusedCandidate, Solution,
+    UnreachableBundle,
 };
 pub use solve::{PathEnd, Resolution, UpdatePath, solve, solve_path};

@@ -17,7 +17,7 @@ use crate::catalog::Expressions;
 use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogPart, InstalledBundle, Problem};
 
-pub(crate) use candidates::provider_allowed;
+pub(crate) use candidates::{later, provider_allowed};
 pub(crate) use eligibility::{Ineligible, excludes, malformed, unfit};
 pub(crate) use index::{CatalogPackage, Index};
 

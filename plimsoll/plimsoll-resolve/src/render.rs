@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::explain::{Explanation, ExplanationStep};
 use crate::printable::on_one_line;
 use crate::problem::CatalogName;
-use crate::solution::{InstallReason, RefusedCandidate, Solution};
+use crate::solution::{InstallReason, RefusedCandidate, Solution, UnreachableBundle};
 
 impl Solution {
     /// The solution as a text; with `explained` for whom each thing is, and why nothing else.
@@ -47,6 +47,11 @@ impl Solution {
                 alternatives(&mut text, &kept.instead_of, None);
                 for rather in &kept.rather_than {
                     line(&mut text, 1, &rather.why);
+                }
+                if let Some(UnreachableBundle { version, channel, catalog, .. }) = &kept.unreachable
+                {
+                    let place = format!("channel {channel} of catalog {catalog}");
+                    line(&mut text, 1, &format!("no update leads from it to {version} of {place}"));
                 }
             }
         }

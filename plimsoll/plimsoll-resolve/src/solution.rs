@@ -94,12 +94,30 @@ pub struct KeptBundle {
     /// The updates that rank lower than keeping it, and by which rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rather_than: Vec<LowerRanked>,
+    /// The latest version that would do if an update led to it; none when there is none, or when an
+    /// update leads on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<UnreachableBundle>,
+}
+
+/// A later version to which no update leads from what is installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnreachableBundle {
+    /// The bundle's name.
+    pub bundle: String,
+    /// Its version.
+    pub version: Version,
+    /// The channel that has it.
+    pub channel: String,
+    /// The catalog that has it.
+    pub catalog: CatalogName,
 }
 
 impl KeptBundle {
-    /// Returns whether there are updates that were not selected.
+    /// Returns whether there are updates that were not selected, or later versions that none leads to.
     pub(crate) fn is_explained(&self) -> bool {
-        !self.instead_of.is_empty() || !self.rather_than.is_empty()
+        !self.instead_of.is_empty() || !self.rather_than.is_empty() || self.unreachable.is_some()
     }
 }
 

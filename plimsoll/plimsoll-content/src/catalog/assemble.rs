@@ -8,9 +8,10 @@ use semver::Version;
 use super::constraint;
 use super::defect::DefectCode;
 use super::model::{
-    ChannelError, IndexedBundle, IndexedChannel, IndexedPackage, IndexedRequirement,
+    ChannelError, IndexedBundle, IndexedChannel, IndexedEntry, IndexedPackage, IndexedRequirement,
+    shortened,
 };
-use super::order::{order, stranded};
+use super::order::{order, stranded, without_update};
 use super::pending::{
     DocumentPosition, Pending, PendingBundle, PendingChannel, PendingContent, PendingDeprecation,
     PendingPackage,
@@ -251,16 +252,38 @@ impl<'a> Assembly<'a> {
             Err(error) => {
                 self.defect(place, DefectCode::ChannelOrder, format!("channel {name}: {error}"));
             }
-            Ok(order) => {
-                let stranded = stranded(&entries, order);
-                if !stranded.is_empty() {
-                    let names = super::model::shortened(&stranded);
-                    let text = format!("channel {name}: the head does not lead to {names}");
-                    self.defect(place, DefectCode::Stranded, text);
-                }
-            }
+            Ok(order) => self.unreached(place, &name, &entries, order),
         }
         IndexedChannel { name, entries, order, deprecated: None }
+    }
+
+    /// Reports entries of a channel that updates do not lead to, or do not lead on from.
+    fn unreached(
+        &mut self,
+        place: DocumentPosition,
+        channel: &str,
+        entries: &[IndexedEntry<'a>],
+        order: &[u32],
+    ) {
+        let stranded = stranded(entries, order);
+        if !stranded.is_empty() {
+            let names = shortened(&stranded);
+            let text = format!("channel {channel}: the head does not lead to {names}");
+            self.defect(place, DefectCode::Stranded, text);
+        }
+        let bundles = &self.package.bundles;
+        let without = without_update(entries, order, &|entry| {
+            let bundle = bundles.get(entry.bundle? as usize)?;
+            check_version(&bundle.version).ok()
+        });
+        if !without.is_empty() {
+            let names = shortened(&without);
+            let text = format!(
+                "channel {channel}: no update leads on from {names}: what replaces or skips them is skipped \
+                 itself; a later entry must skip them as well, in `skips` or `skipRange`"
+            );
+            self.defect(place, DefectCode::NoUpdate, text);
+        }
     }
 
     fn add_deprecations(

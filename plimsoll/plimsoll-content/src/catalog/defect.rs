@@ -29,6 +29,8 @@ codes! {
     ChannelOrder = "channel-order", Error;
     /// Entries that cannot be reached from a channel's head.
     Stranded = "stranded", Warning;
+    /// Entries besides a channel's head from which no update leads on.
+    NoUpdate = "no-update", Warning;
     /// An entry whose bundle the package does not have.
     NoBundle = "no-bundle", Error;
     /// A skip range that cannot be read; the entry is taken as if it had none.

@@ -27,7 +27,7 @@ use directory::Directory;
 use header::{HEADER_SIZE, Header};
 
 /// Version of the format; indices of another version are built anew.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Where the bytes of an index lie.
 pub trait IndexStorage {

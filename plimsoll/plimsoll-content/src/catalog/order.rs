@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_resolve::range::blang::Range;
+use semver::Version;
+
 use super::model::{ChannelError, IndexedEntry};
 
 /// The order of a channel's entries from its head along `replaces`; skipped entries are left out.
@@ -88,6 +91,40 @@ pub(super) fn stranded<'e>(entries: &'e [IndexedEntry<'_>], order: &[u32]) -> Ve
         .collect()
 }
 
+/// Most comparisons of a version with a `skipRange`: some seconds. Real channels need a few thousand.
+const COMPARISONS_MAX: usize = 10_000_000;
+
+/// Names of entries besides the head from which no update leads on: what is ordered replaces or skips none
+/// of them, nor has it a `skipRange` with their versions, since a later entry skips the one that does. Those
+/// that the head does not lead to are not among them. `version` knows the versions of entries.
+pub(super) fn without_update<'e>(
+    entries: &'e [IndexedEntry<'_>],
+    order: &[u32],
+    version: &dyn Fn(&IndexedEntry<'_>) -> Option<Version>,
+) -> Vec<&'e str> {
+    let ordered = || order.iter().map(|index| &entries[*index as usize]);
+    let mut followed: BTreeSet<&str> = stranded(entries, order).into_iter().collect();
+    followed.extend(ordered().take(1).map(|head| &*head.name));
+    let mut ranges: BTreeSet<&str> = BTreeSet::new();
+    for entry in ordered() {
+        followed.extend(entry.replaces.as_deref());
+        followed
+            .extend(entry.skips.iter().map(|skip| &**skip).filter(|skip| *skip != &*entry.name));
+        ranges.extend(entry.skip_range.as_deref());
+    }
+    let mut left: Vec<&IndexedEntry<'_>> =
+        entries.iter().filter(|entry| !followed.contains(&*entry.name)).collect();
+    if left.len().saturating_mul(ranges.len()) > COMPARISONS_MAX {
+        return Vec::new();
+    }
+    let ranges: Vec<Range> = ranges.into_iter().filter_map(|it| Range::parse(it).ok()).collect();
+    left.retain(|entry| {
+        // Of an entry without a readable bundle nothing is known, and it is reported itself.
+        version(entry).is_some_and(|version| !ranges.iter().any(|range| range.matches(&version)))
+    });
+    left.into_iter().map(|entry| &*entry.name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     //! Small channels.
@@ -95,12 +132,13 @@ mod tests {
     use super::super::record::Text;
     use super::*;
 
-    /// Entries written `name<replaces/skip/skip`.
+    /// Entries written `name<replaces/skip/skip~skipRange`.
     fn entries(text: &str) -> Vec<IndexedEntry<'_>> {
         text.split(' ').map(parse).collect()
     }
 
     fn parse(word: &str) -> IndexedEntry<'_> {
+        let (word, range) = word.split_once('~').unwrap_or((word, ""));
         let mut parts = word.split('/');
         let first = parts.next().unwrap_or_default();
         let (name, replaces) = first.split_once('<').unwrap_or((first, ""));
@@ -109,7 +147,7 @@ mod tests {
             bundle: None,
             replaces: (!replaces.is_empty()).then(|| Text::from(replaces)),
             skips: parts.map(Text::from).collect(),
-            skip_range: None,
+            skip_range: (!range.is_empty()).then(|| Text::from(range)),
         }
     }
 
@@ -141,6 +179,29 @@ mod tests {
         check("a b<a/b", "b a");
         check("a b c<b/x/a", "c b");
         check("a b<a d<c e<d/b c", "e d c, not a");
+    }
+
+    #[test]
+    fn entries_that_nothing_updates_are_found() {
+        // The version of an entry is the place of its letter in the alphabet.
+        let version = |entry: &IndexedEntry<'_>| {
+            let letter = entry.name.bytes().next()?;
+            Some(Version::new(u64::from(letter.checked_sub(b'a')?), 0, 0))
+        };
+        let check = |text: &str, expected: &[&str]| {
+            let entries = entries(text);
+            let order = order(&entries).expect("it has a head");
+            assert_eq!(without_update(&entries, &order, &version), expected, "{text}");
+        };
+        check("a b<a c<b", &[]);
+        check("a b<a c<b/b", &["a"]);
+        check("a b<a c<b/b~<2.0.0", &[]);
+        check("a b<a c<b/b~>=1.0.0", &["a"]);
+        check("a b<a c<b/b/a", &[]);
+        // What a skipped entry skips has no update either; of b there is one.
+        check("a b c<b/a d<b/c", &["a"]);
+        // The head does not lead to a: that is another defect.
+        check("a b<a d<c e<d/b c", &[]);
     }
 
     #[test]

@@ -192,6 +192,23 @@ fn bundles_channels_and_deprecations_are_checked() {
 }
 
 #[test]
+fn entries_without_an_update_are_reported_and_stay_what_they_are() {
+    let entries = r#"[{"name":"a.v1"},{"name":"a.v2","replaces":"a.v1"},{"name":"a.v3","replaces":"a.v2","skips":["a.v2"]}]"#;
+    let channel = CHANNEL.replace(r#"[{"name":"a.v1"}]"#, entries);
+    let other = |version: usize| {
+        let bundle = BUNDLE.replace("a.v1", &format!("a.v{version}"));
+        bundle.replace("1.0.0", &format!("{version}.0.0"))
+    };
+    let text = format!("{PACKAGE}\n{channel}\n{BUNDLE}\n{}\n{}\n", other(2), other(3));
+    check(
+        &text,
+        "2: warning [no-update]: package a: channel s: no update leads on from a.v1: what replaces or \
+         skips them is skipped itself; a later entry must skip them as well, in `skips` or `skipRange`",
+    );
+    check(&text.replace(r#"["a.v2"]"#, r#"["a.v1","a.v2"]"#), "");
+}
+
+#[test]
 fn malformed_properties_set_their_bundle_aside() {
     let cases = [
         (r#"{"type":"olm.gvk","value":7}"#, DefectCode::Property),

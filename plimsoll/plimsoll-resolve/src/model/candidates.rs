@@ -2,7 +2,7 @@
 
 use super::Index;
 use crate::bundle::Constraint;
-use crate::channel::{leading_to, updates};
+use crate::channel::{WAYS_MAX, leading_to, updates};
 use crate::matching::ConstraintMatcher;
 use crate::package::{Channel, ChannelEntry};
 use crate::problem::{CatalogName, CatalogPart, InstalledBundle, PackageRequest};
@@ -143,6 +143,41 @@ pub(crate) fn following<'p>(index: &Index<'p>, item: &'p InstalledBundle) -> Vec
         });
     }
     sorted(found)
+}
+
+/// The entries with later versions than what is installed that a request accepts, or that the followed
+/// channel has, whether or not updates lead there.
+pub(crate) fn later<'p>(
+    index: &Index<'p>,
+    request: Option<&'p PackageRequest>,
+    item: &'p InstalledBundle,
+) -> Vec<Candidate<'p>> {
+    let follows = item.follows.as_ref();
+    let Some(package) = request.map(|it| &it.package).or(item.package.as_ref()) else {
+        return Vec::new();
+    };
+    let catalog = request.and_then(|it| it.catalog.as_ref());
+    let catalog = catalog.or_else(|| follows?.catalog.as_ref());
+    let channel = request.and_then(|it| it.channel.as_ref());
+    let channel = channel.or_else(|| follows.map(|follows| &follows.channel));
+    let range = request.and_then(|it| it.version.as_deref()).map(masterminds::Range::parse);
+    let requester = Requester { namespace: &item.namespace, catalog: None };
+    let mut found = Vec::new();
+    for (package_id, channel) in channels_with(index, &item.namespace, package, catalog, channel) {
+        let is_long = index.packages[package_id].package.channels[channel].entries.len() > WAYS_MAX;
+        if range.is_some() && is_long {
+            // Steps towards a range are not sought in it, so that nothing is known of them.
+            continue;
+        }
+        entries(index, requester, package_id, channel, &mut found, &mut |_, bundle| {
+            let is_accepted = match &range {
+                None => true,
+                Some(range) => range.as_ref().is_ok_and(|range| range.matches(&bundle.version)),
+            };
+            is_accepted && bundle.version.cmp_precedence(&item.bundle.version).is_gt()
+        });
+    }
+    found
 }
 
 /// The channels, as package and channel, that offer a package to a namespace.

@@ -9,13 +9,15 @@ use crate::explain::{
     shortened,
 };
 use crate::model::{
-    CatalogEntry, ChoiceId, ExclusionCause, Ineligible, Model, Owner, Solvable, SolvableId,
+    CatalogEntry, ChoiceId, ExclusionCause, Ineligible, Model, Origin, Owner, Solvable, SolvableId,
+    later,
 };
 use crate::range::masterminds;
 use crate::sat::WorkBudget;
 use crate::search::{Selection, choices_of};
 use crate::solution::{
     InstallReason, KeptBundle, LowerRanked, PlannedBundle, RefusedCandidate, Solution,
+    UnreachableBundle,
 };
 
 pub(super) fn solution(model: &Model<'_>, selection: &Selection, budget: &WorkBudget) -> Solution {
@@ -139,7 +141,10 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
         let because = self.because(id);
         let instead_of = self.instead_of(id);
         let rather_than = self.updates_not_taken(id);
-        if because.is_empty() && instead_of.is_empty() && rather_than.is_empty() {
+        let unreachable = self.unreachable(id);
+        let is_explained =
+            !instead_of.is_empty() || !rather_than.is_empty() || unreachable.is_some();
+        if because.is_empty() && !is_explained {
             return None;
         }
         Some(KeptBundle {
@@ -149,6 +154,38 @@ impl<'a, 'p> SolutionBuilder<'a, 'p> {
             because,
             instead_of,
             rather_than,
+            unreachable,
+        })
+    }
+
+    /// The latest version that would do for the choice about an installed bundle, if no update leads on
+    /// from that.
+    fn unreachable(&self, id: SolvableId) -> Option<UnreachableBundle> {
+        let model = self.model;
+        let Origin::Installed(item) = model.solvables[id].origin else { return None };
+        let (choice, request) =
+            self.choices(id).into_iter().find_map(|choice| match model.choices[choice].owner {
+                Owner::Request(at) => Some((choice, Some(&model.problem().query.requests[at]))),
+                Owner::Follows(_) => Some((choice, None)),
+                Owner::Stays(_) | Owner::Solvable(..) => None,
+            })?;
+        if model.choices[choice].candidates.iter().any(|candidate| *candidate != id) {
+            return None;
+        }
+        let index = &model.index;
+        let bundles = later(index, request, item).into_iter().filter_map(|candidate| {
+            let package = &index.packages[candidate.package_id];
+            let channel = &package.package.channels[candidate.channel];
+            let bundle = package.bundle(&channel.entries[candidate.entry].name)?;
+            Some((bundle, channel, package.catalog))
+        });
+        let (bundle, channel, catalog) =
+            bundles.max_by(|(one, ..), (other, ..)| one.version.cmp_precedence(&other.version))?;
+        Some(UnreachableBundle {
+            bundle: bundle.name.clone(),
+            version: bundle.version.clone(),
+            channel: channel.name.clone(),
+            catalog: catalog.name.clone(),
         })
     }
 

@@ -108,6 +108,45 @@ fn what_is_deprecated_is_the_last_choice_and_warned_about() {
 }
 
 #[test]
+fn an_installed_version_that_no_update_leads_on_from_is_named_with_what_it_cannot_reach() {
+    // The only update of v1 is skipped by a later entry, which does not skip v1.
+    let text = "a.v1@1.0.0\na.v2@2.0.0 <-a.v1\na.v3@3.0.0 <-a.v2 !a.v2\na.v4@4.0.0 <-a.v3";
+    let kept = ["nothing to do", "keep a.v1", "because `a` is requested"];
+    let with = |line: &'static str| [&kept[..], &[line]].concat();
+    prints(
+        text,
+        update("a.v1@1.0.0", None),
+        &with("no update leads from it to 4.0.0 of channel stable of catalog cat"),
+    );
+    prints(
+        text,
+        update("a.v1@1.0.0", Some("<4")),
+        &[
+            "nothing to do",
+            "keep a.v1",
+            "because `a` with version `<4` is requested",
+            "no update leads from it to 3.0.0 of channel stable of catalog cat",
+        ],
+    );
+    // Nothing else is requested, or there is nothing later.
+    prints(text, update("a.v1@1.0.0", Some("1.0.0")), &["nothing to do"]);
+    prints(text, update("a.v4@4.0.0", None), &["nothing to do"]);
+    // What follows its channel on its own says so, too.
+    let mut query = requests(&["b"]);
+    query.installed = vec![installed("a.v1@1.0.0", Some("stable"))];
+    prints(
+        &format!("{text}\nb.v1@1.0.0"),
+        query,
+        &[
+            "install b 1.0.0",
+            "b.v1 from channel stable of catalog cat",
+            "keep a.v1",
+            "no update leads from it to 4.0.0 of channel stable of catalog cat",
+        ],
+    );
+}
+
+#[test]
 fn a_step_towards_the_requested_range_says_so() {
     prints(
         "a.v1@1.0.0\na.v2@2.0.0 <-a.v1\na.v3@3.0.0 <-a.v2",

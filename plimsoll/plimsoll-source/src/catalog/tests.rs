@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use super::{Bytes, Cache, CatalogError, documents, is_bundles, load, open, rebuild};
-use plimsoll_content::catalog::{CatalogIndex, IndexError};
+use plimsoll_content::catalog::{CatalogIndex, FORMAT_VERSION, IndexError};
 
 const CATALOG: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}
 {"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1"}]}
@@ -75,7 +75,7 @@ fn a_damaged_index_is_built_anew() {
     let path = root.path().join("c.json");
     write(root.path(), "c.json", CATALOG);
     drop(opened(&path, &cache));
-    let index = fs::read_dir(directory.join("v2"))
+    let index = fs::read_dir(directory.join(format!("v{FORMAT_VERSION}")))
         .expect("the cache has a directory for its version")
         .map(|entry| entry.expect("its entries can be read").path())
         .find(|path| path.extension().is_some_and(|it| it == "index"))
