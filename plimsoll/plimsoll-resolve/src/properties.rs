@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::bundle::{Api, Bundle, Constraint, InstallMode, Property};
 use crate::range::blang;
-use crate::version::parse_strict;
+use crate::version::{number_for_text, parse_strict};
 
 pub use constraint::CONSTRAINT_BYTES_MAX;
 
@@ -117,15 +117,29 @@ fn read(
 }
 
 fn typed<'a, T: Deserialize<'a>>(value: &'a Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| format!("is invalid: {error}"))
+    T::deserialize(value).map_err(|error| {
+        let number = value.as_object().and_then(|fields| {
+            fields
+                .iter()
+                .find(|(name, value)| VERSIONS.contains(&name.as_str()) && value.is_number())
+        });
+        match number {
+            Some((name, number)) => format!("is invalid: `{name}` {}", number_for_text(number)),
+            None => format!("is invalid: {error}"),
+        }
+    })
 }
 
-/// A minor version, written as a text or as a number.
+/// Fields of properties that hold a version or a range of versions.
+const VERSIONS: [&str; 3] = ["version", "versionRange", "minKubeVersion"];
+
+/// A minor version. Upstream reads numbers, too, and with them 4.20 as 4.2.
 fn max_openshift(value: &Value) -> Result<String, String> {
     let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => return Err("is neither a string nor a number".to_owned()),
+        // Quotes within the text are the leftovers of a template; upstream drops them.
+        Value::String(text) => text.trim_matches('"').to_owned(),
+        Value::Number(number) => return Err(number_for_text(number)),
+        _ => return Err("is not a string".to_owned()),
     };
     let parts: Vec<&str> = text.split('.').collect();
     match parts.as_slice() {

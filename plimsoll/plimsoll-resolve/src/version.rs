@@ -1,5 +1,7 @@
 //! Versions: strict as catalogs have to write them, tolerant as people do.
 
+use std::fmt;
+
 use semver::{BuildMetadata, Prerelease, Version};
 
 /// Why a text is not a version.
@@ -21,6 +23,13 @@ pub enum VersionError {
         /// What it should be.
         what: &'static str,
     },
+}
+
+/// Says that a number was written where text is meant, in a clause whose subject is the field.
+pub fn number_for_text(number: impl fmt::Display) -> String {
+    format!(
+        "is the number {number}, not text: write it in quotes, since 4.20 is the same number as 4.2"
+    )
 }
 
 /// Reads a version as blang/semver's `Parse` does: all of `MAJOR.MINOR.PATCH[-pre][+build]`, no

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use k8s_cel::names as name_rules;
-use plimsoll_resolve::version::{parse_strict, parse_tolerant};
+use plimsoll_resolve::version::{number_for_text, parse_strict, parse_tolerant};
 use serde_json::Value;
 
 use super::properties::{apis, definition_api, service_api};
@@ -46,6 +46,7 @@ pub(super) fn check(
     names(csv, defects);
     install_modes(csv, defects);
     minimum_kubernetes(csv, defects);
+    numbers(csv, defects);
     examples(csv, defects);
     owned(csv, manifests, defects);
     webhooks(csv, defects);
@@ -111,6 +112,22 @@ fn install_modes(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
     if !modes.iter().any(|mode| mode["supported"] == true) {
         let text = "no install mode is supported: it can be installed nowhere";
         defects.push(csv.defect("spec.installModes", DefectCode::BundleFile, text));
+    }
+}
+
+/// Fields that hold versions or names, as pointers and as texts.
+const TEXTS: [(&str, &str); 3] = [
+    ("/spec/version", "spec.version"),
+    ("/spec/replaces", "spec.replaces"),
+    ("/metadata/annotations/olm.skipRange", "metadata.annotations.olm.skipRange"),
+];
+
+fn numbers(csv: &BundleManifest<'_>, defects: &mut Vec<Diagnostic>) {
+    for (pointer, field) in TEXTS {
+        if let Some(Value::Number(number)) = csv.value.pointer(pointer) {
+            let text = format!("{field} {}", number_for_text(number));
+            defects.push(csv.defect(field, DefectCode::BundleFile, text));
+        }
     }
 }
 

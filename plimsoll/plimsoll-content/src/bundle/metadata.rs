@@ -1,5 +1,6 @@
 //! The `metadata/` directory of a bundle: annotations, dependencies, further properties.
 
+use plimsoll_resolve::version::number_for_text;
 use serde_json::{Value, json};
 
 use super::read::BundleManifest;
@@ -92,6 +93,13 @@ fn annotations(
             None => report(key, format!("{PREFIX}{key} is missing")),
         }
     }
+    let number =
+        |key: &str| manifest.value["annotations"][format!("{PREFIX}{key}").as_str()].as_number();
+    for key in ["package.v1", "channels.v1", "channel.default.v1"] {
+        if let Some(number) = number(key) {
+            report(key, format!("{PREFIX}{key} {}", number_for_text(number)));
+        }
+    }
     if value("channel.default.v1") == Some("") {
         report("channel.default.v1", format!("{PREFIX}channel.default.v1 is empty"));
     }
@@ -102,10 +110,10 @@ fn annotations(
     metadata.channels.dedup();
     metadata.default_channel =
         value("channel.default.v1").filter(|name| !name.is_empty()).map(str::to_owned);
-    if metadata.package.is_empty() {
+    if metadata.package.is_empty() && number("package.v1").is_none() {
         report("package.v1", format!("{PREFIX}package.v1 is missing or empty"));
     }
-    if metadata.channels.is_empty() {
+    if metadata.channels.is_empty() && number("channels.v1").is_none() {
         report("channels.v1", format!("{PREFIX}channels.v1 is missing or empty"));
     }
     !metadata.package.is_empty()
@@ -140,7 +148,9 @@ fn dependency(item: &Value) -> Result<Value, String> {
         let found = names.iter().find_map(|name| value.get(name));
         let text = match found {
             Some(Value::String(text)) => text.trim().to_owned(),
-            Some(Value::Number(number)) => number.to_string(),
+            Some(Value::Number(number)) => {
+                return Err(format!("{kind}: {what} {}", number_for_text(number)));
+            }
             _ => String::new(),
         };
         if text.is_empty() { Err(format!("{kind}: no {what}")) } else { Ok(text) }

@@ -138,6 +138,38 @@ fn defects_of_a_bundle_have_their_line() {
 }
 
 #[test]
+fn a_number_where_a_version_or_a_channel_is_meant_is_an_error_that_says_to_quote_it() {
+    const QUOTE: &str =
+        "is the number 4.2, not text: write it in quotes, since 4.20 is the same number as 4.2";
+    let plain = csv("1.0.0", "");
+    let found = said(
+        &plain,
+        "dependencies:\n- type: olm.package\n  value: {packageName: b, version: 4.20}\n",
+    );
+    assert!(found.contains(&format!("olm.package: version {QUOTE}")), "{found}");
+    let found = said(&plain.replace("version: 1.0.0", "version: 4.20"), "");
+    assert!(found.contains(&format!("spec.version {QUOTE}")), "{found}");
+    let annotations = ANNOTATIONS.replace("channels.v1: s", "channels.v1: 4.20");
+    let found = reported(&converted(&[
+        ("manifests/csv.yaml", &plain),
+        ("metadata/annotations.yaml", &annotations),
+    ]));
+    assert!(found.contains(&format!("bundle.channels.v1 {QUOTE}")), "{found}");
+    assert!(!found.contains("channels.v1 is missing"), "{found}");
+    let properties = "properties:\n- {type: olm.maxOpenShiftVersion, value: 4.20}\n";
+    let found = converted(&[
+        ("manifests/csv.yaml", &plain),
+        ("metadata/annotations.yaml", ANNOTATIONS),
+        ("metadata/properties.yaml", properties),
+    ]);
+    assert!(
+        reported(&found).contains(&format!("olm.maxOpenShiftVersion {QUOTE}")),
+        "{}",
+        reported(&found)
+    );
+}
+
+#[test]
 fn what_authors_write_wrongly_is_named() {
     let annotation = |text: &str| csv("1.0.0", "").replace("alm-examples: '[]'", text);
     let error = "manifests/csv.yaml:4: error [bundle-file]: package a: ";

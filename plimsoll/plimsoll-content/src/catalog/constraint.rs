@@ -1,5 +1,6 @@
 //! `olm.constraint`: a tree of predicates over one bundle (RES-8).
 
+use plimsoll_resolve::version::number_for_text;
 use serde_json::{Map, Value};
 
 use super::model::{IndexedApi, IndexedConstraint, IndexedPackageRange, IndexedRule};
@@ -123,6 +124,9 @@ impl<'v> Fields<'v> {
     }
 
     fn required<'a>(&self, name: &str) -> Result<Text<'a>, String> {
+        if let Some(Value::Number(number)) = self.get(name) {
+            return Err(format!("`{name}` {}", number_for_text(number)));
+        }
         let text = self.text(name).filter(|text| !text.is_empty());
         text.ok_or_else(|| format!("`{name}` is missing or not a text"))
     }

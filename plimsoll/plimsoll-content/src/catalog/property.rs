@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use plimsoll_resolve::range::blang::Range;
-use plimsoll_resolve::version::parse_strict;
+use plimsoll_resolve::version::{number_for_text, parse_strict};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -225,7 +225,11 @@ impl<'a> ParsedProperties<'a> {
     }
 
     fn maximum_open_shift(&mut self, value: &'a str) {
-        // Both "4.9" and 4.9 are written.
+        // Upstream reads numbers, too, and with them 4.20 as 4.2.
+        if value.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
+            let text = format!("olm.maxOpenShiftVersion {}", number_for_text(value));
+            return self.problem(DefectCode::Property, text);
+        }
         let text = value.trim_matches('"');
         let is_number = |part: &str| {
             !part.is_empty() && part.len() < 6 && part.bytes().all(|byte| byte.is_ascii_digit())

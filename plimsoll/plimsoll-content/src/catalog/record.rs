@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use plimsoll_resolve::version::number_for_text;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
@@ -62,7 +63,12 @@ impl Serialize for Text<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor)
+        // Formats for people say which other value there is; the index does not need to.
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(TextVisitor)
+        } else {
+            deserializer.deserialize_str(TextVisitor)
+        }
     }
 }
 
@@ -82,6 +88,23 @@ impl<'de> Visitor<'de> for TextVisitor {
     fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
         Ok(Text(Cow::Owned(text.to_owned())))
     }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Text<'de>, E> {
+        Err(unquoted(number))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Text<'de>, E> {
+        Err(unquoted(number))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Text<'de>, E> {
+        Err(unquoted(number))
+    }
+}
+
+/// The error of a number that stands where text is meant.
+fn unquoted<E: Error>(number: impl fmt::Display) -> E {
+    E::custom(format_args!("a value {}", number_for_text(number)))
 }
 
 /// A list of at most [`LIST_MAX`] items; null is an empty one.

@@ -224,6 +224,7 @@ fn malformed_properties_set_their_bundle_aside() {
         (r#"{"type":"olm.constraint","value":{}}"#, DefectCode::Dependency),
         (r#"{"type":"olm.constraint","value":{"none":{}}}"#, DefectCode::Dependency),
         (r#"{"type":"olm.maxOpenShiftVersion","value":"4"}"#, DefectCode::Property),
+        (r#"{"type":"olm.maxOpenShiftVersion","value":4.9}"#, DefectCode::Property),
         (
             r#"{"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}"#,
             DefectCode::Property,
@@ -248,6 +249,39 @@ fn malformed_properties_set_their_bundle_aside() {
 }
 
 #[test]
+fn a_number_where_a_version_is_meant_is_an_error_that_says_to_quote_it() {
+    const QUOTE: &str =
+        "is the number 4.2, not text: write it in quotes, since 4.20 is the same number as 4.2";
+    // In YAML, as people write it.
+    let with = |property: &str| {
+        format!(
+            "schema: olm.package\nname: a\ndefaultChannel: s\n---\nschema: olm.channel\npackage: a\n\
+             name: s\nentries:\n- name: a.v1\n---\nschema: olm.bundle\npackage: a\nname: a.v1\nimage: i\n\
+             properties:\n- {{type: olm.package, value: {{packageName: a, version: 1.0.0}}}}\n\
+             - {property}\n"
+        )
+    };
+    let quoted = with("{type: olm.maxOpenShiftVersion, value: '4.20'}");
+    assert_eq!(told(&load(&quoted).defects), "");
+    assert_eq!(offered(&quoted).max_openshift_version.as_deref(), Some("4.20"));
+    for property in [
+        "{type: olm.maxOpenShiftVersion, value: 4.20}",
+        "{type: olm.package.required, value: {packageName: b, versionRange: 4.20}}",
+        "{type: olm.constraint, value: {package: {packageName: b, versionRange: 4.20}}}",
+        "{type: olm.gvk, value: {group: g, kind: K, version: 4.20}}",
+        "{type: olm.csv.metadata, value: {minKubeVersion: 4.20}}",
+    ] {
+        let text = with(property);
+        let said = told(&load(&text).defects);
+        assert!(said.contains(": error [") && said.contains(QUOTE), "{property}: {said}");
+        assert!(!offered(&text).defects.is_empty(), "{property}");
+    }
+    let identity = with("{type: x, value: 1}").replace("version: 1.0.0", "version: 4.20");
+    let said = told(&load(&identity).defects);
+    assert!(said.contains(QUOTE), "{said}");
+}
+
+#[test]
 fn the_resolver_sees_what_the_properties_say() {
     let text = bundle_with(
         r#"{"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}},
@@ -255,7 +289,7 @@ fn the_resolver_sees_what_the_properties_say() {
 {"type":"olm.package.required","value":{"packageName":"b","versionRange":"\u003e=1.0.0"}},
 {"type":"olm.label.required","value":{"label":"x"}},
 {"type":"olm.constraint","value":{"failureMessage":"m","any":{"constraints":[{"cel":{"rule":"true"}},{"gvk":{"group":"g","version":"v","kind":"K"}}]}}},
-{"type":"olm.maxOpenShiftVersion","value":4.9},
+{"type":"olm.maxOpenShiftVersion","value":"4.9"},
 {"type":"example.com/x","value":{"y":[1]}},
 {"type":"olm.csv.metadata","value":{"installModes":[{"type":"AllNamespaces","supported":true},{"type":"OwnNamespace","supported":false}],"minKubeVersion":"1.30.0","labels":{"operatorframework.io/arch.arm64":"supported"}}}"#,
     );

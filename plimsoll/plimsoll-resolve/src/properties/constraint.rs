@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::bundle::{Api, Constraint, Requirement};
 use crate::range::blang;
+use crate::version::number_for_text;
 
 /// The longest `olm.constraint` that is read, in bytes, as upstream has it.
 pub const CONSTRAINT_BYTES_MAX: usize = 128 * 1024;
@@ -111,6 +112,7 @@ fn text(fields: &[(&str, &Value)], name: &str) -> Result<String, String> {
     match fields.iter().find(|(field, _)| *field == name).map(|(_, value)| *value) {
         None | Some(Value::Null) => Ok(String::new()),
         Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Number(number)) => Err(format!("`{name}` {}", number_for_text(number))),
         Some(_) => Err(format!("`{name}` is not a string")),
     }
 }

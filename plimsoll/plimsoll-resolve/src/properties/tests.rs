@@ -80,6 +80,19 @@ fn what_cannot_be_understood_is_a_defect() {
         "is invalid: `x` is not a range: nothing follows the last `||`",
     );
     check_defect("olm.maxOpenShiftVersion", json!("4"), "is `4`, not of the form MAJOR.MINOR");
+    let number =
+        "is the number 4.2, not text: write it in quotes, since 4.20 is the same number as 4.2";
+    check_defect("olm.maxOpenShiftVersion", json!(4.20), number);
+    check_defect(
+        "olm.package.required",
+        json!({"packageName": "b", "versionRange": 4.20}),
+        &format!("is invalid: `versionRange` {number}"),
+    );
+    check_defect(
+        "olm.constraint",
+        json!({"package": {"packageName": "b", "versionRange": 4.20}}),
+        &format!("is invalid: `versionRange` {number}"),
+    );
     let long = json!({"failureMessage": "x".repeat(CONSTRAINT_BYTES_MAX), "cel": {"rule": "true"}});
     check_defect("olm.constraint", long, "has 131115 bytes, at most 131072");
 }
