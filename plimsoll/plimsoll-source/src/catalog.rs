@@ -7,6 +7,7 @@
 
 mod cache;
 mod files;
+mod ignored;
 mod roots;
 mod source;
 

@@ -12,6 +12,8 @@ use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::hash::hexadecimal;
 use sha2::{Digest as _, Sha256};
 
+use super::ignored::IgnorePatterns;
+
 /// Names of patterns that leave files out, in the syntax of `.gitignore`.
 pub(super) const IGNORE_FILE: &str = ".indexignore";
 /// Most files of a catalog: a tree of seven thousand real bundles has some 60,000.
@@ -90,11 +92,41 @@ pub(super) fn find(path: &Path) -> io::Result<Found> {
         return Ok(Found { files: vec![file], ..Found::default() });
     }
     let root = fs::canonicalize(path)?;
-    let mut found = Found::default();
-    let mut walk = WalkBuilder::new(&root);
+    let Walked { paths, outside, patterns, mut defects } = walk(&root)?;
+    let name_of =
+        |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
+    let mut files = Vec::new();
+    for path in paths.into_iter().filter(|path| !patterns.is_left_out(path)) {
+        let name = name_of(&path);
+        match inspect(&root, &path) {
+            Ok(metadata) => files.push(FoundFile::new(name, path, &metadata)),
+            Err(error) => defects.push(bundle::unreadable(&name, &error.to_string())),
+        }
+    }
+    let outside = outside.iter().filter(|path| !patterns.is_left_out(path));
+    defects.extend(outside.map(|path| bundle::unreadable(&name_of(path), LINK_OUT)));
+    files.sort_by(|one, other| one.name.cmp(&other.name));
+    let is_bundles = bundle::is_bundles(files.iter().map(|file| file.name.as_str()));
+    Ok(Found { files, defects, is_bundles })
+}
+
+/// What lies in a directory, whether it belongs to the catalog or not.
+struct Walked {
+    /// The files, besides those with patterns.
+    paths: Vec<PathBuf>,
+    /// The symbolic links that lead out of the directory.
+    outside: Vec<PathBuf>,
+    patterns: IgnorePatterns,
+    /// What could not be looked at.
+    defects: Vec<Diagnostic>,
+}
+
+/// Looks into every directory: patterns decide about files.
+fn walk(root: &Path) -> io::Result<Walked> {
+    let mut walk = WalkBuilder::new(root);
     walk.standard_filters(false).follow_links(true);
     // A link out of the catalog is a defect, and not followed: it may lead to everything there is.
-    let (inside, outside) = (root.clone(), Arc::new(Mutex::new(Vec::new())));
+    let (inside, outside) = (root.to_owned(), Arc::new(Mutex::new(Vec::new())));
     let refused = Arc::clone(&outside);
     walk.filter_entry(move |entry| {
         let name = entry.file_name().as_encoded_bytes();
@@ -104,44 +136,40 @@ pub(super) fn find(path: &Path) -> io::Result<Found> {
         let leaves = entry.path_is_symlink()
             && fs::canonicalize(entry.path()).is_ok_and(|target| !target.starts_with(&inside));
         if leaves {
-            let name = entry.path().strip_prefix(&inside).unwrap_or(entry.path());
-            let name = name.to_string_lossy().into_owned();
-            refused.lock().expect("no thread panics while it holds the lock").push(name);
+            let path = entry.path().to_owned();
+            refused.lock().expect("no thread panics while it holds the lock").push(path);
         }
         !leaves
     });
-    walk.add_custom_ignore_filename(IGNORE_FILE);
     walk.sort_by_file_name(|one, other| one.cmp(other));
+    let (mut paths, mut defects) = (Vec::new(), Vec::new());
+    let mut patterns = IgnorePatterns::default();
     for entry in walk.build() {
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                found.defects.push(bundle::unreadable("", &error.to_string()));
+                defects.push(bundle::unreadable("", &error.to_string()));
                 continue;
             }
         };
-        if entry.file_type().is_some_and(|it| it.is_dir()) || entry.file_name() == IGNORE_FILE {
+        if entry.file_type().is_some_and(|it| it.is_dir()) {
             continue;
         }
-        if found.files.len() == FILES_MAX {
+        if entry.file_name() == IGNORE_FILE {
+            if let Err(error) = patterns.read(entry.path()) {
+                let name = entry.path().strip_prefix(root).unwrap_or(entry.path());
+                defects.push(bundle::unreadable(&name.to_string_lossy(), &error));
+            }
+            continue;
+        }
+        if paths.len() == FILES_MAX {
             return Err(io::Error::other(format!("it has more than {FILES_MAX} files")));
         }
-        let relative = entry.path().strip_prefix(&root).unwrap_or(entry.path());
-        let name = relative.to_string_lossy().into_owned();
-        match inspect(&root, entry.path()) {
-            Ok(metadata) => {
-                let path = entry.path().to_owned();
-                found.files.push(FoundFile::new(name, path, &metadata));
-            }
-            Err(error) => found.defects.push(bundle::unreadable(&name, &error.to_string())),
-        }
+        paths.push(entry.into_path());
     }
     let outside =
         std::mem::take(&mut *outside.lock().expect("no thread panics while it holds the lock"));
-    found.defects.extend(outside.iter().map(|name| bundle::unreadable(name, LINK_OUT)));
-    found.files.sort_by(|one, other| one.name.cmp(&other.name));
-    found.is_bundles = bundle::is_bundles(found.files.iter().map(|file| file.name.as_str()));
-    Ok(found)
+    Ok(Walked { paths, outside, patterns, defects })
 }
 
 fn inspect(root: &Path, path: &Path) -> io::Result<Metadata> {

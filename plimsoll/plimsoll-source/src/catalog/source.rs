@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use plimsoll_api::olm::{CatalogSource, CatalogSourceType};
 use plimsoll_content::bundle::{self, BundleFile, BundleObjects};
 use plimsoll_content::catalog::{
@@ -19,6 +18,7 @@ use plimsoll_content::hash::hexadecimal;
 use sha2::{Digest as _, Sha256};
 
 use super::files::{Found, IGNORE_FILE};
+use super::ignored::IgnorePatterns;
 use super::{Bytes, Cache, CatalogError, PIECE, found, index, open_found, unreadable, whole};
 use crate::store::StoreError;
 use crate::store::oci::{LayoutImage, OciLayout};
@@ -307,7 +307,7 @@ fn catalog_files(image: &LayoutImage<'_>) -> Result<Vec<BundleFile>, CatalogErro
     let mut files: BTreeMap<String, Vec<u8>> =
         files.into_iter().map(|(path, bytes)| (within(&path), bytes)).collect();
     let patterns = ignore_patterns(&files);
-    files.retain(|path, _| !is_ignored(&patterns, path));
+    files.retain(|path, _| !is_ignore_file(path) && !patterns.is_left_out(Path::new(path)));
     if files.is_empty() {
         let problem = format!("image {} has no files below /{directory}", image.digest);
         let path = image.path().to_owned();
@@ -316,37 +316,19 @@ fn catalog_files(image: &LayoutImage<'_>) -> Result<Vec<BundleFile>, CatalogErro
     Ok(files.into_iter().map(|(path, bytes)| BundleFile { path, bytes }).collect())
 }
 
-/// The patterns that leave files out, by the directory that they are for.
-fn ignore_patterns(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Gitignore> {
-    let mut patterns = BTreeMap::new();
-    for (path, bytes) in files {
-        let Some(directory) = path.strip_suffix(IGNORE_FILE) else { continue };
-        if !directory.is_empty() && !directory.ends_with('/') {
-            continue;
-        }
-        let directory = directory.trim_end_matches('/');
-        let mut builder = GitignoreBuilder::new(directory);
-        for line in String::from_utf8_lossy(bytes).lines() {
-            // As in a directory, a line that is no pattern leaves nothing out.
-            let _ = builder.add_line(None, line);
-        }
-        if let Ok(built) = builder.build() {
-            patterns.insert(directory.to_owned(), built);
-        }
+/// The patterns that leave files out.
+fn ignore_patterns(files: &BTreeMap<String, Vec<u8>>) -> IgnorePatterns {
+    let mut patterns = IgnorePatterns::default();
+    for (path, bytes) in files.iter().filter(|(path, _)| is_ignore_file(path)) {
+        let directory = path.strip_suffix(IGNORE_FILE).unwrap_or_default().trim_end_matches('/');
+        // A line that is no pattern leaves nothing out.
+        let _ = patterns.add(Path::new(directory), bytes);
     }
     patterns
 }
 
-/// Whether a file is left out; patterns of an inner directory come before those of an outer one.
-fn is_ignored(patterns: &BTreeMap<String, Gitignore>, path: &str) -> bool {
-    if path.rsplit('/').next() == Some(IGNORE_FILE) {
-        return true;
-    }
-    let directories = path.rmatch_indices('/').map(|(end, _)| &path[..end]).chain([""]);
-    let mut matches = directories
-        .filter_map(|directory| patterns.get(directory))
-        .map(|patterns| patterns.matched_path_or_any_parents(path, false));
-    matches.find(|found| !found.is_none()).is_some_and(|found| found.is_ignore())
+fn is_ignore_file(path: &str) -> bool {
+    path.rsplit('/').next() == Some(IGNORE_FILE)
 }
 
 /// The index of a catalog in memory.

@@ -48,6 +48,19 @@ fn every_file_of_a_directory_counts_but_those_that_are_left_out() {
 }
 
 #[test]
+fn what_a_later_pattern_brings_back_is_found_in_every_directory() {
+    let root = tempfile::tempdir().expect("a directory");
+    write(root.path(), ".indexignore", "**/*\n!*.yaml\n");
+    write(root.path(), "a/deep/catalog.yaml", CATALOG);
+    write(root.path(), "a/deep/notes.txt", "- not: a catalog\n");
+    // What is left out does not count, not even a link.
+    std::os::unix::fs::symlink("/", root.path().join("a/everything")).expect("a link");
+    let loaded = load(root.path(), &mut |_| {}).expect("there are files");
+    assert_eq!(loaded.defects, []);
+    assert_eq!(loaded.open().package_names().collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
 fn a_catalog_that_did_not_change_is_not_read_again() {
     let root = tempfile::tempdir().expect("a directory");
     let cache = Cache::new(&root.path().join("cache"));
