@@ -2,7 +2,8 @@
 //!
 //! Terms separated by blanks or commas must all hold, groups of them are separated by `||`. A
 //! pre-release is only in a group of which some term names a pre-release. Build metadata does not
-//! count.
+//! count, but in a version that is written out with it: several builds of one version are different
+//! bundles, and such a pin is about one of them.
 
 use std::cmp::Ordering;
 
@@ -82,11 +83,26 @@ impl Range {
         Ok(Self { groups })
     }
 
-    /// Returns whether a version is in the range.
+    /// Returns whether a version is in the range; of a version that is pinned with build metadata, no other
+    /// build is.
     pub fn matches(&self, version: &Version) -> bool {
+        let is_other_build = |term: &Term| {
+            term.operator == Operator::Compare(Comparison::Equal)
+                && !term.bound.build.is_empty()
+                && term.bound.build != version.build
+        };
+        self.holds(version, &|term| term.holds(version) && !is_other_build(term))
+    }
+
+    /// Returns whether a version is in the range as Masterminds/semver has it, for which builds of a version
+    /// are all the same.
+    pub fn matches_any_build(&self, version: &Version) -> bool {
+        self.holds(version, &|term| term.holds(version))
+    }
+
+    fn holds(&self, version: &Version, term_holds: &dyn Fn(&Term) -> bool) -> bool {
         self.groups.iter().any(|group| {
-            (group.previews || version.pre.is_empty())
-                && group.terms.iter().all(|term| term.holds(version))
+            (group.previews || version.pre.is_empty()) && group.terms.iter().all(term_holds)
         })
     }
 }

@@ -245,6 +245,22 @@ fn updates_go_step_by_step_towards_what_is_asked_for() {
 }
 
 #[test]
+fn a_pin_with_build_metadata_is_about_one_build() {
+    let text = "a.v1@2.7.0+1\na.v2@2.7.0+2 <-a.v1\na.v3@2.7.0+3 <-a.v2";
+    let query = |version: &str| Query {
+        requests: vec![PackageRequest { version: Some(version.to_owned()), ..request("a") }],
+        ..Query::default()
+    };
+    check(text, query("2.7.0+1"), "a.v1");
+    check(text, query("=2.7.0+2"), "a.v2");
+    check(text, query("2.7.0"), "a.v3");
+    check(text, query("~2.7.0+1"), "a.v3");
+    let mut update = query("2.7.0+2");
+    update.installed = vec![installed("a.v1@2.7.0+1", Some("stable"))];
+    check(text, update, "a.v2");
+}
+
+#[test]
 fn catalogs_are_preferred_in_the_order_of_the_design() {
     let query = || Query { requests: vec![request("a")], ..Query::default() };
     let (needs, old, new) = ("a.v1@1.0.0 ?b:>=1.0.0", "b.v1@1.0.0", "b.v2@2.0.0");

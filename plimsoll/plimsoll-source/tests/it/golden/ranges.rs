@@ -39,7 +39,7 @@ fn parse_blang(range: &str) -> Option<Matches> {
 
 fn parse_masterminds(range: &str) -> Option<Matches> {
     let range = masterminds::Range::parse(range).ok()?;
-    Some(Box::new(move |version| range.matches(version)))
+    Some(Box::new(move |version| range.matches_any_build(version)))
 }
 
 fn check(path: &Path) {
