@@ -8,7 +8,6 @@ pub(crate) mod search;
 pub(crate) mod show;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -34,8 +33,8 @@ pub enum CatalogCommand {
 /// Arguments of `plimsoll catalog lint`.
 #[derive(Debug, Args)]
 pub struct LintArguments {
-    /// File or directory of the catalog; also a tree of bundle directories
-    catalog: PathBuf,
+    #[command(flatten)]
+    catalog: CatalogArguments,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::FINDINGS, default_value_t)]
     output: Format,
@@ -81,8 +80,8 @@ pub struct ShowArguments {
 /// Arguments of `plimsoll catalog convert`.
 #[derive(Debug, Args)]
 pub struct ConvertArguments {
-    /// File or directory of the catalog; also a tree of bundle directories
-    catalog: PathBuf,
+    #[command(flatten)]
+    catalog: CatalogArguments,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Documents,

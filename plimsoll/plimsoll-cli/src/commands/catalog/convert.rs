@@ -14,7 +14,8 @@ pub(super) fn run(
     arguments: &ConvertArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let path = &arguments.catalog;
+    // The index has not everything that the files have.
+    let path = arguments.catalog.path();
     let (documents, defects) =
         documents(path).with_context(|| format!("failed to read catalog `{}`", path.display()))?;
     for document in &documents {

@@ -14,7 +14,8 @@ pub(super) fn run(
     arguments: &LintArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let path = &arguments.catalog;
+    // Files are read anew, with or without the cache: an index may be that of an earlier program.
+    let path = arguments.catalog.path();
     let loaded = shown(path, |show| load(path, show))
         .with_context(|| format!("failed to read catalog `{}`", path.display()))?;
     let files = [path.display().to_string()];

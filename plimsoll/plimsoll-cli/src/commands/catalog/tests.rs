@@ -31,6 +31,10 @@ fn the_catalog_of_the_repository_is_in_order() {
     let (code, text) = printed(&["lint", "examples/catalog"]);
     assert_eq!(text, "0 errors, 0 warnings\n");
     assert_eq!(code, ExitCode::SUCCESS);
+    // All commands on catalogs accept it.
+    assert_eq!(printed(&["lint", "examples/catalog", "--no-cache"]), (code, text));
+    let converted = printed(&["convert", "examples/catalog"]);
+    assert_eq!(printed(&["convert", "examples/catalog", "--no-cache"]), converted);
     let (_, text) = printed(&["info", "examples/catalog", "--no-cache"]);
     let first = "Packages:  3\nChannels:  5 with 13 entries\nBundles:   10\n";
     assert!(text.starts_with(first), "{text}");
