@@ -6,6 +6,7 @@ use std::path::Path;
 
 use plimsoll_api::config::ClusterVersionSpec;
 use plimsoll_controller::{Clock as _, SystemClock};
+use plimsoll_source::whole_file::{self, FileAccess};
 use tokio_util::sync::CancellationToken;
 
 /// A token that is cancelled by SIGINT or SIGTERM; a second signal ends the process at once.
@@ -69,15 +70,7 @@ fn new_cluster_id() -> String {
 /// When it cannot be written.
 pub(crate) fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
-    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())
+    whole_file::write_with(path, FileAccess::Owner, |mut file| file.write_all(text.as_bytes()))
 }
 
 /// Seconds since the epoch, for messages.

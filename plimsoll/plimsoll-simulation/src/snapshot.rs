@@ -1,15 +1,12 @@
 //! Loads and saves the cluster of an embedded API server.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use k8s_apiserver::{ApiServer, Options, SnapshotError as InvalidSnapshot};
+use plimsoll_source::whole_file::{self, FileAccess};
 use thiserror::Error;
-
-/// Snapshots are for their owner alone.
-const MODE: u32 = 0o600;
 
 /// Why a snapshot was not read or written.
 #[derive(Debug, Error)]
@@ -72,28 +69,13 @@ pub fn save(server: &ApiServer, path: &Path) -> Result<(), SnapshotError> {
 }
 
 /// Writes a snapshot, which holds the Secrets of its cluster, to a file that only its owner can
-/// read: to one beside `path` first, so that whatever happens there is always a whole one.
+/// read.
 pub(crate) fn write(
     path: &Path,
     content: impl FnOnce(&File) -> io::Result<()>,
 ) -> Result<(), SnapshotError> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let write = || {
-        // What is no file, such as a pipe, is written to and not replaced.
-        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            return content(&OpenOptions::new().write(true).open(path)?);
-        }
-        match fs::remove_file(&beside) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&beside)?;
-        content(&file)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    write().map_err(|source| SnapshotError::Write { path: path.to_owned(), source })
+    whole_file::write_with(path, FileAccess::Owner, content)
+        .map_err(|source| SnapshotError::Write { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod directory;
 mod load;
 pub mod registry;
 pub mod store;
+pub mod whole_file;
 
 pub use directory::{
     FILE_SIZE_MAX, PAYLOAD_SIZE_MAX, ReadCause, ReadError, ReadErrors, read_directory,

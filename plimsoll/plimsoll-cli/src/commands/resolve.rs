@@ -7,7 +7,6 @@
 pub(crate) mod input;
 mod sources;
 
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,6 +19,7 @@ use plimsoll_resolve::{
     Explanation, PathEnd, Problem, Resolution, Solution, UpdatePath, solve, solve_path,
 };
 use plimsoll_source::bounded::{GENERATED_SIZE_MAX, read_file};
+use plimsoll_source::whole_file;
 use semver::Version;
 use serde::Serialize;
 
@@ -115,7 +115,7 @@ enum ResolutionOutput<'a> {
 pub fn run(arguments: &ResolveArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     let problem = problem(arguments)?;
     if let Some(path) = &arguments.write_problem {
-        fs::write(path, problem.write())
+        whole_file::write(path, problem.write().as_bytes())
             .with_context(|| format!("failed to write `{}`", path.display()))?;
     }
     let UpdatePath { steps, end } = if arguments.path {

@@ -1,8 +1,7 @@
 //! `plimsoll operator lint`: checking a directory of Operators before it is applied (OPR-19).
 
-use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -12,6 +11,7 @@ use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::lint::{LintInputs, apply_edits, lint};
 use plimsoll_operators::loadout::Loadout;
+use plimsoll_source::whole_file;
 
 use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};
 use super::lock;
@@ -64,7 +64,7 @@ pub async fn run(
         fixed = apply_edits(&loadout, &findings);
         for (before, after) in loadout.files.iter().zip(&fixed.files) {
             if before.text != after.text {
-                fs::write(&after.path, &after.text)
+                whole_file::write(Path::new(&after.path), after.text.as_bytes())
                     .with_context(|| format!("failed to write `{}`", after.path))?;
                 anstream::eprintln!("fixed {}", after.path);
             }

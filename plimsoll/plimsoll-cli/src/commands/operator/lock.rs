@@ -1,7 +1,6 @@
 //! `plimsoll operator lock`, and `--locked`: the exact bundles that a directory of Operators
 //! resolves to.
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,6 +13,7 @@ use plimsoll_operators::OperatorInputs;
 use plimsoll_operators::loadout::{Loadout, settle};
 use plimsoll_operators::lock::OperatorLock;
 use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
+use plimsoll_source::whole_file;
 
 use super::loadout::{LoadoutState, StateArguments, read_files};
 use crate::exit::{self, Refusal};
@@ -128,7 +128,8 @@ fn write(directory: &Path, lock: &OperatorLock, out: &mut dyn Write) -> Result<(
     if read_text(&path, WRITTEN_SIZE_MAX).is_ok_and(|it| it == text) {
         return Ok(());
     }
-    fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))?;
+    whole_file::write(&path, text.as_bytes())
+        .with_context(|| format!("failed to write `{}`", path.display()))?;
     writeln!(out, "{} written", path.display())?;
     Ok(())
 }

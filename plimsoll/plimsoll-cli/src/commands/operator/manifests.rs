@@ -10,6 +10,7 @@ use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLE
 use plimsoll_content::yaml::EditError;
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
+use plimsoll_source::whole_file;
 
 /// The path of the annotation of a change set.
 const CHANGE_SET: [&str; 3] = ["metadata", "annotations", CHANGE_SET_ANNOTATION];
@@ -52,7 +53,8 @@ pub(super) fn write_manifests(
         .with_context(|| format!("failed to create `{}`", directory.display()))?;
     let mut written = Vec::new();
     for (path, text) in changed.chain(new) {
-        fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))?;
+        whole_file::write(&path, text.as_bytes())
+            .with_context(|| format!("failed to write `{}`", path.display()))?;
         written.push(path);
     }
     Ok(written)

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, ensure};
 use clap::Args;
 use plimsoll_content::authoring::check_name;
+use plimsoll_source::whole_file;
 
 use crate::exit;
 
@@ -56,7 +57,7 @@ pub(super) fn run(
         let file = directory.join(file);
         let written = file.parent().map_or(Ok(()), fs::create_dir_all);
         written
-            .and_then(|()| fs::write(&file, text.replace(NAME, &name)))
+            .and_then(|()| whole_file::write(&file, text.replace(NAME, &name).as_bytes()))
             .with_context(|| format!("failed to write `{}`", file.display()))?;
     }
     writeln!(out, "made release {name} in {path}; release.yaml explains its files")?;
