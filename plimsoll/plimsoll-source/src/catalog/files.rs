@@ -121,7 +121,7 @@ struct Walked {
     defects: Vec<Diagnostic>,
 }
 
-/// Looks into every directory: patterns decide about files.
+/// Walks through every directory: patterns decide about files.
 fn walk(root: &Path) -> io::Result<Walked> {
     let mut walk = WalkBuilder::new(root);
     walk.standard_filters(false).follow_links(true);
