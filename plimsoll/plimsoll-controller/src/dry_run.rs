@@ -9,17 +9,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
+use plimsoll_api::olm::CollisionProtection;
 use plimsoll_api::{
     CLUSTER_VERSION, CLUSTER_VERSION_NAME, GroupKind, ObjectKey, RELEASE_PROGRESS, classes, crd,
     policies,
 };
+use plimsoll_operators::reconciler::{Claim, claim};
+use plimsoll_plan::apply::prepare;
 use plimsoll_plan::forecast::{DryRunOutcome, ObservedObject};
-use plimsoll_plan::plan::{Plan, Step};
-use plimsoll_plan::progress::{Scope, StepBlocker, StepOutcome, Trace};
+use plimsoll_plan::plan::{Action, Plan, Step};
+use plimsoll_plan::progress::{Scope, StepBlocker, StepOutcome, Trace, Transience, TryError};
 use serde_json::Value;
 
 use crate::actions::admission::Registered;
 use crate::error::Error;
+use crate::found::found_object;
 use crate::observe::trace;
 use crate::ownership::{self, operator_of};
 use crate::resources::{Resources, Served};
@@ -52,14 +56,95 @@ pub struct DryRun {
 pub async fn dry_run(client: &Client, plan: &Plan) -> Result<DryRun, Error> {
     let resources =
         Resources::discover(client).await.map_err(|source| Error::Discover { source })?;
-    let writer = Writer::new(client.clone()).of_release();
-    let observed_objects = futures::stream::iter(&plan.steps)
-        .map(|step| sight(client, &writer, &resources, step))
-        .buffered(REQUESTS_MAX)
-        .try_collect()
-        .await?;
+    let observed_objects = try_steps(client, &resources, plan, &TriedFor::Release).await?;
     let ours = ours(client, &resources).await?.into_keys().collect();
     Ok(DryRun { observed_objects, ours, cluster_kinds: cluster_kinds(&resources) })
+}
+
+/// The owner that a plan is tried for.
+pub(crate) enum TriedFor<'o> {
+    /// The release.
+    Release,
+    /// An Operator.
+    Operator {
+        /// Its name.
+        name: &'o str,
+        /// What it does with objects that exist.
+        protection: CollisionProtection,
+    },
+}
+
+impl TriedFor<'_> {
+    /// Returns whether a step concerns an object that exists. An Operator deletes nothing but its own.
+    fn concerns(&self, step: &Step, live: &DynamicObject) -> bool {
+        match self {
+            Self::Operator { name, .. } if step.action == Action::Delete => {
+                operator_of(&live.metadata) == *name
+            }
+            Self::Release | Self::Operator { .. } => true,
+        }
+    }
+
+    /// Returns the result for a step whose object is another owner's; `None` if it may be tried.
+    async fn objection(
+        &self,
+        client: &Client,
+        step: &Step,
+        live: &DynamicObject,
+    ) -> Result<Option<DryRunOutcome>, kube::Error> {
+        match self {
+            Self::Release => {
+                let holder = ownership::holder(client, step, &live.metadata).await?;
+                let refusal = holder.map(|operator| ownership::refusal(step, &operator));
+                Ok(refusal.map(DryRunOutcome::Refused))
+            }
+            Self::Operator { .. } if step.action == Action::Delete => Ok(None),
+            Self::Operator { name, protection } => {
+                let found = found_object(step.manifest.key.clone(), &live.metadata);
+                Ok(match claim(name, &found, *protection) {
+                    Claim::Applied => None,
+                    Claim::LeftAlone => Some(DryRunOutcome::NotTried),
+                    Claim::Blocked(block) => Some(DryRunOutcome::Refused(TryError {
+                        reason: block.reason,
+                        cause: block.message,
+                        transience: Transience::Lasting,
+                        retry_after: None,
+                    })),
+                })
+            }
+        }
+    }
+
+    /// Returns the certificates that the controller would set in the object of a step: those that it set
+    /// before. `None` if the manifest has its own, or the object does not exist.
+    fn ca_bundle(&self, step: &Step, live: Option<&DynamicObject>) -> Option<String> {
+        match self {
+            Self::Release => None,
+            Self::Operator { .. } => {
+                let live = value(live?.clone());
+                prepare::ca_bundle(&live)
+                    .filter(|_| prepare::ca_bundle(&step.manifest.object()).is_none())
+            }
+        }
+    }
+}
+
+/// Executes every step of a plan on a cluster as a dry run.
+pub(crate) async fn try_steps(
+    client: &Client,
+    resources: &Resources,
+    plan: &Plan,
+    owner: &TriedFor<'_>,
+) -> Result<Vec<ObservedObject>, Error> {
+    let writer = match owner {
+        TriedFor::Release => Writer::new(client.clone()).of_release(),
+        TriedFor::Operator { .. } => Writer::new(client.clone()).replacing_workloads(),
+    };
+    futures::stream::iter(&plan.steps)
+        .map(|step| sight(client, &writer, resources, step, owner))
+        .buffered(REQUESTS_MAX)
+        .try_collect()
+        .await
 }
 
 /// The kinds that have no namespace.
@@ -73,6 +158,7 @@ async fn sight(
     writer: &Writer,
     resources: &Resources,
     step: &Step,
+    owner: &TriedFor<'_>,
 ) -> Result<ObservedObject, Error> {
     let Some(served) = resources.get(&step.kind()) else {
         let answer = DryRunOutcome::Blocked(StepBlocker::KindNotServed(step.kind()));
@@ -85,15 +171,14 @@ async fn sight(
     let key = &step.manifest.key;
     let failed = |source| Error::DryRun { object: key.to_string(), source };
     let before = api(client, served, &key.namespace).get(&key.name).await;
-    let before = found(before).map_err(failed)?;
+    let before = found(before).map_err(failed)?.filter(|live| owner.concerns(step, live));
     if let Some(before) = &before
-        && let Some(operator) =
-            ownership::holder(client, step, &before.metadata).await.map_err(failed)?
+        && let Some(answer) = owner.objection(client, step, before).await.map_err(failed)?
     {
-        let answer = DryRunOutcome::Refused(ownership::refusal(step, &operator));
         return Ok(ObservedObject { before: Some(value(before.clone())), answer });
     }
-    let tried = match writer.try_out(step, served).await {
+    let ca_bundle = owner.ca_bundle(step, before.as_ref());
+    let tried = match writer.try_out(step, served, ca_bundle.as_deref()).await {
         Ok(Some(after)) => {
             writer.try_takeover(step, served, before.as_ref(), after).await.map(Some)
         }

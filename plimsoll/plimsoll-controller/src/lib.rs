@@ -16,6 +16,7 @@ mod dry_run;
 mod error;
 mod events;
 mod fence;
+mod found;
 mod host;
 mod implicit;
 mod lease;

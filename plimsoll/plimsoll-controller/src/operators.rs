@@ -10,10 +10,13 @@ mod control_loop;
 mod effects;
 mod facts;
 mod inspect;
+mod preview;
 pub(crate) mod revisions;
 mod watches;
 
+pub use self::content::render;
 pub use self::facts::read as read_facts;
+pub use self::preview::{PreviewedRevision, RevisionPreview, preview};
 
 use std::sync::Arc;
 

@@ -29,6 +29,9 @@ pub struct InstallRequest {
     pub repository: Option<String>,
     /// The namespace to install the packages into; without it, the one that their bundles suggest.
     pub namespace: Option<String>,
+    /// What becomes of objects that exist, as `spec.collisionProtection`; without it, they stop the
+    /// installation.
+    pub collision_protection: Option<String>,
     /// The chosen providers of requirements: `PACKAGE=PACKAGE` or `GROUP/VERSION/KIND=PACKAGE`.
     pub providers: Vec<String>,
     /// The excluded packages and bundles: `PACKAGE` or `PACKAGE/BUNDLE`.
@@ -134,6 +137,7 @@ impl PlannedOperator {
             channel: requested(&request.channel),
             repository: requested(&request.repository),
             namespace: requested(&request.namespace),
+            collision_protection: requested(&request.collision_protection),
             change_set: ChangeSetEdit::Keep,
         }
     }

@@ -21,6 +21,9 @@ pub struct OperatorManifest {
     pub repository: Option<String>,
     /// The namespace; `None` for the one that its bundle suggests. Only written if it is created.
     pub namespace: Option<String>,
+    /// What becomes of objects that exist, as `spec.collisionProtection`; `None` for the default. Only written
+    /// if it is created.
+    pub collision_protection: Option<String>,
     /// The change of the annotation of its change set.
     pub change_set: ChangeSetEdit,
 }
@@ -67,12 +70,14 @@ impl OperatorManifest {
         object
     }
 
-    /// Returns the fields of the spec that say where the Operator is from and where it is installed.
+    /// Returns the fields of the spec that say where the Operator is from and where it is installed, beside
+    /// what.
     pub fn sources(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let fields = [
             ("channel", &self.channel),
             ("repository", &self.repository),
             ("namespace", &self.namespace),
+            ("collisionProtection", &self.collision_protection),
         ];
         fields.into_iter().filter_map(|(field, value)| Some((field, value.as_deref()?)))
     }

@@ -33,6 +33,7 @@ mod messages;
 mod observed;
 mod parse;
 mod prepare;
+mod preview;
 mod removal;
 mod report;
 mod revision;
@@ -69,7 +70,10 @@ pub use self::events::{
     CatalogContent, ContainedObject, Findings, FoundObject, Moment, OperatorEffect, OperatorEvent,
     OperatorKind, WrittenPart,
 };
+pub use self::messages::{refused_definitions, unsafe_definitions};
 pub use self::observed::{ObservedObject, WatchedChange};
+pub use self::prepare::{Claim, claim};
+pub use self::preview::{kept_content, preview_plan};
 pub use self::revision::{REVISIONS_KEPT, RevisionContent};
 
 /// The state of the add-on layer. It routes each event to the Operators that it concerns, and owns what spans

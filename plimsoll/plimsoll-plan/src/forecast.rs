@@ -264,6 +264,11 @@ impl Forecast {
         blockers.collect()
     }
 
+    /// Whether an object is refused.
+    pub fn is_refused(&self) -> bool {
+        self.changes.iter().any(|it| it.kind() == StepChangeKind::Refused)
+    }
+
     /// What would keep the plan from completing, as far as is known before; empty when nothing would.
     pub fn stops(&self) -> Vec<ForecastBlocker> {
         let mut stops = self.findings(true);

@@ -212,6 +212,20 @@ impl Plan {
         Self { release, hash, mode, steps, release_steps, graph, excluded }
     }
 
+    /// Appends the deletion of objects, which comes after all else.
+    #[must_use]
+    pub fn then_deleting(mut self, objects: impl IntoIterator<Item = Manifest>) -> Self {
+        let first = self.steps.len();
+        self.steps.extend(objects.into_iter().map(|manifest| Step {
+            manifest,
+            action: Action::Delete,
+            readiness: Readiness::Applied,
+            serves: Vec::new(),
+        }));
+        self.graph.finish_with((first..self.steps.len()).collect());
+        self
+    }
+
     /// The steps in the order in which a reconciling pass begins them: it differs from pass to
     /// pass, so that steps that get stuck do not always come before the same others
     /// (CV-6.5). `attempt` is the number of passes before this one.

@@ -31,6 +31,7 @@ pub(crate) mod names;
 pub mod packages;
 pub mod pause;
 pub mod policy;
+mod preview;
 pub mod resolve;
 pub mod snapshot;
 pub(crate) mod state;

@@ -3,6 +3,7 @@
 
 mod diff;
 pub(super) mod markdown;
+mod revision;
 pub(super) mod text;
 mod value;
 
@@ -22,6 +23,7 @@ use super::format::Format;
 use super::graph::{Graph, Node, Picture, Rank, Tone};
 
 pub(super) use markdown::escaped;
+pub(crate) use revision::write_revision;
 
 /// A forecast in words.
 #[derive(Debug, Serialize)]

@@ -26,7 +26,22 @@ pub(super) fn read(
     properties: Vec<Property>,
 ) -> Result<RevisionContent, String> {
     let source = roots.resolve(source).map_err(|error| chain(&error))?;
-    let content = bundle_content(&source, operator, &bundle.name).map_err(|error| chain(&error))?;
+    render(operator, bundle, &source, spec, properties)
+}
+
+/// Reads a bundle of a catalog, wherever that is, and renders its objects. Blocks the thread.
+///
+/// # Errors
+///
+/// When the bundle cannot be read or installed; the text says why.
+pub fn render(
+    operator: &str,
+    bundle: &BundleReference,
+    source: &CatalogSource,
+    spec: &OperatorSpec,
+    properties: Vec<Property>,
+) -> Result<RevisionContent, String> {
+    let content = bundle_content(source, operator, &bundle.name).map_err(|error| chain(&error))?;
     let loaded = load(&content.files).map_err(|defects| named(&defects))?;
     let request = InstallRequest {
         operator,

@@ -12,14 +12,12 @@ use plimsoll_api::{OPERATOR, ObjectKey};
 use plimsoll_bundle::crd_safety::{self, UpgradeRule};
 use plimsoll_operators::deletion::definition::DefinitionTimes;
 use plimsoll_operators::reconciler::{ContainedObject, Findings, FoundObject};
-use plimsoll_plan::apply::takeover::earlier_managers;
 use plimsoll_plan::plan::GroupVersionKind;
-use plimsoll_plan::progress::{Scope, Trace};
+use plimsoll_plan::progress::Scope;
 use serde_json::Value;
 
 use crate::clock::{SharedClock, run_beside};
-use crate::observe::trace;
-use crate::ownership::operator_of;
+use crate::found::found_object;
 use crate::resources::{
     Discovered, Resources, Served, UnknownVersion, defined_resource, definitions,
 };
@@ -82,23 +80,12 @@ async fn found(
     };
     let live = api.get_metadata_opt(&key.name).await;
     let live = live.map_err(|error| format!("failed to read {key}: {}", chain(&error)))?;
-    Ok(live.map(|live| {
-        let controller = live.metadata.owner_references.iter().flatten();
-        let mut controller = controller.filter(|owner| owner.controller == Some(true));
-        FoundObject {
-            operator: operator_of(&live.metadata),
-            is_ours: matches!(trace(&live.metadata), Trace::Ours(_)),
-            controller: controller.next().map(|it| format!("{} \"{}\"", it.kind, it.name)),
-            managers: earlier_managers(&serde_json::to_value(&live).unwrap_or_default()),
-            is_terminating: live.metadata.deletion_timestamp.is_some(),
-            key,
-        }
-    }))
+    Ok(live.map(|live| found_object(key, &live.metadata)))
 }
 
 /// Finds the changes of an existing definition that no API server accepts and, unless these do not matter, those
 /// that its clients cannot follow, and the objects that would become invalid.
-async fn inspect_definition(
+pub(super) async fn inspect_definition(
     cluster: &Cluster,
     definition: &Value,
     safety: CrdUpgradeSafety,

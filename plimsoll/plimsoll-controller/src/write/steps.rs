@@ -137,10 +137,12 @@ impl Writer {
     }
 
     /// Returns the object that a step would result in, by a dry run; `None` if the step applies none.
+    /// `ca_bundle` is as for the execution.
     pub(crate) async fn try_out(
         &self,
         step: &Step,
         served: &Served,
+        ca_bundle: Option<&str>,
     ) -> Result<Option<DynamicObject>, kube::Error> {
         match step.action {
             Action::Delete | Action::Refuse(_) => return Ok(None),
@@ -148,9 +150,10 @@ impl Writer {
         }
         let api = self.api(served, &step.manifest.key.namespace);
         let parameters = PatchParams::apply(FIELD_MANAGER).force().dry_run();
+        let kept = kept_conversion(&api, step).await?;
         let mut refused = Vec::new();
         for _ in 0..=REFUSALS_MAX {
-            let body = self.body(step, served, &refused, None, None)?;
+            let body = self.body(step, served, &refused, ca_bundle, kept.as_ref())?;
             let name = &step.manifest.key.name;
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {

@@ -370,7 +370,7 @@ pub(super) fn always_watched() -> [GroupVersionKind; 2] {
     )
 }
 
-fn is_definition(key: &ObjectKey) -> bool {
+pub(super) fn is_definition(key: &ObjectKey) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 

@@ -103,13 +103,15 @@ pub(super) fn not_returned_to(revision: u32, block: &OperatorBlock) -> OperatorB
     OperatorBlock::new(block.reason, message)
 }
 
-pub(super) fn refused_definitions(bundle: &BundleReference, problems: &str) -> OperatorBlock {
+/// Returns the block of a bundle whose definitions no API server accepts in place of the existing ones.
+pub fn refused_definitions(bundle: &BundleReference, problems: &str) -> OperatorBlock {
     let message =
         format!("{} changes definitions as no API server accepts: {problems}", bundle.name);
     OperatorBlock::new(Reason::UpgradeBlocked, message)
 }
 
-pub(super) fn unsafe_definitions(bundle: &BundleReference, problems: &str) -> OperatorBlock {
+/// Returns the block of a bundle whose definitions break the users of the existing ones.
+pub fn unsafe_definitions(bundle: &BundleReference, problems: &str) -> OperatorBlock {
     let message = format!(
         "{} changes definitions in ways that break their users: {problems}; set \
          spec.crdUpgradeSafety to Warn to go ahead all the same",

@@ -291,17 +291,12 @@ impl OperatorHandler<'_> {
             }
         }
         for found in &findings.objects {
-            if is_namespace(&found.key) {
-                if found.is_terminating {
-                    return Err(messages::namespace_terminating(&found.key.name));
-                }
-                if found.operator != name {
+            match claim(name, found, spec.collision_protection) {
+                Claim::Applied => {}
+                Claim::LeftAlone => {
                     left_out.insert(found.key.clone());
                 }
-                continue;
-            }
-            if let Some(block) = collision(name, found, spec.collision_protection) {
-                return Err(block);
+                Claim::Blocked(block) => return Err(block),
             }
         }
         // A namespace with another owner is not taken over.
@@ -369,6 +364,29 @@ impl OperatorHandler<'_> {
 
 pub(super) fn is_namespace(key: &ObjectKey) -> bool {
     key.group.is_empty() && key.kind == "Namespace"
+}
+
+/// What a revision does with an object that exists already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// It is applied.
+    Applied,
+    /// It is not part of the revision: a namespace with another owner.
+    LeftAlone,
+    /// It blocks the revision.
+    Blocked(OperatorBlock),
+}
+
+/// Judges whether a revision of an Operator may apply an object that exists already.
+pub fn claim(name: &str, found: &FoundObject, protection: CollisionProtection) -> Claim {
+    if is_namespace(&found.key) {
+        return match (found.is_terminating, found.operator == name) {
+            (true, _) => Claim::Blocked(messages::namespace_terminating(&found.key.name)),
+            (false, true) => Claim::Applied,
+            (false, false) => Claim::LeftAlone,
+        };
+    }
+    collision(name, found, protection).map_or(Claim::Applied, Claim::Blocked)
 }
 
 /// Returns the reason that an existing object is not taken over; `None` if it is.

@@ -101,6 +101,14 @@ pub fn set_ca_bundles(object: &mut Value, ca_bundle: &str) -> bool {
     is_changed
 }
 
+/// The `caBundle` of whatever an object calls, as base64; `None` where it has none.
+pub fn ca_bundle(object: &Value) -> Option<String> {
+    let mut object = object.clone();
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let configs = client_configs(&mut object, &kind);
+    configs.into_iter().find_map(|it| it.get("caBundle")?.as_str().map(str::to_owned))
+}
+
 /// What says whom an object calls.
 fn client_configs<'o>(object: &'o mut Value, kind: &str) -> Vec<&'o mut Map<String, Value>> {
     let configs: Vec<Option<&mut Value>> = match kind {

@@ -46,6 +46,8 @@ pub(crate) struct OpenedCatalog {
     /// The time at which the controller read this content, or else at which the file was last
     /// written; `None` if neither is known.
     pub(crate) since: Option<Timestamp>,
+    /// The source that it was read from.
+    pub(crate) source: CatalogSource,
     pub(crate) index: CatalogIndex<Bytes>,
 }
 
@@ -54,19 +56,19 @@ impl OpenedCatalog {
         name: String,
         weight: i64,
         in_cluster: Option<&Catalog>,
-        path: &Path,
+        source: CatalogSource,
         content: OpenCatalog,
     ) -> Self {
         let OpenCatalog { index, digest } = content;
         let status = in_cluster.and_then(|it| it.status.as_ref());
         let served = status.filter(|it| it.digest == digest).and_then(|it| it.last_read_time);
         let since = served.or_else(|| {
-            let written = path.metadata().and_then(|it| it.modified()).ok()?;
+            let written = Path::new(&source.path).metadata().and_then(|it| it.modified()).ok()?;
             Timestamp::try_from(written).ok()
         });
         let reported = status.map(|it| it.digest.clone());
         let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
-        Self { name, weight, digest, differs_from, since, index }
+        Self { name, weight, digest, differs_from, since, source, index }
     }
 }
 
@@ -117,7 +119,7 @@ impl CatalogChoice {
             }
             let known = in_cluster.get(&name);
             let weight = known.map_or(position, |it| it.spec.weight);
-            let opened = OpenedCatalog::new(name, weight, known, &path, content);
+            let opened = OpenedCatalog::new(name, weight, known, source, content);
             catalogs.opened.push(opened);
         }
         if self.catalog.is_empty() {
@@ -138,8 +140,8 @@ impl OpenedCatalogs {
         match open_source(&catalog.spec.source, cache) {
             Ok(content) => {
                 let weight = catalog.spec.weight;
-                let path = Path::new(&catalog.spec.source.path);
-                let opened = OpenedCatalog::new(name, weight, Some(catalog), path, content);
+                let source = catalog.spec.source.clone();
+                let opened = OpenedCatalog::new(name, weight, Some(catalog), source, content);
                 self.opened.push(opened);
             }
             Err(_) => self.elsewhere.push((name, PathBuf::from(&catalog.spec.source.path))),

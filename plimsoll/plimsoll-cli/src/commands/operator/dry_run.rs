@@ -7,14 +7,15 @@ use clap::{Args, ValueEnum};
 pub enum DryRunStrategy {
     /// Nothing is sent.
     Client,
-    /// The API server checks what would be written, and stores nothing.
+    /// The API server checks what would be written, and stores nothing; so does the preview of the objects.
     Server,
 }
 
 /// The option for a dry run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct DryRun {
-    /// Show the plan, and change nothing; with `server`, the API server also checks what would be written
+    /// Show the plan, and change nothing; with `server`, the API server also checks what would be written, and
+    /// `install`, `resolve` and `update` show what would become of each object
     #[arg(
         long,
         value_name = "STRATEGY",

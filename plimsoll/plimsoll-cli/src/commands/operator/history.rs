@@ -16,6 +16,7 @@ use plimsoll_api::{Operator, OperatorRevision};
 use serde::Serialize;
 use serde_json::json;
 
+use super::preview::{preview_kept, recorded};
 use super::state::{AddOnState, revisions, status};
 use super::{dry_run_suffix, patch_parameters};
 use crate::exit;
@@ -42,9 +43,16 @@ pub struct RollbackArguments {
     /// Number of the revision; the last complete one before the current one without it
     #[arg(long, value_name = "NUMBER", value_parser = revision_number)]
     to_revision: Option<u32>,
-    /// Let the API server check the change without making it
-    #[arg(long)]
-    dry_run: bool,
+    /// Show which objects would change, and let the API server check the change without making it
+    #[arg(
+        long,
+        value_name = "STRATEGY",
+        value_parser = ["server"],
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "server"
+    )]
+    dry_run: Option<String>,
 }
 
 fn revision_number(text: &str) -> Result<u32, String> {
@@ -145,12 +153,7 @@ fn installations(operator: &Operator, revisions: &[OperatorRevision]) -> Vec<Ins
 /// Returns the revisions of an Operator whose objects are kept. The revisions of a deleted Operator
 /// of the same name are ignored, since they are deleted soon.
 fn kept(operator: &Operator, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
-    let uid = operator.metadata.uid.as_ref();
-    let is_its_own = |it: &&OperatorRevision| {
-        let mut owners = it.metadata.owner_references.iter().flatten();
-        owners.any(|owner| Some(&owner.uid) == uid)
-    };
-    revisions.iter().filter(is_its_own).map(|it| it.spec.revision).collect()
+    recorded(operator, revisions).iter().map(|it| it.revision).collect()
 }
 
 /// Runs `plimsoll operator rollback`.
@@ -166,20 +169,26 @@ pub(super) async fn rollback(
     let state = AddOnState::read(client).await?;
     let name = &arguments.name;
     let operator = state.operator(name)?;
-    let installations = installations(operator, &revisions(client).await?);
+    let revisions = revisions(client).await?;
+    let installations = installations(operator, &revisions);
     let target = target(name, &installations, arguments.to_revision)?;
+    let is_dry_run = arguments.dry_run.is_some();
     let patch = Patch::Merge(json!({ "spec": { "revision": target.revision } }));
     let operators: Api<Operator> = Api::all(client.clone());
     operators
-        .patch(name, &patch_parameters(arguments.dry_run), &patch)
+        .patch(name, &patch_parameters(is_dry_run), &patch)
         .await
         .with_context(|| format!("failed to change Operator `{name}`"))?;
     let Installation { revision, version, .. } = target;
     writeln!(
         out,
         "operator.olm.io/{name} rolled back to revision {revision} (v{version}){}",
-        dry_run_suffix(arguments.dry_run)
+        dry_run_suffix(is_dry_run)
     )?;
+    if is_dry_run {
+        let exit = preview_kept(client, name, operator, &revisions, *revision, out).await?;
+        return Ok(exit.into());
+    }
     Ok(exit::SUCCESS.into())
 }
 

@@ -30,6 +30,9 @@ pub struct InstallArguments {
     /// Namespace to install the packages into; the one that the bundle suggests without it
     #[arg(long, short, value_parser = name::namespace)]
     namespace: Option<String>,
+    /// Which objects that exist are taken over: none, those without a controlling owner, or all
+    #[arg(long, value_name = "POLICY", value_parser = ["Prevent", "IfNoController", "None"])]
+    collision_protection: Option<String>,
     /// Agree to the plan
     #[arg(long, short)]
     yes: bool,
@@ -68,7 +71,9 @@ pub(super) async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let choice = &arguments.choice;
     let namespace = arguments.namespace.clone();
-    let request = InstallRequest { namespace, only_new: true, ..choice.request()? };
+    let collision_protection = arguments.collision_protection.clone();
+    let request =
+        InstallRequest { namespace, collision_protection, only_new: true, ..choice.request()? };
     let state = StateArguments::of_cluster(arguments.catalogs.clone());
     let source = InstallSource { client: Some(client), state: &state, directory: None };
     let planned = plan(&source, choice, &request, out).await?;
@@ -91,8 +96,11 @@ pub(super) async fn run(
         }
         if arguments.dry_run.is_on_server() {
             let mut discarded = io::sink();
-            let said: &mut dyn Write = if is_written { &mut discarded } else { out };
+            let said: &mut dyn Write = if is_written { &mut discarded } else { &mut *out };
             dry_run_writes(client, &writes, said).await?;
+            if !is_written {
+                return Ok(planned.preview(client, &request, out).await?.into());
+            }
         }
         return Ok(exit::SUCCESS.into());
     }

@@ -320,6 +320,16 @@ impl LoadoutState {
         declared.chain(self.counting(loadout).map(|(name, _)| name.clone())).chain(kept)
     }
 
+    /// Returns an Operator of the cluster; `None` if it has none of this name.
+    pub(super) fn in_cluster(&self, name: &str) -> Option<&Operator> {
+        self.in_cluster.get(name)
+    }
+
+    /// Returns the OperatorRevisions of the cluster.
+    pub(super) fn revisions(&self) -> &[OperatorRevision] {
+        &self.revisions
+    }
+
     /// Returns the writes of Operators to the cluster.
     pub(super) fn writes(&self, manifests: &[OperatorManifest]) -> Vec<OperatorWrite> {
         manifests.iter().map(|it| OperatorWrite::new(it, self.in_cluster.get(&it.name))).collect()

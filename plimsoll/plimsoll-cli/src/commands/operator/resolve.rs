@@ -23,8 +23,9 @@ use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
+use super::preview::{PreviewedBundle, preview_bundles};
 use crate::arguments::name::hint;
-use crate::exit::{self, Refusal};
+use crate::exit::{self, Exit, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
 
 /// The packages to install, and the options for choosing their bundles.
@@ -75,6 +76,7 @@ impl InstallChoice {
             channel: self.channel.clone(),
             repository: self.repository.clone(),
             namespace: None,
+            collision_protection: None,
             providers: self.provider.clone(),
             exclude: self.exclude.clone(),
             prefer_repository: self.prefer_repository.clone(),
@@ -160,6 +162,26 @@ impl PlannedInstall {
     /// Returns the writes to a cluster, dependencies first.
     pub(super) fn writes(&self, request: &InstallRequest) -> Vec<OperatorWrite> {
         self.state.writes(&self.plan.manifests(request))
+    }
+
+    /// Prints what would become of the objects of the Operators, dependencies first. Returns the exit code.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be read, or the output cannot be written.
+    pub(super) async fn preview(
+        &self,
+        client: &Client,
+        request: &InstallRequest,
+        out: &mut dyn Write,
+    ) -> Result<Exit, anyhow::Error> {
+        let bundles = self.plan.operators.iter().rev().map(|it| PreviewedBundle {
+            name: it.name.clone(),
+            version: it.version.clone(),
+            catalog: Some(it.catalog.clone()),
+        });
+        let (manifests, bundles) = (self.plan.manifests(request), bundles.collect::<Vec<_>>());
+        preview_bundles(client, &self.state, &manifests, &bundles, out).await
     }
 }
 
@@ -247,6 +269,7 @@ pub async fn run(
     out.write_all(planned.text().as_bytes())?;
     if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
         dry_run_writes(client, &planned.writes(&request), out).await?;
+        return Ok(planned.preview(client, &request, out).await?.into());
     }
     if planned.plan.operators.is_empty() || arguments.dry_run.is_set() {
         return Ok(exit::SUCCESS.into());

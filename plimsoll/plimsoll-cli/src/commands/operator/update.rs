@@ -28,8 +28,9 @@ use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
+use super::preview::{PreviewedBundle, preview_bundles};
 use crate::arguments::name::hint;
-use crate::exit::{self, Refusal};
+use crate::exit::{self, Exit, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 
@@ -172,8 +173,8 @@ pub(super) async fn run(
         )?;
         return Ok(exit::SUCCESS.into());
     };
-    if show(client, arguments, &planned, update, out).await?.is_break() {
-        return Ok(exit::SUCCESS.into());
+    if let ControlFlow::Break(exit) = show(client, arguments, &planned, update, out).await? {
+        return Ok(exit.into());
     }
     let again = async |out: &mut dyn Write| plan(client, arguments, &ranges, out).await;
     let (question, default) = ("Would you like to continue?", DefaultAnswer::No);
@@ -195,32 +196,36 @@ pub(super) async fn run(
     Ok(exit::SUCCESS.into())
 }
 
-/// Prints the plan. Breaks if there is nothing to carry out.
+/// Prints the plan. Breaks with the exit code if there is nothing to carry out.
 async fn show(
     client: Option<&Client>,
     arguments: &UpdateArguments,
     planned: &PlannedUpdate,
     update: &UpdatePlan,
     out: &mut dyn Write,
-) -> Result<ControlFlow<()>, anyhow::Error> {
+) -> Result<ControlFlow<Exit>, anyhow::Error> {
     if arguments.output == Format::Name {
         let changes = update.operators.iter().filter(|it| it.is_written() || it.is_moved());
         changes.into_iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
-        return Ok(ControlFlow::Break(()));
+        return Ok(ControlFlow::Break(exit::SUCCESS));
     }
     if arguments.output.write(update, out)? {
-        return Ok(ControlFlow::Break(()));
+        return Ok(ControlFlow::Break(exit::SUCCESS));
     }
     out.write_all(planned.text().as_bytes())?;
     if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
-        dry_run_writes(client, &planned.state.writes(&update.manifests()), out).await?;
+        let manifests = update.manifests();
+        dry_run_writes(client, &planned.state.writes(&manifests), out).await?;
+        let bundles = previewed(update);
+        let exit = preview_bundles(client, &planned.state, &manifests, &bundles, out).await?;
+        return Ok(ControlFlow::Break(exit));
     }
     if arguments.dry_run.is_set() {
-        return Ok(ControlFlow::Break(()));
+        return Ok(ControlFlow::Break(exit::SUCCESS));
     }
     if update.is_empty() {
         writeln!(out, "Nothing to do")?;
-        return Ok(ControlFlow::Break(()));
+        return Ok(ControlFlow::Break(exit::SUCCESS));
     }
     let is_written = update.operators.iter().any(OperatorUpdate::is_written);
     if !is_written && arguments.filename.is_none() {
@@ -229,9 +234,19 @@ async fn show(
             return Ok(ControlFlow::Continue(()));
         }
         writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
-        return Ok(ControlFlow::Break(()));
+        return Ok(ControlFlow::Break(exit::SUCCESS));
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// Returns the bundles that Operators would be installed in or moved to.
+fn previewed(update: &UpdatePlan) -> Vec<PreviewedBundle> {
+    let moved = update.operators.iter().filter(|it| it.is_new() || it.is_moved());
+    let bundles = moved.filter_map(|it| {
+        let version = it.after.installed.clone()?;
+        Some(PreviewedBundle { name: it.name.clone(), version, catalog: None })
+    });
+    bundles.collect()
 }
 
 /// Reads the state, and the files of the directory.

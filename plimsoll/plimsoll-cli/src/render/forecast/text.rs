@@ -158,7 +158,7 @@ fn gate(report: &ForecastReport, component: &ComponentReport) -> String {
 }
 
 /// The objects of a component that something happens to: in a plan for details only.
-fn steps(
+pub(super) fn steps(
     component: &ComponentReport,
     timed: bool,
     margin: &str,

@@ -52,6 +52,7 @@ scenarios! {
 scenarios! {
     commands_delete: commands("commands-delete.yaml");
     commands_install: commands("commands-install.yaml");
+    commands_preview: commands("commands-preview.yaml");
     commands_read: printed("commands-read.yaml");
     commands_update: printed("commands-update.yaml");
     commands_request_actions: commands_with_actions("commands-action.yaml");
