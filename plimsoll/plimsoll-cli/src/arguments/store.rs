@@ -1,5 +1,6 @@
 //! Which payload store a command line names, and which release.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +9,10 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::Payload;
+use plimsoll_content::authoring::{BuiltRelease, Origin};
 use plimsoll_content::payload::{self, ReleaseHeader, SourceFile, TemplateContext};
 use plimsoll_controller::SharedStore;
+use plimsoll_source::authoring::{build, is_source};
 use plimsoll_source::read_directory;
 use plimsoll_source::registry::{ImageReference, ReferenceError};
 use plimsoll_source::store::{
@@ -124,6 +127,14 @@ impl Location {
     }
 }
 
+/// A release that was loaded.
+pub(crate) struct LoadedRelease {
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) payload: Payload,
+    /// Where its objects come from, by file; empty for a payload.
+    pub(crate) origins: BTreeMap<String, Origin>,
+}
+
 /// Where the releases are that a command line names by their versions.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StoreArguments {
@@ -150,12 +161,26 @@ impl StoreArguments {
         profile: &str,
         feature_set: Option<&str>,
     ) -> Result<Payload, anyhow::Error> {
-        let payload = self.find(name, profile)?;
-        check_choices(&payload, profile, feature_set)?;
-        Ok(payload)
+        Ok(self.load_with_files(name, profile, feature_set)?.payload)
     }
 
-    fn find(&self, name: &str, profile: &str) -> Result<Payload, anyhow::Error> {
+    /// Does the same as [`Self::load`], and returns the files of the release as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub(crate) fn load_with_files(
+        &self,
+        name: &str,
+        profile: &str,
+        feature_set: Option<&str>,
+    ) -> Result<LoadedRelease, anyhow::Error> {
+        let release = self.find(name, profile)?;
+        check_choices(&release.payload, profile, feature_set)?;
+        Ok(release)
+    }
+
+    fn find(&self, name: &str, profile: &str) -> Result<LoadedRelease, anyhow::Error> {
         let listed = match &self.payloads {
             Some(location) => {
                 let store = location.open(&self.registry);
@@ -176,7 +201,9 @@ impl StoreArguments {
         match parse(name).map_err(anyhow::Error::msg)? {
             Location::Oci(path) => return Err(refused(&path)),
             location @ Location::Registry(_) => {
-                return release_as(&location, &self.registry, "", profile);
+                let (image, files) = location.files(&self.registry)?;
+                return parsed(files, &template(&image, profile))
+                    .with_context(|| format!("failed to load release `{location}`"));
             }
             Location::Directory(_) => {}
         }
@@ -252,7 +279,7 @@ pub(crate) fn release_as(
 ) -> Result<Payload, anyhow::Error> {
     let context = || format!("failed to load release `{location}`");
     if let Location::Directory(path) = location {
-        return plimsoll_source::load(path, &template(image, profile)).with_context(context);
+        return in_directory(path, &template(image, profile)).with_context(context);
     }
     let (own, files) = location.files(registry)?;
     let image = if image.is_empty() { &own } else { image };
@@ -269,8 +296,17 @@ fn refused(layout: &Path) -> anyhow::Error {
 }
 
 /// The same where a store could have been named.
-fn directory_or_store(path: &Path, profile: &str) -> Result<Payload, anyhow::Error> {
-    plimsoll_source::load(path, &template("", profile)).with_context(|| {
+fn directory_or_store(path: &Path, profile: &str) -> Result<LoadedRelease, anyhow::Error> {
+    let context = template("", profile);
+    let release = if is_source(path) {
+        built(path, &context)
+    } else {
+        in_directory(path, &context).and_then(|payload| {
+            let (files, origins) = (read_directory(path)?, BTreeMap::new());
+            Ok(LoadedRelease { files, payload, origins })
+        })
+    };
+    release.with_context(|| {
         // A store that was taken for one of its payloads.
         let inside = PayloadDirectory::new(path).list().unwrap_or_default();
         let inside = match versions(&inside.releases).as_slice() {
@@ -285,12 +321,34 @@ fn directory_or_store(path: &Path, profile: &str) -> Result<Payload, anyhow::Err
     })
 }
 
+/// Loads the payload in a directory, or the one that the source there makes.
+fn in_directory(path: &Path, context: &TemplateContext) -> Result<Payload, anyhow::Error> {
+    if is_source(path) {
+        return Ok(built(path, context)?.payload);
+    }
+    Ok(plimsoll_source::load(path, context)?)
+}
+
+/// Builds the release of a source in memory.
+fn built(path: &Path, context: &TemplateContext) -> Result<LoadedRelease, anyhow::Error> {
+    let BuiltRelease { files, origins, .. } = build(path, None)?;
+    Ok(LoadedRelease { origins, ..parsed(files, context)? })
+}
+
+fn parsed(
+    files: Vec<SourceFile>,
+    context: &TemplateContext,
+) -> Result<LoadedRelease, anyhow::Error> {
+    let payload = payload::parse(&files, context)?;
+    Ok(LoadedRelease { files, payload, origins: BTreeMap::new() })
+}
+
 fn loaded(
     fetched: Result<Fetched, StoreError>,
     image: &str,
     profile: &str,
-) -> Result<Payload, anyhow::Error> {
-    Ok(payload::parse(fetched?.files, &template(image, profile))?)
+) -> Result<LoadedRelease, anyhow::Error> {
+    parsed(fetched?.files, &template(image, profile))
 }
 
 fn template(image: &str, profile: &str) -> TemplateContext {
@@ -327,9 +385,9 @@ pub(crate) fn newest(
             defects.concat()
         );
     };
-    let fetched = store.fetch(&newest.image, &AtomicBool::new(false));
-    loaded(fetched, &newest.image, profile)
-        .with_context(|| format!("failed to load release {}", newest.release.version))
+    let context = || format!("failed to load release {}", newest.release.version);
+    let fetched = store.fetch(&newest.image, &AtomicBool::new(false)).with_context(context)?;
+    payload::parse(fetched.files, &template(&newest.image, profile)).with_context(context)
 }
 
 #[cfg(test)]

@@ -6,14 +6,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::{ArgGroup, Args};
 use plimsoll_content::Payload;
+use plimsoll_content::diagnostic::Severity;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
+use plimsoll_content::lint::lint_built;
+use plimsoll_content::payload::TemplateContext;
 
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::faults;
-use crate::arguments::store::StoreArguments;
+use crate::arguments::store::{LoadedRelease, StoreArguments};
 use crate::exit;
+use crate::render::diagnostics;
 use crate::render::format::ignore_broken_pipe;
 use crate::render::format::{Format, FormatParser};
 use crate::render::logs;
@@ -88,7 +93,9 @@ pub struct RehearseArguments {
 pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
     let feature_set = arguments.feature_set.as_deref();
-    let next = Arc::new(arguments.store.load(&arguments.to, &arguments.profile, feature_set)?);
+    let next = arguments.store.load_with_files(&arguments.to, &arguments.profile, feature_set)?;
+    check(&next)?;
+    let next = Arc::new(next.payload);
     let faults = arguments.faults.as_deref().map(faults::read).transpose()?.unwrap_or_default();
     let (initial_state, on) = initial_state(&arguments, &next)?;
     let rehearsal = Rehearsal {
@@ -107,6 +114,23 @@ pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode
     let written = report.write(&arguments.output, arguments.details, out);
     ignore_broken_pipe(written)?;
     Ok(if report.succeeds { exit::SUCCESS } else { exit::WOULD_STOP }.into())
+}
+
+/// Checks that a release has no errors that `release lint` reports: what it contains would not do what it is
+/// meant to do, in a rehearsal as in a cluster.
+fn check(release: &LoadedRelease) -> Result<(), anyhow::Error> {
+    let mut findings =
+        lint_built(&release.files, &release.origins, &TemplateContext::default());
+    findings.retain(|it| it.severity == Severity::Error);
+    if findings.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "release {} is not rehearsed; `plimsoll release lint` reports {} errors in it:\n{}",
+        release.payload.release.version,
+        findings.len(),
+        diagnostics::text(&findings).trim_end()
+    )
 }
 
 /// What it is rehearsed on, and how that is called.

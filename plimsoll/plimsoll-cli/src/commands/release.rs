@@ -8,7 +8,7 @@ mod images;
 mod info;
 mod lint;
 mod list;
-mod loaded;
+pub(crate) mod loaded;
 mod new;
 mod plan;
 mod tree;

@@ -71,6 +71,31 @@ fn a_new_release_lints_clean_and_is_installed_and_updated() {
     install_and_update(&first, &second);
 }
 
+#[test]
+fn a_source_is_planned_and_rehearsed_without_being_built() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let run = |arguments: &[&str]| {
+        let Output { status, stdout, stderr } = plimsoll(directory.path(), arguments);
+        let text = [stdout, stderr].map(|it| String::from_utf8_lossy(&it).into_owned()).concat();
+        (status.code(), text)
+    };
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let (found, text) = run(arguments);
+        assert_eq!(found, Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(expected), "{arguments:?}: {text}");
+    };
+    run(&["release", "new", "harbour"]);
+    check(&["release", "plan", "--to", "harbour"], 0, "Installation of 0.1.0: 4 created");
+    check(&["rehearse", "--install", "--to", "harbour"], 0, "It would succeed, ");
+    // What lint refuses would not do what it is meant to do.
+    let operator =
+        "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata:\n  name: web\n";
+    fs::write(directory.path().join("harbour/web/operator.yaml"), operator).expect("a file");
+    let expected = "release 0.1.0 is not rehearsed; `plimsoll release lint` reports 1 errors in it:\n\
+        web/operator.yaml:1: error [operator-versions]: ";
+    check(&["rehearse", "--install", "--to", "harbour"], 1, expected);
+}
+
 /// Whether there are the programs that the example platform needs; otherwise that is on record.
 pub(crate) fn has_programs() -> bool {
     let runs = |name: &str| Command::new(name).arg("version").output().is_ok();

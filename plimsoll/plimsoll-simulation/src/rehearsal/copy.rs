@@ -3,8 +3,9 @@
 //!
 //! Copied are the objects that the release names and those that are ours already, all definitions,
 //! namespaces, ClusterOperators, Operators and admission policies without parameters, and what decides
-//! about updates. Not copied are admission webhooks, which cannot be called, and objects of kinds that
-//! the embedded server neither has nor gets by a definition, such as those of aggregated servers.
+//! about updates. Admission webhooks and aggregated API servers that the release does not name are not copied,
+//! and neither are objects of kinds that the embedded server neither has nor gets by a definition. No webhook
+//! is called in a rehearsal, and no request is forwarded to another server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Write as _};
@@ -75,15 +76,8 @@ const COPIED_OBJECTS: [(&str, &str, &str); 2] = [
     ("ConfigMap", "openshift-config", "admin-acks"),
 ];
 
-/// Kinds of which nothing is copied, although it may be ours: they would have others asked, or only
-/// report what happened.
-const EXCLUDED_KINDS: [(&str, &str); 5] = [
-    ("", "Event"),
-    ("events.k8s.io", "Event"),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),
-    ("apiregistration.k8s.io", "APIService"),
-];
+/// Kinds of which nothing is copied, although it may be ours: they only report what happened.
+const EXCLUDED_KINDS: [(&str, &str); 2] = [("", "Event"), ("events.k8s.io", "Event")];
 
 /// A cluster, or a copy of a part of it, in the embedded API server's format.
 #[derive(Debug, Clone)]
@@ -418,3 +412,6 @@ fn newest(object: &Value) -> Option<Timestamp> {
         .chain([&object["metadata"]["creationTimestamp"]]);
     times.filter_map(|time| time.as_str()?.parse().ok()).max()
 }
+
+#[cfg(test)]
+mod tests;

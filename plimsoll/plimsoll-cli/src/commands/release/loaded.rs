@@ -9,15 +9,8 @@ use plimsoll_content::payload::{Payload, SourceFile, TemplateContext, parse};
 use plimsoll_source::authoring::{build, is_source};
 
 use crate::arguments::registry::RegistryArguments;
+pub(super) use crate::arguments::store::LoadedRelease;
 use crate::arguments::store::Location;
-
-/// A release that was loaded.
-pub(super) struct LoadedRelease {
-    pub(super) files: Vec<SourceFile>,
-    pub(super) payload: Payload,
-    /// Where its objects come from, by file; empty for a payload.
-    pub(super) origins: BTreeMap<String, Origin>,
-}
 
 /// Loads the release at a location.
 ///
