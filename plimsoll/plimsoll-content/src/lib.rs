@@ -24,6 +24,7 @@ pub mod manifest;
 mod packed;
 pub mod payload;
 pub mod position;
+pub mod ready_when;
 pub mod template;
 
 pub use definition::Definition;

@@ -14,7 +14,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, NamespacedName, RELEASE_PROGRESS};
 use plimsoll_plan::apply::fingerprint::fingerprint;
-use plimsoll_plan::health::readiness;
+use plimsoll_plan::health;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
 use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
 use plimsoll_plan::reconciler::watches::{WatchScope, WatchedObjects};
@@ -226,7 +226,7 @@ impl<K: WatchedObject> Observer<K> for PlanObserver {
             let mut health = None;
             match (self.scope, &whole, &mut terminating) {
                 (WatchScope::Workloads, Some(whole), _) => {
-                    health = readiness::workload(&key.group, &key.kind, whole);
+                    health = health::judge(&key.group, &key.kind, whole);
                 }
                 (WatchScope::Namespaces, Some(whole), Some(terminating)) => {
                     terminating.remaining = removal::remaining(whole);

@@ -310,6 +310,7 @@ pub fn awaited(step: &Step) -> Option<&'static str> {
     match step.readiness {
         Readiness::Applied => None,
         Readiness::Served => Some("its kinds are served"),
+        Readiness::RolledOut if step.ready_when().is_some() => Some("its condition holds"),
         Readiness::RolledOut => Some("it has rolled out"),
         Readiness::Gate => Some("the operator reports this release, available and not degraded"),
     }

@@ -4,3 +4,17 @@ pub mod failure;
 pub mod gate;
 pub mod parse;
 pub mod readiness;
+mod ready_when;
+
+use plimsoll_api::Verdict;
+use serde_json::Value;
+
+/// Judges an object of a release: by its kind, and by the condition that its manifest names. `None` for
+/// objects of which applied is enough.
+pub fn judge(group: &str, kind: &str, live: &Value) -> Option<Verdict> {
+    match readiness::workload(group, kind, live) {
+        None => ready_when::judge(kind, live),
+        Some(Verdict::Ready) => ready_when::judge(kind, live).or(Some(Verdict::Ready)),
+        verdict => verdict,
+    }
+}

@@ -13,6 +13,7 @@ use plimsoll_api::config::Release;
 use plimsoll_api::progress::Orphan;
 use plimsoll_api::{CLUSTER_OPERATOR, GroupKind, ObjectKey};
 use plimsoll_content::inclusion::{self, Context, Decision, ExclusionReason};
+use plimsoll_content::ready_when::{READY_WHEN, may_be_gated};
 use plimsoll_content::{Definition, Manifest};
 use serde_json::json;
 
@@ -71,7 +72,8 @@ pub enum Readiness {
     Applied,
     /// The kinds it defines are served.
     Served,
-    /// A workload has rolled out or run to its end, or another object is ready.
+    /// A workload has rolled out or run to its end, another object is ready, or the condition holds that a
+    /// manifest names.
     RolledOut,
     /// A ClusterOperator passes its gate.
     Gate,
@@ -106,6 +108,12 @@ impl Step {
     /// Whether what it applies runs to its end, and once for a release: a Job.
     pub fn runs_once(&self) -> bool {
         matches!(self.action, Action::Apply | Action::CreateOnly) && is_job(&self.manifest)
+    }
+
+    /// The condition on which the object is ready, as its manifest names it; `None` if it names none.
+    pub fn ready_when(&self) -> Option<&str> {
+        let value = self.manifest.annotations.get(READY_WHEN).map(String::as_str);
+        value.filter(|_| self.readiness == Readiness::RolledOut)
     }
 
     /// How messages name the object: `deployment "ns/name"`.
@@ -155,7 +163,7 @@ pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: M
     let mut excluded = Vec::new();
     for manifest in manifests {
         match inclusion::decide(manifest, context) {
-            Decision::Included => steps.push(step(manifest)),
+            Decision::Included => steps.push(gated(step(manifest))),
             Decision::Excluded(reason) => excluded.push(Excluded {
                 file: manifest.file.clone(),
                 document: manifest.document,
@@ -365,6 +373,15 @@ pub(crate) fn becomes_ready(kind: &GroupKind) -> bool {
 fn names_versions(manifest: &Manifest) -> bool {
     let object = manifest.object();
     object["status"]["versions"].as_array().is_some_and(|versions| !versions.is_empty())
+}
+
+/// A step of a release, which also waits for the condition that its manifest names.
+fn gated(step: Step) -> Step {
+    let waits = step.readiness == Readiness::Applied
+        && step.action == Action::Apply
+        && step.manifest.annotations.contains_key(READY_WHEN)
+        && may_be_gated(&step.manifest.key);
+    if waits { Step { readiness: Readiness::RolledOut, ..step } } else { step }
 }
 
 /// What is awaited after an action.

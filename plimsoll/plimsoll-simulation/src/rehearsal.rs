@@ -30,6 +30,7 @@ use kube::Client;
 use kube::api::{Patch, PatchParams};
 use plimsoll_api::config::{ClusterVersionSpec, ComponentOverride};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, Reason};
+use plimsoll_content::ready_when::READY_WHEN;
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_controller::{Clock as _, Controller, DryRun, Leadership, Settings, View};
 use plimsoll_plan::forecast::Forecast;
@@ -100,7 +101,11 @@ impl Rehearsal {
     ///
     /// When the snapshot cannot be loaded, the outgoing release cannot be installed, a fault names
     /// an unknown operator, or the controller ends before the update.
-    pub fn run(self) -> Result<RehearsalResult, RehearsalError> {
+    pub fn run(mut self) -> Result<RehearsalResult, RehearsalError> {
+        self.next = without_conditions(self.next);
+        if let InitialState::Release(outgoing) = &mut self.initial_state {
+            *outgoing = without_conditions(Arc::clone(outgoing));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
@@ -355,6 +360,19 @@ fn outgoing(snapshot: &ClusterSnapshot, next: &Payload) -> Option<SimulatedRelea
     });
     let manifests = manifests.collect();
     Some(SimulatedRelease { version, manifests, cluster_kinds: next.cluster_kinds() })
+}
+
+/// Returns a release without its gates by condition: nothing in a rehearsal reports what they wait for.
+fn without_conditions(payload: Arc<Payload>) -> Arc<Payload> {
+    let is_gated = |it: &Manifest| it.annotations.contains_key(READY_WHEN);
+    if !payload.manifests.iter().any(is_gated) {
+        return payload;
+    }
+    let mut payload = Arc::unwrap_or_clone(payload);
+    for manifest in payload.manifests.iter_mut().filter(|it| is_gated(it)) {
+        Arc::make_mut(&mut manifest.annotations).remove(READY_WHEN);
+    }
+    Arc::new(payload)
 }
 
 /// The objects that the server rejects with a lasting error.

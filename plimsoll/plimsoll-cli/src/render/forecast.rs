@@ -129,6 +129,9 @@ pub struct StepReport {
     /// The managers whose fields are taken over: those that the manifest lacks go.
     #[serde(rename = "takesOver", skip_serializing_if = "Vec::is_empty")]
     pub takes_over: Vec<String>,
+    /// The condition on which it is ready, as its manifest names it; none without one.
+    #[serde(rename = "readyWhen", skip_serializing_if = "Option::is_none")]
+    pub ready_when: Option<String>,
     /// What is waited for before the component goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaits: Option<&'static str>,
@@ -354,6 +357,7 @@ fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentRepo
                 .get(&index)
                 .map(|&other| forecast.plan.steps[other].manifest.key.reference()),
             takes_over: forecast.taken_over.get(&index).into_iter().flatten().cloned().collect(),
+            ready_when: step.ready_when().map(str::to_owned),
             awaits: awaited(step),
         }
     });

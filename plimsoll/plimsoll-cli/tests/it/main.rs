@@ -6,6 +6,7 @@
 mod authoring;
 mod bundles;
 mod capabilities;
+mod conditions;
 mod definitions;
 mod drift;
 mod events;

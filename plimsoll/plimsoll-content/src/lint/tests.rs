@@ -130,6 +130,26 @@ fn annotations_must_mean_something() {
 }
 
 #[test]
+fn gates_by_condition_must_be_rules() {
+    let object = |kind: &str, value: &str| {
+        format!(
+            "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: a\n{}  annotations:\n    include.release.openshift.io/p: 'true'\n    plimsoll.io/ready-when: {value}\n",
+            if kind == "Namespace" { "" } else { "  namespace: ns\n" }
+        )
+    };
+    check(&object("ConfigMap", "conditions"), "");
+    check(&object("ConfigMap", "self.data.a == 'b'"), "");
+    check(
+        &object("ConfigMap", "1 + 1"),
+        "8 (document 0): error [annotation-value]: plimsoll.io/ready-when=\"1 + 1\" is neither `conditions` nor a rule such as `self.status.phase == 'Ready'`: its type is int, not bool",
+    );
+    check(
+        &object("Namespace", "conditions"),
+        "7 (document 0): error [annotation-value]: plimsoll.io/ready-when has no effect on objects of kind Namespace",
+    );
+}
+
+#[test]
 fn objects_must_be_what_their_kinds_allow() {
     check(
         "kind: ConfigMap\nmetadata: {name: a, namespace: default, ANNOTATIONS}\n",

@@ -253,7 +253,7 @@ impl Counts {
 }
 
 /// Waits until the controller of the object has seen its latest generation.
-fn generation_not_observed(subject: &str, live: &Value) -> Option<Verdict> {
+pub(super) fn generation_not_observed(subject: &str, live: &Value) -> Option<Verdict> {
     let generation = parse::number(live, &["metadata", "generation"])?;
     let observed = parse::number(live, &["status", "observedGeneration"]).unwrap_or(0);
     (observed < generation).then(|| {
@@ -263,7 +263,7 @@ fn generation_not_observed(subject: &str, live: &Value) -> Option<Verdict> {
     })
 }
 
-fn terminating(subject: &str, live: &Value) -> Option<Verdict> {
+pub(super) fn terminating(subject: &str, live: &Value) -> Option<Verdict> {
     parse::is_terminating(live).then(|| {
         waiting(Effect::None, Reason::ObjectTerminating, format!("{subject} is being deleted"))
     })
@@ -273,7 +273,7 @@ fn updates_on_delete(live: &Value) -> bool {
     live["spec"]["updateStrategy"]["type"] == "OnDelete"
 }
 
-fn subject(kind: &str, live: &Value) -> String {
+pub(super) fn subject(kind: &str, live: &Value) -> String {
     format!("{kind} \"{}\"", parse::namespaced_name(live))
 }
 
@@ -286,7 +286,7 @@ fn either<'a>(first: &'a str, second: &'a str) -> &'a str {
 }
 
 /// `: REASON: MESSAGE`, as far as there is either.
-fn because(reason: &str, message: &str) -> String {
+pub(super) fn because(reason: &str, message: &str) -> String {
     [reason, message]
         .iter()
         .filter(|text| !text.is_empty())
@@ -294,11 +294,11 @@ fn because(reason: &str, message: &str) -> String {
         .collect()
 }
 
-fn progressing(message: String) -> Verdict {
+pub(super) fn progressing(message: String) -> Verdict {
     waiting(Effect::None, Reason::WorkloadProgressing, message)
 }
 
-fn waiting(effect: Effect, reason: Reason, message: String) -> Verdict {
+pub(super) fn waiting(effect: Effect, reason: Reason, message: String) -> Verdict {
     Verdict::Waiting { effect, reason, message }
 }
 

@@ -439,6 +439,8 @@ impl PlanExecution {
             (world.served_version(kind), &orphan.object)
         });
         let planned = plan.steps.iter().map(|step| step.manifest.key.group_kind());
+        let gated = plan.steps.iter().filter(|step| step.ready_when().is_some());
+        self.watches.gate(gated.map(|step| step.manifest.key.group_kind()));
         let is_quiet = self.progress.is_quiet(now);
         let watches = self.watches.start(steps.chain(orphans), planned, world, is_quiet);
         for watch in &watches {

@@ -18,7 +18,7 @@ pub enum WatchScope {
     Definitions,
     /// All namespaces, in the plan or not, whole: they report why their deletion takes time.
     Namespaces,
-    /// Whole workloads of the plan, and what else is awaited, for their health.
+    /// Whole workloads of the plan, and what else is awaited or gated by condition, for their health.
     Workloads,
     /// All ClusterOperators, whole, for their gates.
     Operators,
@@ -62,10 +62,24 @@ pub struct Watch {
 #[derive(Debug, Clone, Default)]
 pub struct WatchPlan {
     started: BTreeSet<GroupKind>,
+    /// The kinds of which objects have gates by condition.
+    gated: BTreeSet<GroupKind>,
     is_complete: bool,
 }
 
 impl WatchPlan {
+    /// Watches objects of some kinds whole, since objects of them have gates by condition.
+    pub fn gate(&mut self, kinds: impl IntoIterator<Item = GroupKind>) {
+        self.gated.extend(kinds);
+    }
+
+    fn scope(&self, kind: &GroupKind) -> WatchScope {
+        match WatchScope::of(kind) {
+            WatchScope::Metadata if self.gated.contains(kind) => WatchScope::Workloads,
+            scope => scope,
+        }
+    }
+
     /// Whether every kind of the plan was served and watched when watches were last started.
     pub fn is_complete(&self) -> bool {
         self.is_complete
@@ -98,7 +112,8 @@ impl WatchPlan {
         }
         for (version, key) in objects {
             let kind = key.group_kind();
-            let is_early = WatchScope::of(&kind) != WatchScope::Metadata;
+            let needed = self.scope(&kind);
+            let is_early = needed != WatchScope::Metadata;
             if self.started.contains(&kind) || !(is_quiet || is_early) {
                 continue;
             }
@@ -107,7 +122,8 @@ impl WatchPlan {
                 Scope::Namespaced => key.namespace.clone(),
                 Scope::Cluster => String::new(),
             };
-            let watch = due.entry(kind).or_insert_with(|| watch(version));
+            let watch =
+                due.entry(kind).or_insert_with(|| Watch { scope: needed, ..watch(version) });
             let name = NamespacedName { namespace, name: key.name.clone() };
             watch.objects.insert(name, key.clone());
         }

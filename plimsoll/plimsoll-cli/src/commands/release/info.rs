@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use plimsoll_content::Manifest;
 use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::inclusion::{
-    Context, DEFAULT_FEATURE_SET, Decision, FEATURE_SETS, capability_names, decide,
+    Context, DEFAULT_FEATURE_SET, Decision, FEATURE_GATE, FEATURE_SET, FEATURE_SETS,
+    capability_names, decide,
 };
 use plimsoll_content::payload::{Payload, ReleaseInfo};
 use plimsoll_content::position::Position;
@@ -56,7 +57,7 @@ struct Counts {
     capabilities: BTreeMap<String, Count>,
     /// Documents for each profile, with the feature set that was asked for.
     profiles: BTreeMap<String, Count>,
-    /// Documents for each feature set, with the profile that was asked for.
+    /// Documents for each feature set, with the profile that was asked for; none if no document depends on it.
     feature_sets: BTreeMap<String, Count>,
 }
 
@@ -103,7 +104,10 @@ fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> R
     }
     counts.profiles =
         count_each(payload, payload.profiles(), |name| payload.context(name, feature_set));
-    counts.feature_sets = count_each(payload, FEATURE_SETS, |name| payload.context(profile, name));
+    if uses_feature_sets(payload) {
+        counts.feature_sets =
+            count_each(payload, FEATURE_SETS, |name| payload.context(profile, name));
+    }
     let included = manifests.iter().filter(|entry| entry.included).count();
     ReleaseSummary {
         version: &payload.release.version,
@@ -118,6 +122,12 @@ fn report<'a>(payload: &'a Payload, profile: &'a str, feature_set: &'a str) -> R
         manifests,
         warnings: &payload.warnings,
     }
+}
+
+/// Whether what a payload includes depends on the feature set of a cluster.
+fn uses_feature_sets(payload: &Payload) -> bool {
+    let decides = |key: &str| [FEATURE_SET, FEATURE_GATE].contains(&key);
+    payload.manifests.iter().any(|it| it.annotations.keys().any(|key| decides(key)))
 }
 
 impl Counts {
@@ -175,8 +185,10 @@ fn write_text(report: &ReleaseSummary<'_>, out: &mut dyn Write) -> io::Result<()
         ("Updates to", release.next.join(", ")),
         ("Images", release.images.len().to_string()),
         ("Profile", report.profile.to_owned()),
-        ("Feature set", report.feature_set.to_owned()),
     ];
+    if !report.counts.feature_sets.is_empty() {
+        facts.push(("Feature set", report.feature_set.to_owned()));
+    }
     facts.push((
         "Documents",
         format!("{}: {} included, {} excluded", report.documents, report.included, report.excluded),

@@ -95,7 +95,9 @@ pub(in crate::render) fn levels(
     details: bool,
 ) -> io::Result<()> {
     let is_shown = |component: &&ComponentReport| {
-        let gate = || component.steps.iter().any(|step| operator(&step.object).is_some());
+        let is_gate =
+            |step: &StepReport| operator(&step.object).is_some() || step.ready_when.is_some();
+        let gate = || component.steps.iter().any(is_gate);
         !component.waits.is_empty()
             || component.steps.iter().any(|step| sign(step).is_some())
             || !timed && gate()
@@ -151,10 +153,18 @@ fn gate(report: &ForecastReport, component: &ComponentReport) -> String {
         None => gate.operator.clone(),
     });
     let gates: Vec<String> = gates.collect();
-    if gates.is_empty() {
+    let mut awaited: Vec<String> = Vec::new();
+    if !gates.is_empty() {
+        awaited.push(format!("operator {}", gates.join(", ")));
+    }
+    awaited.extend(component.steps.iter().filter_map(|step| {
+        let condition = step.ready_when.as_ref()?;
+        Some(format!("{} ({condition})", step.object.reference()))
+    }));
+    if awaited.is_empty() {
         return String::new();
     }
-    format!(", then waits for operator {}", gates.join(", "))
+    format!(", then waits for {}", awaited.join(", "))
 }
 
 /// The objects of a component that something happens to: in a plan for details only.

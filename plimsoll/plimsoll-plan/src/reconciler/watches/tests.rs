@@ -122,6 +122,21 @@ fn the_scope_follows_from_the_kind() {
 }
 
 #[test]
+fn kinds_with_gates_by_condition_are_watched_whole_and_at_once() {
+    let check = |is_gated: bool, expected: &[WatchScope]| {
+        let mut plan = WatchPlan::default();
+        plan.gate(is_gated.then(|| GroupKind::new("", "ConfigMap")));
+        let objects = objects("ConfigMap/a");
+        let objects = objects.iter().map(|(kind, key)| (kind.clone(), key));
+        let started = plan.start(objects, std::iter::empty(), &world("ConfigMap"), false);
+        let scopes: Vec<WatchScope> = started.iter().map(|watch| watch.scope).collect();
+        assert_eq!(scopes, expected);
+    };
+    check(false, &[]);
+    check(true, &[WatchScope::Workloads]);
+}
+
+#[test]
 fn cluster_scoped_objects_are_watched_without_the_namespace_of_their_manifest() {
     let mut plan = WatchPlan::default();
     let objects = objects("Node/a ConfigMap/b");

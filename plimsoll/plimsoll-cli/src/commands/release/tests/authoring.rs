@@ -73,6 +73,27 @@ level 20
 }
 
 #[test]
+fn feature_sets_are_shown_where_something_depends_on_them() {
+    let text = output("release info DIR/a");
+    assert!(text.contains("KIND") && !text.to_lowercase().contains("feature set"), "{text}");
+}
+
+#[test]
+fn a_plan_names_the_conditions_that_it_waits_for() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in SOURCE {
+        let text = text.replace(
+            "kind: Pod\nmetadata: {name: lamp}",
+            "kind: Pod\nmetadata: {name: lamp, annotations: {plimsoll.io/ready-when: conditions}}",
+        );
+        write(&directory.path().join("a").join(name), &text);
+    }
+    let (text, success) = run_command("release plan --to DIR/a", directory.path());
+    let expected = "1 created, then waits for pod/lamp -n pier (conditions)\n";
+    assert!(success && text.contains(expected), "{text}");
+}
+
+#[test]
 fn a_tree_says_what_is_deleted() {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in SOURCE {
