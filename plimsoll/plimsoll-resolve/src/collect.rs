@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bundle::{Api, Bundle, Constraint, Requirement};
+use crate::bundle::{Api, Bundle, Constraint, Property, Requirement};
 use crate::catalog::{Catalog, CatalogSource, Expressions, RULES_COST_MAX};
 use crate::matching::{ConstraintMatcher, rules_of};
 use crate::package::Package;
