@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bootstrap::retry_until_ok;
 use crate::error::Error;
 use crate::listing_watch::ListingWatch;
-use crate::relay::Relay;
+use crate::relay::{Observer, Relay};
 use crate::resources::api_resource;
 use crate::write::chain;
 
@@ -66,7 +66,6 @@ pub(crate) async fn keep<F: Future<Output = Result<(), Error>>>(
     stop: &CancellationToken,
 ) {
     let (sender, mut changes) = mpsc::channel(CHANGES_QUEUED);
-    // Everything is applied again in any case, so a restored storage needs no attention.
     let relay = Relay { sender, restored: CancellationToken::new() };
     let mut watches = JoinSet::new();
     let mut unwatched: BTreeSet<String> =
@@ -119,9 +118,29 @@ fn watched(unwatched: &mut BTreeSet<String>, change: Change) {
 async fn watch(client: Client, installed: Installed, relay: Relay<Change>) {
     let Installed { resource, names } = installed;
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-    let shown = |_: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, _| {
-        names.get(&id.name).map(|_| Change::Object).into_iter().collect()
-    };
-    let listed = || Change::Listed(resource.plural.clone());
-    relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
+    let observer = InstalledObserver { plural: resource.plural, names };
+    relay.observe(ListingWatch::new(api, Config::default()), &observer).await;
+}
+
+/// The observer of the installed objects of a kind.
+struct InstalledObserver {
+    plural: String,
+    names: BTreeSet<String>,
+}
+
+impl<K> Observer<K> for InstalledObserver {
+    type Event = Change;
+
+    fn shown(&self, _: Option<K>, name: NamespacedName, _: u64) -> Vec<Change> {
+        self.names.get(&name.name).map(|_| Change::Object).into_iter().collect()
+    }
+
+    fn listed(&self) -> Change {
+        Change::Listed(self.plural.clone())
+    }
+
+    /// Returns false: everything is applied again after each list, also of a storage that was restored.
+    fn is_remembered(&self, _: &NamespacedName) -> bool {
+        false
+    }
 }

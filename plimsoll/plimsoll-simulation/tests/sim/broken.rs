@@ -51,8 +51,35 @@ fn a_restored_server_is_noticed_however_new_its_revisions_are() {
         vec![(0, Action::BackUp), (60, restart)],
     ];
     for actions in cases {
-        let result = runner::run(&Scenario { faulty_until: 111, ..scenario(actions.clone()) });
-        assert_eq!(violations(&result, releases()), Vec::<String>::new(), "{actions:?}");
+        for first in [None, Some((0, Action::EndWatches))] {
+            let actions: Vec<_> = first.into_iter().chain(actions.clone()).collect();
+            let result = runner::run(&Scenario { faulty_until: 111, ..scenario(actions.clone()) });
+            assert_eq!(violations(&result, releases()), Vec::<String>::new(), "{actions:?}");
+        }
+    }
+}
+
+#[test]
+fn operators_follow_a_restored_server_however_its_watches_ended() {
+    let restart = (75, Action::Restart { from_backup: true });
+    let actions = vec![(35, Action::BackUp), restart];
+    let requests = vec![
+        (0, Request::Catalog(CatalogContent::Whole)),
+        (
+            1,
+            Request::Apply(LANTERN, RequestedSpec { version: "1.0.0", ..RequestedSpec::default() }),
+        ),
+        (1, Request::Apply(LEDGER, RequestedSpec::default())),
+        // The backup has the first one as it was before, and the second one, which is deleted.
+        (40, Request::Apply(LANTERN, RequestedSpec::default())),
+        (40, Request::Delete(LEDGER)),
+    ];
+    for first in [None, Some((0, Action::EndWatches))] {
+        let actions: Vec<_> = first.into_iter().chain(actions.clone()).collect();
+        let add_ons = Some(AddOns { requests: requests.clone(), faults: Vec::new() });
+        let faulty_until = 111;
+        let result = runner::run(&Scenario { add_ons, faulty_until, ..scenario(actions.clone()) });
+        assert_eq!(promises::violations(&result), Vec::<String>::new(), "{actions:?}");
     }
 }
 

@@ -29,6 +29,9 @@ struct Connections {
     of_process: BTreeMap<usize, (Option<Instant>, CancellationToken)>,
     /// How often the server went back to an earlier state.
     rollbacks: usize,
+    /// Whether watches end in order when the server goes away, as with one that is stopped; otherwise
+    /// their connections break.
+    ends_watches: bool,
 }
 
 /// A client's way to the server; clones share the server.
@@ -42,7 +45,13 @@ pub(crate) struct Gateway {
 impl Gateway {
     pub(crate) fn new(server: ApiServer) -> Self {
         let all = CancellationToken::new();
-        let connections = Connections { server, all, of_process: BTreeMap::new(), rollbacks: 0 };
+        let connections = Connections {
+            server,
+            all,
+            of_process: BTreeMap::new(),
+            rollbacks: 0,
+            ends_watches: false,
+        };
         Self { connections: Arc::new(Mutex::new(connections)), process: None }
     }
 
@@ -58,6 +67,11 @@ impl Gateway {
     /// Returns how often the server went back to an earlier state.
     pub(crate) fn rollbacks(&self) -> usize {
         self.lock().rollbacks
+    }
+
+    /// From now on a server that is replaced ends its watches in order.
+    pub(crate) fn end_watches(&self) {
+        self.lock().ends_watches = true;
     }
 
     /// Another server takes the place of this one: all connections are lost.
@@ -105,13 +119,15 @@ impl Service<http::Request<Body>> for Gateway {
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let connection = self.connect();
+        let is_watch = request.uri().query().is_some_and(|it| it.contains("watch=true"));
+        let ends_in_order = is_watch && self.lock().ends_watches;
         Box::pin(async move {
             let (mut server, broken) = connection.ok_or_else(lost)?;
             let answer = server.call(request).await?;
             let broken = Box::pin(broken.cancelled_owned());
             Ok(answer.map(|body| {
                 let inner = body.map_err(Into::into).boxed_unsync();
-                Connection { inner, broken }.boxed_unsync()
+                Connection { inner, broken, ends_in_order }.boxed_unsync()
             }))
         })
     }
@@ -121,6 +137,8 @@ impl Service<http::Request<Body>> for Gateway {
 struct Connection {
     inner: GatewayBody,
     broken: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Whether it looks complete then.
+    ends_in_order: bool,
 }
 
 impl HttpBody for Connection {
@@ -135,7 +153,7 @@ impl HttpBody for Connection {
         match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Ready(frame) => Poll::Ready(frame),
             Poll::Pending if self.broken.as_mut().poll(cx).is_ready() => {
-                Poll::Ready(Some(Err(lost())))
+                Poll::Ready((!self.ends_in_order).then(|| Err(lost())))
             }
             Poll::Pending => Poll::Pending,
         }

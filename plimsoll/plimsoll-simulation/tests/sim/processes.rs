@@ -134,6 +134,7 @@ impl Processes {
                     self.gateway.cut_off(process.number, *lasts);
                 }
             }
+            Action::EndWatches => self.gateway.end_watches(),
             _ => {}
         }
     }

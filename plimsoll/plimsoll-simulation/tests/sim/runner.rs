@@ -156,7 +156,8 @@ impl Runner {
             Action::KillAtWrite { .. }
             | Action::Pause(_)
             | Action::SetClock(_)
-            | Action::CutOff(_) => self.processes.act(action),
+            | Action::CutOff(_)
+            | Action::EndWatches => self.processes.act(action),
             Action::BackUp => self.backup = Some(self.processes.state()),
             Action::Restart { from_backup } => self.restart(*from_backup),
             Action::Drift { item, is_deletion } => self.drift(*item, *is_deletion).await,
