@@ -22,6 +22,31 @@ pub(crate) async fn accept(
     names: Option<&CapabilityNames>,
 ) -> Result<(), Error> {
     let wanted = crd::cluster_versions(names);
+    let is_other = |live: &Value| accepted(&live["spec"]) != accepted(&wanted["spec"]);
+    apply(client, writer, &wanted, is_other).await
+}
+
+/// Makes the definition what it was made with these names, if another client changed it. One that does not
+/// exist, or that another client made, is not changed.
+///
+/// # Errors
+///
+/// When the definition cannot be read or applied.
+pub(crate) async fn restore(
+    client: &Client,
+    writer: &Writer,
+    names: &CapabilityNames,
+) -> Result<(), Error> {
+    apply(client, writer, &crd::cluster_versions(Some(names)), |_| true).await
+}
+
+/// Applies the definition if the present one is kept, and is to be replaced.
+async fn apply(
+    client: &Client,
+    writer: &Writer,
+    wanted: &Value,
+    is_replaced: impl Fn(&Value) -> bool,
+) -> Result<(), Error> {
     let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
     let failed = |source| Error::InstallCrd { name: name.to_owned(), source };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions());
@@ -29,8 +54,8 @@ pub(crate) async fn accept(
     let found = api.get_opt(name).await.map_err(failed)?;
     let kept = found.filter(|it| it.labels().get(label).is_some_and(|it| it == value));
     match kept {
-        Some(found) if accepted(&found.data["spec"]) != accepted(&wanted["spec"]) => {
-            writer.apply_own(&definitions(), name, &wanted).await.map_err(failed)
+        Some(found) if is_replaced(&found.data) => {
+            writer.apply_own(&definitions(), name, wanted).await.map_err(failed)
         }
         _ => Ok(()),
     }

@@ -109,6 +109,35 @@ fn definitions_of_a_release_come_back_while_the_controller_runs() {
 }
 
 #[test]
+fn a_changed_definition_of_the_controller_is_put_right() {
+    on_each_cluster(|kind| async move {
+        let (first, _) = sample_payloads();
+        let mut harness = Harness::installed(kind, &[first]).await;
+        at_rest(&harness).await;
+        for defined in [CLUSTER_VERSION, RELEASE_PROGRESS] {
+            let name = format!("{}.{}", defined.plural, defined.group);
+            let columns = async || {
+                let definition = harness.get(DEFINITION, &name).await;
+                definition["spec"]["versions"][0]["additionalPrinterColumns"].clone()
+            };
+            let was = columns().await;
+            let path = "/spec/versions/0/additionalPrinterColumns";
+            let column = json!([{ "name": "other", "type": "string", "jsonPath": ".kind" }]);
+            let patch: json_patch::Patch =
+                serde_json::from_value(json!([{ "op": "add", "path": path, "value": column }]))
+                    .expect("a patch");
+            let changed = harness
+                .api(DEFINITION)
+                .patch(&name, &PatchParams::default(), &Patch::Json::<()>(patch))
+                .await;
+            changed.expect("it can be changed");
+            until(&format!("{name} is as it was"), &columns, |it| *it == was).await;
+        }
+        harness.stop().await;
+    });
+}
+
+#[test]
 fn deleting_the_cluster_version_deletes_nothing_else_and_loses_nothing() {
     on_each_cluster(|kind| async move {
         let (first, second) = sample_payloads();

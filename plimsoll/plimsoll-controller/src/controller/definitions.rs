@@ -1,4 +1,4 @@
-//! The definitions of the controller of releases, which are created again when they are deleted.
+//! The definitions of the controller of releases, which are put right when they are changed or deleted.
 
 use kube::Client;
 use plimsoll_plan::reconciler::desired::CapabilityRules;
@@ -6,12 +6,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap;
+use crate::definition;
 use crate::reinstall::{self, Installed};
 use crate::resources;
 use crate::write::Writer;
 
-/// Creates the definitions again when they are deleted, until stopped. That of ClusterVersion accepts the
-/// names of the rules.
+/// Creates the definitions again when they are deleted, and puts right what is changed of ours, until
+/// stopped. That of ClusterVersion accepts the names of the rules.
 pub(super) async fn keep(
     client: Client,
     writer: Writer,
@@ -23,7 +24,11 @@ pub(super) async fn keep(
         let names = rules.borrow().names.clone();
         let definitions = bootstrap::release_definitions(names.as_ref());
         bootstrap::apply_definitions(&client, &writer, &definitions).await?;
-        Ok(())
+        match &names {
+            Some(names) => definition::restore(&client, &writer, names).await,
+            // The release has a definition itself, or none is known yet.
+            None => Ok(()),
+        }
     };
     reinstall::keep(&client, vec![installed], reinstall, &stop).await;
 }

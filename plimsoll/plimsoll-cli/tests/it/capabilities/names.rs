@@ -107,7 +107,7 @@ fn a_name_that_does_not_exist_has_no_effect_and_is_reported() {
 const UNSUPPORTED_BUILD: &str = "Unsupported value: \"Build\"";
 
 /// Sets the capabilities that the definition of ClusterVersion lets the status name, without Build;
-/// none for any.
+/// none for any. The definition is another client's from then on, so that it stays so.
 async fn enumerate(harness: &Harness, names: Option<&[&str]>) {
     let path = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/capabilities\
                 /properties/enabledCapabilities/items";
@@ -115,9 +115,11 @@ async fn enumerate(harness: &Harness, names: Option<&[&str]>) {
         None => json!({ "type": "string" }),
         Some(names) => json!({ "type": "string", "enum": names }),
     };
-    let patch: json_patch::Patch =
-        serde_json::from_value(json!([{ "op": "replace", "path": path, "value": items }]))
-            .expect("a patch");
+    let patch: json_patch::Patch = serde_json::from_value(json!([
+        { "op": "replace", "path": path, "value": items },
+        { "op": "add", "path": "/metadata/labels", "value": {} },
+    ]))
+    .expect("a patch");
     let parameters = PatchParams::default();
     harness
         .api(DEFINITION)
