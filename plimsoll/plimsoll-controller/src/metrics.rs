@@ -5,6 +5,7 @@
 
 mod cluster;
 mod operators;
+mod readiness;
 mod server;
 
 use std::collections::BTreeMap;

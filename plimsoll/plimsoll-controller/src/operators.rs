@@ -110,6 +110,8 @@ impl OperatorController {
 
     /// Runs the controller until it is stopped, starting from the present state of the cluster.
     async fn work(&self, recorder: &Recorder, stop: &CancellationToken) -> Result<(), Error> {
+        let unlisted = watches::CONFIGURATION.map(|it| it.plural);
+        self.view.send_modify(|view| view.unlisted = unlisted.into());
         let writer = Writer::new(self.client.clone());
         let definitions = crd::operator_manifests();
         let kinds = [OPERATOR, OPERATOR_REVISION, CATALOG];

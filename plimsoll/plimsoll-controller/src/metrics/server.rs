@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::text;
+use super::{readiness, text};
 use crate::serving;
 use crate::view::{OperatorsView, View};
 
@@ -183,23 +183,26 @@ fn respond(request: &Request<Incoming>, shown: &Shown) -> Response<Full<Bytes>> 
             plain(StatusCode::OK, text(release.as_ref(), operators.as_ref()))
         }
         "/healthz" => plain(StatusCode::OK, "ok".to_owned()),
-        // A standby is ready: it takes over when the leader ends.
-        "/readyz" if shown.stopping.is_cancelled() => {
-            plain(StatusCode::SERVICE_UNAVAILABLE, "stopping".to_owned())
-        }
-        "/readyz" if shown.release.as_ref().is_some_and(|it| it.borrow().is_status_unwritable) => {
-            plain(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the status of the ClusterVersion or of ReleaseProgress cannot be written"
-                    .to_owned(),
-            )
-        }
-        "/readyz" => plain(StatusCode::OK, "ok".to_owned()),
+        "/readyz" => readiness(shown, request.uri().query().unwrap_or_default()),
         _ => plain(
             StatusCode::NOT_FOUND,
             "there is nothing here but /metrics, /healthz and /readyz".to_owned(),
         ),
     }
+}
+
+/// Answers whether the process is ready. A standby is: it takes over when the leader ends.
+fn readiness(shown: &Shown, query: &str) -> Response<Full<Bytes>> {
+    let release = shown.release.as_ref().map(|it| it.borrow());
+    let operators = shown.operators.as_ref().map(|it| it.borrow());
+    let checks =
+        readiness::checks(shown.stopping.is_cancelled(), release.as_deref(), operators.as_deref());
+    let is_verbose = query.split('&').any(|it| it == "verbose" || it.starts_with("verbose="));
+    let status = match checks.iter().all(|(_, failure)| failure.is_none()) {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    plain(status, readiness::text(&checks, is_verbose))
 }
 
 fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {

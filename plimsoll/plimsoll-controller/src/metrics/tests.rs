@@ -201,7 +201,7 @@ async fn metrics_health_and_readiness_are_served() {
     assert!(unwritable.ends_with("cannot be written"), "{unwritable}");
     assert!(ask("/healthz").await.starts_with("HTTP/1.1 200"));
     shown.send_modify(|view| view.is_status_unwritable = false);
-    assert!(ask("/readyz").await.starts_with("HTTP/1.1 200"));
+    assert!(ask("/readyz?verbose").await.ends_with("[+]shutdown ok\n[+]release-status ok"));
     stopping.cancel();
     assert!(ask("/readyz").await.starts_with("HTTP/1.1 503"));
     assert!(ask("/healthz").await.starts_with("HTTP/1.1 200"));

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::reconciler::{
     Moment, OperatorEffect, OperatorEvent, OperatorKind, OperatorReconciler,
@@ -99,13 +98,9 @@ impl ControlLoop {
         let certificates = Certificates::new(client.clone(), writer.clone(), Arc::clone(&clock));
         let reconciler = OperatorReconciler::new(resources.scopes(), key);
         let mut host = Host::new(client.clone(), writer, resources, stop.clone());
-        for (kind, resource) in [
-            (OperatorKind::Operator, OPERATOR),
-            (OperatorKind::Revision, OPERATOR_REVISION),
-            (OperatorKind::Catalog, CATALOG),
-        ] {
-            let relay = host.relay();
-            host.watch(watches::configuration(client.clone(), kind, resource, relay));
+        for kind in watches::CONFIGURATION {
+            let (relay, view) = (host.relay(), controller.view.clone());
+            host.watch(watches::configuration(client.clone(), kind, relay, view));
         }
         let sender = host.relay().sender;
         host.watch(facts::watch(client, sender));

@@ -6,33 +6,86 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::olm::OPERATOR_LABEL;
-use plimsoll_api::{ApiKind, GroupKind, NamespacedName, ObjectKey};
+use plimsoll_api::{
+    ApiKind, CATALOG, GroupKind, NamespacedName, OPERATOR, OPERATOR_REVISION, ObjectKey,
+};
 use plimsoll_operators::reconciler::{ObservedObject, OperatorEvent, OperatorKind, WatchedChange};
 use plimsoll_plan::health::readiness;
 use plimsoll_plan::progress::{Mark, Trace};
 use plimsoll_plan::reconciler::watches::WatchScope;
 use plimsoll_plan::removal;
+use tokio::sync::watch;
 
 use crate::listing_watch::{ListingWatch, WatchedObject};
 use crate::observe::{mark, namespace_state, terminating};
 use crate::ownership::{labelled_operator, operator_of};
-use crate::relay::Relay;
+use crate::relay::{Observer, Relay};
 use crate::resources::api_resource;
+use crate::view::OperatorsView;
 
-/// Watches Operators, OperatorRevisions or Catalogs until the receiver is dropped.
-pub(super) async fn configuration(
-    client: Client,
+/// A kind that configures Operators.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConfigurationKind {
     kind: OperatorKind,
     resource: ApiKind,
+    /// What a message calls the objects.
+    pub(super) plural: &'static str,
+}
+
+/// The kinds that configure Operators.
+pub(super) const CONFIGURATION: [ConfigurationKind; 3] = [
+    ConfigurationKind { kind: OperatorKind::Operator, resource: OPERATOR, plural: "Operators" },
+    ConfigurationKind {
+        kind: OperatorKind::Revision,
+        resource: OPERATOR_REVISION,
+        plural: "OperatorRevisions",
+    },
+    ConfigurationKind { kind: OperatorKind::Catalog, resource: CATALOG, plural: "Catalogs" },
+];
+
+/// Watches Operators, OperatorRevisions or Catalogs until the receiver is dropped. The view has what is
+/// not listed.
+pub(super) async fn configuration(
+    client: Client,
+    configuration: ConfigurationKind,
     relay: Relay<OperatorEvent>,
+    view: watch::Sender<OperatorsView>,
 ) {
+    let ConfigurationKind { kind, resource, plural } = configuration;
     let api: Api<DynamicObject> = Api::all_with(client, &api_resource(resource));
-    let shown = |object: Option<DynamicObject>, id: NamespacedName, _: u64| {
+    let observer = ConfigurationObserver { kind, plural, view };
+    relay.observe(ListingWatch::new(api, Config::default()), &observer).await;
+}
+
+/// The observer of Operators, OperatorRevisions or Catalogs.
+struct ConfigurationObserver {
+    kind: OperatorKind,
+    plural: &'static str,
+    view: watch::Sender<OperatorsView>,
+}
+
+impl Observer<DynamicObject> for ConfigurationObserver {
+    type Event = OperatorEvent;
+
+    fn shown(
+        &self,
+        object: Option<DynamicObject>,
+        id: NamespacedName,
+        _: u64,
+    ) -> Vec<OperatorEvent> {
         let object = object.map(|it| Box::new(it.into_value()));
-        vec![OperatorEvent::Configuration { kind, name: id.name, object }]
-    };
-    let listed = || OperatorEvent::ConfigurationListed(kind);
-    relay.follow(ListingWatch::new(api, Config::default()), shown, listed).await;
+        vec![OperatorEvent::Configuration { kind: self.kind, name: id.name, object }]
+    }
+
+    fn listed(&self) -> OperatorEvent {
+        self.view.send_if_modified(|view| view.unlisted.remove(self.plural));
+        OperatorEvent::ConfigurationListed(self.kind)
+    }
+
+    fn interrupted(&self) -> Option<OperatorEvent> {
+        self.view.send_if_modified(|view| view.unlisted.insert(self.plural));
+        None
+    }
 }
 
 /// Watches the objects of a kind that have the label of an Operator, or all definitions or

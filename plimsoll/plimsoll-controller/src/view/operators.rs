@@ -1,6 +1,6 @@
 //! Metrics of the add-on layer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::OperatorStatus;
@@ -12,6 +12,9 @@ use serde_json::Value;
 pub struct OperatorsView {
     /// Whether this process is the leader; what is reported of Operators is of the leader alone.
     pub is_leader: bool,
+    /// Kinds that the leader has to list before it can work, or again after their watch was lost, by
+    /// their names in the plural.
+    pub unlisted: BTreeSet<&'static str>,
     /// By name.
     pub operators: BTreeMap<String, OperatorView>,
     /// Steps of Operators executed while this process was the leader, by action and result.
