@@ -136,6 +136,8 @@ reasons! {
     MajorVersionClusterUpdateInProgress,
     /// The release of another minor version asked for deletes what is gone already.
     ResourceAlreadyDeleted,
+    /// The release asked for has next to nothing of what the cluster consists of.
+    OtherProduct,
     /// The requested release is not a known update.
     UnknownUpdate,
     /// An administrator has to acknowledge something first.

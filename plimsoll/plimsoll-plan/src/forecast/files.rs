@@ -88,6 +88,7 @@ fn failed_preconditions(
         overrides_set: false,
         repeated: &repeated,
         broken: Ok(&[]),
+        other_product: None,
         available: None,
         retrieved: None,
         is_declared: false,

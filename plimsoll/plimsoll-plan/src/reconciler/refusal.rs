@@ -1,11 +1,11 @@
 //! Releases that are not begun in a cluster because they are mistakes, unless forced.
 //!
 //! A release that is requested in the ClusterVersion passes the
-//! [preconditions](crate::update::preconditions). One that the controller is started with does not: it
-//! takes the place of the release before because another directory was named. What is
-//! refused here would empty a cluster of its management, or take it back.
+//! [preconditions](crate::update::preconditions), of which those that are judged here are a part. One that
+//! the controller is started with does not: it takes the place of the release before because another
+//! directory was named. What is refused here would empty a cluster of its management, or take it back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use plimsoll_api::config::{Release, UpdateHistory};
@@ -111,13 +111,13 @@ pub fn goes_back(history: &[UpdateHistory], next: &Release) -> Option<ReleaseRef
 /// Whether a plan has next to nothing of what a cluster consists of: `ours` are the objects that
 /// release `from` applied, `cluster_kinds` the kinds known to have no namespace.
 pub fn of_other_product(
-    ours: &BTreeMap<ObjectKey, String>,
+    ours: &[&ObjectKey],
     from: &str,
     plan: &Plan,
     cluster_kinds: &BTreeSet<GroupKind>,
 ) -> Option<ReleaseRefusal> {
     let objects = ours.len();
-    let kept = objects - forecast::orphans(ours.keys(), plan, cluster_kinds).len();
+    let kept = objects - forecast::orphans(ours.iter().copied(), plan, cluster_kinds).len();
     (objects >= OBJECTS_TELLING && kept * KEPT_OF < objects).then(|| ReleaseRefusal::OtherProduct {
         from: from.to_owned(),
         version: plan.release.version.clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{CapabilitiesStatus, ClusterVersionStatus, UpdateHistory};
 use plimsoll_api::progress::{BegunPlanRecord, ReleaseProgressStatus};
 
@@ -145,7 +146,8 @@ impl<'a> Startup<'a> {
     ) -> Option<ReleaseRefusal> {
         let payload = self.desired.payload();
         let of_other_product = |it: &InheritedObjects| {
-            refusal::of_other_product(&it.ours, &it.version, &self.plan, &it.cluster_kinds)
+            let ours: Vec<&ObjectKey> = it.ours.keys().collect();
+            refusal::of_other_product(&ours, &it.version, &self.plan, &it.cluster_kinds)
         };
         refusal::nothing_included(payload, &self.desired.context(payload))
             .or_else(|| refusal::goes_back(history, self.desired.release()))

@@ -4,7 +4,7 @@
 //! ClusterVersion's spec, the releases of the payload store, the acknowledgements of an
 //! administrator, and the state of the cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +18,9 @@ use plimsoll_content::payload::ReleaseHeader;
 use super::Uptime;
 use super::desired::{AcceptedRelease, DesiredState};
 use super::execution::PlanExecution;
-use super::refusal::nothing_included;
+use super::refusal::{nothing_included, of_other_product};
 use crate::plan::mode::Mode;
+use crate::plan::{Action, plan};
 use crate::removal::removed_kinds;
 use crate::spec::validate;
 use crate::status::Updates;
@@ -359,6 +360,19 @@ fn is_for_cluster(payload: Arc<Payload>, desired: &DesiredState) -> Result<Arc<P
     }
 }
 
+/// Why a payload is of another product than what is applied; `None` if it is not.
+fn other_product(context: &UpdateContext<'_>, payload: &Payload) -> Option<String> {
+    let UpdateContext { desired, execution, .. } = *context;
+    let (world, applied) = (execution.progress().world(), execution.progress().plan());
+    let steps = applied.steps.iter().filter(|step| step.action == Action::Apply);
+    let ours: BTreeSet<&ObjectKey> = steps.map(|step| &step.manifest.key).collect();
+    let ours = Vec::from_iter(ours);
+    let release = Release { version: payload.release.version.clone(), ..Release::default() };
+    let next = plan(&payload.manifests, &desired.context(payload), release, Mode::Updating);
+    let (from, next) = (&applied.release.version, world.normalized(next));
+    of_other_product(&ours, from, &next, &world.cluster_kinds()).map(|it| it.to_string())
+}
+
 /// The architecture of a payload, as Go names it; one that declares none is for `default`.
 pub fn architecture(payload: &Payload, default: &str) -> String {
     match payload.release.architecture.as_str() {
@@ -385,6 +399,7 @@ struct PreconditionFacts {
     overrides_set: bool,
     repeated: Vec<Deletion>,
     broken: Result<Vec<BrokenOperator>, String>,
+    other_product: Option<String>,
     available: Option<Vec<Release>>,
     retrieved: Option<Condition>,
     is_declared: bool,
@@ -432,6 +447,7 @@ impl PreconditionFacts {
             overrides_set: overrides.is_some(),
             repeated: repeated.unwrap_or_default(),
             broken,
+            other_product: next.and_then(|payload| other_product(context, payload)),
             available: requests.heads.is_some().then_some(available),
             retrieved: status.conditions.iter().find(|it| it.type_ == "RetrievedUpdates").cloned(),
             is_declared,
@@ -450,6 +466,7 @@ impl PreconditionFacts {
             overrides_set: self.overrides_set,
             repeated: &self.repeated,
             broken: self.broken.as_deref().map_err(String::as_str),
+            other_product: self.other_product.as_deref(),
             available: self.available.as_deref(),
             retrieved: self.retrieved.as_ref(),
             is_declared: self.is_declared,

@@ -33,6 +33,7 @@ const ELSEWHERE: &[Reason] = &[
     Reason::MajorVersionClusterUpdateInProgress,
     Reason::IncompatibleOperatorsUnknown,
     Reason::ResourceAlreadyDeleted,
+    Reason::OtherProduct,
     Reason::UnknownUpdate,
     Reason::UpdateStarted,
     Reason::UpdateCompleted,

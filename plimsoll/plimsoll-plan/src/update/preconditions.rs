@@ -48,6 +48,8 @@ pub struct Facts<'a> {
     /// The installed Operators that require what the release asked for removes; why they cannot be
     /// listed, if they cannot.
     pub broken: Result<&'a [BrokenOperator], &'a str>,
+    /// Why the release asked for is of another product; `None` if it is not.
+    pub other_product: Option<&'a str>,
     /// What the payload store offers from here; `None` if there is no store.
     pub available: Option<&'a [Release]>,
     /// `RetrievedUpdates`.
@@ -92,6 +94,7 @@ pub(crate) const GIANT_HOP: &str = "ClusterVersionGiantHop";
 const UPGRADEABLE: &str = "ClusterVersionUpgradeable";
 const REPEATED_DELETIONS: &str = "ClusterVersionRepeatedDeletions";
 const INCOMPATIBLE_OPERATORS: &str = "ClusterVersionIncompatibleOperators";
+const OTHER_PRODUCT: &str = "ClusterVersionOtherProduct";
 const RECOMMENDED: &str = "ClusterVersionRecommendedUpdate";
 
 /// Makes all checks for going to `target`.
@@ -120,6 +123,7 @@ pub fn check(facts: &Facts<'_>, target: &Release) -> Vec<FailedPrecondition> {
             findings.extend(incompatible_operators(facts));
         }
     }
+    findings.extend(facts.other_product.map(of_other_product));
     findings.extend(recommended(facts, target));
     findings
 }
@@ -321,6 +325,16 @@ fn incompatible_operators(facts: &Facts<'_>) -> Option<FailedPrecondition> {
         message,
         blocking: true,
     })
+}
+
+/// The precondition that a release of another product does not meet.
+fn of_other_product(message: &str) -> FailedPrecondition {
+    FailedPrecondition {
+        precondition: OTHER_PRODUCT,
+        reason: Reason::OtherProduct.to_string(),
+        message: message.to_owned(),
+        blocking: true,
+    }
 }
 
 /// The version that an update under way comes from.

@@ -1,6 +1,6 @@
 //! Which releases are refused, in which words.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use plimsoll_api::ObjectKey;
 use plimsoll_api::config::{UpdateHistory, UpdateState};
@@ -75,8 +75,8 @@ fn a_release_that_has_next_to_nothing_of_the_cluster_is_of_another_product() {
             namespace: "x".to_owned(),
             name: format!("o{index}"),
         };
-        let ours: BTreeMap<ObjectKey, String> =
-            (0..objects).map(|index| (key(index), "v1".to_owned())).collect();
+        let ours: Vec<ObjectKey> = (0..objects).map(key).collect();
+        let ours: Vec<&ObjectKey> = ours.iter().collect();
         let words: Vec<String> = (0..kept).map(|index| format!("o{index}")).collect();
         let payload = payload("2.0.0", &format!("new {}", words.join(" ")));
         let plan = desired(payload, requesting(""), "").plan(Mode::Updating);

@@ -45,9 +45,14 @@ struct Script {
 
 impl Script {
     fn new(store: Option<&str>, mode: Mode, applied: &str) -> Self {
+        Self::with("a", store, mode, applied)
+    }
+
+    /// Starts with a release of some objects.
+    fn with(objects: &str, store: Option<&str>, mode: Mode, applied: &str) -> Self {
         let mut spec = requesting("");
         spec.channel = "stable".to_owned();
-        let desired = desired(payload("4.3.2", "a"), spec, "");
+        let desired = desired(payload("4.3.2", objects), spec, "");
         let execution = execution(&desired, mode, applied);
         let requests = UpdateRequests::new(
             &desired,
@@ -340,6 +345,27 @@ fn a_forced_release_is_applied_with_its_risks() {
     );
     check(
         "force 4.3.3; consider; unverified; loaded 4.3.3",
+        "retrieve 4.3.3; load 4.3.3; apply 4.3.3 with risks",
+    );
+}
+
+#[test]
+fn a_release_of_another_product_is_rejected_unless_forced() {
+    let objects = "a b c d e f g h i j k l";
+    let run = || Script::with(objects, Some("4.3.3"), Mode::Reconciling, objects);
+    let mut rejected = run();
+    let retrieved = ["request 4.3.3", "consider", "retrieved", "loaded 4.3.3"];
+    let outputs: Vec<String> =
+        retrieved.into_iter().filter_map(|line| rejected.handle(line)).collect();
+    assert_eq!(outputs, ["retrieve 4.3.3", "load 4.3.3", "-"]);
+    let failure = rejected.requests.load().failure.clone().unwrap_or_default();
+    let reason = "Precondition \"ClusterVersionOtherProduct\" failed because of \"OtherProduct\": release \
+                  4.3.3 is of another product: of the 12 objects that release 4.3.2 applied to this \
+                  cluster it has 1";
+    assert_eq!(failure, reason);
+    check_with(
+        run(),
+        "force 4.3.3; consider; retrieved; loaded 4.3.3",
         "retrieve 4.3.3; load 4.3.3; apply 4.3.3 with risks",
     );
 }

@@ -60,6 +60,7 @@ impl Script {
             overrides_set: false,
             repeated: &[],
             broken: Ok(&[]),
+            other_product: None,
             available: None,
             retrieved: None,
             is_declared: false,
