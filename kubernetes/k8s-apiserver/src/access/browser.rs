@@ -23,7 +23,7 @@ const SIMPLE_TYPES: [&str; 3] =
 ///
 /// # Errors
 /// When it names another host than an address or `localhost`, comes from another origin, or is a
-/// POST with the content type of a form.
+/// POST with the content type of a form, or of a page without a content type.
 pub(crate) fn refuse(parts: &Parts) -> Result<(), ApiError> {
     let named =
         text(&parts.headers, &HOST).into_iter().chain(parts.uri.authority().map(|it| it.as_str()));
@@ -46,14 +46,18 @@ pub(crate) fn refuse(parts: &Parts) -> Result<(), ApiError> {
     }
     let media_type = text(&parts.headers, &CONTENT_TYPE).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    // Without one a browser still names the Origin; clients such as the one for Python send none.
-    if parts.method == Method::POST && SIMPLE_TYPES.contains(&essence.as_str()) {
-        return Err(ApiError::new(
-            StatusReason::UnsupportedMediaType,
-            "a POST without credentials cannot have the Content-Type of a form; use application/json",
-        ));
+    // Browsers name the Origin; clients such as the one for Python send neither it nor a content type.
+    let is_untyped = essence.is_empty() && parts.headers.contains_key(ORIGIN);
+    let problem = match SIMPLE_TYPES.contains(&essence.as_str()) {
+        true => "cannot have the Content-Type of a form",
+        false if is_untyped => "and with an Origin needs a Content-Type",
+        false => return Ok(()),
+    };
+    if parts.method != Method::POST {
+        return Ok(());
     }
-    Ok(())
+    let message = format!("a POST without credentials {problem}; use application/json");
+    Err(ApiError::new(StatusReason::UnsupportedMediaType, message))
 }
 
 fn forbidden(why: &str) -> ApiError {
@@ -99,6 +103,18 @@ mod tests {
             ("GET /", "host: localhost:1\nsec-fetch-site: none", "taken"),
             ("POST /", "", "taken"),
             ("POST /", "host: localhost:1\norigin: http://evil.example.com", "the origin"),
+            ("POST /", "host: localhost:1\norigin: http://localhost:1", "needs a Content-Type"),
+            (
+                "POST /",
+                "host: localhost:1\norigin: http://localhost:1\ncontent-type: ",
+                "needs a Content-Type",
+            ),
+            (
+                "POST /",
+                "host: localhost:1\norigin: http://localhost:1\ncontent-type: application/yaml",
+                "taken",
+            ),
+            ("PATCH /", "host: localhost:1\norigin: http://localhost:1", "taken"),
             ("POST /", "content-type: text/plain; charset=utf-8", "Content-Type"),
             ("POST /", "content-type: Application/X-WWW-Form-Urlencoded", "Content-Type"),
             ("POST /", "content-type: application/json", "taken"),
