@@ -139,10 +139,16 @@ impl OciLayout {
     }
 
     fn files(&self, entry: &Entry, cancelled: &AtomicBool) -> Result<Vec<SourceFile>, StoreError> {
-        let digest = match &entry.manifest {
-            Ok(manifest) => &manifest.digest,
+        let descriptor = match &entry.manifest {
+            Ok(manifest) => manifest,
             Err(problem) => return Err(content(&self.path, problem)),
         };
+        let manifest = self.image_manifest(&descriptor.digest)?;
+        // An index has said already what it is for.
+        if descriptor.platform.is_none() {
+            let config = self.config(&manifest)?;
+            is_for_machine(&config.architecture).map_err(|why| content(&self.path, &why))?;
+        }
         let selection = layer::FileSelection {
             directories: Directory::ALL.map(|it| it.name().to_owned()).to_vec(),
             is_deep: false,
@@ -150,7 +156,7 @@ impl OciLayout {
             size_max: PAYLOAD_SIZE_MAX,
             noun: "payload",
         };
-        let files = self.selected(&self.image_manifest(digest)?, selection, cancelled)?;
+        let files = self.selected(&manifest, selection, cancelled)?;
         let payload_file = |(path, bytes): (String, Vec<u8>)| {
             let (directory, name) = path.split_once('/')?;
             let directory = Directory::ALL.into_iter().find(|it| it.name() == directory)?;
@@ -298,6 +304,20 @@ fn repository(name: &str) -> &str {
     };
     let end = last.find([':', '@']).unwrap_or(last.len());
     &name[..path.len() + 1 + end]
+}
+
+/// Whether a release of an architecture can be applied here, by its configuration; otherwise why not, in a
+/// clause. One that a release is packed under for any machine says nothing.
+fn is_for_machine(given: &str) -> Result<(), String> {
+    match given {
+        "" | pack::ARCHITECTURE => Ok(()),
+        own if own == architecture() => Ok(()),
+        other => Err(format!(
+            "the image is for linux/{other}, as its configuration says, and not for linux/{}: name one \
+             for this architecture, or an index of several",
+            architecture()
+        )),
+    }
 }
 
 /// This machine's architecture, as images name it.

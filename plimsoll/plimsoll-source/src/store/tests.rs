@@ -248,6 +248,29 @@ fn an_image_for_other_architectures_is_no_release() {
 }
 
 #[test]
+fn an_image_without_an_index_is_for_the_architecture_of_its_configuration() {
+    let layout = Layout::new();
+    let built = |version: &str, architecture: &str| {
+        let config = json!({ "architecture": architecture, "os": "linux" });
+        let config = layout.blob(config.to_string().as_bytes(), "config.v1+json");
+        let layers = layers(&layout, version);
+        let manifest = json!({ "schemaVersion": 2, "config": config, "layers": layers });
+        layout.blob(manifest.to_string().as_bytes(), "manifest.v1+json")
+    };
+    let own = match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        _ => "amd64",
+    };
+    let store = layout.index(&[built("1.0.0", "s390x"), built("1.1.0", own), built("1.2.0", "")]);
+    assert_eq!(listed(&store), "1.1.0 1.2.0 defect");
+    let problem = store.list().unwrap().defects.remove(0);
+    assert!(
+        problem.contains("the image is for linux/s390x, as its configuration says"),
+        "{problem}"
+    );
+}
+
+#[test]
 fn a_pipe_instead_of_a_blob_is_refused() {
     let layout = Layout::new();
     let layers = layers(&layout, "1.0.0");

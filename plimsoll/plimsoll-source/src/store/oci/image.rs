@@ -25,7 +25,9 @@ pub(crate) struct LayoutImage<'l> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ImageConfig {
+pub(super) struct ImageConfig {
+    /// The architecture that the image is for; empty if it does not say.
+    pub(super) architecture: String,
     config: Option<ContainerConfig>,
 }
 
@@ -84,6 +86,12 @@ impl OciLayout {
             })
         })
     }
+
+    /// The configuration of an image; an empty one if it has none.
+    pub(super) fn config(&self, manifest: &ImageManifest) -> Result<ImageConfig, StoreError> {
+        let Some(config) = &manifest.config else { return Ok(ImageConfig::default()) };
+        parse(&self.blob(&config.digest)?, &self.document(&config.digest)?)
+    }
 }
 
 impl LayoutImage<'_> {
@@ -92,10 +100,7 @@ impl LayoutImage<'_> {
     /// # Errors
     /// [`StoreError::Io`] and [`StoreError::Content`] when the image cannot be read.
     pub(crate) fn label(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let manifest = self.layout.image_manifest(&self.digest)?;
-        let Some(config) = manifest.config else { return Ok(None) };
-        let path = self.layout.blob(&config.digest)?;
-        let config: ImageConfig = parse(&path, &self.layout.document(&config.digest)?)?;
+        let config = self.layout.config(&self.layout.image_manifest(&self.digest)?)?;
         let labels = config.config.and_then(|config| config.labels);
         Ok(labels.and_then(|mut labels| labels.remove(name)))
     }

@@ -20,7 +20,7 @@ use crate::store::{StoreError, head_of};
 const RELEASE_LABEL: &str = "io.openshift.release";
 /// What the configuration says that the image is for. The files are for any machine; one name for
 /// all keeps the digest the same.
-const ARCHITECTURE: &str = "amd64";
+pub(super) const ARCHITECTURE: &str = "amd64";
 const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
