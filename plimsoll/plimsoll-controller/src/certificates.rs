@@ -23,10 +23,9 @@ use plimsoll_plan::apply::prepare::set_ca_bundles;
 use plimsoll_plan::plan::{Action, Step};
 use plimsoll_plan::progress::{StepOutcome, Transience, TryError};
 use serde_json::Value;
-use tokio::time::sleep;
 
 use self::kept::{KeptCertificate, Renewal};
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, sleep_by};
 use crate::write::{self, Writer, chain};
 
 /// The interval at which certificates and CA bundles are checked. Certificates are renewed weeks
@@ -197,7 +196,8 @@ impl Certificates {
     pub(crate) async fn keep(self) {
         loop {
             let renewed = self.renew_all().await;
-            sleep(if renewed.is_ok() { RENEWAL_INTERVAL } else { RENEWAL_RETRY }).await;
+            let interval = if renewed.is_ok() { RENEWAL_INTERVAL } else { RENEWAL_RETRY };
+            sleep_by(&*self.clock, interval).await;
         }
     }
 

@@ -1,11 +1,16 @@
 //! Sources of the time of day: passed in, so that tests and rehearsals set it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_plan::reconciler::Uptime;
 use tokio::task::{JoinError, spawn_blocking};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
+
+/// The interval after which a change of the time of day is noticed at the latest: it may be set, or the
+/// machine may have slept.
+pub(crate) const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A source of the time of day.
 pub trait Clock: Send + Sync {
@@ -45,6 +50,18 @@ pub(crate) async fn run_beside<T: Send + 'static>(
     if clock.is_virtual() { Ok(work()) } else { spawn_blocking(work).await }
 }
 
+/// Waits until as much time has passed as a timer measures it, or the time of day is as far from what it was.
+pub(crate) async fn sleep_by(clock: &dyn Clock, duration: Duration) {
+    let (end, began) = (Instant::now() + duration, clock.now());
+    loop {
+        sleep_until(end.min(Instant::now() + CLOCK_INTERVAL)).await;
+        let passed = clock.now().duration_since(began).unsigned_abs();
+        if Instant::now() >= end || passed >= duration {
+            return;
+        }
+    }
+}
+
 /// Measures the time since the process started, and turns it into instants to sleep until.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch {
@@ -71,5 +88,47 @@ impl Stopwatch {
     /// The instant of an uptime.
     pub(crate) fn instant(self, uptime: Uptime) -> Instant {
         self.started + uptime.since_start()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Waits while the time of day is set. On a paused clock.
+
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    /// A time of day that stands still until it is set.
+    #[derive(Default)]
+    struct SetClock(AtomicI64);
+
+    impl Clock for SetClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_second(self.0.load(Ordering::Relaxed)).expect("a time")
+        }
+    }
+
+    /// Waits for 12 hours while the clock is set by some seconds after 100 seconds; for how many seconds that
+    /// lasts.
+    async fn check(set_by: i64, expected: u64) {
+        let clock = Arc::new(SetClock::default());
+        let began = Instant::now();
+        let set = Arc::clone(&clock);
+        let setting = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            set.0.store(set_by, Ordering::Relaxed);
+        });
+        sleep_by(&*clock, Duration::from_secs(12 * 3600)).await;
+        assert_eq!(began.elapsed().as_secs(), expected, "{set_by}");
+        setting.await.expect("it does not panic");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_ends_soon_after_the_clock_is_set() {
+        check(0, 12 * 3600).await;
+        check(3600, 12 * 3600).await;
+        check(200 * 86_400, 120).await;
+        check(-200 * 86_400, 120).await;
     }
 }

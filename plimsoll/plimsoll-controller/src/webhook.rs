@@ -18,14 +18,13 @@ use plimsoll_api::ApiKind;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use certificate::Certificate;
 
 use crate::bootstrap::retry_until_ok;
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, sleep_by};
 use crate::error::Error;
 use crate::resources::api_resource;
 use crate::write::{Writer, chain};
@@ -204,7 +203,7 @@ impl<R: Reviewer> Registration<R> {
                 biased;
                 () = stop.cancelled() => return,
                 () = self.reviewer.changed() => {}
-                () = sleep(CHECK_INTERVAL) => {}
+                () = sleep_by(&*self.clock, CHECK_INTERVAL) => {}
             }
             let renewed = match retry_until_ok(&stop, || self.renew(&certificate)).await {
                 Ok(renewed) => renewed,

@@ -7,11 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use tokio::time::Instant;
 
-use crate::clock::Stopwatch;
+use crate::clock::{CLOCK_INTERVAL, Stopwatch};
 use plimsoll_api::NamespacedName;
 
-/// The interval after which a change of the system clock is noticed at the latest.
-const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 /// The smallest step back of the system clock that makes all timers due. Smaller steps are ignored:
 /// time synchronization corrects the clock all the time.
 const SET_BACK_MIN: SignedDuration = SignedDuration::from_secs(1);
