@@ -229,6 +229,7 @@ impl Plan {
             action: Action::Delete,
             readiness: Readiness::Applied,
             serves: Vec::new(),
+            is_repeated: false,
         }));
         self.graph.finish_with((first..self.steps.len()).collect());
         self

@@ -1,5 +1,6 @@
 //! The failures of requests, as outcomes of steps and as texts.
 
+use std::error::Error;
 use std::time::Duration;
 
 use kube::core::Status;
@@ -101,19 +102,35 @@ fn blocker(step: &Step, status: &Status) -> Option<StepBlocker> {
     }
 }
 
-/// Returns the text of an error with all its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
+/// Returns the text of an error with all its causes. What an API server answered is its message.
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    let (mut text, mut rest) = described(error);
+    while let Some(cause) = rest {
+        let (cause_text, next) = described(cause);
         if !text.contains(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
         }
-        source = cause.source();
+        rest = next;
     }
     text
+}
+
+/// Returns the text of an error, and its cause. The client's own text of what an API server answered has
+/// the whole Status in it.
+fn described(error: &(dyn Error + 'static)) -> (String, Option<&(dyn Error + 'static)>) {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => (message(status), None),
+        Some(_) | None => (error.to_string(), error.source()),
+    }
+}
+
+/// Returns the message of a Status; its code if it has none.
+fn message(status: &Status) -> String {
+    match status.message.as_str() {
+        "" => format!("the API server answered with status {}", status.code),
+        message => message.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +140,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::error::Error as ControllerError;
 
     #[test]
     fn a_change_that_no_update_makes_is_refused_in_one_line() {
@@ -134,6 +152,7 @@ mod tests {
                 action: Action::Apply,
                 readiness: Readiness::Applied,
                 serves: Vec::new(),
+                is_repeated: false,
             };
             let causes =
                 json!([{ "reason": "FieldValueInvalid", "field": field, "message": message }]);
@@ -160,5 +179,25 @@ mod tests {
             "the object is invalid, possibly due to local cluster configuration: \
              spec.completions: Required value",
         );
+    }
+
+    /// Checks the text of an answer with a message, alone and as the cause of another error.
+    fn check(message: &str, expected: &str) {
+        let answer = || {
+            let reason = "Forbidden".to_owned();
+            let status = Status { code: 403, message: message.into(), reason, ..Status::default() };
+            kube::Error::Api(status.boxed())
+        };
+        assert_eq!(chain(&answer()), expected);
+        let caused = ControllerError::Discover { source: answer() };
+        let text = format!("failed to discover what the API server serves: {expected}");
+        assert_eq!(chain(&caused), text);
+    }
+
+    #[test]
+    fn what_an_api_server_answers_is_its_message() {
+        let message = "secrets is forbidden: User \"anchor\" cannot list resource \"secrets\"";
+        check(message, message);
+        check("", "the API server answered with status 403");
     }
 }
