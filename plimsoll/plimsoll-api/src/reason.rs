@@ -230,6 +230,8 @@ reasons! {
     ChannelNotFound,
     /// No version of the package is in the requested range.
     NoMatchingVersion,
+    /// The requested version is skipped by a later one.
+    VersionSkipped,
     /// No upgrade leads to the requested version.
     NoUpgradePath,
     /// What would be installed does not fit the cluster.

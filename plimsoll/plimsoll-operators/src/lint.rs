@@ -203,7 +203,7 @@ impl<'a> Linter<'a> {
                 let text = "choose one of those that `plimsoll catalog search` lists".to_owned();
                 ("metadata.name", PackageNotFound, Some(text))
             }
-            Reason::NoMatchingVersion | Reason::InvalidVersionRange => {
+            Reason::NoMatchingVersion | Reason::VersionSkipped | Reason::InvalidVersionRange => {
                 let newest = self.newest(name);
                 let text = |version| format!("set spec.version to a range that has {version}");
                 ("spec.version", NoVersion, newest.map(text))

@@ -3,7 +3,7 @@
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{BundleReference, UpgradePolicy};
 use plimsoll_resolve::offer::{
-    InstalledVersion, Offer, OfferRequest, Offers, UpgradeEdges, offers,
+    InstalledVersion, Offer, OfferRequest, Offers, SkippedVersion, UpgradeEdges, offers,
 };
 use plimsoll_resolve::range::masterminds::Range;
 use plimsoll_resolve::{Bundle, CatalogPart};
@@ -161,6 +161,15 @@ fn nothing_offered(
     let listed = format!("{}{more}", listed.join(", "));
     let is_there =
         found.versions.iter().any(|it| request.range.is_none_or(|range| range.matches(it)));
+    if let Some(SkippedVersion { version, by, channel }) =
+        found.skipped.first().filter(|_| !is_there)
+    {
+        let message = format!(
+            "{package} v{version} is skipped by {by} in channel {channel}: it is not offered any more; \
+             there is {listed}"
+        );
+        return OperatorBlock::new(Reason::VersionSkipped, message);
+    }
     match request.installed {
         Some(installed) if is_there => OperatorBlock::new(
             Reason::NoUpgradePath,

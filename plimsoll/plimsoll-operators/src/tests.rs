@@ -39,8 +39,9 @@ pub(super) const FIXTURE: &str = "
       1.5.6 <1.2.4, provides Baz";
 
 /// Parses catalogs from lines `CATALOG WEIGHT PACKAGE/CHANNEL`, each followed by its entries, `VERSION
-/// PARTS`. Parts are `<VERSION` for what it replaces, `~RANGE` for its skipRange, `provides KIND`, `requires
-/// PACKAGE RANGE`, `requires KIND`, `deprecated TEXT`, `kubernetes VERSION`.
+/// PARTS`. Parts are `<VERSION` for what it replaces, `!VERSION` for what it skips, `~RANGE` for its
+/// skipRange, `provides KIND`, `requires PACKAGE RANGE`, `requires KIND`, `deprecated TEXT`, `kubernetes
+/// VERSION`.
 pub(super) fn catalogs(text: &str) -> Vec<CatalogPart> {
     let mut catalogs: Vec<CatalogPart> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -68,6 +69,8 @@ pub(super) fn catalogs(text: &str) -> Vec<CatalogPart> {
         for part in parts(line) {
             if let Some(version) = part.strip_prefix('<') {
                 entry.replaces = Some(format!("{}.v{version}", package.name));
+            } else if let Some(version) = part.strip_prefix('!') {
+                entry.skips.push(format!("{}.v{version}", package.name));
             } else if let Some(range) = part.strip_prefix('~') {
                 entry.skip_range = Some(range.to_owned());
             }
@@ -112,7 +115,7 @@ fn bundle(package: &str, line: &str) -> Bundle {
             })),
             "deprecated" => bundle.deprecation = Some(rest.to_owned()),
             "kubernetes" => bundle.min_kube_version = Some(rest.to_owned()),
-            _ => assert!(part.starts_with(['<', '~']), "{part}"),
+            _ => assert!(part.starts_with(['<', '!', '~']), "{part}"),
         }
     }
     bundle

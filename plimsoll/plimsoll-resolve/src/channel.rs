@@ -70,6 +70,24 @@ pub(crate) fn updates(entry: &ChannelEntry, name: &str, version: &Version) -> bo
             .is_some_and(|range| range.matches(version))
 }
 
+/// Returns the versions that entries of a channel skip, each with the name of the entry that does. A bundle
+/// that is skipped need not be in the catalog: then its name tells the version. `version` knows those of
+/// bundles.
+pub(crate) fn skipped<'c>(
+    channel: &'c Channel,
+    version: &dyn Fn(&str) -> Option<&'c Version>,
+) -> Vec<(Version, &'c str)> {
+    let mut skipped = Vec::new();
+    for entry in &channel.entries {
+        let versions = entry.skips.iter().filter_map(|name| {
+            let named = || Version::parse(name.split_once(".v")?.1).ok();
+            version(name).cloned().or_else(named)
+        });
+        skipped.extend(versions.map(|version| (version, entry.name.as_str())));
+    }
+    skipped
+}
+
 /// Longest channel in which ways of several steps are sought: every pair of entries is compared.
 pub(crate) const WAYS_MAX: usize = 2_000;
 

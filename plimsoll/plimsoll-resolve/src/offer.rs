@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use semver::Version;
 
 use crate::bundle::Bundle;
-use crate::channel::{leading_to, order, updates};
+use crate::channel::{leading_to, order, skipped, updates};
 use crate::model::{Ineligible, malformed, unfit};
 use crate::package::{Channel, ChannelEntry, Package};
 use crate::problem::{CatalogPart, ClusterFacts};
@@ -75,6 +75,17 @@ pub struct Offer<'p> {
     pub ineligible: Option<String>,
 }
 
+/// A version in the range that a channel does not offer any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedVersion<'p> {
+    /// The version.
+    pub version: Version,
+    /// Name of the bundle that skips it.
+    pub by: &'p str,
+    /// Name of the channel.
+    pub channel: &'p str,
+}
+
 /// What a package has to offer to a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offers<'p> {
@@ -87,6 +98,8 @@ pub struct Offers<'p> {
     /// The versions of the package in the channels that count, the highest first, whether or not they
     /// are in the range or can be reached.
     pub versions: Vec<&'p Version>,
+    /// The versions in the range that entries of the channels that count skip.
+    pub skipped: Vec<SkippedVersion<'p>>,
     /// Why channels that count have no order and so nothing to offer.
     pub broken: Vec<String>,
     /// What is deprecated of the installed bundle, and the message; `None` if nothing is, or if no
@@ -135,6 +148,18 @@ pub fn offers<'p>(
             if let Some(cause) = order.broken {
                 let (name, catalog) = (&channel.name, &catalog.name);
                 found.broken.push(format!("channel `{name}` of catalog {catalog}: {cause}"));
+            }
+            if let Some(range) = request.range {
+                let version = |name: &str| {
+                    let bundle = package.bundles.iter().find(|bundle| bundle.name == name);
+                    bundle.map(|bundle| &bundle.version)
+                };
+                let in_range = skipped(channel, &version).into_iter();
+                let in_range = in_range.filter(|(version, _)| range.matches(version));
+                let channel = channel.name.as_str();
+                let in_range =
+                    in_range.map(|(version, by)| SkippedVersion { version, by, channel });
+                found.skipped.extend(in_range);
             }
             in_channel(
                 CatalogChannel { catalog, package, channel },

@@ -18,12 +18,13 @@ const DEADLINE: Duration = Duration::from_secs(60 * 60);
 /// The deadline of an Action that changes the release and does not specify one.
 const RELEASE_DEADLINE: Duration = Duration::from_secs(6 * 60 * 60);
 /// The reasons of an Operator that persist until a user intervenes.
-const LASTING: [Reason; 6] = [
+const LASTING: [Reason; 7] = [
     Reason::UnpackFailed,
     Reason::InstallationFailed,
     Reason::Conflict,
     Reason::InvalidVersionRange,
     Reason::NoMatchingVersion,
+    Reason::VersionSkipped,
     Reason::ClusterIncompatible,
 ];
 

@@ -407,6 +407,28 @@ fn a_package_without_a_default_channel_says_so() {
 }
 
 #[test]
+fn a_version_that_is_skipped_is_said_to_be() {
+    // The second one is in the catalog, and the third one is not.
+    let catalog = "
+        main 0 foo/stable
+          1.0.0
+          1.1.0 <1.0.0
+          1.2.0 <1.0.0, !1.1.0, !1.1.1";
+    for version in ["1.1.0", "1.1.1"] {
+        for installed in ["", "; at 1.0.0"] {
+            check(
+                catalog,
+                &format!("foo: version {version}{installed}"),
+                &format!(
+                    "foo: blocked VersionSkipped: foo v{version} is skipped by foo.v1.2.0 in channel \
+                     stable: it is not offered any more; there is v1.2.0, v1.0.0"
+                ),
+            );
+        }
+    }
+}
+
+#[test]
 fn what_is_installed_stays_when_its_catalog_does_not() {
     check("", "foo: version ^1; at 1.0.0", "foo: keep");
     check(

@@ -72,6 +72,7 @@ const OF_OPERATORS: &[Reason] = &[
     Reason::AmbiguousCatalog,
     Reason::ChannelNotFound,
     Reason::NoMatchingVersion,
+    Reason::VersionSkipped,
     Reason::NoUpgradePath,
     Reason::ClusterIncompatible,
     Reason::UnmetDependency,

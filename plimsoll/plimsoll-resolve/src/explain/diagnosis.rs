@@ -6,6 +6,7 @@ use semver::Version;
 
 use super::format::{joined, spanned};
 use crate::bundle::{Bundle, Constraint, Requirement};
+use crate::channel::skipped;
 use crate::matching::ConstraintMatcher;
 use crate::model::{CatalogPackage, Index, provider_allowed};
 use crate::package::ChannelEntry;
@@ -74,11 +75,31 @@ pub(super) fn of_request(
         return text;
     }
     let versions = versions(index, &places);
+    let skipped = || skipped_version(index, &places, range.as_ref()?);
     match (bundle, version) {
         (Some(bundle), _) => format!("no bundle there is named {bundle}; available: {versions}"),
-        (None, Some(range)) => format!("no version matches `{range}`; available: {versions}"),
+        (None, Some(text)) => skipped()
+            .unwrap_or_else(|| format!("no version matches `{text}`; available: {versions}")),
         (None, None) => "there are no bundles in its channels".to_owned(),
     }
+}
+
+/// Returns that a version in a range is skipped although it is no entry of the channel, as the rest of a
+/// sentence; `None` if there is none.
+fn skipped_version(
+    index: &Index<'_>,
+    places: &[(usize, usize)],
+    range: &masterminds::Range,
+) -> Option<String> {
+    places.iter().find_map(|(package_id, at)| {
+        let package = &index.packages[*package_id];
+        let channel = &package.package.channels[*at];
+        let version = |name: &str| package.bundle(name).map(|bundle| &bundle.version);
+        let mut skipped = skipped(channel, &version).into_iter();
+        let (version, by) = skipped.find(|(version, _)| range.matches(version))?;
+        let (package, channel) = (&package.package.name, &channel.name);
+        Some(format!("{package} {version} is skipped by {by} in channel `{channel}`"))
+    })
 }
 
 /// Returns why what is installed has no update, as the rest of a sentence.

@@ -189,8 +189,8 @@ fn a_path_that_ends_before_its_goal_says_why() {
 
 #[test]
 fn what_no_update_path_leads_to_is_not_said_to_be_missing() {
-    let text =
-        "a.v1@1.0.0\na.v2@1.2.0 <-a.v1\na.v4@1.4.0 <-a.v2 !a.v3\na.v3@1.3.0\na.v9@9.0.0 #edge";
+    let text = "a.v1@1.0.0\na.v2@1.2.0 <-a.v1\na.v4@1.4.0 <-a.v2 !a.v3 !a.v1.3.5\na.v3@1.3.0\n\
+         a.v9@9.0.0 #edge";
     let why = |query| {
         let printed = self::text(&[("cat", text)], query);
         printed.lines().nth(1).unwrap_or_default().trim().to_owned()
@@ -205,6 +205,11 @@ fn what_no_update_path_leads_to_is_not_said_to_be_missing() {
         (
             fresh("1.3.0"),
             "`a` with version `1.3.0` is requested, but a 1.3.0 is skipped in channel `stable`",
+        ),
+        (
+            fresh("1.3.5"),
+            "`a` with version `1.3.5` is requested, but a 1.3.5 is skipped by a.v4 in channel \
+             `stable`",
         ),
         (
             fresh("9.0.0"),
