@@ -50,7 +50,11 @@ where
         };
         let text = chain(&error);
         if text != logged {
-            tracing::warn!(error = %text, "the API server fails or is not up; trying again");
+            if matches!(error, Error::UnreadableSpec { .. }) {
+                tracing::warn!("{text}");
+            } else {
+                tracing::warn!(error = %text, "the API server fails or is not up; trying again");
+            }
             logged = text;
         }
         pause(POLL_LATER, stop).await?;

@@ -58,6 +58,15 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// The spec of the ClusterVersion cannot be read, and no earlier one is recorded.
+    #[error(
+        "the spec of ClusterVersion \"version\" cannot be read: {message}; nothing is reconciled until \
+         it is corrected"
+    )]
+    UnreadableSpec {
+        /// What is wrong, and where.
+        message: String,
+    },
     /// The ClusterVersion could not be created.
     #[error("failed to create ClusterVersion \"version\"")]
     CreateClusterVersion {
@@ -173,6 +182,7 @@ impl Error {
             Self::ReleaseRevisions { source } => {
                 matches!(source, kube::Error::Api(status) if matches!(status.code, 401 | 403))
             }
+            Self::UnreadableSpec { .. } => false,
             Self::Listen { .. }
             | Self::Certificate { .. }
             | Self::Random

@@ -68,6 +68,9 @@ pub struct Reconciler {
     pub timers: Timers,
     /// `metadata.generation` of the ClusterVersion.
     pub generation: i64,
+    /// Why the spec of the ClusterVersion cannot be read, so that an earlier one stays in force; `None` if it
+    /// can.
+    pub unreadable_spec: Option<String>,
     /// The annotations of the ClusterVersion that the controller follows.
     pub annotations: Vec<AnnotationRecord>,
     /// Another plan, which an earlier process had begun: what it found done counts once that plan
@@ -91,6 +94,7 @@ impl Reconciler {
             release: self.desired.release(),
             spec: self.desired.spec(),
             generation: self.generation,
+            unreadable_spec: self.unreadable_spec.as_deref(),
             annotations: &self.annotations,
             capabilities: self.desired.capabilities(),
             implied: self.desired.implied(),

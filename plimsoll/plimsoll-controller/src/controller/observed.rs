@@ -11,6 +11,7 @@ use plimsoll_plan::reconciler::events;
 use plimsoll_plan::reconciler::revisions::StorageRollback;
 use plimsoll_plan::removal::PRUNE;
 use plimsoll_plan::spec::overrides::OVERRIDE_TERMS;
+use plimsoll_plan::spec::read;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use serde::Deserialize;
 
@@ -71,12 +72,22 @@ impl ControlLoop {
         let (spec, status) = read_cluster_version(object);
         self.status_shown(StatusObject::ClusterVersion, revision(&object.metadata));
         self.is_cluster_version_unknown = false;
-        self.reconciler.generation = object.metadata.generation.unwrap_or_default();
         if object.uid().as_deref() != Some(&*self.uid) {
             // Another one took its place: it continues from what ReleaseProgress recorded.
             self.is_deleted = true;
             return;
         }
+        let spec = match spec {
+            Ok(spec) => {
+                self.reconciler.generation = object.metadata.generation.unwrap_or_default();
+                self.reconciler.unreadable_spec = None;
+                spec
+            }
+            Err(why) => {
+                self.reconciler.unreadable_spec = Some(why);
+                self.reconciler.desired.spec().clone()
+            }
+        };
         let annotations = Annotations::of(object);
         self.reconciler.annotations = annotations.recorded();
         let named = &status.capabilities.enabled_capabilities;
@@ -172,13 +183,14 @@ impl Annotations {
     }
 }
 
-/// The spec and the status of a ClusterVersion; what cannot be read is empty.
+/// The spec of a ClusterVersion, or why it cannot be read, and the status; what cannot be read of that is
+/// empty.
 pub(super) fn read_cluster_version(
     object: &DynamicObject,
-) -> (ClusterVersionSpec, ClusterVersionStatus) {
-    let spec = Deserialize::deserialize(&object.data["spec"]).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the spec of the ClusterVersion cannot be read; it is ignored");
-        ClusterVersionSpec::default()
-    });
+) -> (Result<ClusterVersionSpec, String>, ClusterVersionStatus) {
+    let spec = read::read(&object.data["spec"]);
+    if let Err(error) = &spec {
+        tracing::warn!(error, "the spec of the ClusterVersion cannot be read; it is ignored");
+    }
     (spec, Deserialize::deserialize(&object.data["status"]).unwrap_or_default())
 }

@@ -65,8 +65,10 @@ pub(super) struct InitialState {
 /// The objects with a status of this controller, and the resources of the cluster.
 struct StatusObjects {
     cluster_version: DynamicObject,
-    /// The spec of the ClusterVersion.
+    /// The spec of the ClusterVersion; the one that was recorded last if that cannot be read.
     spec: ClusterVersionSpec,
+    /// Why the spec cannot be read; `None` if it can.
+    unreadable_spec: Option<String>,
     /// The status of the ReleaseProgress, which an earlier process recorded.
     recorded: ReleaseProgressStatus,
     /// The status to start from.
@@ -138,11 +140,18 @@ impl Controller {
         let progress = retry_until_ok(stop, || bootstrap::recorded_progress(client)).await?;
         let mut recorded = progress.as_ref().map(recorded_progress).unwrap_or_default();
         let lost = recorded.cluster_version.clone();
-        let cluster_version = retry_until_ok(stop, || {
-            bootstrap::cluster_version(client, writer, create, lost.as_ref(), stop)
+        let (cluster_version, spec, unreadable_spec, status) = retry_until_ok(stop, || async {
+            let found =
+                bootstrap::cluster_version(client, writer, create, lost.as_ref(), stop).await?;
+            let (spec, status) = read_cluster_version(&found);
+            match (spec, &lost) {
+                (Ok(spec), _) => Ok((found, spec, None, status)),
+                (Err(why), Some(before)) => Ok((found, before.spec.clone(), Some(why), status)),
+                // What it requests is not known: nothing is begun.
+                (Err(message), None) => Err(Error::UnreadableSpec { message }),
+            }
         })
         .await?;
-        let (spec, status) = read_cluster_version(&cluster_version);
         if let Some(message) = create.and_then(|it| bootstrap::unused_choice(it, &spec)) {
             tracing::info!("{message}");
         }
@@ -169,7 +178,16 @@ impl Controller {
                 "the ClusterVersion is a new one; it continues from what ReleaseProgress recorded"
             );
         }
-        Ok(StatusObjects { cluster_version, spec, recorded, status, is_restored, seen, resources })
+        Ok(StatusObjects {
+            cluster_version,
+            spec,
+            unreadable_spec,
+            recorded,
+            status,
+            is_restored,
+            seen,
+            resources,
+        })
     }
 
     /// Records the capabilities that another release than before enables, since the cluster has
@@ -296,6 +314,7 @@ impl ControlLoop {
         let desired = controller.desired_state(&objects, &annotations, payload, features, now);
         let start = controller.first_plan(&desired, &objects, &annotations, now, stop).await?;
         let Start { plan, removals, done, pause, begun } = start;
+        let unreadable_spec = objects.unreadable_spec.clone();
         let StatusObjects {
             cluster_version, recorded, status, is_restored, seen, resources, ..
         } = objects;
@@ -312,6 +331,7 @@ impl ControlLoop {
             events: ReportedEvents::recorded(&status.conditions, &recorded.overrides),
             timers: Timers::new(uptime),
             generation: cluster_version.metadata.generation.unwrap_or_default(),
+            unreadable_spec,
             annotations: recorded_annotations,
             begun,
             limits: settings.limits.clone(),

@@ -1,6 +1,6 @@
 //! Preview of a revision: what the controller would apply and delete, without the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::OperatorRevisionSpec;
@@ -27,21 +27,22 @@ pub fn preview_plan(
 ) -> Result<Plan, String> {
     let mut draft = RevisionDraft::read(content)?;
     let mut earlier: BTreeMap<ObjectKey, Manifest> = BTreeMap::new();
-    let mut present: BTreeSet<ObjectKey> = BTreeSet::new();
+    let mut present: BTreeMap<ObjectKey, Manifest> = BTreeMap::new();
     for part in recorded {
         for manifest in manifests("", part.objects.iter().map(|it| &it.object))? {
             if installed == Some(part.revision) {
-                present.insert(manifest.key.clone());
+                present.insert(manifest.key.clone(), manifest.clone());
             }
             earlier.insert(manifest.key.clone(), manifest);
         }
     }
-    draft.filter(facts, |key| present.contains(key));
+    draft.filter(facts, |key| present.contains_key(key));
     for object in &draft.objects {
         earlier.remove(&object.manifest.key);
     }
     earlier.retain(|key, _| !is_definition(key));
-    let plan = rollout(&draft.bundle, draft.objects.into_iter().map(|it| it.manifest));
+    let objects = draft.objects.into_iter().map(|it| it.manifest);
+    let plan = rollout(&draft.bundle, objects, present.values());
     Ok(plan.then_deleting(earlier.into_values()))
 }
 
@@ -61,6 +62,7 @@ pub fn kept_content(recorded: &[&OperatorRevisionSpec], revision: u32) -> Option
         properties: last.properties.clone(),
         namespace: last.namespace.clone(),
         config: last.config.clone(),
+        certificates: last.certificates,
         objects: objects.collect(),
     })
 }
@@ -104,6 +106,7 @@ mod tests {
             properties: Vec::new(),
             namespace: "foo".to_owned(),
             config: None,
+            certificates: None,
             objects,
         }
     }

@@ -37,6 +37,9 @@ pub struct StatusContext<'a> {
     pub spec: &'a ClusterVersionSpec,
     /// `metadata.generation` of the ClusterVersion that the spec is of.
     pub generation: i64,
+    /// Why the present spec of the ClusterVersion cannot be read, and an earlier one is in force; `None` if it
+    /// can.
+    pub unreadable_spec: Option<&'a str>,
     /// The annotations of the ClusterVersion that the controller follows.
     pub annotations: &'a [AnnotationRecord],
     /// The capabilities in force.
@@ -130,13 +133,21 @@ impl StatusContext<'_> {
             ..previous.clone()
         };
         let updates = Updates { paused_before: self.progress.paused_at(), ..self.updates.clone() };
-        let invalid: Vec<String> =
-            validate::cluster_version(CLUSTER_VERSION_NAME, self.spec, &known)
-                .iter()
-                .map(ToString::to_string)
-                .chain(self.capabilities.unavailable.iter().map(ToString::to_string))
-                .chain(self.overrides.problems.iter().cloned())
-                .collect();
+        let unreadable = self.unreadable_spec.map(|why| {
+            format!(
+                "{why}; the last spec that could be read stays in force until this is corrected"
+            )
+        });
+        let invalid: Vec<String> = unreadable
+            .into_iter()
+            .chain(
+                validate::cluster_version(CLUSTER_VERSION_NAME, self.spec, &known)
+                    .iter()
+                    .map(ToString::to_string),
+            )
+            .chain(self.capabilities.unavailable.iter().map(ToString::to_string))
+            .chain(self.overrides.problems.iter().cloned())
+            .collect();
         let deletions: Vec<ObjectKey> = self.removals.tracker().unfinished().cloned().collect();
         cluster_version_status(&StatusInput {
             now: self.now,

@@ -71,6 +71,7 @@ struct Script {
     report: StatusReport,
     progress: Progress,
     capabilities: Capabilities,
+    unreadable_spec: Option<&'static str>,
     milliseconds: u64,
 }
 
@@ -79,7 +80,8 @@ impl Script {
         let status = ClusterVersionStatus::default();
         let report = StatusReport::new(status, recorded, Uptime::default());
         let capabilities = Capabilities::default();
-        Self { report, progress: progress(), capabilities, milliseconds: 0 }
+        let unreadable_spec = None;
+        Self { report, progress: progress(), capabilities, unreadable_spec, milliseconds: 0 }
     }
 
     fn uptime(&self) -> Uptime {
@@ -106,6 +108,7 @@ impl Script {
             release: &release,
             spec: &ClusterVersionSpec::default(),
             generation: 1,
+            unreadable_spec: self.unreadable_spec,
             annotations: &[],
             capabilities: &self.capabilities,
             implied: &[],
@@ -232,6 +235,25 @@ fn the_first_report_is_written_at_once() {
     check("next; report", "0; computed+progress+version");
     check("report; report", "computed+progress+version; -");
     check("report; written; report", "computed+progress+version; -");
+}
+
+#[test]
+fn a_spec_that_cannot_be_read_is_reported() {
+    let mut run = Script::new(&ReleaseProgressStatus::default());
+    let invalid = |run: &mut Script| {
+        run.with_context(|report, context, _| {
+            report.compute(context);
+            let conditions = &report.status().conditions;
+            let invalid = conditions.iter().find(|it| it.type_ == "Invalid");
+            invalid.map(|it| it.message.clone()).unwrap_or_default()
+        })
+    };
+    let unreadable = "spec.channel: WHY; the last spec that could be read stays in force until this is \
+                      corrected";
+    assert!(!invalid(&mut run).contains(unreadable));
+    run.unreadable_spec = Some("spec.channel: WHY");
+    let message = invalid(&mut run);
+    assert!(message.contains(unreadable), "{message}");
 }
 
 #[test]
