@@ -71,7 +71,7 @@ pub fn kept_content(recorded: &[&OperatorRevisionSpec], revision: u32) -> Option
 mod tests {
     //! Revisions, and what is applied and deleted for them.
 
-    use plimsoll_api::olm::{BundleReference, RevisionObject, RevisionPart};
+    use plimsoll_api::olm::{BundleReference, CertificateProvider, RevisionObject, RevisionPart};
     use plimsoll_plan::plan::Action;
     use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ mod tests {
             properties: Vec::new(),
             namespace: "foo".to_owned(),
             config: None,
-            certificates: None,
+            certificates: CertificateProvider::default(),
             objects,
         }
     }
