@@ -1,4 +1,5 @@
 //! Objects, and what is refused of them.
+#![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 
 use serde_json::{Value, json};
 

@@ -119,8 +119,7 @@ pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode
 /// Checks that a release has no errors that `release lint` reports: what it contains would not do what it is
 /// meant to do, in a rehearsal as in a cluster.
 fn check(release: &LoadedRelease) -> Result<(), anyhow::Error> {
-    let mut findings =
-        lint_built(&release.files, &release.origins, &TemplateContext::default());
+    let mut findings = lint_built(&release.files, &release.origins, &TemplateContext::default());
     findings.retain(|it| it.severity == Severity::Error);
     if findings.is_empty() {
         return Ok(());

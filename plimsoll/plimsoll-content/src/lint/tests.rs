@@ -134,7 +134,7 @@ fn gates_by_condition_must_be_rules() {
     let object = |kind: &str, value: &str| {
         format!(
             "apiVersion: v1\nkind: {kind}\nmetadata:\n  name: a\n{}  annotations:\n    include.release.openshift.io/p: 'true'\n    plimsoll.io/ready-when: {value}\n",
-            if kind == "Namespace" { "" } else { "  namespace: ns\n" }
+            if kind == "Namespace" { "" } else { "  namespace: default\n" }
         )
     };
     check(&object("ConfigMap", "conditions"), "");

@@ -11,8 +11,7 @@ use crate::reinstall::{self, Installed};
 use crate::resources;
 use crate::write::Writer;
 
-/// Creates the definitions again when they are deleted, and puts right what is changed of ours, until
-/// stopped. That of ClusterVersion accepts the names of the rules.
+/// Creates the definitions again when they are deleted, and reverts changes of ours, until stopped. That of ClusterVersion accepts the names of the rules.
 pub(super) async fn keep(
     client: Client,
     writer: Writer,

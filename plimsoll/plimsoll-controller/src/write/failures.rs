@@ -118,9 +118,7 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// Returns the text of an error, and its cause. The client's own text of what an API server answered has
 /// the whole Status in it.
-fn described<'e>(
-    error: &'e (dyn Error + 'static),
-) -> (String, Option<&'e (dyn Error + 'static)>) {
+fn described<'e>(error: &'e (dyn Error + 'static)) -> (String, Option<&'e (dyn Error + 'static)>) {
     match error.downcast_ref::<kube::Error>() {
         Some(kube::Error::Api(status)) => (message(status), None),
         Some(_) | None => (error.to_string(), error.source()),

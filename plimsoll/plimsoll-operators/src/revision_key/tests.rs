@@ -1,4 +1,5 @@
 //! What a signature covers, and which OperatorRevisions are taken over without one.
+#![expect(clippy::needless_pass_by_value, reason = "tables of owned values read better")]
 
 use serde_json::json;
 

@@ -90,13 +90,13 @@ impl Script {
         call(&mut self.requests, &context)
     }
 
-    /// Requests a release, with force or without, or withdraws the request.
+    /// Requests a release by its version, by its image, or by that with force, or withdraws the request.
     fn request(&mut self, verb: &str, version: &str) {
         let mut spec = self.desired.spec().clone();
         spec.desired_update = (verb != "clear").then(|| Update {
             architecture: String::new(),
             version: version.to_owned(),
-            image: if verb == "force" { image(version) } else { String::new() },
+            image: if verb == "request" { String::new() } else { image(version) },
             force: verb == "force",
             accept_risks: Vec::new(),
         });
@@ -109,7 +109,7 @@ impl Script {
         let (verb, version) = line.split_once(' ').unwrap_or((line, ""));
         let ticket = self.ticket;
         let event = match verb {
-            "request" | "force" | "clear" => {
+            "request" | "image" | "force" | "clear" => {
                 self.request(verb, version);
                 return None;
             }
@@ -325,12 +325,15 @@ fn the_graph_decides_what_may_follow() {
         "request 4.9.0; consider; retrieved; loaded 4.9.0",
         "retrieve 4.9.0; load 4.9.0; apply 4.9.0",
     );
-    let updating = || Script::new(Some("4.4.0"), Mode::Updating, "a");
-    let held = "request 4.4.0; consider; retrieved; loaded 4.4.0; condition";
+    let updating = || Script::new(Some("4.3.3"), Mode::Updating, "a");
+    let held = "image 4.4.0; consider; retrieved; loaded 4.4.0; condition";
     let shown = "retrieve 4.4.0; load 4.4.0; -; False PreconditionChecks";
     check_with(updating(), held, shown);
-    let declared = "request 4.4.0; consider; retrieved; declared 4.4.0";
+    let declared = "image 4.4.0; consider; retrieved; declared 4.4.0";
     check_with(updating(), declared, "retrieve 4.4.0; load 4.4.0; apply 4.4.0");
+    let offered = || Script::new(Some("4.4.0"), Mode::Updating, "a");
+    let listed = "request 4.4.0; consider; retrieved; loaded 4.4.0";
+    check_with(offered(), listed, "retrieve 4.4.0; load 4.4.0; apply 4.4.0");
 }
 
 #[test]

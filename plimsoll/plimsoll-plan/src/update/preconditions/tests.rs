@@ -91,6 +91,7 @@ fn an_update_that_the_graph_declares_leads_to_any_later_version() {
             overrides_set: false,
             repeated: &[],
             broken: Ok(&[]),
+            other_product: None,
             available: Some(if listed { &available[..] } else { &[] }),
             retrieved: None,
             is_declared: declared,
