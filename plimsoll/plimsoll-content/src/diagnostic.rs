@@ -246,6 +246,8 @@ codes! {
     UnknownField = "unknown-field", Warning;
     /// A field that an API server refuses: it is missing, or has a value of another type or form.
     InvalidField = "invalid-field", Error;
+    /// The validation rules of a definition cost more than API servers of Kubernetes accept.
+    RuleCost = "rule-cost", Warning;
     /// A template of Helm that nothing renders.
     TemplateLeft = "template-left", Warning;
     /// An image of a container that is not a reference to one.

@@ -129,12 +129,18 @@ pub(super) fn check(
             _ => error.to_string(),
         };
         let field = located(&error.path);
-        report.add_located(manifest, &field, FindingCode::InvalidField, message, help(key, &error));
+        let code = if is_cost(&error) { FindingCode::RuleCost } else { FindingCode::InvalidField };
+        report.add_located(manifest, &field, code, message, help(key, &error));
     }
 }
 
 fn is_deleted(manifest: &Manifest) -> bool {
     manifest.is_annotated_true(DELETE)
+}
+
+/// Whether the rules of a definition cost too much. OpenShift's API server accepts more than others.
+fn is_cost(error: &FieldError) -> bool {
+    error.kind == FieldErrorKind::Forbidden && error.detail.contains("estimated rule cost")
 }
 
 /// Whether another rule reports an error: a namespace that is missing, an annotation that is not a
