@@ -176,7 +176,7 @@ fn float_number(number: f64, text: impl Into<String>) -> Result<Number, YamlErro
     const EXPONENT_FROM: f64 = 1e21;
     if number.fract() == 0.0
         && number.abs() < EXPONENT_FROM
-        && let Ok(integer) = format!("{number:.0}").parse::<i64>()
+        && let Ok(integer) = number.to_string().parse::<i64>()
     {
         return Ok(integer.into());
     }
