@@ -33,8 +33,10 @@ type States = BTreeMap<String, Result<String, String>>;
 const INSTALLED_MIN: usize = 30;
 
 /// Why the others are not: what they need is configured by a person, the directory is called by another
-/// version than is in it, or they have objects of kinds that are not served any more.
-const REFUSED: [&str; 6] = [
+/// version than is in it, their default channel is not there, or they have objects of kinds that are not
+/// served any more.
+const REFUSED: [&str; 7] = [
+    "ChannelNotFound:",
     "belongs to Operator",
     "spec.config.watchNamespace: error [bundle-config]",
     "error [bundle-kind]",

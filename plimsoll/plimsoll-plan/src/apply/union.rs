@@ -160,7 +160,7 @@ fn claim_field(fields: &mut Map<String, Value>, live: &Value, name: &str) -> boo
     true
 }
 
-/// Returns the fields that an applied object lacks.
+/// Returns the fields that an applied object lacks. What an apply removes, it removes with the defaults in it.
 fn lacking(fields: &Map<String, Value>, applied: &Value) -> Map<String, Value> {
     let mut found = Map::new();
     for (element, below) in fields {
@@ -171,7 +171,7 @@ fn lacking(fields: &Map<String, Value>, applied: &Value) -> Map<String, Value> {
             (None, None) => continue,
         };
         let Some(value) = value else {
-            found.insert(element.clone(), below.clone());
+            found.insert(element.clone(), as_members(below));
             continue;
         };
         let rest = below.as_object().map(|below| lacking(below, value)).unwrap_or_default();
@@ -180,6 +180,17 @@ fn lacking(fields: &Map<String, Value>, applied: &Value) -> Map<String, Value> {
         }
     }
     found
+}
+
+/// Returns owned fields with every map among them owned itself.
+///
+/// Upstream: structured-merge-diff/fieldpath/set.go: EnsureNamedFieldsAreMembers
+fn as_members(fields: &Value) -> Value {
+    let Some(fields) = fields.as_object().filter(|it| !it.is_empty()) else {
+        return json!({});
+    };
+    let below = fields.iter().map(|(element, below)| (element.clone(), as_members(below)));
+    below.chain([(".".to_owned(), json!({}))]).collect::<Map<_, _>>().into()
 }
 
 /// Merges an applied object into another as a server-side apply does, as far as `fields` tell the keys of

@@ -162,12 +162,15 @@ fn fields_of_earlier_managers_are_claimed_with_the_object() {
 fn what_the_manifest_drops_besides_goes_too_and_what_others_own_stays() {
     let ours = json!({ "f:spec": {
         "f:paused": {}, "f:strategy": { "f:type": {} }, "f:replicas": {},
+        "f:probe": { "f:httpGet": { "f:path": {} } },
     } });
     let theirs = json!({ "f:spec": { "f:replicas": {} } });
     let entries = vec![entry("plimsoll", "Apply", &ours), entry("another", "Update", &theirs)];
     let mut live = with_entries(rolling(), entries);
     live["spec"]["paused"] = true.into();
     live["spec"]["replicas"] = 3.into();
+    // The defaults in it are of no manager.
+    live["spec"]["probe"] = json!({ "httpGet": { "path": "/", "scheme": "HTTP" } });
     let refused = [forbidden("spec.strategy.rollingUpdate")];
     let found = claim(&kind(), &live, &strategy(json!({ "type": "Recreate" })), &refused);
     let expected = json!({ "spec": { "replicas": 3, "strategy": { "type": "Recreate" } } });

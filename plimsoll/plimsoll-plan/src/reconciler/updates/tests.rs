@@ -325,7 +325,7 @@ fn the_graph_decides_what_may_follow() {
         "request 4.9.0; consider; retrieved; loaded 4.9.0",
         "retrieve 4.9.0; load 4.9.0; apply 4.9.0",
     );
-    let updating = || Script::new(Some("4.3.3"), Mode::Updating, "a");
+    let updating = || Script::new(Some("4.3.3"), Mode::Updating, "");
     let held = "image 4.4.0; consider; retrieved; loaded 4.4.0; condition";
     let shown = "retrieve 4.4.0; load 4.4.0; -; False PreconditionChecks";
     check_with(updating(), held, shown);
