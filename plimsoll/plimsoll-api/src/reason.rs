@@ -84,6 +84,8 @@ reasons! {
     SlowWorkload,
     /// A CustomResourceDefinition is not served yet.
     CustomResourceDefinitionNotEstablished,
+    /// The objects of a CustomResourceDefinition are being rewritten in its storage version.
+    StorageVersionMigrating,
     /// A workload is rolling out.
     WorkloadProgressing,
     /// A workload is not available and makes no progress.

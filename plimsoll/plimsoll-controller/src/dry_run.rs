@@ -190,7 +190,9 @@ async fn sight(
         Err(error @ kube::Error::Api(_)) => match outcome(step, &error) {
             StepOutcome::Blocked(blocker) => DryRunOutcome::Blocked(blocker),
             StepOutcome::Failed(error) => DryRunOutcome::Refused(error),
-            StepOutcome::Applied(_) | StepOutcome::Deleted(_) => DryRunOutcome::NotTried,
+            StepOutcome::Applied(_) | StepOutcome::Continued(_) | StepOutcome::Deleted(_) => {
+                DryRunOutcome::NotTried
+            }
         },
         Err(error) => return Err(failed(error)),
     };

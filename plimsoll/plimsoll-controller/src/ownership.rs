@@ -68,7 +68,9 @@ pub(crate) async fn holder(
     }
     match step.action {
         Action::Delete => recorded_by(&operators, &step.manifest.key).await,
-        Action::Apply | Action::CreateOnly | Action::Gate | Action::Refuse(_) => Ok(None),
+        Action::Apply | Action::CreateOnly | Action::Gate | Action::Migrate | Action::Refuse(_) => {
+            Ok(None)
+        }
     }
 }
 
@@ -110,7 +112,7 @@ async fn recorded_by(
 pub(crate) fn refusal(step: &Step, operator: &str) -> TryError {
     let advice = match step.action {
         Action::Delete => "it is deleted with the Operator",
-        Action::Apply | Action::CreateOnly | Action::Gate | Action::Refuse(_) => {
+        Action::Apply | Action::CreateOnly | Action::Gate | Action::Migrate | Action::Refuse(_) => {
             "delete the Operator, which leaves the object to the release, or go to a release without \
              the object"
         }

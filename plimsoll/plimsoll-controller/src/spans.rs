@@ -95,7 +95,7 @@ pub(crate) fn operator_step(plan: &Plan, index: usize, operator: &str) -> Span {
 /// Notes in a step's span how it ended.
 pub(crate) fn ended(span: &Span, outcome: &StepOutcome) {
     match outcome {
-        StepOutcome::Applied(_) | StepOutcome::Deleted(_) => {
+        StepOutcome::Applied(_) | StepOutcome::Continued(_) | StepOutcome::Deleted(_) => {
             span.record("outcome", "success");
         }
         StepOutcome::Blocked(_) => {

@@ -8,6 +8,7 @@ mod failures;
 mod guarded;
 mod own_objects;
 mod steps;
+mod storage;
 mod takeover;
 mod unions;
 
@@ -21,6 +22,7 @@ use plimsoll_plan::progress::{Mark, Scope};
 use serde::Serialize;
 
 pub(crate) use self::failures::{chain, missing_namespace, outcome};
+use self::storage::Migrations;
 use crate::observe::mark;
 use crate::resources::Served;
 
@@ -34,11 +36,19 @@ pub(crate) struct Writer {
     is_of_release: bool,
     /// Whether objects may belong to Operators, which a release does not take over.
     has_operators: bool,
+    /// The storage migrations that have begun.
+    migrations: Migrations,
 }
 
 impl Writer {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, replaces_workloads: false, is_of_release: false, has_operators: false }
+        Self {
+            client,
+            replaces_workloads: false,
+            is_of_release: false,
+            has_operators: false,
+            migrations: Migrations::default(),
+        }
     }
 
     /// Returns a writer that executes the plan of a release.

@@ -6,6 +6,9 @@
 //!
 //! The same is true for conversion webhooks. A new definition is applied without its webhook first, and with it
 //! once the workloads are ready. One that gets a webhook, and other versions with it, stays as it is until then.
+//!
+//! After all else, the objects of definitions with several versions are rewritten if they may be stored in
+//! another than the storage version, so that a later bundle can drop that version.
 
 pub(crate) mod conversion;
 
@@ -129,7 +132,11 @@ pub fn rollout<'a>(
     let installed = installed.into_iter().filter(|it| it.definition.is_some());
     let installed: BTreeMap<&ObjectKey, &Manifest> = installed.map(|it| (&it.key, it)).collect();
     let mut phases: BTreeMap<Phase, Vec<Manifest>> = BTreeMap::new();
+    let mut migrated: Vec<Manifest> = Vec::new();
     for object in objects {
+        if object.definition.as_ref().is_some_and(|it| it.versions.len() > 1) {
+            migrated.push(object.clone());
+        }
         let own = match is_claim(&object.key) {
             true => CLAIM_PHASES,
             false => conversion::phases(&object, installed.get(&object.key).copied()),
@@ -147,7 +154,7 @@ pub fn rollout<'a>(
         image: bundle.name.clone(),
         ..Release::default()
     };
-    Plan::in_stages(&stages, release)
+    Plan::in_stages(&stages, release).then_migrating(migrated)
 }
 
 #[cfg(test)]

@@ -339,7 +339,9 @@ fn decided(step: &Step) -> Option<StepChange> {
             reason: Reason::UpdatePayloadFailed,
             message: message.clone(),
         }),
-        Action::Apply | Action::CreateOnly | Action::Gate | Action::Delete => None,
+        Action::Apply | Action::CreateOnly | Action::Gate | Action::Delete | Action::Migrate => {
+            None
+        }
     }
 }
 

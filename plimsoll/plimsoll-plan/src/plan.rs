@@ -61,6 +61,9 @@ pub enum Action {
     Gate,
     /// Delete it, in updates only, without waiting for the end (DEL-4).
     Delete,
+    /// Rewrite the objects of a definition that may be stored in another than its storage version, then drop
+    /// the other versions from its `status.storedVersions`.
+    Migrate,
     /// The manifest asks for something that does not exist; the text says what.
     Refuse(String),
 }
@@ -197,7 +200,7 @@ impl Plan {
             let is_applied = match step.action {
                 Action::Delete | Action::Refuse(_) | Action::CreateOnly => true,
                 Action::Gate => !names_versions(&step.manifest),
-                Action::Apply => false,
+                Action::Apply | Action::Migrate => false,
             };
             if is_applied {
                 step.action = Action::Apply;
@@ -222,11 +225,24 @@ impl Plan {
 
     /// Appends the deletion of objects, which comes after all else.
     #[must_use]
-    pub fn then_deleting(mut self, objects: impl IntoIterator<Item = Manifest>) -> Self {
+    pub fn then_deleting(self, objects: impl IntoIterator<Item = Manifest>) -> Self {
+        self.then(&Action::Delete, objects)
+    }
+
+    /// Appends the migration of the objects of definitions, which comes after all else. These steps are of the
+    /// release as those before them are.
+    #[must_use]
+    pub fn then_migrating(self, definitions: impl IntoIterator<Item = Manifest>) -> Self {
+        let mut plan = self.then(&Action::Migrate, definitions);
+        plan.release_steps = plan.steps.len();
+        plan
+    }
+
+    fn then(mut self, action: &Action, manifests: impl IntoIterator<Item = Manifest>) -> Self {
         let first = self.steps.len();
-        self.steps.extend(objects.into_iter().map(|manifest| Step {
+        self.steps.extend(manifests.into_iter().map(|manifest| Step {
             manifest,
-            action: Action::Delete,
+            action: action.clone(),
             readiness: Readiness::Applied,
             serves: Vec::new(),
             is_repeated: false,
@@ -394,9 +410,14 @@ fn awaited(action: &Action, manifest: &Manifest) -> Readiness {
         (Action::Apply, ..) if crd => Readiness::Served,
         (Action::Apply, "apps", "Deployment" | "DaemonSet" | "StatefulSet")
         | (Action::Apply, "batch", "Job") => Readiness::RolledOut,
-        (Action::Apply | Action::CreateOnly | Action::Delete | Action::Refuse(_), ..) => {
-            Readiness::Applied
-        }
+        (
+            Action::Apply
+            | Action::CreateOnly
+            | Action::Delete
+            | Action::Migrate
+            | Action::Refuse(_),
+            ..,
+        ) => Readiness::Applied,
     }
 }
 

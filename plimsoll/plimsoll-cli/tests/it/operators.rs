@@ -11,6 +11,7 @@ mod deletion;
 mod fixture;
 mod foreign;
 mod interrupted;
+mod migration;
 mod owners;
 mod platform;
 mod refused;

@@ -60,7 +60,8 @@ pub async fn preview(
     let cluster = Cluster { client: client.clone(), clock: Arc::new(SystemClock), resources };
     let mut risks = Vec::new();
     for (step, observed) in plan.steps.iter().zip(&mut observed) {
-        let is_inspected = step.manifest.definition.is_some() && step.action != Action::Delete;
+        let is_applied = !matches!(step.action, Action::Delete | Action::Migrate);
+        let is_inspected = step.manifest.definition.is_some() && is_applied;
         if !is_inspected || observed.before.is_none() {
             continue;
         }

@@ -58,6 +58,8 @@ fn of_itself() -> Needs {
         needs.add(group, resource, &WRITE);
         needs.add(group, resource, &["delete"]);
     }
+    // Versions in which no object is stored any more are dropped.
+    needs.add("apiextensions.k8s.io", "customresourcedefinitions/status", &["patch"]);
     needs.policies(&policies::operator_policies());
     // Facts that bundles may require.
     needs.add("", "nodes", &["list", "watch"]);

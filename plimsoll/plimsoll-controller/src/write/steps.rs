@@ -76,6 +76,7 @@ impl Writer {
                 self.delete(&step.manifest.key, served).await.map(StepOutcome::Deleted)
             }
             Action::CreateOnly => self.create(step, served).await.map(StepOutcome::Applied),
+            Action::Migrate => self.migrate(step, served).await,
             Action::Apply | Action::Gate | Action::Refuse(_) => {
                 self.apply_step(step, served, ca_bundle).await.map(StepOutcome::Applied)
             }
@@ -146,6 +147,7 @@ impl Writer {
     ) -> Result<Option<DynamicObject>, kube::Error> {
         match step.action {
             Action::Delete | Action::Refuse(_) => return Ok(None),
+            Action::Migrate => return self.try_migration(step, served).await,
             Action::Apply | Action::CreateOnly | Action::Gate => {}
         }
         let api = self.api(served, &step.manifest.key.namespace);

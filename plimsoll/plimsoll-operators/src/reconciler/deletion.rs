@@ -133,6 +133,7 @@ impl OperatorHandler<'_> {
         }
         let is_recorded = self.operator.is_rollout_recorded();
         if let Some(rollout) = self.operator.rollout.as_mut().filter(|_| is_recorded) {
+            rollout.execution.skip_migrations();
             rollout.execution.release();
             self.start();
         }

@@ -132,6 +132,7 @@ fn a_conversion_webhook_is_set_once_its_workload_is_ready() {
         ];
         let plan = rollout(&BundleReference::default(), objects, installed.iter().copied());
         let nodes = plan.graph.nodes.iter().flat_map(|node| &node.tasks);
+        let nodes = nodes.filter(|at| plan.steps[**at].action != Action::Migrate);
         let steps = nodes.map(|at| {
             let step = &plan.steps[*at];
             let applied = prepare::object(step, Scope::Cluster);
@@ -153,6 +154,40 @@ fn a_conversion_webhook_is_set_once_its_workload_is_ready() {
     // The webhook of the installed version answers.
     check(&webhook, &[&definition(&["v1"], true)], &[last, deployment, monitor]);
     check(&definition(&["v1", "v2"], false), &[], &[first, deployment, monitor]);
+}
+
+#[test]
+fn objects_of_definitions_with_several_versions_are_migrated_after_all_else() {
+    let none = json!({});
+    let check = |definition: &Manifest, expected: &[&str]| {
+        let webhook = "MutatingWebhookConfiguration";
+        let objects = [
+            manifest("apps/v1", "Deployment", "kettle", &none),
+            manifest("admissionregistration.k8s.io/v1", webhook, "kettle", &none),
+            definition.clone(),
+        ];
+        let plan = rollout(&BundleReference::default(), objects, []);
+        let nodes = plan.graph.nodes.iter().map(|node| {
+            let step = &plan.steps[node.tasks[0]];
+            format!("{:?} {} after {:?}", step.action, step.manifest.key.kind, node.after)
+        });
+        assert_eq!(nodes.collect::<Vec<String>>(), expected);
+        assert_eq!(plan.of_release().len(), plan.steps.len());
+    };
+    let only = [
+        "Apply CustomResourceDefinition after []",
+        "Apply Deployment after [0]",
+        "Apply MutatingWebhookConfiguration after [1]",
+    ];
+    check(&definition(&["v1"], false), &only);
+    let several = [
+        "Apply CustomResourceDefinition after []",
+        "Apply Deployment after [0]",
+        "Apply CustomResourceDefinition after [1]",
+        "Apply MutatingWebhookConfiguration after [2]",
+        "Migrate CustomResourceDefinition after [0, 1, 2, 3]",
+    ];
+    check(&definition(&["v1", "v1alpha1"], true), &several);
 }
 
 #[test]

@@ -139,6 +139,8 @@ fn change(step: &Step, observed: &ObservedObject, provided: &ProvidedKinds<'_>) 
     match (&step.action, &observed.before) {
         (Action::Delete, Some(_)) => return StepChange::Deleted,
         (Action::Delete, None) => return StepChange::Absent,
+        // A new definition has no objects.
+        (Action::Migrate, None) => return StepChange::Unchanged,
         (Action::CreateOnly, Some(_)) => return StepChange::Kept,
         _ => {}
     }

@@ -131,6 +131,8 @@ fn change(
     match step.action {
         Action::Delete => StepChange::Deleted,
         Action::CreateOnly => StepChange::Kept,
+        // Files do not tell in which versions objects are stored.
+        Action::Migrate => StepChange::Unchanged,
         Action::Apply | Action::Gate | Action::Refuse(_) => {
             if there.iter().any(|other| other.manifest.raw == step.manifest.raw) {
                 return StepChange::Unchanged;

@@ -1,11 +1,12 @@
 //! Completion: a Job that has completed is done for good, and so is a step once a later one of the same
-//! object begins.
+//! object begins, or a migration that is left out.
 
 use jiff::Timestamp;
 use plimsoll_api::Verdict;
 
 use super::Progress;
 use super::track::State;
+use crate::plan::Action;
 
 impl Progress {
     /// Notes that a Job has completed, as seen after it was applied: its deletion is no drift from now on,
@@ -22,6 +23,16 @@ impl Progress {
         track.is_completed = true;
         if matches!(track.state, State::Retry { .. }) {
             track.enter(State::Done(None), now);
+        }
+    }
+
+    /// Leaves out the migrations of the plan. A part that is under way ends.
+    pub fn skip_migrations(&mut self) {
+        for (step, track) in self.plan.steps.iter().zip(&mut self.tracks) {
+            if step.action == Action::Migrate {
+                track.is_completed = true;
+                track.part_done = None;
+            }
         }
     }
 

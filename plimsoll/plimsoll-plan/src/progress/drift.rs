@@ -11,6 +11,10 @@ use crate::plan::mode::Mode;
 
 impl Progress {
     pub(super) fn observed(&mut self, index: usize, mark: Mark, now: Timestamp) {
+        if self.plan.steps[index].action == Action::Migrate {
+            // The step that applies the definition reverts what others change of it.
+            return;
+        }
         let create_only = self.plan.steps[index].action == Action::CreateOnly;
         let track = &mut self.tracks[index];
         if track.observed.is_some_and(|before| before.revision > mark.revision) {
@@ -53,7 +57,8 @@ impl Progress {
         for index in 0..self.tracks.len() {
             let step = &self.plan.steps[index];
             let track = &mut self.tracks[index];
-            if step.action == Action::Delete || step.manifest.key.group_kind() != *kind {
+            let is_applied = !matches!(step.action, Action::Delete | Action::Migrate);
+            if !is_applied || step.manifest.key.group_kind() != *kind {
                 continue;
             }
             let unseen = track.observed.is_none() && track.written.is_none();

@@ -12,6 +12,8 @@ use crate::plan::Action;
 pub enum StepOutcome {
     /// The object is as the manifest wants it.
     Applied(Mark),
+    /// Part of it is done, and the rest is done next. The text says how far it has come.
+    Continued(String),
     /// The API server was asked to delete the object.
     Deleted(Deleted),
     /// Something that it needs is not there after all.
@@ -30,9 +32,20 @@ impl Progress {
                 self.tracks[index].wrote(mark, now);
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
+                self.tracks[index].part_done = None;
                 self.judge(index, now);
                 self.note_completion(index, now);
                 self.repair_if_drifted(index, now);
+            }
+            StepOutcome::Continued(part_done) => {
+                let track = &mut self.tracks[index];
+                track.part_done = Some(part_done);
+                // What an administrator has to change is reported until all is done.
+                if track.error.as_ref().is_some_and(|it| it.transience == Transience::Transient) {
+                    track.attempts = 0;
+                    track.error = None;
+                }
+                track.enter(State::Due, now);
             }
             StepOutcome::Deleted(deleted) => {
                 let track = &mut self.tracks[index];

@@ -77,7 +77,9 @@ impl Progress {
         match &track.state {
             State::Pending | State::Done(None) | State::Waiting(Verdict::Ready) => None,
             State::Blocked(_) => self.deferral(index, now),
-            State::Due | State::Running | State::Retry { .. } => self.failure(index, now),
+            State::Due | State::Running | State::Retry { .. } => {
+                self.failure(index, now).or_else(|| self.under_way(index))
+            }
             State::Waiting(Verdict::Waiting { effect, reason, message }) => {
                 Some(self.unmet(index, *effect, *reason, message, now))
             }
@@ -138,6 +140,13 @@ impl Progress {
         let effect = (!quiet && !is_deletion).then_some(Effect::Fail);
         let message = self.could_not(index, &error.message());
         Some(self.new_problem(index, ProblemState::Failed, error.reason, effect, message))
+    }
+
+    /// Returns how far a step has come that is done in parts.
+    fn under_way(&self, index: usize) -> Option<Problem> {
+        let message = self.tracks[index].part_done.clone()?;
+        let (reason, effect) = (Reason::StorageVersionMigrating, Some(Effect::None));
+        Some(self.new_problem(index, ProblemState::Waiting, reason, effect, message))
     }
 
     /// Returns what an executed step waits for.

@@ -27,6 +27,10 @@ impl Progress {
     pub(super) fn try_start(&mut self, index: usize, now: Timestamp) -> bool {
         let step = &self.plan.steps[index];
         let track = &mut self.tracks[index];
+        if step.action == Action::Migrate && track.is_completed {
+            track.enter(State::Done(None), now);
+            return false;
+        }
         // Only an update deletes; a refused deletion is tried on until it succeeds, and what was
         // deleted and is applied by a late write of ours is deleted again.
         let is_tried_on =

@@ -35,7 +35,11 @@ impl Progress {
                     track.reached = true;
                     track.is_claimed = true;
                 }
-                Action::Apply | Action::CreateOnly | Action::Delete | Action::Refuse(_) => {
+                Action::Apply
+                | Action::CreateOnly
+                | Action::Delete
+                | Action::Migrate
+                | Action::Refuse(_) => {
                     track.is_completed = runs_once;
                     track.enter(State::Done(None), now);
                     self.taken_up.insert(index);

@@ -6,6 +6,7 @@ mod chains;
 mod completion;
 mod deletion;
 mod drift;
+mod migration;
 mod pausing;
 mod problem;
 mod ranges;

@@ -133,6 +133,8 @@ pub(super) struct Track {
     /// while the next one is under way.
     pub(super) attempts: u32,
     pub(super) error: Option<TryError>,
+    /// How far it has come that is done in parts; `None` if no part was done, or all of it is.
+    pub(super) part_done: Option<String>,
     /// Since when it is in its state, counting a change of error or verdict as the same.
     pub(super) since: Timestamp,
     /// Since when it is in its state for its present reason: a wait for an operator to be updated is
@@ -146,8 +148,8 @@ pub(super) struct Track {
     pub(super) started_at_revision: u64,
     /// Whether an earlier process recorded it as done, and nothing has shown yet whether that is so.
     pub(super) is_claimed: bool,
-    /// Whether it runs once and has completed, or a later step has replaced it: nothing of it is applied any
-    /// more, whoever deletes the object.
+    /// Whether it runs once and has completed, a later step has replaced it, or it is left out: nothing of it is
+    /// applied any more, whoever deletes the object.
     pub(super) is_completed: bool,
     /// What our last write left.
     pub(super) applied: Option<Mark>,
@@ -173,6 +175,7 @@ impl Track {
             state: State::Pending,
             attempts: 0,
             error: None,
+            part_done: None,
             since: now,
             reason_since: now,
             reached: false,

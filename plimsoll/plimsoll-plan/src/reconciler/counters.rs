@@ -13,7 +13,7 @@ use crate::progress::StepOutcome;
 /// What happened since the process started.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters {
-    /// Steps executed, by action (`apply`, `create`, `delete`) and result (`success`, `blocked`,
+    /// Steps executed, by action (`apply`, `create`, `delete`, `migrate`) and result (`success`, `blocked`,
     /// `error`).
     pub executions: BTreeMap<(&'static str, &'static str), u64>,
     /// Executions that failed, by version of the release.
@@ -30,11 +30,14 @@ impl Counters {
     pub fn executed(&mut self, action: &Action, version: &str, outcome: &StepOutcome) {
         let action = match action {
             Action::Delete => "delete",
+            Action::Migrate => "migrate",
             Action::CreateOnly => "create",
             Action::Apply | Action::Gate | Action::Refuse(_) => "apply",
         };
         let result = match outcome {
-            StepOutcome::Applied(_) | StepOutcome::Deleted(_) => "success",
+            StepOutcome::Applied(_) | StepOutcome::Continued(_) | StepOutcome::Deleted(_) => {
+                "success"
+            }
             StepOutcome::Blocked(_) => "blocked",
             StepOutcome::Failed(_) => "error",
         };

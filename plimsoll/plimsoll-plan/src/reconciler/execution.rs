@@ -232,6 +232,11 @@ impl PlanExecution {
         self.is_held = false;
     }
 
+    /// Leaves out the migrations of the plan, whose objects are going to be deleted.
+    pub fn skip_migrations(&mut self) {
+        self.progress.skip_migrations();
+    }
+
     /// Whether no step is started.
     pub fn is_held(&self) -> bool {
         self.is_held

@@ -173,7 +173,10 @@ impl Removals {
                     now,
                 ));
             }
-            StepOutcome::Failed(_) | StepOutcome::Applied(_) | StepOutcome::Blocked(_) => {}
+            StepOutcome::Failed(_)
+            | StepOutcome::Applied(_)
+            | StepOutcome::Continued(_)
+            | StepOutcome::Blocked(_) => {}
         }
     }
 

@@ -23,6 +23,7 @@ const OBJECT: &str = "deployment \"ns/x\"";
 /// Shown in ReleaseProgress, events or not before other parts of the product use them.
 const ELSEWHERE: &[Reason] = &[
     Reason::PrerequisitePending,
+    Reason::StorageVersionMigrating,
     Reason::UpdatePayloadRetrievalFailed,
     Reason::LowDesiredVersion,
     Reason::InvalidCurrentVersion,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const PACKAGES: &str = include_str!("fixture.yaml");
 
 /// The fields of a version that name no package.
-const NO_PACKAGES: [&str; 5] = ["size", "field", "capability", "class", "conversion"];
+const NO_PACKAGES: [&str; 6] = ["size", "field", "capability", "class", "conversion", "versions"];
 
 /// Requirements by version by package.
 #[derive(serde::Deserialize)]
@@ -66,7 +66,6 @@ fn write_bundle(
         (format!("{prefix}.channels.v1")): "stable",
         (format!("{prefix}.channel.default.v1")): "stable",
     } });
-    let size: Option<u32> = requires.get("size").map(|it| it.parse().expect("a number"));
     let is_property = |(name, _): &(&String, &String)| name.starts_with("olm.");
     let properties: Vec<Value> = requires
         .iter()
@@ -85,6 +84,10 @@ fn write_bundle(
     if requires.contains_key("conversion") {
         manifest["spec"]["webhookdefinitions"] = json!([conversion(package)]);
     }
+    let size: Option<u32> = requires.get("size").map(|it| it.parse().expect("a number"));
+    let mut definition = definition(package, size, requires.get("field"));
+    let versions = requires.get("versions").map_or("v1", String::as_str);
+    store_in_first(versions, &mut definition, &mut manifest);
     let config = |name: String| {
         let metadata = json!({ "name": name });
         let data = json!({ "version": version });
@@ -93,7 +96,7 @@ fn write_bundle(
     let mut files = vec![
         ("metadata/annotations.yaml", annotations),
         ("manifests/csv.yaml", manifest),
-        ("manifests/crd.yaml", definition(package, size, requires.get("field"))),
+        ("manifests/crd.yaml", definition),
         ("manifests/config.yaml", config(format!("{package}-config"))),
         ("manifests/of-version.yaml", config(format!("{package}-of-{version}"))),
     ];
@@ -153,6 +156,20 @@ fn definition(package: &str, size: Option<u32>, field: Option<&String>) -> Value
             "versions": [version],
         },
     })
+}
+
+/// Gives a definition versions, the first of which is stored and owned by the package.
+fn store_in_first(versions: &str, definition: &mut Value, csv: &mut Value) {
+    let like = definition["spec"]["versions"][0].clone();
+    let version = |(index, name): (usize, &str)| {
+        let mut version = like.clone();
+        version["name"] = name.into();
+        version["storage"] = (index == 0).into();
+        version
+    };
+    let versions: Vec<Value> = versions.split(' ').enumerate().map(version).collect();
+    csv["spec"]["customresourcedefinitions"]["owned"][0]["version"] = versions[0]["name"].clone();
+    definition["spec"]["versions"] = versions.into();
 }
 
 fn csv(package: &str, version: &str, skip_range: &str, capability: Option<&String>) -> Value {
