@@ -40,12 +40,12 @@ pub(crate) fn defects(manifest: &Manifest, object: &Value) -> Vec<AnnotationDefe
         let message = format!("the annotation {key} is not a string but {value}: quote it");
         add(path(key), FindingCode::AnnotationType, message);
     }
-    if manifest.annotations.is_empty() {
+    if manifest.annotations.is_empty() && !manifest.any_profile {
         let message = "no annotations: no cluster includes the document";
         add("metadata".to_owned(), FindingCode::NoAnnotations, message.to_owned());
         return defects;
     }
-    profiles(&manifest.annotations, &mut add);
+    profiles(manifest, &mut add);
     feature_sets(&manifest.annotations, &mut add);
     if let Some(problem) = inclusion::major_version_problem(manifest) {
         add(path(MAJOR_VERSION), FindingCode::MajorVersion, problem.to_string());
@@ -89,12 +89,10 @@ fn path(key: &str) -> String {
     format!("metadata.annotations.{key}")
 }
 
-fn profiles(
-    annotations: &BTreeMap<String, String>,
-    add: &mut impl FnMut(String, FindingCode, String),
-) {
+fn profiles(manifest: &Manifest, add: &mut impl FnMut(String, FindingCode, String)) {
+    let annotations: &BTreeMap<String, String> = &manifest.annotations;
     let is_profile = |key: &&String| key.starts_with(INCLUDE_PREFIX);
-    if !annotations.keys().any(|key| is_profile(&key)) {
+    if !manifest.any_profile && !annotations.keys().any(|key| is_profile(&key)) {
         let message = format!("no annotation {INCLUDE_PREFIX}…: no cluster includes the document");
         add("metadata.annotations".to_owned(), FindingCode::NoProfile, message);
     }

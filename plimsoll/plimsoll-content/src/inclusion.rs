@@ -1,7 +1,8 @@
 //! Whether a document belongs to a cluster, and if not, why (CV-3, CV-7).
 //!
 //! The checks run in a fixed order and the first that fails decides. A filter that its
-//! [`Context`] leaves open is not applied.
+//! [`Context`] leaves open is not applied. A payload may say that its manifests without a profile are for
+//! clusters of any ([`Manifest::any_profile`]): those that are built of sources without profiles do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -222,7 +223,7 @@ fn exclusion(manifest: &Manifest, context: &Context) -> Option<ExclusionReason> 
     if capability::is_declaration(manifest) {
         return Some(ExclusionReason::Declaration);
     }
-    if annotations.is_empty() {
+    if annotations.is_empty() && !manifest.any_profile {
         return Some(ExclusionReason::NoAnnotations);
     }
     excluded_by_identifier(annotations, context)
@@ -230,7 +231,7 @@ fn exclusion(manifest: &Manifest, context: &Context) -> Option<ExclusionReason> 
         .or_else(|| excluded_by_feature_set(annotations, context))
         .or_else(|| excluded_by_feature_gate(annotations, context))
         .or_else(|| major_version::exclusion(manifest, context.major_version?))
-        .or_else(|| excluded_by_profile(annotations, context))
+        .or_else(|| excluded_by_profile(manifest, context))
         .or_else(|| excluded_by_capability(annotations, context))
         .or_else(|| {
             let is_overridden =
@@ -293,9 +294,12 @@ fn excluded_by_feature_gate(
     })
 }
 
-fn excluded_by_profile(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {
+fn excluded_by_profile(manifest: &Manifest, context: &Context) -> Option<ExclusionReason> {
     let profile = context.profile.as_ref()?;
-    match annotations.get(&format!("{INCLUDE_PREFIX}{profile}")) {
+    if is_for_any_profile(manifest) {
+        return None;
+    }
+    match manifest.annotations.get(&format!("{INCLUDE_PREFIX}{profile}")) {
         None => Some(ExclusionReason::ProfileUnset(profile.clone())),
         Some(value) if value == "true" => None,
         Some(value) => Some(ExclusionReason::UnrecognizedProfileValue {
@@ -303,6 +307,11 @@ fn excluded_by_profile(annotations: &Annotations, context: &Context) -> Option<E
             value: value.clone(),
         }),
     }
+}
+
+/// Whether a manifest is for clusters of any profile: its payload says so, and its annotations name none.
+pub(crate) fn is_for_any_profile(manifest: &Manifest) -> bool {
+    manifest.any_profile && !manifest.annotations.keys().any(|key| key.starts_with(INCLUDE_PREFIX))
 }
 
 fn excluded_by_capability(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {

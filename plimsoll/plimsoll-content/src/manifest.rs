@@ -31,6 +31,8 @@ pub struct Manifest {
     pub version: String,
     /// Its annotations; values that are not strings are left out.
     pub annotations: Arc<BTreeMap<String, String>>,
+    /// Whether it is for clusters of any profile if its annotations name none, as its payload says.
+    pub any_profile: bool,
     /// The kind that it defines, if it is a CustomResourceDefinition.
     pub definition: Option<Arc<Definition>>,
     /// The document as compact JSON with sorted keys.
@@ -109,6 +111,7 @@ impl Manifest {
             key,
             version: version.to_owned(),
             annotations: Arc::new(metadata.map(annotations).unwrap_or_default()),
+            any_profile: false,
             definition: Definition::of(value).map(Arc::new),
             raw: raw.into(),
         })

@@ -21,6 +21,7 @@ use serde::Serialize;
 pub use crate::location::Directory;
 pub use choices::UnknownChoice;
 pub use error::{PayloadError, PayloadErrorCause, PayloadErrors};
+pub(crate) use release::{ANY_PROFILE, PROFILES_KEY};
 pub use release::{IMAGE_REFERENCES, RELEASE_METADATA, ReleaseError};
 
 use document::{ParsedFile, parse_file};
@@ -91,6 +92,9 @@ pub struct ReleaseInfo {
     pub channels: Vec<String>,
     /// `Multi` for a payload of several architectures; empty for a single one.
     pub architecture: String,
+    /// Whether manifests whose annotations name no profile are for clusters of any.
+    #[serde(rename = "anyProfile", skip_serializing_if = "std::ops::Not::not")]
+    pub any_profile: bool,
     /// Versions from which an update leads here.
     pub previous: Vec<String>,
     /// Versions to which an update leads from here.
@@ -248,7 +252,8 @@ fn assemble(head: PayloadHeader, mut parsed: Vec<ParsedFile>) -> (Payload, Vec<P
     let mut manifests = Vec::new();
     // A manifest does not know its directory, which a defect is to be found in.
     let mut directories = BTreeMap::new();
-    for file in parsed {
+    for mut file in parsed {
+        file.manifests.iter_mut().for_each(|it| it.any_profile = release.any_profile);
         directories.insert(manifests.len(), file.directory);
         manifests.extend(file.manifests);
         warnings.extend(file.warnings);

@@ -258,7 +258,7 @@ impl Assembly<'_> {
         let mut object = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
-            "metadata": { "name": name, "annotations": {} },
+            "metadata": { "name": name },
         });
         let mut more = annotations(self.source, component, &object);
         let shares = |other: &Component| other.namespace.as_deref() == Some(name);
@@ -266,7 +266,7 @@ impl Assembly<'_> {
         if sharing.any(|other| other.capability != component.capability) {
             more.remove(CAPABILITY);
         }
-        object["metadata"]["annotations"] = more.into();
+        annotate(&mut object, more).expect("it has no annotations of another form");
         added(object, &Hook::NONE)
     }
 
@@ -334,6 +334,12 @@ fn annotations(
 fn annotate(object: &mut Value, more: Map<String, Value>) -> Result<(), String> {
     let metadata = &mut object["metadata"];
     if metadata["annotations"].is_null() {
+        if more.is_empty() {
+            if let Some(metadata) = metadata.as_object_mut() {
+                metadata.remove("annotations");
+            }
+            return Ok(());
+        }
         metadata["annotations"] = Value::Object(Map::new());
     }
     let annotations = metadata["annotations"].as_object_mut();

@@ -8,6 +8,7 @@ use plimsoll_api::ObjectKey;
 use serde_json::{Value, json};
 
 use super::{NAME_KEY, RENDERED_WITH_KEY, ReleaseSource, SourceImage};
+use crate::payload::{ANY_PROFILE, PROFILES_KEY};
 
 /// The ClusterOperator of a component with some objects, without annotations.
 pub(super) fn cluster_operator(source: &ReleaseSource, name: &str, keys: &[&ObjectKey]) -> Value {
@@ -69,6 +70,9 @@ pub(super) fn metadata(source: &ReleaseSource, programs: &BTreeSet<String>) -> V
     }
     if !source.channels.is_empty() {
         free["io.openshift.upgrades.graph.release.channels"] = source.channels.join(",").into();
+    }
+    if source.profiles.is_empty() {
+        free[PROFILES_KEY] = ANY_PROFILE.into();
     }
     if !programs.is_empty() {
         let programs: Vec<&str> = programs.iter().map(String::as_str).collect();

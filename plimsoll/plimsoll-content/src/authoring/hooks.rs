@@ -82,6 +82,11 @@ pub(super) fn strip(object: &mut Value) {
     let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     if let Some(annotations) = annotations {
         annotations.retain(|name, _| !ANNOTATIONS.contains(&name.as_str()));
+        if annotations.is_empty()
+            && let Some(metadata) = object["metadata"].as_object_mut()
+        {
+            metadata.remove("annotations");
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use super::fields::{Field, FieldReader, Fields};
 use super::{RELEASE_FILE, SourceProblems};
 use crate::capability::{meant, most_similar};
 use crate::diagnostic::FindingCode;
-use crate::inclusion::DEFAULT_PROFILE;
 use crate::yaml;
 
 const FIELDS: [&str; 10] = [
@@ -53,7 +52,8 @@ pub struct ReleaseSource {
     pub channels: Vec<String>,
     /// Where its release notes are; empty if it says nothing.
     pub url: String,
-    /// Cluster profiles of manifests that name none themselves.
+    /// Cluster profiles of manifests that name none themselves; without any, these are for clusters of any
+    /// profile.
     pub profiles: Vec<String>,
     /// Its optional parts.
     pub capabilities: Vec<SourceCapability>,
@@ -185,10 +185,7 @@ fn source(
     }
     let previous = previous(fields, &version, reader);
     let name = required_name(fields, reader);
-    let mut profiles = reader.texts(fields.field("profiles"));
-    if profiles.is_empty() {
-        profiles.push(DEFAULT_PROFILE.to_owned());
-    }
+    let profiles = reader.texts(fields.field("profiles"));
     let capabilities: Vec<_> = reader
         .items(fields.field("capabilities"))
         .iter()

@@ -7,6 +7,8 @@ use super::{
     BuiltRelease, RELEASE_FILE, ReleaseSource, RenderedComponent, RenderedFile, SourceProblems,
     assemble,
 };
+use crate::capability::is_declaration;
+use crate::inclusion::{Decision, decide};
 use crate::lint::lint;
 use crate::payload::{TemplateContext, parse};
 
@@ -138,13 +140,12 @@ fn manifests_get_what_the_payload_demands_and_keep_what_they_say() {
          include.release.openshift.io/edge: \"true\"\n  name: oil\n"
     );
     let deployment = text(&built, "lamp.deployment");
-    for line in [
-        "    capability.openshift.io/name: Lights\n",
-        "    include.release.openshift.io/self-managed-high-availability: \"true\"\n",
-        "      - image: r.org/lamp@sha256:01\n",
-    ] {
+    for line in
+        ["    capability.openshift.io/name: Lights\n", "      - image: r.org/lamp@sha256:01\n"]
+    {
         assert!(deployment.contains(line), "{line}\n{deployment}");
     }
+    assert!(!deployment.contains("include.release.openshift.io"), "{deployment}");
     assert_eq!(
         text(&built, "capabilities"),
         "apiVersion: plimsoll.io/v1alpha1\nkind: ReleaseCapabilities\nmetadata:\n  name: pier\nspec:\n  capabilities:\n  \
@@ -166,6 +167,36 @@ fn manifests_get_what_the_payload_demands_and_keep_what_they_say() {
     );
     let findings = lint(&built.files, &TemplateContext::default());
     assert!(findings.is_empty(), "{findings:#?}");
+}
+
+#[test]
+fn manifests_are_for_any_profile_unless_the_source_has_profiles() {
+    let build_with = |profiles: &str| {
+        let source = format!(
+            "{RELEASE}  namespace: harbour\n{profiles}//- lamp/a.yaml\napiVersion: v1\nkind: Secret\n\
+             metadata: {{name: a}}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: b\n  \
+             annotations: {{helm.sh/hook: pre-install}}\n"
+        );
+        build(&source).expect("a release")
+    };
+    let built = build_with("");
+    assert!(text(&built, "release-metadata").contains("\"plimsoll.io/profiles\": \"any\""));
+    for name in ["a.secret", "b.serviceaccount", "harbour.namespace"] {
+        assert!(!text(&built, name).contains("annotations"), "{}", text(&built, name));
+    }
+    assert_eq!(lint(&built.files, &TemplateContext::default()), []);
+    let payload = parse(&built.files, &TemplateContext::default()).expect("a payload");
+    let context = payload.context("edge", "");
+    let mut applied = payload.manifests.iter().filter(|it| !is_declaration(it));
+    assert!(applied.all(|it| decide(it, &context) == Decision::Included));
+    let built = build_with("profiles: [edge, central]\n");
+    assert!(!text(&built, "release-metadata").contains("plimsoll.io/profiles"));
+    assert_eq!(
+        text(&built, "a.secret"),
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  annotations:\n    \
+         include.release.openshift.io/central: \"true\"\n    \
+         include.release.openshift.io/edge: \"true\"\n  name: a\n  namespace: harbour\n"
+    );
 }
 
 #[test]
@@ -255,7 +286,6 @@ fn hooks_become_jobs_at_their_place() {
     assert_eq!(
         text(&built, "late-1-1-0.job"),
         "apiVersion: batch/v1\nkind: Job\nmetadata:\n  annotations:\n    \
-         include.release.openshift.io/self-managed-high-availability: \"true\"\n    \
          release.openshift.io/delete: \"true\"\n  name: late-1-1-0\n  namespace: harbour\n"
     );
     assert!(lint(&built.files, &TemplateContext::default()).is_empty());

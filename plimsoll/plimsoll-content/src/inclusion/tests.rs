@@ -50,6 +50,32 @@ fn the_profile_must_be_exactly_true() {
 }
 
 #[test]
+fn what_is_for_any_profile_needs_no_annotation() {
+    let check = |annotations: &[(&str, &str)], expected: &str| {
+        let manifest = Manifest { any_profile: true, ..manifest("ConfigMap", annotations) };
+        let context = Context::new("p", "");
+        let decision = match decide(&manifest, &context) {
+            Decision::Included => String::new(),
+            Decision::Excluded(reason) => reason.to_string(),
+        };
+        assert_eq!(decision, expected, "{annotations:?}");
+    };
+    check(&[], "");
+    check(&[("any", "")], "");
+    check(&[(PROFILE, "true")], "");
+    // What names a profile is for that one.
+    check(
+        &[("include.release.openshift.io/other", "true")],
+        "include.release.openshift.io/p unset",
+    );
+    check(&[(PROFILE, "True")], "unrecognized value include.release.openshift.io/p=True");
+    check(
+        &[("release.openshift.io/feature-set", "OKD")],
+        "\"Default\" is required, and release.openshift.io/feature-set=OKD",
+    );
+}
+
+#[test]
 fn the_exclude_annotation_must_be_exactly_true() {
     let context = Context { exclude_identifier: Some("hosted".to_owned()), ..Context::default() };
     let key = "exclude.release.openshift.io/hosted";

@@ -9,7 +9,10 @@ use super::FindingCollector;
 use crate::Manifest;
 use crate::annotations::DELETE;
 use crate::diagnostic::FindingCode;
-use crate::inclusion::{Context, Decision, FEATURE_GATE, FEATURE_SETS, INCLUDE_PREFIX, decide};
+use crate::inclusion::{
+    Context, DEFAULT_PROFILE, Decision, FEATURE_GATE, FEATURE_SETS, INCLUDE_PREFIX, decide,
+    is_for_any_profile,
+};
 
 pub(super) fn check(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
     let contexts = contexts(manifests);
@@ -77,11 +80,14 @@ fn goes_with(created: &Manifest, deleting: &Manifest) -> bool {
     }
 }
 
-/// Every profile of the payload with every feature set.
+/// Every profile of the payload with every feature set; the default profile stands for any other one.
 fn contexts(manifests: &[Manifest]) -> Vec<Context> {
     let keys = manifests.iter().flat_map(|manifest| manifest.annotations.keys());
-    let profiles: BTreeSet<&str> =
+    let mut profiles: BTreeSet<&str> =
         keys.filter_map(|key| key.strip_prefix(INCLUDE_PREFIX)).collect();
+    if manifests.iter().any(is_for_any_profile) {
+        profiles.insert(DEFAULT_PROFILE);
+    }
     let with_sets = |profile| FEATURE_SETS.map(|set| Context::new(profile, set));
     profiles.into_iter().flat_map(with_sets).collect()
 }

@@ -45,6 +45,26 @@ fn a_payload_in_order_has_no_findings() {
 }
 
 #[test]
+fn documents_need_no_profile_where_the_metadata_say_so() {
+    let metadata =
+        METADATA.replace("\"1.0.0\"", "\"1.0.0\",\"metadata\":{\"plimsoll.io/profiles\":\"any\"}");
+    let config = |annotations: &str| {
+        let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\n";
+        format!("{head}{annotations}")
+    };
+    let found = findings(&[
+        ("0000_10_a_a.yaml", config("")),
+        ("0000_10_a_b.yaml", config("  annotations: {a: b}\n")),
+        ("release-metadata", metadata),
+    ]);
+    assert_eq!(
+        found,
+        "release-manifests/0000_10_a_b.yaml:4 (document 0): warning [duplicate-object]: \
+         configmap/a -n default is in 0000_10_a_a.yaml, too: both are applied, in order"
+    );
+}
+
+#[test]
 fn changes_that_no_update_makes_are_errors() {
     let manifest = |app: &str, annotations: &str| {
         let text = format!(

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use super::Payload;
 use crate::capability::{meant, most_similar};
-use crate::inclusion::{FEATURE_SET, FEATURE_SETS, INCLUDE_PREFIX};
+use crate::inclusion::{
+    DEFAULT_PROFILE, FEATURE_SET, FEATURE_SETS, INCLUDE_PREFIX, is_for_any_profile,
+};
 
 /// A cluster profile or a feature set that a payload does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,13 +49,21 @@ impl Payload {
         named.filter(|set| !set.is_empty()).chain(FEATURE_SETS).collect()
     }
 
-    /// Checks that the payload has manifests for a cluster profile.
+    /// Checks that the payload has manifests for a cluster profile. If it has some that are for any, the
+    /// default profile will do, too, and every name if no manifest names a profile.
     ///
     /// # Errors
     ///
     /// When no manifest names the profile.
     pub fn check_profile(&self, name: &str) -> Result<(), UnknownChoice> {
-        self.check_choice("profile", name, &self.profiles())
+        let mut known = self.profiles();
+        if self.manifests.iter().any(is_for_any_profile) {
+            if known.is_empty() {
+                return Ok(());
+            }
+            known.insert(DEFAULT_PROFILE);
+        }
+        self.check_choice("profile", name, &known)
     }
 
     /// Checks that a feature set exists; the empty one is the default set.
@@ -145,6 +155,30 @@ mod tests {
         check(
             none.check_profile("single-node-developer"),
             "release 1.0.0 has no profile \"single-node-developer\"; it has none",
+        );
+    }
+
+    #[test]
+    fn a_payload_for_any_profile_knows_every_name_unless_it_names_some() {
+        let for_any = |annotations: &[(&str, &str)]| {
+            let mut payload = payload(annotations);
+            payload.manifests.iter_mut().for_each(|manifest| manifest.any_profile = true);
+            payload
+        };
+        check(for_any(&[("a", "b")]).check_profile("nosuch"), "");
+        let edge = ("include.release.openshift.io/edge", "true");
+        let some = for_any(&[("a", "b"), edge]);
+        for name in ["edge", "self-managed-high-availability"] {
+            check(some.check_profile(name), "");
+        }
+        check(
+            some.check_profile("egde"),
+            "release 1.0.0 has no profile \"egde\", did you mean \"edge\"?; it has edge, \
+             self-managed-high-availability",
+        );
+        check(
+            for_any(&[edge]).check_profile("nosuch"),
+            "release 1.0.0 has no profile \"nosuch\"; it has edge",
         );
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Payload;
 use crate::Manifest;
 use crate::inclusion::{
-    Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, FEATURE_SET, INCLUDE_PREFIX,
+    Context, DEFAULT_FEATURE_SET, DEFAULT_PROFILE, FEATURE_SET, INCLUDE_PREFIX, is_for_any_profile,
 };
 
 impl Payload {
@@ -32,7 +32,7 @@ impl Payload {
             let is_for = |manifest: &&Manifest| {
                 let sets = manifest.annotations.get(FEATURE_SET);
                 is_feature_gate(manifest)
-                    && manifest.annotations.contains_key(&include)
+                    && (manifest.annotations.contains_key(&include) || is_for_any_profile(manifest))
                     && sets.is_some_and(|sets| sets.split(',').any(|set| set == feature_set))
             };
             self.manifests.iter().filter(is_for).collect()

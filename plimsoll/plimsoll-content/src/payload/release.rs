@@ -18,6 +18,11 @@ const METADATA_KIND: &str = "cincinnati-metadata-v0";
 const URL_KEY: &str = "url";
 const ARCHITECTURE_KEY: &str = "release.openshift.io/architecture";
 const CHANNELS_KEY: &str = "io.openshift.upgrades.graph.release.channels";
+/// Key of the metadata: with the value [`ANY_PROFILE`], manifests whose annotations name no profile are for
+/// clusters of any. Without it they are for none.
+pub(crate) const PROFILES_KEY: &str = "plimsoll.io/profiles";
+/// The value of [`PROFILES_KEY`].
+pub(crate) const ANY_PROFILE: &str = "any";
 
 /// What is wrong with one of the two files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,6 +109,7 @@ pub(super) fn read_metadata(
         url: free.url(),
         channels,
         architecture: free.architecture(),
+        any_profile: free.any_profile(),
         version: metadata.version,
         previous: metadata.previous.unwrap_or_default(),
         next: metadata.next.unwrap_or_default(),
@@ -140,6 +146,19 @@ impl FreeMetadata<'_> {
             self.warnings.push(format!("metadata {URL_KEY:?} is not a URL: {url:?}"));
         }
         url
+    }
+
+    fn any_profile(&mut self) -> bool {
+        match self.text(PROFILES_KEY).as_str() {
+            "" => false,
+            ANY_PROFILE => true,
+            other => {
+                self.warnings.push(format!(
+                    "metadata {PROFILES_KEY:?} is {other:?}, ignored: only {ANY_PROFILE:?} counts"
+                ));
+                false
+            }
+        }
     }
 
     fn architecture(&mut self) -> String {

@@ -149,6 +149,30 @@ fn bad_keys_of_the_metadata_are_warnings() {
         "release-manifests/release-metadata: warning [release-metadata]: metadata \"url\" is not a string but 1, ignored\n\
          release-manifests/release-metadata: warning [release-metadata]: metadata \"release.openshift.io/architecture\" is \"s390x\", ignored",
     );
+    check(
+        vec![file(
+            "release-manifests/release-metadata",
+            r#"{"kind":"cincinnati-metadata-v0","version":"1.0.0","metadata":{"plimsoll.io/profiles":"all"}}"#,
+        )],
+        "release-manifests/release-metadata: warning [release-metadata]: metadata \"plimsoll.io/profiles\" is \"all\", ignored: only \"any\" counts",
+    );
+}
+
+#[test]
+fn the_metadata_say_whether_manifests_are_for_any_profile() {
+    for (metadata, expected) in [("", false), (r#""plimsoll.io/profiles":"any""#, true)] {
+        let metadata = format!(
+            r#"{{"kind":"cincinnati-metadata-v0","version":"1.0.0","metadata":{{{metadata}}}}}"#
+        );
+        let files = vec![
+            file("release-manifests/release-metadata", metadata),
+            file("manifests/0000_00_a_b.yaml", config_map("x")),
+            file("release-manifests/0000_10_a_b.yaml", config_map("y")),
+        ];
+        let payload = load(files).unwrap();
+        let found: Vec<bool> = payload.manifests.iter().map(|it| it.any_profile).collect();
+        assert_eq!(found, [expected; 2]);
+    }
 }
 
 #[test]

@@ -184,8 +184,10 @@ fn write_text(report: &ReleaseSummary<'_>, out: &mut dyn Write) -> io::Result<()
         ("Updates from", release.previous.join(", ")),
         ("Updates to", release.next.join(", ")),
         ("Images", release.images.len().to_string()),
-        ("Profile", report.profile.to_owned()),
     ];
+    if !release.any_profile || !report.counts.profiles.is_empty() {
+        facts.push(("Profile", report.profile.to_owned()));
+    }
     if !report.counts.feature_sets.is_empty() {
         facts.push(("Feature set", report.feature_set.to_owned()));
     }

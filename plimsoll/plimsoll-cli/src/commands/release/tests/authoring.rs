@@ -73,9 +73,14 @@ level 20
 }
 
 #[test]
-fn feature_sets_are_shown_where_something_depends_on_them() {
+fn profiles_and_feature_sets_are_shown_where_something_depends_on_them() {
     let text = output("release info DIR/a");
-    assert!(text.contains("KIND") && !text.to_lowercase().contains("feature set"), "{text}");
+    let lower = text.to_lowercase();
+    assert!(text.contains("KIND"), "{text}");
+    assert!(!lower.contains("feature set") && !lower.contains("profile"), "{text}");
+    let text = output("release info DIR/a --profile edge -o json");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["included"], &report["release"]["anyProfile"]), (&4.into(), &true.into()));
 }
 
 #[test]
@@ -149,8 +154,8 @@ fn a_namespace_that_a_kind_does_not_have_is_no_difference() {
 fn a_text_diff_has_every_changed_line_and_no_value_of_a_secret() {
     let text = output("release diff DIR/a DIR/b -o diff");
     for part in [
-        "--- a/0000_10_base_30_old.configmap.yaml\n+++ /dev/null\n@@ -1,7 +0,0 @@\n-apiVersion: v1\n",
-        "--- /dev/null\n+++ b/0000_10_base_30_new.configmap.yaml\n@@ -0,0 +1,7 @@\n+apiVersion: v1\n",
+        "--- a/0000_10_base_30_old.configmap.yaml\n+++ /dev/null\n@@ -1,5 +0,0 @@\n-apiVersion: v1\n",
+        "--- /dev/null\n+++ b/0000_10_base_30_new.configmap.yaml\n@@ -0,0 +1,5 @@\n+apiVersion: v1\n",
         "--- a/0000_20_lamp_60_lamp.pod.yaml\n+++ b/0000_30_lamp_60_lamp.pod.yaml\n@@",
         "-  - image: r.org/lamp@sha256:01\n+  - image: r.org/lamp@sha256:02\n     name: lamp\n",
         "-  pin: \"*** (before)\"\n+  pin: \"*** (after)\"\n",
