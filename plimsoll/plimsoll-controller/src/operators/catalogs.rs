@@ -49,6 +49,12 @@ impl ReadCatalog {
     fn package(&self, name: &str) -> Option<Package> {
         IndexedCatalog::new(&self.index).package(name)
     }
+
+    /// Returns a package with all that decisions depend on, what only expressions see included; `None` if
+    /// the catalog has none of that name.
+    fn whole_package(&self, name: &str) -> Option<Package> {
+        IndexedCatalog::new(&self.index).package_with_properties(name)
+    }
 }
 
 /// The result of refreshing a catalog.
@@ -88,9 +94,9 @@ pub(super) fn refresh(
     if let Some(problem) = lost(counts, before.map(|it| it.index.counts()), &defects) {
         return Err(problem);
     }
-    let package = |catalog: &ReadCatalog, name: &String| catalog.package(name);
-    let is_unchanged =
-        |name: &&String| before.is_some_and(|before| package(before, name) == package(&read, name));
+    let is_unchanged = |name: &&String| {
+        before.is_some_and(|before| before.whole_package(name) == read.whole_package(name))
+    };
     let unchanged = names.iter().filter(is_unchanged).cloned().collect();
     let content = CatalogContent {
         digest: read.digest.clone(),

@@ -125,3 +125,27 @@ fn offered_bundles_have_their_properties_if_expressions_see_them() {
         assert_eq!(properties.len(), expected, "{package} {is_installed}");
     }
 }
+
+#[test]
+fn a_package_is_changed_if_only_its_properties_are() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path().to_string_lossy().into_owned();
+    let source = CatalogSource { path, ..CatalogSource::default() };
+    let roots = CatalogRoots::new([root.path().to_owned()]);
+    let reading = CatalogReading { roots, cache: None };
+    let names = BTreeSet::from(["a".to_owned()]);
+    let other = CATALOG.replace("\"a", "\"b");
+    let property = "\"properties\":[{\"type\":\"example.colour\",\"value\":\"red\"},";
+    let coloured = CATALOG.replace("\"properties\":[", property);
+    let mut before: Option<ReadCatalog> = None;
+    for (text, is_unchanged) in
+        [(CATALOG.to_owned(), false), (format!("{CATALOG}{other}"), true), (coloured, false)]
+    {
+        fs::write(root.path().join("catalog"), &text).expect("a file");
+        let refreshed = refresh(&source, before.as_ref(), &names, &reading);
+        let RefreshedCatalog { read, content } = refreshed.expect("it is a catalog");
+        let unchanged = content.expect("it has changed").unchanged;
+        assert_eq!(unchanged.contains("a"), is_unchanged, "{text}");
+        before = read;
+    }
+}
