@@ -5,7 +5,21 @@ use plimsoll_api::olm::{
     OperatorStatus, action,
 };
 use plimsoll_api::read_usable;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// Reads an object as a whole.
+///
+/// # Errors
+///
+/// The first field that cannot be read, and what is wrong with it.
+pub fn read_object<T: DeserializeOwned>(object: &Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(object).map_err(|error| {
+        let path = error.path().to_string();
+        let cause = error.into_inner();
+        if path == "." { cause.to_string() } else { format!("{path}: {cause}") }
+    })
+}
 
 /// An Operator with its status.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -36,6 +36,7 @@ pub mod resolve;
 pub mod snapshot;
 pub(crate) mod state;
 pub mod tree;
+mod unreadable;
 pub mod update;
 pub mod why;
 

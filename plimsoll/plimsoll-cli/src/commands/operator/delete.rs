@@ -132,6 +132,11 @@ impl<'a> Deletion<'a> {
         cascade: bool,
     ) -> Result<DeletionPlan, anyhow::Error> {
         let unknown = self.plan_so_far(names, cascade);
+        let needed = unknown.needed.iter().map(|it| &it.name);
+        let deleted = unknown.delete.iter().map(|it| &it.name);
+        let concerned = deleted.chain(&unknown.orphans).chain(needed);
+        let concerned: BTreeSet<String> = concerned.cloned().collect();
+        self.state.unreadable.require_no_part(&concerned)?;
         let planned = unknown.delete.iter().map(|it| &it.name).chain(&unknown.orphans);
         for name in planned {
             if let Some(operator) = self.state.operators.get(name)

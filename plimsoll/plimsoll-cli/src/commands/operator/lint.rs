@@ -54,6 +54,7 @@ pub async fn run(
     let base = base.map(|revision| read_revision(&arguments.directory, revision)).transpose()?;
     let base = base.map(Loadout::read);
     let state = arguments.state.read(client).await?;
+    state.require_readable(state.all_names(&loadout))?;
     if arguments.locked {
         lock::require(&arguments.directory, &state, &loadout)?;
     }

@@ -2,7 +2,7 @@
 
 mod files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -31,6 +31,7 @@ pub(crate) use self::files::{read_files, read_revision};
 use super::apply::OperatorWrite;
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::state::{AddOnState, revisions, status};
+use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
 use crate::commands::resolve::input::Cluster;
 use crate::process::now;
@@ -101,6 +102,8 @@ pub(crate) struct LoadoutState {
     pub(crate) facts: ClusterFacts,
     /// The Operators of the cluster; empty if the state does not come from one.
     in_cluster: BTreeMap<String, Operator>,
+    /// What of the cluster cannot be read.
+    unreadable: UnreadableObjects,
     revisions: Vec<OperatorRevision>,
     /// The snapshot; empty if the state does not come from one.
     snapshot: LoadoutSnapshot,
@@ -157,6 +160,7 @@ impl StateArguments {
                 catalogs,
                 facts: facts.unwrap_or_default(),
                 in_cluster: BTreeMap::new(),
+                unreadable: UnreadableObjects::default(),
                 revisions: Vec::new(),
                 snapshot: LoadoutSnapshot::default(),
             });
@@ -176,6 +180,7 @@ impl StateArguments {
                 catalogs: OpenedCatalogs::default(),
                 facts: snapshot.facts.clone(),
                 in_cluster: BTreeMap::new(),
+                unreadable: UnreadableObjects::default(),
                 revisions: Vec::new(),
                 snapshot,
             });
@@ -189,8 +194,11 @@ impl StateArguments {
             .context("failed to read the version and nodes of the cluster")?;
         let revisions = revisions(client).await?;
         let snapshot = LoadoutSnapshot::default();
-        let in_cluster = state.operators;
-        Ok(LoadoutState { source, catalogs, facts, in_cluster, revisions, snapshot })
+        let AddOnState { operators: in_cluster, mut unreadable, .. } = state;
+        if self.catalogs.is_named() {
+            unreadable.forget_catalogs();
+        }
+        Ok(LoadoutState { source, catalogs, facts, in_cluster, unreadable, revisions, snapshot })
     }
 }
 
@@ -243,7 +251,30 @@ impl LoadoutState {
         };
         let mut unavailable = self.snapshot.unavailable.clone();
         unavailable.extend(elsewhere.map(why));
+        let unreadable = self.unreadable.catalogs().iter();
+        unavailable.extend(
+            unreadable.map(|(name, why)| (name.clone(), format!("it cannot be read: {why}"))),
+        );
         unavailable
+    }
+
+    /// Fails if an Operator that cannot be read may have a part in a change of some packages: of theirs and
+    /// those that they may require.
+    ///
+    /// # Errors
+    ///
+    /// When one may; the error names it and the field.
+    pub(super) fn require_readable(
+        &self,
+        packages: impl Iterator<Item = String>,
+    ) -> Result<(), anyhow::Error> {
+        if self.unreadable.has_no_operators() {
+            return Ok(());
+        }
+        let mut names: BTreeSet<String> = packages.collect();
+        let parts = self.parts(names.iter().cloned());
+        names.extend(parts.iter().flat_map(|it| &it.packages).map(|it| it.name.clone()));
+        self.unreadable.require_no_part(&names)
     }
 
     /// Fails if no catalog has a package.
@@ -393,7 +424,7 @@ impl LoadoutState {
             is_deleting: metadata.deletion_timestamp.is_some(),
             installed: None,
             returns_to: None,
-            owned: std::collections::BTreeSet::new(),
+            owned: BTreeSet::new(),
         };
         let status = status(operator);
         let (Some(reference), Some(revision)) = (status.bundle, status.revision) else {

@@ -46,6 +46,7 @@ pub(super) async fn run(
     let LockArguments { directory, dry_run, state } = arguments;
     let loadout = Loadout::read_sound(read_files(directory)?).map_err(|error| anyhow!(error))?;
     let state = state.read(client).await?;
+    state.require_readable(state.all_names(&loadout))?;
     state.announce();
     let lock = resolved(&state, &loadout);
     if *dry_run {

@@ -203,8 +203,9 @@ pub(super) async fn plan(
     let usual = source.directory.is_none().then_some(StateSource::Cluster);
     let state = source.state.read_or(source.client, usual).await?;
     let requested = request.packages.iter().cloned();
-    let chosen = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
-    let parts = state.parts(requested.chain(chosen).chain(state.all_names(&loadout)));
+    let chosen =
+        || request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
+    let parts = state.parts(requested.chain(chosen()).chain(state.all_names(&loadout)));
     for package in &request.packages {
         state.require_package(package)?;
     }
@@ -216,6 +217,8 @@ pub(super) async fn plan(
             bail!("--{option}: there is no catalog `{name}`{}", hint(name, names.into_iter()));
         }
     }
+    let declared = loadout.operators.iter().map(|it| it.name.clone());
+    state.require_readable(request.packages.iter().cloned().chain(chosen()).chain(declared))?;
     let operators = state.operators(&loadout, &parts);
     let inputs = OperatorInputs {
         operators: &operators,

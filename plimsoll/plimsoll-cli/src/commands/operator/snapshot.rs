@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kube::Client;
+use plimsoll_operators::loadout::Loadout;
 
 use super::loadout::{StateArguments, StateSource};
 use crate::exit;
@@ -41,6 +42,8 @@ pub(super) async fn run(
     for package in &arguments.packages {
         state.require_package(package)?;
     }
+    let packages = arguments.packages.iter().cloned();
+    state.require_readable(state.all_names(&Loadout::default()).chain(packages))?;
     out.write_all(state.snapshot(&arguments.packages).text().as_bytes())?;
     Ok(exit::SUCCESS.into())
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, anyhow};
-use kube::api::ListParams;
+use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorStatus};
-use plimsoll_api::{Catalog, Operator, OperatorRevision};
+use plimsoll_api::{CATALOG, Catalog, OPERATOR, Operator, OperatorRevision};
 use plimsoll_operators::observed::ObservedOperator;
+use plimsoll_simulation::cluster_state::api;
 use serde::de::DeserializeOwned;
 
+use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
 
 /// The Operators and Catalogs of a cluster, by name.
@@ -19,10 +21,12 @@ pub(crate) struct AddOnState {
     pub(crate) operators: BTreeMap<String, Operator>,
     /// The Catalogs, by name.
     pub(crate) catalogs: BTreeMap<String, Catalog>,
+    /// Those that cannot be read, which are not among the others.
+    pub(crate) unreadable: UnreadableObjects,
 }
 
 impl AddOnState {
-    /// Reads all Operators and Catalogs.
+    /// Reads all Operators and Catalogs. Those that cannot be read are named on standard error.
     ///
     /// # Errors
     ///
@@ -32,7 +36,7 @@ impl AddOnState {
     }
 
     /// Reads the Operators that a label selector selects, and all Catalogs; an empty selector selects
-    /// all.
+    /// all. Those that cannot be read are named on standard error.
     ///
     /// # Errors
     ///
@@ -41,22 +45,27 @@ impl AddOnState {
         client: &Client,
         selector: &str,
     ) -> Result<Self, anyhow::Error> {
-        let operators = operators(client, selector).await?;
-        Ok(Self { operators, catalogs: catalogs(client).await? })
+        let mut unreadable = UnreadableObjects::default();
+        let operators = unreadable.read_operators(list_operators(client, selector).await?);
+        let catalogs = unreadable.read_catalogs(list_catalogs(client).await?);
+        unreadable.warn();
+        Ok(Self { operators, catalogs, unreadable })
     }
 
     /// Returns an Operator by its name.
     ///
     /// # Errors
     ///
-    /// When there is none of that name; the error names similar ones.
+    /// When there is none of that name (the error names similar ones), or it cannot be read.
     pub(crate) fn operator(&self, name: &str) -> Result<&Operator, anyhow::Error> {
+        self.unreadable.require_readable(name)?;
         let hint = || hint(name, self.operators.keys().map(String::as_str));
         self.operators.get(name).ok_or_else(|| anyhow!("there is no Operator `{name}`{}", hint()))
     }
 }
 
-/// Reads the Operators that a label selector selects, by name; an empty selector selects all.
+/// Reads the Operators that a label selector selects, by name, as far as they can be read; an empty selector
+/// selects all.
 ///
 /// # Errors
 ///
@@ -65,18 +74,28 @@ pub(crate) async fn operators(
     client: &Client,
     selector: &str,
 ) -> Result<BTreeMap<String, Operator>, anyhow::Error> {
-    let found = list::<Operator>(client, "Operators", selector).await?.into_iter();
-    Ok(found.map(|it| (it.metadata.name.clone().unwrap_or_default(), it)).collect())
+    let objects = list_operators(client, selector).await?;
+    Ok(UnreadableObjects::default().read_operators(objects))
 }
 
-/// Reads all Catalogs, by name.
+/// Reads all Catalogs, by name, as far as they can be read.
 ///
 /// # Errors
 ///
 /// When a request fails, or the kind is not served.
 pub(crate) async fn catalogs(client: &Client) -> Result<BTreeMap<String, Catalog>, anyhow::Error> {
-    let found = list::<Catalog>(client, "Catalogs", "").await?.into_iter();
-    Ok(found.map(|it| (it.metadata.name.clone().unwrap_or_default(), it)).collect())
+    Ok(UnreadableObjects::default().read_catalogs(list_catalogs(client).await?))
+}
+
+async fn list_operators(
+    client: &Client,
+    selector: &str,
+) -> Result<Vec<DynamicObject>, anyhow::Error> {
+    list(&api(client, OPERATOR), "Operators", selector).await
+}
+
+async fn list_catalogs(client: &Client) -> Result<Vec<DynamicObject>, anyhow::Error> {
+    list(&api(client, CATALOG), "Catalogs", "").await
 }
 
 /// Reads the OperatorRevisions of a cluster.
@@ -85,7 +104,7 @@ pub(crate) async fn catalogs(client: &Client) -> Result<BTreeMap<String, Catalog
 ///
 /// When a request fails, or the kind is not served.
 pub(crate) async fn revisions(client: &Client) -> Result<Vec<OperatorRevision>, anyhow::Error> {
-    list::<OperatorRevision>(client, "OperatorRevisions", "").await
+    list(&Api::<OperatorRevision>::all(client.clone()), "OperatorRevisions", "").await
 }
 
 /// Returns the status of an Operator; empty before the controller's first write.
@@ -111,12 +130,12 @@ pub(crate) fn observed(
     operators.iter().map(|(name, it)| (name.clone(), read(it))).collect()
 }
 
-async fn list<K>(client: &Client, kinds: &str, selector: &str) -> Result<Vec<K>, anyhow::Error>
+async fn list<K>(api: &Api<K>, kinds: &str, selector: &str) -> Result<Vec<K>, anyhow::Error>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+    K: Clone + DeserializeOwned + std::fmt::Debug,
 {
     let parameters = ListParams::default().labels(selector);
-    match Api::<K>::all(client.clone()).list(&parameters).await {
+    match api.list(&parameters).await {
         Ok(list) => Ok(list.items),
         Err(Error::Api(status)) if status.code == 404 => Err(anyhow!(
             "the cluster has no {kinds}: deploy the controller first; `plimsoll manifests --operators` \

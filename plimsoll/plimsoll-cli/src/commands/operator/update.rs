@@ -281,6 +281,7 @@ async fn plan(
     out: &mut dyn Write,
 ) -> Result<PlannedUpdate, anyhow::Error> {
     let (state, loadout) = read(client, arguments).await?;
+    state.require_readable(state.all_names(&loadout))?;
     let parts = state.parts(state.all_names(&loadout));
     let mut operators = state.operators(&loadout, &parts);
     if let Some(directory) = &arguments.filename
