@@ -40,7 +40,7 @@ pub(crate) fn defects(manifest: &Manifest, object: &Value) -> Vec<AnnotationDefe
         let message = format!("the annotation {key} is not a string but {value}: quote it");
         add(path(key), FindingCode::AnnotationType, message);
     }
-    if manifest.annotations.is_empty() && !manifest.any_profile {
+    if !manifest.may_be_included() {
         let message = "no annotations: no cluster includes the document";
         add("metadata".to_owned(), FindingCode::NoAnnotations, message.to_owned());
         return defects;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plimsoll_api::{GroupKind, ObjectKey};
+use serde_json::Value;
 
 use crate::Manifest;
 use crate::capability;
@@ -223,7 +224,7 @@ fn exclusion(manifest: &Manifest, context: &Context) -> Option<ExclusionReason> 
     if capability::is_declaration(manifest) {
         return Some(ExclusionReason::Declaration);
     }
-    if annotations.is_empty() && !manifest.any_profile {
+    if !manifest.may_be_included() {
         return Some(ExclusionReason::NoAnnotations);
     }
     excluded_by_identifier(annotations, context)
@@ -311,7 +312,26 @@ fn excluded_by_profile(manifest: &Manifest, context: &Context) -> Option<Exclusi
 
 /// Whether a manifest is for clusters of any profile: its payload says so, and its annotations name none.
 pub(crate) fn is_for_any_profile(manifest: &Manifest) -> bool {
-    manifest.any_profile && !manifest.annotations.keys().any(|key| key.starts_with(INCLUDE_PREFIX))
+    let names_one = || manifest.annotations.keys().any(|key| key.starts_with(INCLUDE_PREFIX));
+    manifest.any_profile && !names_one() && !capability::is_declaration(manifest)
+}
+
+/// Whether two manifests differ at most in the profiles that they name.
+pub fn is_same_but_for_profiles(one: &Manifest, other: &Manifest) -> bool {
+    one.raw == other.raw || without_profiles(one) == without_profiles(other)
+}
+
+fn without_profiles(manifest: &Manifest) -> Value {
+    let mut object = manifest.written();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+    {
+        annotations.retain(|key, _| !key.starts_with(INCLUDE_PREFIX));
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    object
 }
 
 fn excluded_by_capability(annotations: &Annotations, context: &Context) -> Option<ExclusionReason> {

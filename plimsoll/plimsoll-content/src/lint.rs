@@ -58,7 +58,7 @@ pub fn lint_built(
             report.add(manifest, &doubt.field, doubt.code, doubt.message);
         }
         // A document that no cluster includes may hold what it likes.
-        if !manifest.annotations.is_empty() {
+        if manifest.may_be_included() {
             objects::check(manifest, &object, &kinds, &mut report);
             refused::check(manifest, &object, &custom_kinds, &mut report);
             doubts::check(manifest, &object, &mut report);

@@ -139,6 +139,12 @@ impl Manifest {
         self.key.group.is_empty() && self.key.kind == "Secret" || self.is_annotated_true(SENSITIVE)
     }
 
+    /// Whether some cluster may include it: none does without annotations, unless the payload is for clusters
+    /// of any profile.
+    pub(crate) fn may_be_included(&self) -> bool {
+        self.any_profile || !self.annotations.is_empty()
+    }
+
     /// Whether an annotation is exactly `true`.
     pub fn is_annotated_true(&self, key: &str) -> bool {
         self.annotations.get(key).is_some_and(|value| value == "true")

@@ -65,7 +65,7 @@ type Names<'a> = BTreeSet<&'a str>;
 fn parts(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
     let mut namespaces: BTreeMap<&str, Names<'_>> = BTreeMap::new();
     let mut kinds: BTreeMap<GroupKind, Names<'_>> = BTreeMap::new();
-    for manifest in manifests.iter().filter(|it| !it.annotations.is_empty()) {
+    for manifest in manifests.iter().filter(|it| it.may_be_included()) {
         let names: Names<'_> = capability_names(&manifest.annotations).into_iter().collect();
         match manifest.key.kind.as_str() {
             "Namespace" if manifest.key.group.is_empty() => {
@@ -78,7 +78,7 @@ fn parts(manifests: &[Manifest], report: &mut FindingCollector<'_>) {
             }
         }
     }
-    for manifest in manifests.iter().filter(|it| !it.annotations.is_empty()) {
+    for manifest in manifests.iter().filter(|it| it.may_be_included()) {
         let own: Names<'_> = capability_names(&manifest.annotations).into_iter().collect();
         let namespace = namespaces.get(manifest.key.namespace.as_str());
         let kind = kinds.get(&manifest.key.group_kind());

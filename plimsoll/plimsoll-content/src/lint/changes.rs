@@ -30,7 +30,7 @@ pub(super) fn check(before: &[Manifest], after: &[Manifest], report: &mut Findin
 }
 
 fn is_applied(manifest: &Manifest) -> bool {
-    !manifest.annotations.is_empty() && !manifest.annotations.contains_key(DELETE)
+    manifest.may_be_included() && !manifest.annotations.contains_key(DELETE)
 }
 
 fn is_created_once(manifest: &Manifest) -> bool {

@@ -72,7 +72,7 @@ pub fn related_objects(cluster_operator: &Value) -> Option<String> {
 
 /// Whether the manifest is neither to be deleted nor left out of every cluster.
 fn is_included_anywhere(manifest: &Manifest) -> bool {
-    !manifest.annotations.is_empty() && !manifest.annotations.contains_key(DELETE)
+    manifest.may_be_included() && !manifest.annotations.contains_key(DELETE)
 }
 
 fn is_operator(manifest: &Manifest) -> bool {

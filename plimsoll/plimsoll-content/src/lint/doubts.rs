@@ -95,7 +95,7 @@ pub(super) fn namespaces(manifests: &[Manifest], kinds: &Kinds, report: &mut Fin
         .map(|it| it.key.name.as_str())
         .chain(NAMESPACES)
         .collect();
-    let applied = |it: &&Manifest| !it.annotations.is_empty() && !it.is_annotated_true(DELETE);
+    let applied = |it: &&Manifest| it.may_be_included() && !it.is_annotated_true(DELETE);
     for manifest in manifests.iter().filter(applied) {
         let namespace = manifest.key.namespace.as_str();
         let is_namespaced = kinds.scope(&manifest.key.group_kind()) == Some(Scope::Namespaced);

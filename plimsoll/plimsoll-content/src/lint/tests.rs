@@ -52,6 +52,12 @@ fn documents_need_no_profile_where_the_metadata_say_so() {
         let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: default\n";
         format!("{head}{annotations}")
     };
+    // What no cluster would include otherwise is checked as well.
+    let found = findings(&[
+        ("0000_10_a_a.yaml", config("").replace("  namespace: default\n", "")),
+        ("release-metadata", metadata.clone()),
+    ]);
+    assert!(found.contains("[missing-namespace]"), "{found}");
     let found = findings(&[
         ("0000_10_a_a.yaml", config("")),
         ("0000_10_a_b.yaml", config("  annotations: {a: b}\n")),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
+use plimsoll_content::inclusion::is_same_but_for_profiles;
 
 use super::track::{State, Trace};
 use super::{NodeProgress, Progress};
@@ -64,7 +65,10 @@ impl Progress {
             let old_track = &before.tracks[old];
             let track = &mut self.tracks[index];
             track.health = old_track.health.clone();
-            let same = before.plan.steps[old].manifest.raw == step.manifest.raw;
+            let old_manifest = &before.plan.steps[old].manifest;
+            // A Job does not run again because its release is built for other profiles.
+            let same = old_manifest.raw == step.manifest.raw
+                || (step.runs_once() && is_same_but_for_profiles(&step.manifest, old_manifest));
             let is_back = step.action == Action::Delete
                 && old_track
                     .observed

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_api::{Effect, GroupKind, Reason, Verdict};
+use plimsoll_content::Manifest;
+use serde_json::json;
 
 use super::{Script, at, check, plan, world};
 use crate::plan::mode::Mode;
@@ -161,6 +163,15 @@ fn the_next_release_runs_a_job_only_if_its_manifest_changed() {
          gone j =>
          sweep => c",
     );
+    // A profile that it names changes nothing of what it does.
+    let mut profiled =
+        plan("0000_10_a_1 Job x/j\n0000_20_b_1 ConfigMap x/c changed", Mode::Updating);
+    let manifest = &mut Arc::make_mut(&mut profiled).steps[0].manifest;
+    let mut object = manifest.object();
+    object["metadata"]["annotations"] = json!({ "include.release.openshift.io/p": "true" });
+    *manifest = Manifest::read(Arc::clone(&manifest.file), 0, &object).expect("a manifest");
+    let progress = Progress::new(profiled, world(), at(0)).succeed(&old.progress, at(0));
+    assert_eq!(Script { progress, clock: 0, revision: 200 }.started(), "c");
     let mut other = next(
         "0000_10_a_1 Job x/j changed
          0000_20_b_1 ConfigMap x/c",
