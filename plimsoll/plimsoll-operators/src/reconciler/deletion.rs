@@ -375,6 +375,13 @@ pub(super) fn is_definition(key: &ObjectKey) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
+/// Returns whether the data of users goes with an object: it is deleted with its Operator only, not because
+/// another version lacks it.
+pub(super) fn has_users_data(key: &ObjectKey) -> bool {
+    let is_volume = matches!(key.kind.as_str(), "PersistentVolumeClaim" | "PersistentVolume");
+    is_definition(key) || key.group.is_empty() && is_volume
+}
+
 /// Returns the reason that a deletion is refused while there are operands.
 fn refusal(remaining: &[RemainingObjects]) -> DeletionRefusal {
     let counts = remaining.iter().map(|it| match it.namespace.as_str() {

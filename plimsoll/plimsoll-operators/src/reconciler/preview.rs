@@ -8,12 +8,12 @@ use plimsoll_content::Manifest;
 use plimsoll_plan::plan::Plan;
 use plimsoll_resolve::ClusterFacts;
 
-use super::deletion::is_definition;
+use super::deletion::has_users_data;
 use super::revision::{RevisionContent, RevisionDraft, manifests};
 use crate::rollout::rollout;
 
 /// Returns the plan that rolls out a revision, and then deletes what only earlier ones have, except for
-/// definitions. `recorded` are all parts of the kept revisions of the Operator, and `installed` is the number
+/// definitions and volumes. `recorded` are all parts of the kept revisions of the Operator, and `installed` is the number
 /// of the installed one. Without `facts`, no object is left out for lack of a capability.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub fn preview_plan(
     for object in &draft.objects {
         earlier.remove(&object.manifest.key);
     }
-    earlier.retain(|key, _| !is_definition(key));
+    earlier.retain(|key, _| !has_users_data(key));
     let objects = draft.objects.into_iter().map(|it| it.manifest);
     let plan = rollout(&draft.bundle, objects, present.values());
     Ok(plan.then_deleting(earlier.into_values()))

@@ -52,6 +52,7 @@ impl Course {
         let served = [
             kind(NAMESPACE, Scope::Cluster),
             kind(["", "ConfigMap"], Scope::Namespaced),
+            kind(["", "PersistentVolumeClaim"], Scope::Namespaced),
             kind(["apiextensions.k8s.io", "CustomResourceDefinition"], Scope::Cluster),
         ];
         let reconciler = OperatorReconciler::new(served, KEY);

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use plimsoll_api::ObjectKey;
 use plimsoll_api::olm::{CrdDeletion, DeletionPolicy, WorkloadDeletion};
 
-use super::is_definition;
+use super::has_users_data;
 use crate::deletion::{self, DeletionInputs, NextDeletion};
 use crate::reconciler::handler::OperatorHandler;
 
 impl OperatorHandler<'_> {
-    /// Deletes objects of earlier revisions that the installed one lacks, except for definitions.
+    /// Deletes objects of earlier revisions that the installed one lacks, except for those with data of users.
     pub(in crate::reconciler) fn delete_leftovers(&mut self) {
         let rollout = self.operator.rollout.as_ref().filter(|it| it.is_complete);
         let Some(rollout) = rollout.filter(|it| !it.is_cleaned_up) else { return };
@@ -26,7 +26,7 @@ impl OperatorHandler<'_> {
         }
         let recorded = self.recorded_objects();
         let left = self.live_objects(|it| {
-            recorded.contains(&it.key) && !has.contains(&it.key) && !is_definition(&it.key)
+            recorded.contains(&it.key) && !has.contains(&it.key) && !has_users_data(&it.key)
         });
         let Some(shared) = self.shared(&left) else { return };
         let policy = DeletionPolicy {

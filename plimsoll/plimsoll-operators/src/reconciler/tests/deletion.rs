@@ -147,3 +147,57 @@ fn nothing_is_deleted_while_the_objects_of_the_release_are_not_known() {
     let texts = course.handle(answer(Ok(BTreeSet::from([config_map("bar").to_string()]))));
     assert!(!is_deleted(&texts, "bar"), "{texts:?}");
 }
+
+/// Returns the OperatorRevision of `bar` with a number, which has some objects beside those of the bundle.
+fn revision(number: u32, version: &str, others: Vec<Value>) -> (String, Value) {
+    let (name, version) = (format!("bar.v{version}"), version.to_owned());
+    let bundle = BundleReference { name, version, ..BundleReference::default() };
+    let mut content = content("bar", bundle);
+    content.objects.extend(others);
+    let draft = RevisionDraft::read(content).expect("the objects are valid");
+    let (_, mut revisions) = draft.numbered("bar", "1", number, Some(&KEY));
+    revisions.remove(0)
+}
+
+#[test]
+fn what_the_new_version_lacks_is_deleted_but_for_volumes() {
+    let mut course = Course::begin();
+    let kinds = ["ConfigMap", "PersistentVolumeClaim"];
+    let metadata = json!({ "name": "old", "namespace": "bar" });
+    let old = |kind: &str| json!({ "apiVersion": "v1", "kind": kind, "metadata": metadata });
+    let others = kinds.map(old).to_vec();
+    for (name, object) in [revision(1, "1.2.4", others), revision(2, "1.2.5", Vec::new())] {
+        course.shown(OperatorKind::Revision, &name, Some(object));
+    }
+    let time = "1970-01-01T00:00:00Z";
+    let status = json!({
+        "revision": 2,
+        "history": [{
+            "state": "Completed", "bundle": "bar.v1.2.5", "version": "1.2.5", "revision": 2,
+            "startedTime": time, "completionTime": time,
+        }],
+    });
+    let mut operator = deleted(&status);
+    operator["metadata"].as_object_mut().expect("a map").remove("deletionTimestamp");
+    let mut texts = course.shown(OperatorKind::Operator, "bar", Some(operator));
+    for kind in kinds {
+        let object = ObservedObject {
+            key: ObjectKey { kind: kind.to_owned(), ..config_map("old") },
+            operator: "bar".to_owned(),
+            uid: kind.to_owned(),
+            owners: BTreeSet::new(),
+            mark: Mark::new(1, Trace::Ours(1)),
+            health: None,
+            terminating: None,
+            whole: None,
+        };
+        let change = WatchedChange::Present(Box::new(object));
+        texts.extend(course.handle(OperatorEvent::Watched(GroupKind::new("", kind), change)));
+    }
+    while !course.unanswered.is_empty() {
+        texts.extend(course.answer());
+    }
+    assert!(is_deleted(&texts, "old"), "{texts:?}");
+    let claims = texts.iter().filter(|it| it.starts_with("delete persistentvolumeclaim"));
+    assert_eq!(claims.count(), 0, "{texts:?}");
+}
