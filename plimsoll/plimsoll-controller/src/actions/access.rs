@@ -61,7 +61,8 @@ async fn by_hand(
     Ok(DirectPermissions::of([create, patch, delete, list, release]))
 }
 
-fn attributes(kind: ApiKind, verb: &str) -> ResourceAttributes {
+/// Returns the permission for a verb on all objects of a kind.
+pub(super) fn attributes(kind: ApiKind, verb: &str) -> ResourceAttributes {
     ResourceAttributes {
         group: Some(kind.group.to_owned()),
         resource: Some(kind.plural.to_owned()),

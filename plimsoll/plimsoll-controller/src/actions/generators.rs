@@ -10,7 +10,8 @@ use plimsoll_api::olm::action::{
     RetryActionStatus,
 };
 use plimsoll_api::{
-    ACTION, ApiKind, CRON_ACTION, ConditionStatus, EVENT_ACTION, RETRY_ACTION, Reason,
+    ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, ConditionStatus, EVENT_ACTION,
+    OPERATOR, RETRY_ACTION, Reason,
 };
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::actions::retry::{self, Attempt, RetryDecision};
@@ -53,7 +54,7 @@ pub(super) struct EventContent<'a> {
     pub(super) catalogs: Option<&'a BTreeMap<String, String>>,
     pub(super) operators: Option<BTreeMap<String, String>>,
     pub(super) release: Option<BTreeMap<String, String>>,
-    /// The content of the selected objects, or the reason why it is not known.
+    /// The content of the selected objects, or the reason why that of any kind is not known.
     pub(super) selected: Option<Result<&'a BTreeMap<String, String>, String>>,
 }
 
@@ -109,6 +110,18 @@ impl ActionGenerator {
         matches!(&self.content, Content::Event(spec, _) if spec.on.kind == kind)
     }
 
+    /// Returns the kind of which an EventAction observes all objects; `None` if it selects objects, or is no
+    /// EventAction.
+    pub(super) fn followed(&self) -> Option<ApiKind> {
+        let Content::Event(spec, _) = &self.content else { return None };
+        match spec.on.kind {
+            EventSourceKind::Catalog => Some(CATALOG),
+            EventSourceKind::Operator => Some(OPERATOR),
+            EventSourceKind::ClusterVersion => Some(CLUSTER_VERSION),
+            EventSourceKind::Object => None,
+        }
+    }
+
     /// Decides what to do, based on the Actions that were generated so far.
     pub(super) fn decide(
         &self,
@@ -131,6 +144,7 @@ impl ActionGenerator {
             }
             Content::Event(spec, status) => {
                 let content = match spec.on.kind {
+                    _ if matches!(content.selected, Some(Err(_))) => content.selected.clone(),
                     EventSourceKind::Catalog => content.catalogs.map(Ok),
                     EventSourceKind::Operator => content.operators.as_ref().map(Ok),
                     EventSourceKind::ClusterVersion => content.release.as_ref().map(Ok),
@@ -143,6 +157,7 @@ impl ActionGenerator {
                     create: decision.make,
                     delete: decision.delete,
                     status: changed(status, &decision.status),
+                    wake_at: decision.wake_at,
                     ..GeneratorDecision::default()
                 }
             }

@@ -1,6 +1,7 @@
 //! CronActions and EventActions: the Actions that they create, and the history that they keep.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
@@ -9,7 +10,7 @@ use plimsoll_api::olm::action::{
 };
 
 use super::schedule::Schedule;
-use super::{derived_name, with_room};
+use super::{NAME_LENGTH_MAX, derived_name};
 
 /// The number of successful Actions that are kept without a limit in the spec.
 const SUCCESSFUL_KEPT: u32 = 3;
@@ -17,6 +18,9 @@ const SUCCESSFUL_KEPT: u32 = 3;
 const FAILED_KEPT: u32 = 1;
 /// The maximum number of objects that an EventAction observes: its status lists them all.
 const OBSERVED_MAX: usize = 500;
+/// The least time between two changes that an EventAction acts on. If its Actions change what it observes, each
+/// of them leads to another one.
+const EVENT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// An Action that a CronAction or an EventAction created.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,9 +104,19 @@ pub fn cron(
         }
         ConcurrencyPolicy::Allow | ConcurrencyPolicy::Forbid => {}
     }
-    let minutes = (due.as_second() / 60).to_string();
-    decision.make = Some(format!("{}-{minutes}", with_room(name, minutes.len() + 1)));
+    decision.make = Some(scheduled_name(name, due));
     decision
+}
+
+/// Returns the name of the Action of a CronAction that is due at a time. Long names that are cut would be those
+/// of other CronActions, too.
+fn scheduled_name(name: &str, due: Timestamp) -> String {
+    let minutes = (due.as_second() / 60).to_string();
+    let whole = format!("{name}-{minutes}");
+    match whole.len() <= NAME_LENGTH_MAX {
+        true => whole,
+        false => derived_name(name, &[name, &minutes]),
+    }
 }
 
 /// A decision on an EventAction.
@@ -114,6 +128,8 @@ pub struct EventDecision {
     pub delete: Vec<String>,
     /// The status to write after these changes; until it is written, the decision is the same.
     pub status: EventActionStatus,
+    /// The time of the next decision; `None` if only an event causes one.
+    pub wake_at: Option<Timestamp>,
 }
 
 /// Decides on an EventAction. `content` has the content of its objects by name: digests, versions or
@@ -136,21 +152,13 @@ pub fn event(
     if !status.pending.is_empty() {
         let make = Some(status.pending.clone());
         let status = EventActionStatus { pending: String::new(), ..status.clone() };
-        return EventDecision { make, delete, status };
+        return EventDecision { make, delete, status, wake_at: None };
     }
-    let is_meant = |name: &String| spec.on.names.is_empty() || spec.on.names.contains(name);
-    let content = content.and_then(|content| {
-        let count = content.keys().filter(|it| is_meant(it)).count();
-        let message = || {
-            format!("{count} objects are selected, of at most {OBSERVED_MAX}: select fewer of them")
-        };
-        (count <= OBSERVED_MAX).then_some(content).ok_or_else(message)
-    });
-    let content = match content {
+    let content = match content.and_then(|it| bounded(spec, it)) {
         Ok(content) => content,
         Err(message) => {
             let status = EventActionStatus { message, ..status.clone() };
-            return EventDecision { make: None, delete, status };
+            return EventDecision { make: None, delete, status, wake_at: None };
         }
     };
     let is_first = status.on.as_ref() != Some(&spec.on);
@@ -159,7 +167,7 @@ pub fn event(
         before.map(|it| (it.name.clone(), it.content.clone())).collect();
     let changed: Vec<&String> = content
         .keys()
-        .filter(|it| is_meant(it))
+        .filter(|it| is_meant(spec, it))
         .filter(|name| observed.get(*name) != content.get(*name))
         .collect();
     // The previous time results in a new name if the same content occurs again.
@@ -169,6 +177,10 @@ pub fn event(
         parts.extend([(*name).clone(), content[*name].clone()]);
     }
     let makes = !is_first && !spec.suspend && !changed.is_empty();
+    if let Some(at) = acts_at(status, now).filter(|_| makes) {
+        let status = EventActionStatus { message: String::new(), ..status.clone() };
+        return EventDecision { make: None, delete, status, wake_at: Some(at) };
+    }
     for name in changed {
         observed.insert(name.clone(), content[name].clone());
     }
@@ -178,6 +190,7 @@ pub fn event(
     EventDecision {
         make: None,
         delete,
+        wake_at: None,
         status: EventActionStatus {
             on: Some(spec.on.clone()),
             observed: observed
@@ -189,6 +202,29 @@ pub fn event(
             message: String::new(),
         },
     }
+}
+
+/// Returns whether an EventAction observes the object with a name.
+fn is_meant(spec: &EventActionSpec, name: &String) -> bool {
+    spec.on.names.is_empty() || spec.on.names.contains(name)
+}
+
+/// Returns the content of objects, unless an EventAction observes too many of them.
+fn bounded<'a>(
+    spec: &EventActionSpec,
+    content: &'a BTreeMap<String, String>,
+) -> Result<&'a BTreeMap<String, String>, String> {
+    let count = content.keys().filter(|it| is_meant(spec, it)).count();
+    let message =
+        || format!("{count} objects are selected, of at most {OBSERVED_MAX}: select fewer of them");
+    (count <= OBSERVED_MAX).then_some(content).ok_or_else(message)
+}
+
+/// Returns when the next change is acted on; `None` if it is now. What changes until then is one change.
+fn acts_at(status: &EventActionStatus, now: Timestamp) -> Option<Timestamp> {
+    // A time in the future is due to a wrong clock and is ignored.
+    let last = status.last_event_time.filter(|it| *it <= now)?;
+    last.checked_add(EVENT_INTERVAL).ok().filter(|it| *it > now)
 }
 
 /// Returns the ended Actions beyond those that are kept, oldest first.

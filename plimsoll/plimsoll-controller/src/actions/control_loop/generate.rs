@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::observations::{Observation, is_newer};
 use super::queue::WorkItem;
 use super::{ControlLoop, RETRY_INTERVAL};
+use crate::actions::access::attributes;
 use crate::actions::generators::{ActionGenerator, EventContent, GeneratorDecision};
 use crate::actions::selection::{self, Selection, SelectionWatch};
 use crate::listing_watch::WatchedObject as _;
@@ -103,8 +104,8 @@ impl ControlLoop {
     }
 
     /// Returns the content of the objects that an EventAction selects, or a message if its
-    /// requester may not watch them; `None` if it selects no objects or they have not been listed
-    /// yet.
+    /// requester may not watch what it observes; `None` if it selects no objects or they have not
+    /// been listed yet.
     ///
     /// # Errors
     ///
@@ -113,7 +114,7 @@ impl ControlLoop {
         &self,
         generator: &ActionGenerator,
     ) -> Result<Option<SelectedContent<'_>>, kube::Error> {
-        let Some(selection) = &generator.selection else { return Ok(None) };
+        let Some(selection) = &generator.selection else { return self.unseen(generator).await };
         let Some(watched) = self.selections.get(selection) else { return Ok(None) };
         let (Some(content), Some(access)) =
             (watched.content(), watched.access(&selection.namespace))
@@ -127,6 +128,26 @@ impl ControlLoop {
         let SelectedObjects { api_version, kind, .. } = &selection.objects;
         let denied = || format!("{username} may not watch {kind} of {api_version}");
         Ok(Some(if is_allowed { content } else { Err(denied()) }))
+    }
+
+    /// Returns a message if an EventAction observes all objects of a kind, which its requester may not
+    /// watch: its status names them.
+    ///
+    /// # Errors
+    ///
+    /// When the API server does not answer.
+    async fn unseen(
+        &self,
+        generator: &ActionGenerator,
+    ) -> Result<Option<SelectedContent<'_>>, kube::Error> {
+        let (Some(kind), Some(requester)) = (generator.followed(), generator.requester()) else {
+            return Ok(None);
+        };
+        let ActionRequester { username, groups } = requester;
+        let is_allowed =
+            self.writer.is_allowed(username, groups, attributes(kind, "watch")).await?;
+        let denied = || Err(format!("{username} may not watch {}", kind.plural));
+        Ok((!is_allowed).then(denied))
     }
 
     /// Records the current state of an object that generates Actions; `object` is `None` if it was

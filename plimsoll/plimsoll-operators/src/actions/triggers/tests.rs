@@ -78,7 +78,10 @@ fn a_change_makes_one_action_however_often_it_is_shown() {
     let spec = EventActionSpec::default();
     let content = |digest: &str| BTreeMap::from([("community".to_owned(), digest.to_owned())]);
     let now = at("2026-01-01T00:00:00Z");
+    // Long after any change before.
     let decide = |status: &EventActionStatus, digest: &str| {
+        let hour = std::time::Duration::from_secs(60 * 60);
+        let now = status.last_event_time.map_or(now, |it| it + hour);
         event("refresh", "9e5b", &spec, status, Ok(&content(digest)), &[], now)
     };
     let first = decide(&EventActionStatus::default(), "sha256:a");
@@ -107,6 +110,57 @@ fn a_change_makes_one_action_however_often_it_is_shown() {
     others.on.names = vec!["community".to_owned()];
     let anew = event("refresh", "9e5b", &others, &first.status, Ok(&content("d")), &[], now);
     assert_eq!(anew.status.pending, "", "another condition is no change of objects");
+}
+
+#[test]
+fn changes_one_right_after_the_other_make_one_action_after_a_pause() {
+    let spec = EventActionSpec::default();
+    let content = |digest: &str| BTreeMap::from([("community".to_owned(), digest.to_owned())]);
+    let decide = |status: &EventActionStatus, digest: &str, second: u32| {
+        let now = at(&format!("2026-01-01T00:00:{second:02}Z"));
+        event("refresh", "9e5b", &spec, status, Ok(&content(digest)), &[], now)
+    };
+    let first = decide(&EventActionStatus::default(), "a", 0);
+    let changed = decide(&first.status, "b", 10);
+    let made = decide(&changed.status, "b", 10);
+    assert!(made.make.is_some());
+    let due = at("2026-01-01T00:00:15Z");
+    for (digest, second) in [("c", 11), ("d", 14)] {
+        let early = decide(&made.status, digest, second);
+        assert_eq!((early.wake_at, &early.status), (Some(due), &made.status), "{digest}");
+    }
+    let late = decide(&made.status, "d", 15);
+    assert_eq!((late.wake_at, late.status.pending.is_empty()), (None, false));
+    assert_eq!(late.status.last_event_time, Some(due));
+    // What is as it was does not wait for anything, nor does a change after the clock was set back.
+    assert_eq!(decide(&made.status, "b", 11).wake_at, None);
+    assert!(!decide(&made.status, "c", 9).status.pending.is_empty());
+}
+
+#[test]
+fn schedules_with_long_names_make_actions_of_different_names() {
+    let created = at("2026-01-01T00:00:00Z");
+    let hourly = CronActionSpec { schedule: "0 * * * *".into(), ..CronActionSpec::default() };
+    let made = |name: &str, now: &str| {
+        let made = cron(name, created, &hourly, &Default::default(), &[], at(now)).make;
+        made.expect("it is due")
+    };
+    let long = "update-of-all-operators-of-the-team-that-runs-the-databases";
+    let mut names = BTreeMap::new();
+    for name in [format!("{long}-one"), format!("{long}-two")] {
+        for now in ["2026-01-01T01:10:00Z", "2026-01-01T02:10:00Z"] {
+            let action = made(&name, now);
+            assert!(action.len() <= 63, "{action}");
+            assert_eq!(names.insert(action, (name.clone(), now)), None);
+        }
+    }
+}
+
+#[test]
+fn the_documentation_quotes_a_field_that_kubectl_reads_as_true() {
+    let text = include_str!("../../../../../docs/actions.md");
+    let unquoted = text.lines().find(|it| it.trim_start().starts_with("on:"));
+    assert_eq!(unquoted, None);
 }
 
 #[test]
