@@ -18,7 +18,7 @@ use plimsoll_api::config::Release;
 use plimsoll_api::olm::BundleReference;
 use plimsoll_api::{GroupKind, ObjectKey};
 use plimsoll_content::Manifest;
-use plimsoll_plan::plan::Plan;
+use plimsoll_plan::plan::{GroupVersionKind, Plan};
 
 /// The phase in which an object of a bundle is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,6 +131,15 @@ pub fn rollout<'a>(
 ) -> Plan {
     let installed = installed.into_iter().filter(|it| it.definition.is_some());
     let installed: BTreeMap<&ObjectKey, &Manifest> = installed.map(|it| (&it.key, it)).collect();
+    let objects: Vec<Manifest> = objects.into_iter().collect();
+    let late = conversion::late_kinds(&objects, &installed);
+    let is_late = |it: &Manifest| {
+        late.contains(&GroupVersionKind {
+            group: it.key.group.clone(),
+            version: it.version.clone(),
+            kind: it.key.kind.clone(),
+        })
+    };
     let mut phases: BTreeMap<Phase, Vec<Manifest>> = BTreeMap::new();
     let mut migrated: Vec<Manifest> = Vec::new();
     for object in objects {
@@ -145,7 +154,11 @@ pub fn rollout<'a>(
             phases.entry(*phase).or_default().push(object.clone());
         }
         if own.is_empty() {
-            phases.entry(Phase::of(&object.key.group_kind())).or_default().push(object);
+            let phase = match is_late(&object) {
+                true => Phase::Publishing,
+                false => Phase::of(&object.key.group_kind()),
+            };
+            phases.entry(phase).or_default().push(object);
         }
     }
     let stages: Vec<Vec<Manifest>> = phases.into_values().collect();

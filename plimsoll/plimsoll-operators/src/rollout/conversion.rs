@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::ObjectKey;
 use plimsoll_content::{Definition, Manifest};
+use plimsoll_plan::plan::GroupVersionKind;
 use serde::Deserialize;
 
 use super::Phase;
@@ -78,6 +79,33 @@ pub(crate) fn phases(object: &Manifest, installed: Option<&Manifest>) -> &'stati
         }
         Some(_) | None => &[Phase::Definitions, Phase::Conversions],
     }
+}
+
+/// Returns the kinds, in the versions that are not served before the conversion webhooks of their definitions are
+/// set. Their objects come after that: the workloads would wait for them otherwise, and they for the workloads.
+pub(super) fn late_kinds(
+    objects: &[Manifest],
+    installed: &BTreeMap<&ObjectKey, &Manifest>,
+) -> BTreeSet<GroupVersionKind> {
+    let mut kinds = BTreeSet::new();
+    for object in objects {
+        let before = installed.get(&object.key).copied();
+        let Some(definition) = &object.definition else { continue };
+        if phases(object, before) != [Phase::Conversions] {
+            continue;
+        }
+        let before = before.and_then(|it| it.definition.as_ref());
+        let is_served =
+            |version: &str| before.is_some_and(|it| it.served().any(|served| served == version));
+        for version in definition.served().filter(|it| !is_served(it)) {
+            kinds.insert(GroupVersionKind {
+                group: definition.kind.group.clone(),
+                version: version.to_owned(),
+                kind: definition.kind.kind.clone(),
+            });
+        }
+    }
+    kinds
 }
 
 /// Returns whether two definitions serve the same versions and store objects in the same one.

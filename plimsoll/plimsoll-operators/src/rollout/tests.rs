@@ -191,6 +191,27 @@ fn objects_of_definitions_with_several_versions_are_migrated_after_all_else() {
 }
 
 #[test]
+fn an_object_in_a_version_that_waits_for_its_conversion_comes_after_it() {
+    let none = json!({});
+    let objects = [
+        manifest("example.com/v2", "Kettle", "new", &none),
+        manifest("example.com/v1", "Kettle", "old", &none),
+        manifest("apps/v1", "Deployment", "workload", &none),
+        definition(&["v1", "v2"], true),
+    ];
+    let check = |installed: &Manifest, expected: &[&str]| {
+        let plan = rollout(&BundleReference::default(), objects.clone(), [installed]);
+        let nodes = plan.graph.nodes.iter().flat_map(|node| &node.tasks);
+        let names: Vec<&str> = nodes.map(|at| plan.steps[*at].manifest.key.name.as_str()).collect();
+        assert_eq!(names, expected);
+    };
+    // The last step migrates its objects.
+    let defined = "kettles.example.com";
+    check(&definition(&["v1"], false), &["old", "workload", defined, "new", defined]);
+    check(&definition(&["v1"], true), &[defined, "new", "old", "workload", defined]);
+}
+
+#[test]
 fn a_cluster_operator_is_waited_for_if_it_names_versions() {
     let check = |status: &Value, expected: (Action, Readiness)| {
         let object = json!({
