@@ -59,6 +59,10 @@ impl OperatorHandler<'_> {
             self.hold_deletion();
             return;
         }
+        if self.operator.object.is_orphaning {
+            self.let_go();
+            return;
+        }
         if !self.knows_kinds() || !self.sees_all_objects() {
             return;
         }

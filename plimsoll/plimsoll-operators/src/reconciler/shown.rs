@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, DELETION_FINALIZER, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
     OPERATOR_LABEL, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
@@ -100,6 +101,9 @@ pub(super) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
+/// Finalizer that an API server adds to what is deleted with `--cascade=orphan`, and removes soon after.
+const ORPHAN_FINALIZER: &str = "orphan";
+
 /// Reads an Operator. If its spec cannot be read, that of `known` stays in force; without one, it is paused.
 pub(super) fn shown_operator(
     object: &Value,
@@ -110,12 +114,15 @@ pub(super) fn shown_operator(
     let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
     let time = |field: &str| metadata[field].as_str().and_then(|it| it.parse().ok());
     let finalizers = metadata["finalizers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let deleted: Option<Timestamp> = time("deletionTimestamp");
+    let has_orphan = deleted.is_some() && finalizers.iter().any(|it| *it == ORPHAN_FINALIZER);
     let mut shown = OperatorObject {
         uid: text("uid"),
         resource_version: text("resourceVersion"),
         generation: metadata["generation"].as_i64().unwrap_or_default(),
         finalizers: finalizers.iter().filter_map(|it| Some(it.as_str()?.to_owned())).collect(),
-        deleted: time("deletionTimestamp"),
+        deleted,
+        is_orphaning: has_orphan || known.is_some_and(|it| it.is_orphaning),
         spec: OperatorSpec::default(),
         deadline: None,
         invalid: None,

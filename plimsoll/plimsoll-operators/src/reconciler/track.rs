@@ -34,6 +34,8 @@ pub(super) struct OperatorObject {
     pub(super) finalizers: Vec<String>,
     /// The time at which the deletion was requested; `None` if it was not.
     pub(super) deleted: Option<Timestamp>,
+    /// Whether the deletion was requested with `--cascade=orphan`, so that all objects are kept.
+    pub(super) is_orphaning: bool,
     /// The requested spec; while `invalid` is set, the last valid one, or a paused one if there was none.
     pub(super) spec: OperatorSpec,
     /// The progress deadline of rollouts; `None` for none.

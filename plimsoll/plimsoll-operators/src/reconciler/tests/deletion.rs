@@ -201,3 +201,16 @@ fn what_the_new_version_lacks_is_deleted_but_for_volumes() {
     let claims = texts.iter().filter(|it| it.starts_with("delete persistentvolumeclaim"));
     assert_eq!(claims.count(), 0, "{texts:?}");
 }
+
+#[test]
+fn nothing_is_deleted_with_an_operator_whose_dependents_are_orphaned() {
+    let mut course = installed(&[("bar", Trace::Ours(1))]);
+    let status = course.shown["bar"]["status"].clone();
+    let mut operator = deleted(&status);
+    operator["metadata"]["finalizers"] = json!([DELETION_FINALIZER, "orphan"]);
+    let mut texts = course.shown(OperatorKind::Operator, "bar", Some(operator));
+    // The API server has done its part before anything is answered.
+    texts.extend(removed(&mut course, &[]));
+    assert!(!is_deleted(&texts, "bar"), "{texts:?}");
+    assert!(texts.contains(&"remove the finalizer of bar".to_owned()), "{texts:?}");
+}
