@@ -128,7 +128,7 @@ fn replicas(path: &str, object: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// The value at a path of fields, or why it does not have the expected Go type.
-fn nested<'a>(
+pub(crate) fn nested<'a>(
     object: &'a Value,
     path: &str,
     expected: &str,
@@ -145,7 +145,7 @@ fn nested<'a>(
             let detail = format!(
                 ".{} accessor error: {} is of the type {}, expected map[string]interface{{}}",
                 names[..=index].join("."),
-                go_value(at),
+                schema::go_text(at),
                 schema::go_type(at)
             );
             return (None, Some(detail));
@@ -161,16 +161,8 @@ fn nested<'a>(
     let detail = format!(
         ".{} accessor error: {} is of the type {}, expected {expected}",
         names.join("."),
-        go_value(at),
+        schema::go_text(at),
         schema::go_type(at)
     );
     (None, Some(detail))
-}
-
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }

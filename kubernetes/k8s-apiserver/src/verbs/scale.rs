@@ -15,6 +15,7 @@ use crate::semantics::context::RequestContext;
 use crate::semantics::metadata;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, ScalePaths};
+use crate::semantics::validation;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::ObjectKey;
 
@@ -36,36 +37,64 @@ fn pointer(path: &str) -> String {
     path.replace('.', "/")
 }
 
+/// The scale of an object.
+///
+/// # Errors
+/// When what stands at a path is not of its type: an object that is older than the subresource.
+///
 /// Upstream: k8s.io/kubernetes/pkg/registry/apps/deployment/storage/storage.go: scaleFromDeployment
 /// Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresource/etcd.go: scaleFromCustomResource
-fn scale_of(resource: &ApiResource, object: &Value) -> Value {
+fn scale_of(resource: &ApiResource, object: &Value) -> Result<Value> {
     let paths = paths_of(resource);
-    let number = |path: &str| object.pointer(&pointer(path)).and_then(Value::as_i64);
-    let mut status = json!({"replicas": number(&paths.status_replicas).unwrap_or_default()});
+    let replicas = replicas_at(&paths.spec_replicas, object)?;
+    let mut status = json!({"replicas": replicas_at(&paths.status_replicas, object)?});
     let selector = match &paths.label_selector {
-        Some(path) => object.pointer(&pointer(path)).and_then(Value::as_str).map(str::to_owned),
+        Some(path) => at_path(path, object, "string", Value::is_string)?
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        None if resource.custom().is_some() => None,
         None => built_in_selector(object),
     };
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
         status["selector"] = selector.into();
     }
-    let mut spec = json!({});
-    if let Some(replicas) = number(&paths.spec_replicas).filter(|replicas| *replicas != 0) {
-        spec["replicas"] = replicas.into();
-    }
+    let spec = if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) };
     let mut kept = serde_json::Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object["metadata"].get(field) {
             kept.insert(field.to_owned(), value.clone());
         }
     }
-    json!({
+    Ok(json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": kept,
         "spec": spec,
         "status": status,
-    })
+    }))
+}
+
+/// A number of replicas; 0 where there is none.
+fn replicas_at(path: &str, object: &Value) -> Result<i32> {
+    let count = at_path(path, object, "int64", Value::is_i64)?.and_then(Value::as_i64);
+    // Go converts the number, which drops what has no room.
+    Ok(count.unwrap_or_default() as i32)
+}
+
+/// The value at a path of fields, if there is one.
+///
+/// # Errors
+/// When it, or what leads to it, is not of its type.
+fn at_path<'a>(
+    path: &str,
+    object: &'a Value,
+    expected: &str,
+    fits: fn(&Value) -> bool,
+) -> Result<Option<&'a Value>> {
+    match validation::nested(object, path, expected, fits) {
+        (_, Some(why)) => Err(ApiError::new(StatusReason::Unknown, why)),
+        (found, None) => Ok(found),
+    }
 }
 
 fn built_in_selector(object: &Value) -> Option<String> {
@@ -92,12 +121,13 @@ pub(crate) fn get(
 ) -> Result<Value> {
     let object = find(cluster, context, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
+    let scale = scale_of(resource, &object)?;
     let path = paths_of(resource).spec_replicas;
     if resource.custom().is_some() && object.pointer(&pointer(&path)).is_none() {
         let error = format!("the spec replicas field {path:?} does not exist");
         return Err(ApiError::internal(error));
     }
-    Ok(scale_of(resource, &object))
+    Ok(scale)
 }
 
 /// Writes the scale of an object; `change` turns the present scale into the new one.
@@ -115,8 +145,8 @@ pub(crate) fn write(
 ) -> Result<Value> {
     let live = find(cluster, context, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
-    let present = tracked_scale(cluster, resource, &live);
-    let wanted = checked(key, change(scale_of(resource, &live))?)?;
+    let present = tracked_scale(cluster, resource, &live)?;
+    let wanted = checked(key, change(scale_of(resource, &live)?)?)?;
     let mut scale = wanted.clone();
     if scale.is_object() {
         metadata::of(&mut scale).remove("managedFields");
@@ -147,7 +177,7 @@ pub(crate) fn apply(
     check_options(context, MediaType::ApplyPatch)?;
     let live = find(cluster, context, resource, key)?
         .ok_or_else(|| ApiError::not_found(resource.subject(), &key.name))?;
-    let present = tracked_scale(cluster, resource, &live);
+    let present = tracked_scale(cluster, resource, &live)?;
     let force = context.parameters.force.unwrap_or_default();
     if resource.custom().is_some() && present["metadata"].get("managedFields").is_none() {
         return Err(ApiError::new(
@@ -196,14 +226,14 @@ fn entries(object: &Value) -> &[Value] {
 }
 
 /// The scale of an object with its `managedFields`.
-fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Value {
-    let mut scale = scale_of(resource, live);
+fn tracked_scale(cluster: &Cluster, resource: &ApiResource, live: &Value) -> Result<Value> {
+    let mut scale = scale_of(resource, live)?;
     let owners =
         ownership::of_scale(entries(live), |version| replicas_path(cluster, resource, version));
     if !owners.is_empty() {
         metadata::of(&mut scale).insert("managedFields".to_owned(), owners.into());
     }
-    scale
+    Ok(scale)
 }
 
 /// Stores the replicas of a scale and their ownership.
@@ -216,7 +246,7 @@ fn store(
     revision: &str,
 ) -> Result<Value> {
     let WriteTarget { resource, key, .. } = target;
-    let before = scale_of(resource, live);
+    let before = scale_of(resource, live)?;
     let attributes =
         WriteAttributes::new(context, Operation::Update, resource, &key.namespace, &key.name)
             .of("scale", Some(&before));
@@ -249,7 +279,7 @@ fn store(
         metadata.insert("managedFields".to_owned(), owners.into());
     }
     let updated = update(cluster, context, target, live, object, Ownership::Recorded)?;
-    Ok(scale_of(resource, &updated))
+    scale_of(resource, &updated)
 }
 
 /// Checks that a document is a valid scale of this object.

@@ -160,6 +160,73 @@ fn status_scale_and_generation_follow_the_subresources() {
     );
 }
 
+/// The versions of a definition that declares nothing about `spec` and `status`.
+fn loose_versions(subresources: &str) -> String {
+    format!(
+        r#"[{{
+            "name": "v1", "served": true, "storage": true, "subresources": {subresources},
+            "schema": {{"openAPIV3Schema": {{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}
+        }}]"#
+    )
+}
+
+#[test]
+fn scales_of_objects_that_are_older_than_the_subresource_are_read_as_they_are() {
+    let cluster = TestCluster::new();
+    let versions = loose_versions("{}");
+    let definition = format!(
+        r#"{{
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {{"name": "olders.example.com"}},
+            "spec": {{
+                "group": "example.com", "scope": "Namespaced",
+                "names": {{"plural": "olders", "kind": "Older"}}, "versions": {versions}
+            }}
+        }}"#
+    );
+    cluster.check(&format!("POST {DEFINITIONS}"), &definition, 201, "");
+    let olders = "/apis/example.com/v1/namespaces/default/olders";
+    for (name, rest) in [
+        ("text", r#""spec": "x""#),
+        ("word", r#""spec": {"replicas": "x"}"#),
+        ("map", r#""spec": {"replicas": {"a": 1}}"#),
+        ("selector", r#""spec": {"replicas": 1}, "status": {"selector": 7}"#),
+        ("large", r#""spec": {"replicas": 5000000000}"#),
+    ] {
+        let object = format!(
+            r#"{{"apiVersion": "example.com/v1", "kind": "Older", "metadata": {{"name": "{name}"}}, {rest}}}"#
+        );
+        cluster.check(&format!("POST {olders}"), &object, 201, "");
+    }
+    let versions = loose_versions(
+        r#"{"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}}"#,
+    );
+    let change = format!(r#"{{"spec": {{"versions": {versions}}}}}"#);
+    cluster.check(&format!("PATCH {DEFINITIONS}/olders.example.com"), &change, 200, "");
+    for (name, why) in [
+        (
+            "text",
+            ".spec.replicas accessor error: x is of the type string, expected map[string]interface{}",
+        ),
+        ("word", ".spec.replicas accessor error: x is of the type string, expected int64"),
+        (
+            "map",
+            ".spec.replicas accessor error: map[a:1] is of the type map[string]interface {}, expected int64",
+        ),
+        ("selector", ".status.selector accessor error: 7 is of the type int64, expected string"),
+    ] {
+        let expected = format!(r#"{{"message": "{why}"}}"#);
+        let path = format!("{olders}/{name}/scale");
+        cluster.check(&format!("GET {path}"), "", 500, &expected);
+        cluster.check(&format!("PATCH {path}"), r#"{"spec": {"replicas": 2}}"#, 500, &expected);
+    }
+    let path = format!("{olders}/large/scale");
+    let expected = r#"{"spec": {"replicas": 705032704}, "status": {"replicas": 0}}"#;
+    cluster.check(&format!("GET {path}"), "", 200, expected);
+    let expected = r#"{"spec": {"replicas": 2}}"#;
+    cluster.check(&format!("PATCH {path}"), r#"{"spec": {"replicas": 2}}"#, 200, expected);
+}
+
 #[test]
 fn all_versions_show_the_same_object() {
     let cluster = with_widgets();
