@@ -1,11 +1,12 @@
 //! From the events of a YAML parser to a value.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
-use super::quoted::Mending;
+use super::quoted::{Guess, Mending};
 use super::resolve::{self, Scalar};
 use super::{COPIES_MAX, NESTING_MAX, YamlError, YamlErrorKind, YamlWarning, YamlWarningKind};
 
@@ -18,14 +19,30 @@ pub(super) fn build(
     line: usize,
     notes: &mut Vec<YamlWarning>,
 ) -> Result<Value, YamlError> {
+    match build_once(text, line, notes, None) {
+        Err(Failure { left_of_block: Some(_), .. }) => {}
+        result => return result.map_err(|failure| failure.error),
+    }
+    if let Some(value) = build_guessed(text, line, notes) {
+        return Ok(value);
+    }
     let mut mending = Mending::new(text);
     loop {
         notes.clear();
-        match build_once(&mending.text, line, notes) {
+        match build_once(&mending.text, line, notes, None) {
             Err(Failure { left_of_block: Some(at), .. }) if mending.indent_from(at) => {}
             result => return result.map_err(|failure| failure.error),
         }
     }
+}
+
+/// Builds the value of a text whose quoted scalars go on to the left of their blocks, if a guess finds them.
+fn build_guessed(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Option<Value> {
+    let guess = Guess::new(text)?;
+    let mut quoted = Vec::new();
+    notes.clear();
+    let value = build_once(&guess.text, line, notes, Some(&mut quoted)).ok()?;
+    guess.holds(&quoted).then_some(value)
 }
 
 /// Why a text could not be read.
@@ -35,7 +52,13 @@ struct Failure {
     left_of_block: Option<usize>,
 }
 
-fn build_once(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Result<Value, Failure> {
+/// Builds the value; `quoted` receives the places of quoted scalars.
+fn build_once(
+    text: &str,
+    line: usize,
+    notes: &mut Vec<YamlWarning>,
+    mut quoted: Option<&mut Vec<Range<usize>>>,
+) -> Result<Value, Failure> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let mut builder = Builder::new(line, notes);
@@ -64,6 +87,12 @@ fn build_once(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Result<V
             Failure { error, left_of_block }
         })?;
         ended = event == Event::DocumentEnd;
+        if let Some(quoted) = quoted.as_deref_mut()
+            && let Event::Scalar(_, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted, ..) =
+                &event
+        {
+            quoted.extend(span.byte_range());
+        }
         builder.event(event, &span).map_err(|problem| Failure {
             error: builder.error(span.start.line(), span.start.col(), problem),
             left_of_block: None,

@@ -225,8 +225,23 @@ fn quoted_scalars_may_go_on_to_the_left_of_their_block() {
 
 #[test]
 fn many_quoted_scalars_may_go_on_there() {
-    const COUNT: usize = 600;
+    const COUNT: usize = 3000;
     let lines: String = (0..COUNT).map(|at| format!("  k{at}: 'x\n  y'\n")).collect();
     let value = parse(&format!("a:\n{lines}")).remove(0).value.expect("it is YAML");
-    assert_eq!(value["a"]["k599"], "x y");
+    assert_eq!(value["a"]["k2999"], "x y");
+}
+
+#[test]
+fn what_only_looks_like_a_quoted_scalar_stays_as_it_is() {
+    let expected = r#"{"a":{"p":"b: \"x\ny\n","q":"u v"}}"#;
+    check("a:\n  p: |\n    b: \"x\n    y\n  q: 'u\n  v'\n", expected);
+    check("a:\n  p: | # b\n    b: \"x\n    y\n  q: 'u\n  v'\n", expected);
+    check("a:\n  # b: \"x\n  p: \"b: \\\"x\\ny\\n\"\n  q: 'u\n  v'\n", expected);
+    check("a:\n  p: 'it''s\n  x'\n  q: 'u\n  v'\n", r#"{"a":{"p":"it's x","q":"u v"}}"#);
+}
+
+#[test]
+fn a_quoted_scalar_of_many_lines_there_is_refused() {
+    let document = parse(&format!("a:\n  b: 'x\n{}'\n", "y\n".repeat(50_000))).remove(0);
+    assert!(matches!(document.value.unwrap_err().problem, YamlErrorKind::Syntax(_)));
 }
