@@ -83,15 +83,21 @@ impl Range {
         Ok(Self { groups })
     }
 
-    /// Returns whether a version is in the range; of a version that is pinned with build metadata, no other
-    /// build is.
+    /// Returns whether a version is in the range; of a version that is pinned or excluded with build metadata,
+    /// that build alone is pinned or excluded.
     pub fn matches(&self, version: &Version) -> bool {
-        let is_other_build = |term: &Term| {
-            term.operator == Operator::Compare(Comparison::Equal)
-                && !term.bound.build.is_empty()
-                && term.bound.build != version.build
-        };
-        self.holds(version, &|term| term.holds(version) && !is_other_build(term))
+        self.holds(version, &|term| {
+            let build = &term.bound.build;
+            match term.operator {
+                Operator::Compare(Comparison::Equal) if !build.is_empty() => {
+                    term.holds(version) && *build == version.build
+                }
+                Operator::Compare(Comparison::NotEqual) if !build.is_empty() => {
+                    term.holds(version) || *build != version.build
+                }
+                _ => term.holds(version),
+            }
+        })
     }
 
     /// Returns whether a version is in the range as Masterminds/semver has it, for which builds of a version
