@@ -60,6 +60,31 @@ pub fn is_replaced(manifest: &Manifest) -> bool {
     manifest.is_annotated_true(REPLACE) && may_be_replaced(&manifest.key)
 }
 
+/// Returns why an object is not deleted to be created again although its manifest asks for that, in one line
+/// without a stop; `None` if it may be. With a StatefulSet the claims of its pods may go.
+pub fn loss(key: &ObjectKey, live: &Value) -> Option<String> {
+    let spec = &live["spec"];
+    let has_claims = spec["volumeClaimTemplates"].as_array().is_some_and(|it| !it.is_empty());
+    let policy = &spec["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
+    (is(key, "apps", "StatefulSet") && has_claims && policy == "Delete").then(|| {
+        "it is not replaced, since spec.persistentVolumeClaimRetentionPolicy.whenDeleted is Delete: the \
+         claims of its pods and their data would go with it; set that to Retain first"
+            .to_owned()
+    })
+}
+
+/// Returns why a manifest that changes fields of an earlier one of the same object is refused, in one line
+/// without a stop; `None` if it changes none, or the object is replaced.
+pub fn refused(before: &Manifest, after: &Manifest, fields: &[String]) -> Option<String> {
+    if fields.is_empty() {
+        None
+    } else if is_replaced(after) {
+        loss(&after.key, &before.object())
+    } else {
+        Some(refusal(after, fields))
+    }
+}
+
 /// Returns why a manifest that changes these fields is refused, and what to do, in one line without a stop.
 pub fn refusal(manifest: &Manifest, fields: &[String]) -> String {
     let (verb, them) = if let [_] = fields { ("is", "it") } else { ("are", "them") };
@@ -87,7 +112,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{REPLACE, changed_fields, is_refusal, is_replaced, refusal};
+    use super::{REPLACE, changed_fields, is_refusal, is_replaced, loss, refusal};
     use crate::Manifest;
 
     fn manifest(api_version: &str, kind: &str, extra: Value) -> Manifest {
@@ -180,6 +205,25 @@ mod tests {
         assert!(is_replaced(&manifest("batch/v1", "Job", metadata())));
         assert!(!is_replaced(&manifest("batch/v1", "Job", json!({}))));
         assert!(!is_replaced(&manifest("v1", "PersistentVolumeClaim", metadata())));
+    }
+
+    #[test]
+    fn a_stateful_set_that_takes_its_claims_with_it_is_not_replaced() {
+        let set = |policy: &str, claims: Value| {
+            json!({ "spec": {
+                "volumeClaimTemplates": claims,
+                "persistentVolumeClaimRetentionPolicy": { "whenDeleted": policy },
+            } })
+        };
+        let claims = || json!([{ "metadata": { "name": "data" } }]);
+        let is_lost = |kind: &str, live: Value| {
+            loss(&manifest("apps/v1", kind, json!({})).key, &live).is_some()
+        };
+        assert!(is_lost("StatefulSet", set("Delete", claims())));
+        assert!(!is_lost("StatefulSet", set("Retain", claims())));
+        assert!(!is_lost("StatefulSet", set("Delete", json!([]))));
+        assert!(!is_lost("StatefulSet", json!({ "spec": {} })));
+        assert!(!is_lost("Deployment", set("Delete", claims())));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use plimsoll_api::{
     CLUSTER_OPERATOR, CLUSTER_VERSION, FEATURE_GATE, GroupKind, OPERATOR, RELEASE_PROGRESS, crd,
 };
+use plimsoll_content::immutable::is_replaced;
 use plimsoll_content::inclusion::{Context, DEFAULT_FEATURE_SET, Decision, decide};
 use plimsoll_content::{Manifest, Payload};
 use plimsoll_plan::plan::{CREATE_ONLY, DELETE};
@@ -144,7 +145,7 @@ impl Needs {
         });
         self.add(&key.group, &plural, &READ);
         let deletes = manifest.annotations.contains_key(DELETE);
-        if deletes || prune {
+        if deletes || prune || is_replaced(manifest) {
             self.add(&key.group, &plural, &["delete"]);
         }
         if deletes {

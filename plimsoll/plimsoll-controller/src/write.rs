@@ -7,6 +7,7 @@
 mod failures;
 mod guarded;
 mod own_objects;
+mod replacement;
 mod steps;
 mod storage;
 mod takeover;

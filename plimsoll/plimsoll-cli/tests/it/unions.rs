@@ -10,7 +10,7 @@ use kube::Api;
 use plimsoll_plan::forecast::StepChange;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, on_each_cluster, sample_with, sample_with_next};
+use crate::harness::{Harness, condition, on_each_cluster, sample_with, sample_with_next};
 use crate::plans::forecast;
 
 const FILE: &str = "0000_30_tally_01.yaml";
@@ -115,26 +115,32 @@ fn another_member_of_a_union_takes_the_place_of_the_former_and_its_defaults() {
     });
 }
 
+/// A manifest of a binding that is replaced.
+fn binding(role: &str, subjects: &Value) -> (String, String) {
+    let mut manifest = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {
+            "name": "tally",
+            "annotations": {
+                "include.release.openshift.io/self-managed-high-availability": "true",
+                "plimsoll.io/replace": "true",
+            },
+        },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role,
+        },
+    });
+    if !subjects.is_null() {
+        manifest["subjects"] = subjects.clone();
+    }
+    (FILE.to_owned(), manifest.to_string())
+}
+
 #[test]
 fn an_object_that_no_update_changes_is_replaced_if_its_manifest_asks_for_that() {
     on_each_cluster(|kind| async move {
-        let binding = |role: &str| {
-            let manifest = json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {
-                    "name": "tally",
-                    "annotations": {
-                        "include.release.openshift.io/self-managed-high-availability": "true",
-                        "plimsoll.io/replace": "true",
-                    },
-                },
-                "roleRef": {
-                    "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role,
-                },
-            });
-            (FILE.to_owned(), manifest.to_string())
-        };
+        let binding = |role: &str| binding(role, &Value::Null);
         let (first, next) = (sample_with(&[binding("view")]), sample_with_next(&[binding("edit")]));
         let mut harness = Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&next)]).await;
         let api: Api<ClusterRoleBinding> = Api::all(harness.client.clone());
@@ -152,6 +158,39 @@ fn an_object_that_no_update_changes_is_replaced_if_its_manifest_asks_for_that() 
         let after = api.get("tally").await.expect("it is there");
         assert_eq!(after.role_ref.name, "edit");
         assert_ne!(after.metadata.uid, before.metadata.uid);
+        harness.stop().await;
+    });
+}
+
+#[test]
+fn an_object_whose_replacement_is_refused_is_not_deleted() {
+    on_each_cluster(|kind| async move {
+        let subjects = json!([{ "kind": "ServiceAccount", "name": "tally" }]);
+        let (first, next) = (
+            sample_with(&[binding("view", &Value::Null)]),
+            sample_with_next(&[binding("edit", &subjects)]),
+        );
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&next)]).await;
+        let api: Api<ClusterRoleBinding> = Api::all(harness.client.clone());
+        let before = api.get("tally").await.expect("it is there");
+
+        let forecast = forecast(&harness, &next).await;
+        let mut steps = forecast.plan.steps.iter();
+        let step = steps.position(|it| it.manifest.key.name == "tally").expect("it is planned");
+        let StepChange::Refused { message, .. } = &forecast.changes[step] else {
+            panic!("it is refused")
+        };
+        assert!(message.contains("subjects[0].namespace: Required value"), "{message}");
+
+        harness.release(&next);
+        harness
+            .cluster_version_until(|status| condition(status, "Failing")["status"] == "True")
+            .await;
+        let after = api.get("tally").await.expect("it is there still");
+        assert_eq!(
+            (after.role_ref.name, after.metadata.uid),
+            ("view".to_owned(), before.metadata.uid)
+        );
         harness.stop().await;
     });
 }

@@ -8,7 +8,7 @@ use super::FindingCollector;
 use crate::Manifest;
 use crate::annotations::{CREATE_ONLY, DELETE};
 use crate::diagnostic::FindingCode;
-use crate::immutable::{changed_fields, is_replaced, refusal};
+use crate::immutable::{changed_fields, refused};
 
 /// Checks the manifests of a payload against those of an earlier one. An object with several manifests, for
 /// several profiles, may become any that one of the earlier ones may become.
@@ -18,13 +18,14 @@ pub(super) fn check(before: &[Manifest], after: &[Manifest], report: &mut Findin
         earlier.entry(&manifest.key).or_default().push(manifest);
     }
     let applied = after.iter().filter(|it| is_applied(it) && !is_created_once(it));
-    for manifest in applied.filter(|it| !is_replaced(it)) {
+    for manifest in applied {
         let there = earlier.get(&manifest.key).map(Vec::as_slice).unwrap_or_default();
-        let changed = there.iter().map(|it| changed_fields(it, manifest));
-        let Some(fields) = changed.min_by_key(Vec::len).filter(|it| !it.is_empty()) else {
+        let changed = there.iter().map(|it| (*it, changed_fields(it, manifest)));
+        let Some((before, fields)) = changed.min_by_key(|(_, fields)| fields.len()) else {
             continue;
         };
-        let message = format!("{}: {}", manifest.key.reference(), refusal(manifest, &fields));
+        let Some(why) = refused(before, manifest, &fields) else { continue };
+        let message = format!("{}: {why}", manifest.key.reference());
         report.add(manifest, &fields[0], FindingCode::ImmutableField, message);
     }
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::failures::{missing_namespace, outcome, unchangeable_fields};
+use super::replacement::check_replacement;
 use super::takeover::apply;
 use super::unions::{apply_in_place, replacement, try_in_place};
 use super::{Writer, create_parameters, delete_uid, field_manager};
@@ -102,6 +103,7 @@ impl Writer {
                 other => return other,
             };
             if self.is_replaced(step, &status) {
+                check_replacement(&api, step, &body).await?;
                 tracing::info!(
                     object = %step.manifest.key,
                     "a field changes that no update changes: it is replaced"
@@ -160,6 +162,7 @@ impl Writer {
             match api.patch(name, &parameters, &Patch::Apply(&*body)).await {
                 Err(kube::Error::Api(status)) => {
                     if self.is_replaced(step, &status) {
+                        check_replacement(&api, step, &body).await?;
                         return replacement(&api, step, &body).await.map(Some);
                     }
                     if let Some(object) = try_in_place(&api, step, &*body, &status).await? {

@@ -148,9 +148,9 @@ fn change(
                 return StepChange::Refused { reason, message };
             }
             let fields = immutable::changed_fields(&last.manifest, &step.manifest);
-            if !fields.is_empty() && !immutable::is_replaced(&step.manifest) {
+            let refused = immutable::refused(&last.manifest, &step.manifest, &fields);
+            if let Some(message) = refused {
                 let reason = Reason::UpdatePayloadResourceInvalid;
-                let message = immutable::refusal(&step.manifest, &fields);
                 return StepChange::Refused { reason, message };
             }
             let (before, after) = (applied(last, cluster_kinds), applied(step, cluster_kinds));

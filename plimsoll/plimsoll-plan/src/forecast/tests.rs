@@ -159,6 +159,26 @@ fn files_tell_which_objects_no_update_changes() {
 }
 
 #[test]
+fn files_tell_whose_claims_a_replacement_would_delete() {
+    let release = |service: &str, policy: &str| {
+        let spec = json!({
+            "serviceName": service,
+            "persistentVolumeClaimRetentionPolicy": { "whenDeleted": policy },
+            "volumeClaimTemplates": [{ "metadata": { "name": "data" } }],
+        });
+        let annotations = json!({ "plimsoll.io/replace": "true" });
+        let content = json!({ "spec": spec, "annotations": annotations });
+        [manifest("0000_10_a_1.yaml", "StatefulSet", "a", content)]
+    };
+    let forecast = files(&release("a", "Delete"), &release("b", "Delete"));
+    let found = reported(&forecast).join("; ");
+    let refused = "a refused UpdatePayloadResourceInvalid it is not replaced, since";
+    assert!(found.starts_with(refused), "{found}");
+    let forecast = files(&release("a", "Retain"), &release("b", "Retain"));
+    assert_eq!(reported(&forecast), ["a changed spec.serviceName"]);
+}
+
+#[test]
 fn files_tell_which_preconditions_do_not_hold() {
     let delete = json!({"annotations": {"release.openshift.io/delete": "true"}});
     let gone = [manifest("0000_10_a_1.yaml", "ConfigMap", "gone", delete)];

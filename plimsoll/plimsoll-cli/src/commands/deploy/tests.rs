@@ -1,7 +1,9 @@
 //! What is printed for Operators.
 
+use std::fs;
+
 use clap::Parser;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ManifestsArguments, RbacArguments, manifests, rbac};
 
@@ -125,4 +127,42 @@ fn what_is_missing_or_has_no_use_is_refused() {
         let error = printed(line).expect_err("it is refused");
         assert!(format!("{error:#}").contains(says), "{line}: {error:#}");
     }
+}
+
+#[test]
+fn what_a_release_replaces_may_be_deleted() {
+    let verbs = |annotation: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+            fs::write(path, text).expect("it is written");
+        };
+        fs::create_dir(directory.path().join("manifests")).expect("it is made");
+        write(
+            "release-manifests/release-metadata",
+            r#"{"kind": "cincinnati-metadata-v0", "version": "1.0.0", "previous": []}"#,
+        );
+        write(
+            "release-manifests/image-references",
+            r#"{"apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
+                "metadata": {"name": "1.0.0"}, "spec": {"tags": []}}"#,
+        );
+        write(
+            "release-manifests/0000_10_a_b.yaml",
+            &format!(
+                "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n  name: a\n  \
+                 annotations:\n    include.release.openshift.io/self-managed-high-availability: 'true'\n    \
+                 {annotation}: 'true'\nvalue: 1\n"
+            ),
+        );
+        let line = format!("rbac --release {}", directory.path().display());
+        let printed = printed(&line).expect("it is printed");
+        let mut rules = printed.iter().flat_map(|it| it["rules"].as_array().into_iter().flatten());
+        let rule = rules.find(|it| it["resources"][0] == "priorityclasses").expect("there is one");
+        rule["verbs"].clone()
+    };
+    let all = json!(["create", "delete", "get", "list", "patch", "watch"]);
+    assert_eq!(verbs("plimsoll.io/replace"), all);
+    assert_eq!(verbs("a"), json!(["create", "get", "list", "patch", "watch"]));
 }
