@@ -1,12 +1,15 @@
-//! A Job that has completed for a release does not run for it again.
+//! A Job that has completed for a release does not run for it again, but for the next one that replaces it.
+
+use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
 
 use crate::events::reported;
-use crate::harness::{Harness, on_any_cluster, sample_with, until};
+use crate::harness::{Harness, on_any_cluster, sample_with, sample_with_next, until};
 
 const MANIFESTS: [(&str, &str); 2] = [
     (
@@ -84,5 +87,38 @@ fn a_job_that_is_deleted_once_it_has_completed_does_not_run_again() {
         harness.stop().await;
         let repaired = reported(&harness).await.remove("DriftRepaired").unwrap_or_default();
         assert!(!repaired.iter().any(|note| note.contains("sails")), "{repaired:?}");
+    });
+}
+
+#[test]
+fn a_job_that_is_replaced_runs_when_the_former_is_gone() {
+    on_any_cluster(|kind| async move {
+        let manifest = |version: &str| {
+            let (name, text) = MANIFESTS[0];
+            let annotations = "  finalizers: [example.com/ballast]\n  annotations:\n    \
+                               plimsoll.io/replace: \"true\"\n";
+            let text = text
+                .replace("sails:1", &format!("sails:{version}"))
+                .replace("  ttlSecondsAfterFinished: 0\n", "")
+                .replace("  annotations:\n", annotations);
+            (name.to_owned(), text)
+        };
+        let (first, next) = (sample_with(&[manifest("1")]), sample_with_next(&[manifest("2")]));
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&next)]).await;
+        let jobs: Api<Job> = Api::namespaced(harness.client.clone(), "default");
+
+        harness.release(&next);
+        let job = || async { jobs.get("sails").await.expect("it is there") };
+        until("the former Job is being deleted", job, |it| {
+            it.metadata.deletion_timestamp.is_some()
+        })
+        .await;
+        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        jobs.patch("sails", &PatchParams::default(), &patch).await.expect("a patch");
+        harness.completed(&next.release.version).await;
+        let pod = job().await.spec.and_then(|it| it.template.spec).expect("it has a pod");
+        let image = pod.containers[0].image.as_deref();
+        assert_eq!(image, Some("registry.example.com/sails:2"));
+        harness.stop().await;
     });
 }

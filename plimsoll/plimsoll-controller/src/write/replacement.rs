@@ -2,14 +2,17 @@
 
 use kube::Api;
 use kube::api::PostParams;
-use kube::core::{DynamicObject, Status};
+use kube::core::{DynamicObject, ObjectMeta, Status};
+use plimsoll_api::Reason;
 use plimsoll_content::immutable;
-use plimsoll_plan::plan::Step;
+use plimsoll_plan::plan::{Readiness, Step};
+use plimsoll_plan::progress::{StepOutcome, Transience, TryError};
 use serde::Deserialize as _;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::create_parameters;
+use crate::observe::mark;
 
 /// Parts of the messages with which an API server refuses a dry run of a creation that it accepts once the
 /// former object is gone: that one has the share of a quota, an address or a port. The last one is no answer
@@ -47,13 +50,70 @@ pub(super) async fn check_replacement(
     }
 }
 
+/// Returns the outcome of a step whose object is being deleted so that it can be created again. Where the
+/// object is judged once it has been applied, its deletion is a part of that; but for a Job, which counts as
+/// completed all the same.
+pub(super) fn going(step: &Step, metadata: &ObjectMeta) -> StepOutcome {
+    if step.readiness == Readiness::RolledOut && !step.runs_once() {
+        return StepOutcome::Applied(mark(metadata));
+    }
+    let finalizers = metadata.finalizers.clone().unwrap_or_default();
+    let held = match &finalizers[..] {
+        [] => String::new(),
+        finalizers => format!(" and waits for its finalizers ({})", finalizers.join(", ")),
+    };
+    StepOutcome::Failed(TryError {
+        reason: Reason::UpdatePayloadFailed,
+        cause: format!(
+            "the object is being deleted{held}: it is created again, as the manifest has it, once it is gone"
+        ),
+        transience: Transience::Transient,
+        retry_after: None,
+    })
+}
+
 fn is_passing(status: &Status) -> bool {
     PASSING.iter().any(|text| status.message.contains(text))
 }
 
 #[cfg(test)]
 mod tests {
+    //! What is said of objects that are replaced.
+
+    use plimsoll_content::Manifest;
+    use plimsoll_plan::plan::Action;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_is_being_deleted_is_not_applied() {
+        let outcome = |kind: &str, readiness: Readiness| {
+            let object =
+                json!({ "apiVersion": "batch/v1", "kind": kind, "metadata": { "name": "a" } });
+            let step = Step {
+                manifest: Manifest::read("f.yaml".into(), 0, &object).expect("a manifest"),
+                action: Action::Apply,
+                readiness,
+                serves: Vec::new(),
+                is_repeated: false,
+            };
+            let finalizers = Some(vec!["example.org/hold".to_owned()]);
+            going(&step, &ObjectMeta { finalizers, ..ObjectMeta::default() })
+        };
+        for failed in [outcome("Job", Readiness::RolledOut), outcome("CronJob", Readiness::Applied)]
+        {
+            let StepOutcome::Failed(error) = &failed else { panic!("{failed:?}") };
+            assert_eq!(error.transience, Transience::Transient);
+            assert_eq!(
+                error.cause,
+                "the object is being deleted and waits for its finalizers (example.org/hold): it is \
+                 created again, as the manifest has it, once it is gone"
+            );
+        }
+        let judged = outcome("CronJob", Readiness::RolledOut);
+        assert!(matches!(judged, StepOutcome::Applied(_)), "{judged:?}");
+    }
 
     #[test]
     fn what_the_former_object_holds_is_in_nothing_s_way() {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::failures::{missing_namespace, outcome, unchangeable_fields};
-use super::replacement::check_replacement;
+use super::replacement::{check_replacement, going};
 use super::takeover::apply;
 use super::unions::{apply_in_place, replacement, try_in_place};
 use super::{Writer, create_parameters, delete_uid, field_manager};
@@ -79,7 +79,7 @@ impl Writer {
             Action::CreateOnly => self.create(step, served).await.map(StepOutcome::Applied),
             Action::Migrate => self.migrate(step, served).await,
             Action::Apply | Action::Gate | Action::Refuse(_) => {
-                self.apply_step(step, served, ca_bundle).await.map(StepOutcome::Applied)
+                self.apply_step(step, served, ca_bundle).await
             }
         }
     }
@@ -89,7 +89,7 @@ impl Writer {
         step: &Step,
         served: &Served,
         ca_bundle: Option<&str>,
-    ) -> Result<Mark, kube::Error> {
+    ) -> Result<StepOutcome, kube::Error> {
         let api = self.api(served, &step.manifest.key.namespace);
         let name = &step.manifest.key.name;
         let kept = kept_conversion(&api, step).await?;
@@ -100,7 +100,7 @@ impl Writer {
             let body = self.body(step, served, &refused, ca_bundle, kept.as_ref())?;
             let status = match apply(&api, step, &*body).await {
                 Err(kube::Error::Api(status)) => status,
-                other => return other,
+                other => return other.map(StepOutcome::Applied),
             };
             if self.is_replaced(step, &status) {
                 check_replacement(&api, step, &body).await?;
@@ -114,19 +114,20 @@ impl Writer {
                 // It is applied again when it is gone.
                 match api.get_metadata_opt(name).await? {
                     Some(left) if left.metadata.deletion_timestamp.is_some() => {
-                        return Ok(mark(&left.metadata));
+                        return Ok(going(step, &left.metadata));
                     }
                     _ => break,
                 }
             }
             if let Some(mark) = apply_in_place(&api, step, &*body, &status).await? {
-                return Ok(mark);
+                return Ok(StepOutcome::Applied(mark));
             }
             if !note_refusal(step, &status, &mut refused) {
                 return Err(kube::Error::Api(status));
             }
         }
-        apply(&api, step, &*self.body(step, served, &refused, ca_bundle, kept.as_ref())?).await
+        let body = self.body(step, served, &refused, ca_bundle, kept.as_ref())?;
+        apply(&api, step, &*body).await.map(StepOutcome::Applied)
     }
 
     /// Returns whether the object of a step is deleted and created again after this refusal.
