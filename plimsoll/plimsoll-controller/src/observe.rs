@@ -13,6 +13,7 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, GroupKind, NamespacedName, RELEASE_PROGRESS};
+use plimsoll_content::ready_when::READY_WHEN;
 use plimsoll_plan::apply::fingerprint::fingerprint;
 use plimsoll_plan::health;
 use plimsoll_plan::progress::{Mark, NamespaceState, Trace};
@@ -22,10 +23,11 @@ use plimsoll_plan::removal::{self, Terminating};
 use plimsoll_plan::update::acknowledge::ConfigMapName;
 use plimsoll_plan::update::operators::OperatorsOnPlatform;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::listing_watch::{ListingWatch, WatchedObject, revision};
-use crate::ownership::{applied_fields, operator_of};
+use crate::ownership::{applied_fields, is_annotation_ours, operator_of};
 use crate::relay::{Observer, Relay};
 use crate::resources::{api_resource, definitions};
 
@@ -209,7 +211,13 @@ impl<K: WatchedObject> Observer<K> for PlanObserver {
             WatchScope::Workloads | WatchScope::Namespaces => key.is_some(),
             WatchScope::Metadata | WatchScope::Definitions => false,
         };
+        // Only the manifest says what is waited for, not whoever may annotate the object.
+        let is_gate_ours =
+            object.as_ref().is_some_and(|it| is_annotation_ours(it.metadata(), READY_WHEN));
         let mut whole = object.filter(|_| is_needed_whole).map(WatchedObject::into_value);
+        if !is_gate_ours && let Some(whole) = &mut whole {
+            remove_gate(whole);
+        }
         let mut observations = Vec::new();
         match self.scope {
             WatchScope::Namespaces => observations.push(Observation::Namespace { name, state }),
@@ -290,6 +298,14 @@ pub(crate) fn mark(metadata: &ObjectMeta) -> Mark {
         generation: metadata.generation.unwrap_or_default(),
         is_terminating: metadata.deletion_timestamp.is_some(),
         trace: trace(metadata),
+    }
+}
+
+/// Removes the condition on which an object is ready.
+fn remove_gate(object: &mut Value) {
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations {
+        annotations.remove(READY_WHEN);
     }
 }
 

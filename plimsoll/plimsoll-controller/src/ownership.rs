@@ -33,6 +33,17 @@ pub(crate) fn applied_fields(metadata: &ObjectMeta) -> Option<(&ManagedFieldsEnt
     Some((entry, &entry.fields_v1.as_ref()?.0))
 }
 
+/// Returns whether this program gave an object an annotation, by an apply or when it created the object.
+pub(crate) fn is_annotation_ours(metadata: &ObjectMeta, annotation: &str) -> bool {
+    let name = format!("f:{annotation}");
+    let entries = metadata.managed_fields.iter().flatten();
+    let mut ours = entries.filter(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER));
+    ours.any(|entry| {
+        let fields = entry.fields_v1.as_ref();
+        fields.is_some_and(|it| it.0["f:metadata"]["f:annotations"].get(name.as_str()).is_some())
+    })
+}
+
 /// Returns the Operator that the label of an object names, whoever added it; empty if the object has no
 /// such label.
 pub(crate) fn labelled_operator(metadata: &ObjectMeta) -> String {
