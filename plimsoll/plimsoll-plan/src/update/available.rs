@@ -35,9 +35,16 @@ pub fn available(
         return (Vec::new(), Err((Reason::VersionNotFound, message)));
     }
     let next = own.map(|own| own.release.next.as_slice()).unwrap_or_default();
+    let own_version = Version::parse(&current.version).ok();
+    // Going back is requested and not offered: it is refused but for the release before.
+    let is_lower = |version: &str| {
+        let version = Version::parse(version).ok();
+        version.is_some() && own_version.is_some() && version < own_version
+    };
     let is_edge = |head: &&ReleaseHeader| {
         head.image != current.image
             && head.release.version != current.version
+            && !is_lower(&head.release.version)
             && (next.contains(&head.release.version)
                 || head.release.previous.contains(&current.version))
     };
@@ -101,6 +108,11 @@ mod tests {
         check("4.3.2>4.3.3,4.3.9 4.3.3", "", "4.3.3");
         check("4.3.3<4.3.2", "", "4.3.3");
         check("4.3.2", "", "");
+    }
+
+    #[test]
+    fn a_lower_version_is_not_offered() {
+        check("4.3.2>4.3.1 4.3.1 4.3.2-rc.1<4.3.2 4.3.3<4.3.2", "", "4.3.3");
     }
 
     #[test]

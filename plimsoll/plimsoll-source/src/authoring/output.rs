@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_content::authoring::NAME_KEY;
 use plimsoll_content::location::Directory;
-use plimsoll_content::payload::{RELEASE_METADATA, SourceFile};
+use plimsoll_content::payload::{IMAGE_REFERENCES, RELEASE_METADATA, SourceFile};
 use serde_json::Value;
 
 use crate::bounded::{WRITTEN_SIZE_MAX, read_text};
 
+/// How the names of built manifests begin.
+const BUILT_PREFIX: &str = "0000_";
 /// Permissions of the directory of a payload.
 const MODE: u32 = 0o755;
 
@@ -60,7 +62,21 @@ fn is_build(path: &Path) -> bool {
     let metadata = path.join(Directory::ReleaseManifests.name()).join(RELEASE_METADATA);
     let text = read_text(&metadata, WRITTEN_SIZE_MAX).unwrap_or_default();
     let metadata: Value = serde_json::from_str(&text).unwrap_or_default();
-    metadata["metadata"][NAME_KEY].is_string()
+    metadata["metadata"][NAME_KEY].is_string() && !has_strangers(path)
+}
+
+/// Whether the directory of a payload has files that no build makes: any in `manifests`, or one of another
+/// name than a component's in `release-manifests`.
+fn has_strangers(path: &Path) -> bool {
+    let names = |directory: Directory| {
+        let entries = fs::read_dir(path.join(directory.name())).into_iter().flatten();
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned())
+    };
+    let is_built = |name: &str| {
+        name.starts_with(BUILT_PREFIX) || name == RELEASE_METADATA || name == IMAGE_REFERENCES
+    };
+    names(Directory::Manifests).next().is_some()
+        || names(Directory::ReleaseManifests).any(|name| !is_built(&name))
 }
 
 /// Writes a payload to a directory that is absent, empty, or an earlier build, which is replaced as a

@@ -160,9 +160,13 @@ fn an_earlier_build_is_replaced_as_a_whole_and_nothing_else_is() {
     assert_eq!(read(), built("1.1.0"));
     let beside = fs::read_dir(directory.path().join("deep")).expect("a directory").count();
     assert_eq!(beside, 1, "nothing is left beside it");
-    fs::write(out.join("notes.txt"), "mine").expect("a file");
-    let refused = write_payload(&built("1.2.0"), &out).expect_err("it holds something else");
-    assert!(refused.to_string().contains("is not empty and not an earlier build"), "{refused}");
+    for name in ["manifests/mine.yaml", "release-manifests/mine.yaml", "notes.txt"] {
+        fs::write(out.join(name), "mine").expect("a file");
+        let refused = write_payload(&built("1.2.0"), &out).expect_err("it holds something else");
+        let expected = "is not empty and not an earlier build";
+        assert!(refused.to_string().contains(expected), "{name}: {refused}");
+        fs::remove_file(out.join(name)).expect("it is there still");
+    }
     assert_eq!(read(), built("1.1.0"));
     write_payload(&built("1.2.0"), &directory.path().join("lamp")).expect_err("it is a source");
     let empty = directory.path().join("empty");
