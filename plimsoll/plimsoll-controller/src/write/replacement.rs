@@ -65,7 +65,8 @@ pub(super) fn going(step: &Step, metadata: &ObjectMeta) -> StepOutcome {
     StepOutcome::Failed(TryError {
         reason: Reason::UpdatePayloadFailed,
         cause: format!(
-            "the object is being deleted{held}: it is created again, as the manifest has it, once it is gone"
+            "the object is being deleted{held}: it is created again, as the manifest has it, once it \
+             is gone"
         ),
         transience: Transience::Transient,
         retry_after: None,
