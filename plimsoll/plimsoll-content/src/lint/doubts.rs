@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::FindingCollector;
+use super::refused::HIDDEN;
 use crate::Manifest;
 use crate::annotations::DELETE;
 use crate::authoring::CONTAINERS;
@@ -37,17 +38,24 @@ pub(super) fn check(manifest: &Manifest, object: &Value, report: &mut FindingCol
     collect("", object, &mut texts);
     for Text { path, text } in texts {
         if let Some(template) = template(text) {
+            let template = shown(manifest, template);
             let message = format!("{path}: the template {template} is left as it is");
             let help = "write its value, or make the component a Helm chart, which is rendered";
             let code = FindingCode::TemplateLeft;
             report.add_located(manifest, &path, code, message, Some(help.to_owned()));
         } else if is_image(&path) && !text.is_empty() && !is_image_reference(text) {
-            let message = format!("{path}: {text:?} is not a reference to an image");
+            let text = shown(manifest, format!("{text:?}"));
+            let message = format!("{path}: {text} is not a reference to an image");
             let help = "write REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@DIGEST";
             let code = FindingCode::ImageReference;
             report.add_located(manifest, &path, code, message, Some(help.to_owned()));
         }
     }
+}
+
+/// Returns a text of a manifest as a message shows it.
+fn shown(manifest: &Manifest, text: String) -> String {
+    if manifest.is_sensitive() { HIDDEN.to_owned() } else { text }
 }
 
 fn collect<'a>(path: &str, value: &'a Value, texts: &mut Vec<Text<'a>>) {

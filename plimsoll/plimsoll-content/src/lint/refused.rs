@@ -16,7 +16,7 @@ use crate::annotations::DELETE;
 use crate::diagnostic::FindingCode;
 
 /// What a message shows in place of a value that is sent to API servers alone.
-const HIDDEN: &str = "***";
+pub(super) const HIDDEN: &str = "***";
 
 /// The kind whose required fields OpenShift's API server fills in on admission, by group and name.
 const COMPLETED: (&str, &str) = ("security.openshift.io", "SecurityContextConstraints");

@@ -160,6 +160,17 @@ fn what_an_api_server_fills_in_is_not_required() {
 }
 
 #[test]
+fn texts_of_sensitive_objects_are_not_shown() {
+    let sensitive =
+        "annotations: {include.release.openshift.io/p: 'true', plimsoll.io/sensitive: 'true'}";
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, namespace: default, {sensitive}}}\ndata:\n  a: '{{{{ include \"b\" \"secret\" }}}}'\n"
+    );
+    let found = findings(&[("0000_10_a_b.yaml", text)]);
+    assert!(found.contains("data.a: the template *** is left as it is"), "{found}");
+}
+
+#[test]
 fn what_is_deleted_or_unknown_is_not_checked() {
     let delete = "annotations: {include.release.openshift.io/p: 'true', release.openshift.io/delete: 'true'}";
     let wrong = DEPLOYMENT.replace("replicas: 3", "replicas: three");
