@@ -329,8 +329,9 @@ fn the_graph_decides_what_may_follow() {
     let held = "image 4.4.0; consider; retrieved; loaded 4.4.0; condition";
     let shown = "retrieve 4.4.0; load 4.4.0; -; False PreconditionChecks";
     check_with(updating(), held, shown);
+    // The risk is that the store does not offer it.
     let declared = "image 4.4.0; consider; retrieved; declared 4.4.0";
-    check_with(updating(), declared, "retrieve 4.4.0; load 4.4.0; apply 4.4.0");
+    check_with(updating(), declared, "retrieve 4.4.0; load 4.4.0; apply 4.4.0 with risks");
     let offered = || Script::new(Some("4.4.0"), Mode::Updating, "a");
     let listed = "request 4.4.0; consider; retrieved; loaded 4.4.0";
     check_with(offered(), listed, "retrieve 4.4.0; load 4.4.0; apply 4.4.0");
