@@ -17,7 +17,7 @@ impl Progress {
         }
         let create_only = self.plan.steps[index].action == Action::CreateOnly;
         let track = &mut self.tracks[index];
-        if track.observed.is_some_and(|before| before.revision > mark.revision) {
+        if track.observed.is_some_and(|before| before.is_after(&mark)) {
             return;
         }
         track.observed = Some(mark);

@@ -143,7 +143,7 @@ impl Script {
                 self.clock += seconds.parse::<i64>().unwrap();
                 return;
             }
-            [verb @ ("applied" | "deleted" | "absent" | "failed"), name] => {
+            [verb @ ("applied" | "kept" | "deleted" | "absent" | "failed"), name] => {
                 let outcome = self.outcome(verb, name);
                 Event::Executed { step: self.key(name).0, outcome }
             }
@@ -178,13 +178,14 @@ impl Script {
         self.progress.handle(event, now);
     }
 
-    /// Returns how the execution of a step went; a write leaves a new revision.
+    /// Returns how the execution of a step went; a write leaves a new revision, unless it changes nothing.
     fn outcome(&mut self, verb: &str, name: &str) -> StepOutcome {
         match verb {
             "applied" => {
                 self.revision += 1;
                 StepOutcome::Applied(self.mark(name, Trace::Ours(1)))
             }
+            "kept" => StepOutcome::Applied(self.mark(name, Trace::Ours(1))),
             "deleted" => StepOutcome::Deleted(Deleted::Going),
             "absent" => StepOutcome::Deleted(Deleted::Absent),
             _ => StepOutcome::Failed(TryError {
@@ -196,13 +197,17 @@ impl Script {
         }
     }
 
-    /// Returns what a watch shows of an object, at a new revision unless it is older.
+    /// Returns what a watch shows of an object, at a new revision unless it is older or the same again.
     fn observation(&mut self, verb: &str, name: &str) -> Mark {
         if verb == "older" {
             // Shown as an earlier write than the last one left it.
             return Mark::new(50, Trace::Ours(2));
         }
-        self.revision += 1;
+        match verb {
+            "missing" => return Mark::new(self.revision + 1, Trace::Gone),
+            "same" => return self.mark(name, Trace::Ours(1)),
+            _ => self.revision += 1,
+        }
         let trace = match verb {
             "changed" => Trace::Ours(2),
             "foreign" => Trace::Foreign,

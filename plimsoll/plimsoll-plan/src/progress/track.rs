@@ -30,6 +30,16 @@ impl Mark {
     pub fn new(revision: u64, trace: Trace) -> Self {
         Self { revision, generation: 0, is_terminating: false, trace }
     }
+
+    /// Returns whether what another mark of the object shows was before this one. That an object is missing
+    /// in a list is marked with the revision after the one it had: a watch that shows it at that one again
+    /// shows that the list was older.
+    pub(super) fn is_after(&self, other: &Self) -> bool {
+        let is_assumed = self.trace == Trace::Gone
+            && other.trace != Trace::Gone
+            && self.revision == other.revision + 1;
+        self.revision > other.revision && !is_assumed
+    }
 }
 
 /// What of an object is ours.

@@ -117,3 +117,19 @@ fn what_a_list_shows_as_before_our_write_is_applied_again() {
     let script = check(plan, Mode::Initializing, &script);
     assert!(!script.progress.is_rolled_back());
 }
+
+#[test]
+fn what_an_older_list_lacks_is_there_once_a_watch_shows_it_again() {
+    check(
+        "0000_10_a_1 ConfigMap x/a",
+        Mode::Initializing,
+        "start => a
+         applied a =>
+         missing a => a
+         same a =>
+         kept a =>
+         wait 60 =>
+         missing a => a
+         kept a => a",
+    );
+}
