@@ -15,11 +15,13 @@
 //!
 //! Events are not part of a snapshot: the history begins with its revision, and watches at earlier
 //! revisions get `410 Expired`.
+//!
+//! A snapshot with an object that no server can have stored is refused (`check`). What validation
+//! would refuse of a new object is kept: it may have been valid under older rules.
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use k8s_schema::names;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,6 +32,8 @@ use crate::ids::{IdState, Ids};
 use crate::semantics::cluster::Cluster;
 use crate::server::{ApiServer, Options};
 use crate::storage::{ObjectKey, StorageId, Store, Stored};
+
+mod check;
 
 /// The name of the format in the first line.
 const FORMAT: &str = "k8s-apiserver-snapshot";
@@ -49,6 +53,17 @@ pub enum SnapshotError {
         /// The line number; the first line is 1.
         line: usize,
         /// What is wrong with the line.
+        #[source]
+        problem: SnapshotProblem,
+    },
+    /// An object is one that no server can have stored.
+    #[error("{object} in line {line} of the snapshot cannot be used")]
+    Object {
+        /// The line number; the first line is 1.
+        line: usize,
+        /// The resource of the object, and its name.
+        object: String,
+        /// What is wrong with the object.
         #[source]
         problem: SnapshotProblem,
     },
@@ -81,6 +96,18 @@ pub enum SnapshotProblem {
     /// The name or namespace of an object is not one that a URL can have.
     #[error("`{0}` is not a valid name")]
     Name(String),
+    /// A field of the object is there twice; one of its values would be lost.
+    #[error("the object is ambiguous: {0}")]
+    Ambiguous(String),
+    /// The object has its type, which would be there twice when it is served.
+    #[error("the object has the field `{0}`, without which objects are stored")]
+    Typed(&'static str),
+    /// The object has a namespace, and its resource is cluster-scoped.
+    #[error("the object has the namespace `{0}`, and its resource is cluster-scoped")]
+    Namespace(String),
+    /// A value of the object is not of the type of its field.
+    #[error("the object cannot be decoded: {0}")]
+    Undecodable(String),
     /// An object of the same name or uid is in an earlier line.
     #[error("the object is there already, by its name or its uid")]
     Duplicate,
@@ -118,18 +145,29 @@ struct ObjectLine<'a> {
     object: &'a RawValue,
 }
 
-/// The part of an object that restoring needs.
-#[derive(Deserialize)]
-struct Metadata {
-    metadata: Value,
-}
-
 /// An object that was read.
 struct SnapshotEntry {
     line: usize,
     storage: StorageId,
     schema: Option<String>,
     stored: Stored,
+}
+
+impl SnapshotEntry {
+    /// The error about this object.
+    fn refused(&self, problem: SnapshotProblem) -> SnapshotError {
+        let object = named(self.storage.as_str(), &self.stored.key);
+        SnapshotError::Object { line: self.line, object, problem }
+    }
+}
+
+/// An object as errors name it.
+fn named(resource: &str, key: &ObjectKey) -> String {
+    if key.namespace.is_empty() {
+        format!("`{}` of {resource}", key.name)
+    } else {
+        format!("`{}/{}` of {resource}", key.namespace, key.name)
+    }
 }
 
 impl ApiServer {
@@ -181,7 +219,8 @@ impl ApiServer {
     /// Keys are not part of a snapshot. The history begins with the snapshot.
     ///
     /// # Errors
-    /// When reading fails or a line is invalid; the error contains the line number.
+    /// When reading fails, a line is invalid, or no server can have stored an object; the error
+    /// contains the line number, and the name of the object if it has one.
     pub fn restore(input: impl Read, options: Options) -> Result<Self, SnapshotError> {
         let (header, entries) = read(input)?;
         let mut cluster = Cluster::new(options.seed, options.history);
@@ -190,12 +229,13 @@ impl ApiServer {
         let is_definition = |entry: &SnapshotEntry| entry.storage.as_str() == definition::STORAGE;
         let (definitions, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_definition);
         for entry in definitions {
-            let stored = restore_object(&mut cluster, entry)?;
+            check_object(&cluster, &entry)?;
+            let stored = restore_object(&mut cluster, &entry)?;
             definition::resume(&mut cluster, &stored);
         }
         for entry in others {
-            check_resource(&cluster, &entry)?;
-            restore_object(&mut cluster, entry)?;
+            check_object(&cluster, &entry)?;
+            restore_object(&mut cluster, &entry)?;
         }
         tracing::debug!(
             at = rfc3339_seconds(options.clock.now()),
@@ -230,7 +270,7 @@ fn read(input: impl Read) -> Result<(SnapshotHeader, Vec<SnapshotEntry>), Snapsh
     for (index, line) in lines {
         let line = line?;
         if !line.is_empty() {
-            entries.push(read_entry(index + 1, &line, header.revision).map_err(of_line(index))?);
+            entries.push(read_entry(index + 1, &line, header.revision)?);
         }
     }
     if entries.len() != header.objects {
@@ -259,29 +299,26 @@ fn read_header(text: &str) -> Result<SnapshotHeader, SnapshotProblem> {
     Ok(serde_json::from_str(text)?)
 }
 
-fn read_entry(line: usize, text: &str, newest: u64) -> Result<SnapshotEntry, SnapshotProblem> {
-    let read: ObjectLine<'_> = serde_json::from_str(text)?;
-    let Metadata { metadata } = serde_json::from_str(read.object.get())?;
+fn read_entry(line: usize, text: &str, newest: u64) -> Result<SnapshotEntry, SnapshotError> {
+    let refused = |problem| SnapshotError::Line { line, problem };
+    let malformed = |error: serde_json::Error| refused(error.into());
+    let read: ObjectLine<'_> = serde_json::from_str(text).map_err(malformed)?;
+    let json = read.object.get();
+    // It has to be decoded whenever it is read: raw JSON may be too deep, or have invalid texts.
+    let mut object: Value = serde_json::from_str(json).map_err(malformed)?;
+    let metadata = object.get_mut("metadata").map(Value::take).unwrap_or_default();
     let text = |field: &str| metadata[field].as_str().unwrap_or_default();
     if text("name").is_empty() {
-        return Err(SnapshotProblem::Missing("name"));
+        return Err(refused(SnapshotProblem::Missing("name")));
     }
-    for name in [text("name"), text("namespace")] {
-        if !names::path_segment(name).is_empty() {
-            return Err(SnapshotProblem::Name(name.to_owned()));
-        }
-    }
-    if text("uid").is_empty() {
-        return Err(SnapshotProblem::Missing("uid"));
-    }
-    let found = text("resourceVersion");
-    let revision = found
-        .parse()
-        .ok()
-        .filter(|revision| (1..=newest).contains(revision))
-        .ok_or_else(|| SnapshotProblem::Revision { found: found.to_owned(), newest })?;
     let key = ObjectKey::new(text("namespace"), text("name"));
-    let bytes = Bytes::copy_from_slice(read.object.get().as_bytes());
+    let revision = check::metadata(&metadata, newest)
+        .and_then(|revision| check::fields(json, &object).map(|()| revision))
+        .map_err(|problem| {
+            let object = named(&read.resource, &key);
+            SnapshotError::Object { line, object, problem }
+        })?;
+    let bytes = Bytes::copy_from_slice(json.as_bytes());
     Ok(SnapshotEntry {
         line,
         storage: StorageId::of_text(&read.resource),
@@ -290,34 +327,37 @@ fn read_entry(line: usize, text: &str, newest: u64) -> Result<SnapshotEntry, Sna
     })
 }
 
-/// Checks that a resource is built in, or has a definition in the snapshot.
-fn check_resource(cluster: &Cluster, entry: &SnapshotEntry) -> Result<(), SnapshotError> {
+/// Checks that a resource is built in, or has a definition in the snapshot, and that the object is
+/// one of it.
+fn check_object(cluster: &Cluster, entry: &SnapshotEntry) -> Result<(), SnapshotError> {
+    let resource = check::resource_of(&cluster.registry, &entry.storage, &entry.stored);
+    if let Some(resource) = resource {
+        return check::object(resource, &entry.stored).map_err(|problem| entry.refused(problem));
+    }
     let definitions = StorageId::of_text(definition::STORAGE);
     let name = ObjectKey::new("", entry.storage.as_str());
-    if cluster.registry.find_storage(&entry.storage).is_some()
-        || cluster.store.find(&definitions, &name).is_some()
-    {
+    if cluster.store.find(&definitions, &name).is_some() {
+        // A definition that is not established: its objects are not served.
         return Ok(());
     }
-    let problem = SnapshotProblem::Resource(entry.storage.as_str().to_owned());
-    Err(SnapshotError::Line { line: entry.line, problem })
+    Err(entry.refused(SnapshotProblem::Resource(entry.storage.as_str().to_owned())))
 }
 
 fn restore_object(
     cluster: &mut Cluster,
-    entry: SnapshotEntry,
+    entry: &SnapshotEntry,
 ) -> Result<Arc<Stored>, SnapshotError> {
-    let SnapshotEntry { line, storage, schema, mut stored } = entry;
-    if let Some(schema) = schema {
+    let mut stored = entry.stored.clone();
+    if let Some(schema) = &entry.schema {
         stored.schema_id = cluster
             .registry
             .all()
-            .find(|version| version.storage == storage && version.version == schema)
+            .find(|version| version.storage == entry.storage && version.version == *schema)
             .map_or(0, |version| version.schema_id);
     }
     let stored = Arc::new(stored);
-    if !cluster.store.restore_object(&storage, &stored) {
-        return Err(SnapshotError::Line { line, problem: SnapshotProblem::Duplicate });
+    if !cluster.store.restore_object(&entry.storage, &stored) {
+        return Err(entry.refused(SnapshotProblem::Duplicate));
     }
     Ok(stored)
 }

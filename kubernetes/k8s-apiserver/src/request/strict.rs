@@ -71,6 +71,11 @@ impl StrictErrors {
     }
 }
 
+/// The fields that a JSON document has twice, as messages of strict decoding.
+pub(crate) fn duplicate_fields(json: &[u8]) -> Vec<String> {
+    errors_in_order(json, &BTreeSet::new())
+}
+
 /// The first duplicate key of a YAML document.
 fn duplicate_key(bytes: &[u8]) -> Option<String> {
     // JSON is YAML, and decoded much faster as JSON.
