@@ -93,6 +93,9 @@ pub enum Command {
     Man(completion::ManArguments),
 }
 
+/// Number of threads that handle the requests of a server.
+const SERVER_THREADS: usize = 4;
+
 /// Runs a command to its end.
 ///
 /// # Errors
@@ -121,7 +124,10 @@ pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
         Command::Overrides(arguments) => block_on(overrides::run(arguments, out)),
         Command::Rehearse(arguments) => rehearse::run(arguments, out),
         Command::Demo(arguments) => block_on(demo::run(arguments)),
-        Command::Sandbox(command) => block_on(sandbox::run(command)),
+        Command::Sandbox(command @ sandbox::SandboxCommand::Operators(_)) => {
+            block_on(sandbox::run(command))
+        }
+        Command::Sandbox(command) => block_on_threads(sandbox::run(command)),
         Command::Version(arguments) => version::run(&arguments, out),
         Command::Completion(arguments) => completion::run(&arguments, out),
         Command::Man(arguments) => completion::man(&arguments),
@@ -138,9 +144,43 @@ pub(crate) fn block_on<F, T>(future: F) -> Result<T, anyhow::Error>
 where
     F: Future<Output = Result<T, anyhow::Error>>,
 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    run_to_end(tokio::runtime::Builder::new_current_thread(), future)
+}
+
+/// Runs a server on a runtime of several threads: a request whose large body is decoded does not hold
+/// up the others.
+fn block_on_threads<F, T>(future: F) -> Result<T, anyhow::Error>
+where
+    F: Future<Output = Result<T, anyhow::Error>>,
+{
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(SERVER_THREADS);
+    run_to_end(builder, future)
+}
+
+fn run_to_end<F, T>(mut builder: tokio::runtime::Builder, future: F) -> Result<T, anyhow::Error>
+where
+    F: Future<Output = Result<T, anyhow::Error>>,
+{
+    let runtime = builder.enable_all().build()?;
     let result = runtime.block_on(future);
     // Watches that still run are of no interest any more.
     runtime.shutdown_background();
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::block_on_threads;
+
+    #[test]
+    fn a_request_that_occupies_its_thread_holds_up_no_other() {
+        let (answer, answered) = std::sync::mpsc::channel();
+        let result = block_on_threads(async {
+            let busy = tokio::spawn(async move { answered.recv() });
+            tokio::spawn(async move { answer.send("another request") }).await??;
+            Ok::<_, anyhow::Error>(busy.await??)
+        });
+        assert_eq!(result.expect("both end"), "another request");
+    }
 }

@@ -99,6 +99,30 @@ async fn requests_that_are_none_end_their_connection_only() {
 }
 
 #[tokio::test]
+async fn a_body_that_comes_slowly_holds_up_no_other_request() {
+    let server = Listening::new(&Faults::none()).await;
+    let post = |body: &str, sent: usize| {
+        format!(
+            "POST /api/v1/namespaces HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{}",
+            body.len(),
+            &body[..sent]
+        )
+    };
+    let body = r#"{"metadata":{"name":"slow"}}"#;
+    let mut slow = server.connect().await;
+    slow.write_all(post(body, 10).as_bytes()).await.unwrap();
+    let quick = r#"{"metadata":{"name":"quick"}}"#;
+    let answer = server.exchange(post(quick, quick.len()).as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    server.is_well().await;
+    slow.write_all(&body.as_bytes()[10..]).await.unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+}
+
+#[tokio::test]
 async fn only_local_programs_are_the_administrator_without_credentials() {
     let server = Listening::new(&Faults::none()).await;
     let created = "{\"metadata\":{\"generateName\":\"a-\"}}";
