@@ -34,6 +34,8 @@ pub(crate) struct Registry {
     storage_form: BTreeMap<String, Arc<ApiResource>>,
     /// The version of each schema id of custom resources, former schemas included.
     schema_ids: BTreeMap<u64, String>,
+    /// The storage version that was in force with each schema id: that of the objects with the id.
+    storage_versions: BTreeMap<u64, String>,
     last_schema_id: u64,
 }
 
@@ -50,6 +52,7 @@ impl Registry {
             by_name,
             storage_form: BTreeMap::new(),
             schema_ids: BTreeMap::new(),
+            storage_versions: BTreeMap::new(),
             last_schema_id: 0,
         }
     }
@@ -99,7 +102,7 @@ impl Registry {
         self.withdraw(definition);
         self.sources.insert(definition.to_owned(), digest(source));
         for resource in &resources {
-            self.schema_ids.insert(resource.schema_id, resource.version.clone());
+            self.record_schema(resource);
             self.by_name.insert(name_of(resource), Arc::clone(resource));
         }
         self.custom.insert(definition.to_owned(), resources);
@@ -140,9 +143,27 @@ impl Registry {
 
     /// Sets the storage version of a definition, if it has a conversion webhook.
     pub(crate) fn set_storage_form(&mut self, definition: &str, resource: &Arc<ApiResource>) {
-        self.schema_ids.insert(resource.schema_id, resource.version.clone());
+        self.record_schema(resource);
         if resource.custom().is_some_and(|custom| custom.conversion.is_some()) {
             self.storage_form.insert(definition.to_owned(), Arc::clone(resource));
+        }
+    }
+
+    /// Whether an object of a custom resource, by its schema id, is stored in an earlier storage
+    /// version; not if the id is of no schema, as after a snapshot.
+    pub(crate) fn is_stored_in_earlier_version(
+        &self,
+        resource: &ApiResource,
+        schema_id: u64,
+    ) -> bool {
+        let present = resource.custom().map(|custom| &custom.storage_version);
+        self.storage_versions.get(&schema_id).is_some_and(|stored| Some(stored) != present)
+    }
+
+    fn record_schema(&mut self, resource: &ApiResource) {
+        self.schema_ids.insert(resource.schema_id, resource.version.clone());
+        if let Some(custom) = resource.custom() {
+            self.storage_versions.insert(resource.schema_id, custom.storage_version.clone());
         }
     }
 

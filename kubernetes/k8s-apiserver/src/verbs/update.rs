@@ -276,7 +276,7 @@ fn bump_generation(resource: &ApiResource, part: ObjectPart, live: &Value, objec
 }
 
 /// Whether the stored form stays the same: reading in another version, or under a newer schema, may
-/// have dropped fields or set defaults.
+/// have dropped fields or set defaults, and an object may be stored in an earlier storage version.
 ///
 /// Upstream: k8s.io/apiserver/pkg/storage/etcd3/store.go: GuaranteedUpdate
 fn is_same_at_rest(
@@ -286,6 +286,9 @@ fn is_same_at_rest(
     object: &Value,
 ) -> bool {
     let Some(stored) = cluster.store.find(&resource.storage, key) else { return false };
+    if cluster.registry.is_stored_in_earlier_version(resource, stored.schema_id) {
+        return false;
+    }
     if resource.custom().is_none() || convert::is_verbatim(resource, stored) {
         return true;
     }

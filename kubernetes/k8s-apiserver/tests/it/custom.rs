@@ -324,3 +324,44 @@ fn a_change_of_the_schema_is_served_at_once() {
         "",
     );
 }
+
+/// Makes a version the storage version of widgets.
+fn store_in(cluster: &TestCluster, version: &str) {
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let mut definition = cluster.check(&format!("GET {path}"), "", 200, "");
+    for declared in definition["spec"]["versions"].as_array_mut().unwrap() {
+        declared["storage"] = (declared["name"] == version).into();
+    }
+    cluster.check(&format!("PUT {path}"), &definition.to_string(), 200, "");
+}
+
+#[test]
+fn a_write_that_changes_nothing_brings_an_object_into_the_storage_version() {
+    let cluster = with_widgets();
+    let widget = r#"{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}"#;
+    cluster.check(&format!("POST {WIDGETS}"), widget, 201, "");
+    let path = format!("{WIDGETS}/w");
+    let read = || cluster.check(&format!("GET {path}"), "", 200, "");
+    let beta = path.replace("/v1/", "/v1beta1/");
+    for (version, method, path) in [
+        ("v1beta1", "PUT", &path),
+        ("v1", "PATCH", &path),
+        ("v1beta1", "PATCH", &beta),
+        ("v1", "PATCH", &beta),
+    ] {
+        let before = read();
+        store_in(&cluster, version);
+        assert_eq!(read(), before, "a definition changes no objects");
+        let write = || {
+            let body = if method == "PUT" { read().to_string() } else { "{}".to_owned() };
+            cluster.check(&format!("{method} {path}"), &body, 200, "")
+        };
+        let mut written = write();
+        let revision = written["metadata"]["resourceVersion"].clone();
+        assert_ne!(revision, before["metadata"]["resourceVersion"], "{method} {path}");
+        assert_eq!(write()["metadata"]["resourceVersion"], revision, "it is there already");
+        written["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
+        written["apiVersion"] = before["apiVersion"].clone();
+        assert_eq!(written, before);
+    }
+}

@@ -141,6 +141,11 @@ fn objects_stay_in_the_version_that_they_were_stored_in() {
     asked.take();
     cluster.check(&format!("GET {V2}/a"), "", 200, r#"{"spec": {"width": 7}}"#);
     assert!(asked.take().is_empty());
+    // So does one that changes nothing.
+    cluster.check(&format!("PATCH {V1}/b"), "{}", 200, r#"{"spec": {"size": 2}}"#);
+    asked.take();
+    cluster.check(&format!("GET {V2}/b"), "", 200, r#"{"spec": {"width": 2}}"#);
+    assert!(asked.take().is_empty());
 }
 
 #[test]
