@@ -11,6 +11,7 @@ pub(crate) mod ownership;
 pub(crate) mod part;
 pub(crate) mod registry;
 pub(crate) mod settings;
+pub(crate) mod storage_key;
 pub(crate) mod validation;
 pub(crate) mod warnings;
 pub(crate) mod webhook;

@@ -1,6 +1,6 @@
 //! Decodes the document of a request as an object of its kind: type, unknown fields, defaults.
 use k8s_schema as schema;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::metadata;
 use crate::request::parameters::FieldValidation;
@@ -225,18 +225,33 @@ pub(crate) fn normalize(
     resource: &ApiResource,
     object: &mut Value,
 ) -> Result<()> {
-    // The server writes `managedFields`, which schemas do not describe.
+    if resource.custom().is_none() {
+        return fit(context, resource, object);
+    }
+    // The server writes `managedFields`, which schemas of definitions do not describe.
     let managed = metadata::of(object).remove("managedFields");
+    if let Some(problem) = managed.as_ref().and_then(malformed_ownership) {
+        return Err(cannot_be_handled(resource, &problem));
+    }
     // An empty list resets the ownership of a built-in object; of a custom one it is dropped.
-    let is_reported = |managed: &Value| {
-        resource.custom().is_none() || managed.as_array().is_none_or(|entries| !entries.is_empty())
-    };
+    let is_reported =
+        |managed: &Value| managed.as_array().is_some_and(|entries| !entries.is_empty());
     let managed = managed.filter(is_reported);
     let result = fit(context, resource, object);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
     result
+}
+
+/// Why the `managedFields` of a custom object cannot be decoded, as those of built-in objects can:
+/// but the metadata is decoded by itself.
+fn malformed_ownership(managed: &Value) -> Option<String> {
+    let schema = schema::builtin::schema("", "v1", "ConfigMap")?;
+    let mut object = json!({"metadata": {"managedFields": managed}});
+    schema::decoding_error(&schema, &object)
+        .map(|problem| problem.replacen(".metadata.managedFields", ".managedFields", 1))
+        .or_else(|| schema::canonicalize(&schema, &mut object).err())
 }
 
 /// Prunes and defaults an object that a webhook changed, without warnings about unknown fields.

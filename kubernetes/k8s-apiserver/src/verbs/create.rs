@@ -10,7 +10,7 @@ use crate::semantics::cluster::admission::{self, Operation, WriteAttributes};
 use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
 use crate::semantics::registry::{ApiResource, Scope};
-use crate::semantics::{convert, decode, kinds, metadata, validation};
+use crate::semantics::{convert, decode, kinds, metadata, storage_key, validation};
 use crate::status::{ApiError, Result, StatusCause, StatusReason};
 use crate::storage::{ObjectKey, StorageId};
 
@@ -144,6 +144,7 @@ fn check_namespace(cluster: &Cluster, resource: &ApiResource, key: &ObjectKey) -
     let namespaces = StorageId::new("", "namespaces");
     let Some(namespace) = cluster.store.find(&namespaces, &ObjectKey::new("", &key.namespace))
     else {
+        storage_key::check_parent(&key.namespace)?;
         return Err(ApiError::not_found(
             crate::status::Subject { group: "", noun: "namespaces" },
             &key.namespace,

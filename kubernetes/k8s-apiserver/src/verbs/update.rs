@@ -12,7 +12,7 @@ use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::ApiResource;
-use crate::semantics::{convert, decode, kinds, metadata, validation};
+use crate::semantics::{convert, decode, kinds, metadata, storage_key, validation};
 use crate::status::{ApiError, Result};
 use crate::storage::ObjectKey;
 
@@ -99,13 +99,14 @@ pub(crate) fn namespace_of(key: &ObjectKey) -> Option<&str> {
 /// The live object in the version of `resource`.
 ///
 /// # Errors
-/// When a conversion webhook has to be called first, or fails.
+/// When no object can have the key, or a conversion webhook has to be called first, or fails.
 pub(crate) fn find(
     cluster: &Cluster,
     context: &mut RequestContext,
     resource: &ApiResource,
     key: &ObjectKey,
 ) -> Result<Option<Value>> {
+    storage_key::check(resource, key)?;
     let Some(stored) = cluster.store.find(&resource.storage, key) else {
         return Ok(None);
     };

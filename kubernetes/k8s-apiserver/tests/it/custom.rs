@@ -365,3 +365,32 @@ fn a_write_that_changes_nothing_brings_an_object_into_the_storage_version() {
         assert_eq!(written, before);
     }
 }
+
+#[test]
+fn ownership_and_names_are_checked_as_those_of_built_in_objects() {
+    let cluster = with_widgets();
+    let widget = |managed: &str| {
+        format!(
+            r#"{{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {{"name": "w"{managed}}}, "spec": {{"size": 1}}}}"#
+        )
+    };
+    cluster.check(&format!("POST {WIDGETS}"), &widget(""), 201, "");
+    cluster.check(
+        &format!("POST {WIDGETS}"),
+        &widget(r#", "managedFields": "text""#),
+        400,
+        r#"{"message": "Widget in version \"v1\" cannot be handled as a Widget: json: cannot unmarshal string into Go struct field ObjectMeta.managedFields of type []v1.ManagedFieldsEntry"}"#,
+    );
+    cluster.check(
+        &format!("PATCH {WIDGETS}/w"),
+        r#"{"metadata": {"managedFields": [{"manager": 1}]}}"#,
+        422,
+        r#"{"reason": "Invalid"}"#,
+    );
+    cluster.check(
+        "GET /apis/example.com/v1/namespaces/%2e%2e/widgets",
+        "",
+        500,
+        r#"{"message": "invalid key: \"/example.com/widgets/..\""}"#,
+    );
+}

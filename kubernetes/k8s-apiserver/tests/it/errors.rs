@@ -1,4 +1,6 @@
 //! What is refused, and how.
+use serde_json::json;
+
 use crate::cluster::{Ask, TestCluster};
 
 #[test]
@@ -166,4 +168,91 @@ fn what_is_immutable_stays() {
         422,
         r#"{"message": "ConfigMap \"frozen\" is invalid: data: Forbidden: field is immutable when `immutable` is set"}"#,
     );
+}
+
+#[test]
+fn ownership_of_another_type_is_refused() {
+    let cluster = TestCluster::new();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    cluster.check(
+        &format!("POST {maps}"),
+        r#"{"metadata": {"name": "a"}, "data": {"k": "v"}}"#,
+        201,
+        "",
+    );
+    let line = format!("PATCH {maps}/a");
+    let field = "json: cannot unmarshal string into Go struct field ObjectMeta.metadata";
+    for (given, why) in [
+        (r#""text""#, format!("{field}.managedFields of type []v1.ManagedFieldsEntry")),
+        (r#"["text"]"#, format!("{field}.managedFields of type v1.ManagedFieldsEntry")),
+        (
+            r#"[{"manager": 1}]"#,
+            "json: cannot unmarshal number into Go struct field \
+             ManagedFieldsEntry.metadata.managedFields.manager of type string"
+                .to_owned(),
+        ),
+        (
+            r#"[{"time": "x"}]"#,
+            r#"parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006""#
+                .to_owned(),
+        ),
+    ] {
+        let body = format!(r#"{{"metadata": {{"name": "a", "managedFields": {given}}}}}"#);
+        let message =
+            format!("ConfigMap in version \"v1\" cannot be handled as a ConfigMap: {why}");
+        let expected = json!({"reason": "BadRequest", "message": message}).to_string();
+        cluster.check(&format!("PUT {maps}/a"), &body, 400, &expected);
+        let body = format!(
+            r#"[{{"op": "replace", "path": "/metadata/managedFields", "value": {given}}}]"#
+        );
+        let content_type = "application/json-patch+json";
+        let ask = Ask { line: &line, body: &body, content_type, ..Ask::default() };
+        let refused = cluster.check_with(ask, 422, r#"{"reason": "Invalid"}"#);
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.starts_with(" \"\" is invalid: patch: Invalid value: "), "{message}");
+        assert!(message.ends_with(&why), "{message}");
+    }
+    let body = r#"[{"op": "replace", "path": "/metadata/managedFields", "value": []}]"#;
+    let content_type = "application/json-patch+json";
+    let reset = Ask { line: &line, body, content_type, ..Ask::default() };
+    let reset = cluster.check_with(reset, 200, "");
+    assert!(reset["metadata"].get("managedFields").is_none(), "{reset}");
+}
+
+#[test]
+fn names_that_no_path_has_are_refused_as_the_storage_refuses_them() {
+    let cluster = TestCluster::new();
+    let map = r#"{"metadata": {"name": ".."}}"#;
+    let name = r#"Name parameter invalid: "..": may not be '..'"#;
+    let parent = r#"Internal error occurred: invalid resource name "..": [may not be '..']"#;
+    for (line, body, status, message) in [
+        ("GET /api/v1/namespaces/%2e%2e", "", 400, name),
+        ("PATCH /api/v1/namespaces/..", "{}", 400, name),
+        ("DELETE /api/v1/namespaces/default/configmaps/%2e%2e", "", 400, name),
+        ("PUT /api/v1/namespaces/default/configmaps/%2e%2e", map, 400, name),
+        ("GET /apis/apps/v1/namespaces/default/deployments/%2e%2e/scale", "", 400, name),
+        (
+            "GET /api/v1/namespaces/default/configmaps/x%25y",
+            "",
+            400,
+            r#"Name parameter invalid: "x%y": may not contain '%'"#,
+        ),
+        ("GET /api/v1/namespaces/%2e%2e/pods", "", 500, r#"invalid key: "/pods/..""#),
+        ("GET /api/v1/namespaces/%2e/services", "", 500, r#"invalid key: "/services/specs/.""#),
+        ("GET /api/v1/namespaces/%2e%2e/pods?watch=true", "", 500, r#"invalid key: "/pods/..""#),
+        (
+            "DELETE /api/v1/namespaces/%2e%2e/pods?fieldSelector=metadata.name%3Dx",
+            "",
+            500,
+            r#"invalid key: "/pods/../x""#,
+        ),
+        ("GET /api/v1/namespaces/%2e%2e/pods/x", "", 500, r#"invalid key: "/pods/../x""#),
+        ("POST /api/v1/namespaces/%2e%2e/configmaps", map, 500, parent),
+    ] {
+        let expected = json!({"message": message}).to_string();
+        cluster.check(line, body, status, &expected);
+    }
+    // An encoded slash separates segments.
+    cluster.check("GET /api/v1/namespaces%2Fdefault", "", 200, "");
+    cluster.check("GET /api/v1/namespaces/default/configmaps/a%2Fb", "", 404, "");
 }

@@ -17,11 +17,12 @@ use crate::json::to_bytes;
 use crate::request::accept::{Accept, Format, MetaVersion, View, accepts_gzip};
 use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
 use crate::request::path::ResourcePath;
+use crate::request::selector::FieldSelector;
 use crate::request::strict::StrictErrors;
 use crate::semantics::context::RequestContext;
 use crate::semantics::part::ObjectPart;
 use crate::semantics::registry::{ApiResource, Scope};
-use crate::semantics::{convert, warnings};
+use crate::semantics::{convert, storage_key, warnings};
 use crate::server::Shared;
 use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::ObjectKey;
@@ -138,6 +139,13 @@ impl ObjectRequest<'_> {
         if self.resource.serves(verb) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
     }
 
+    /// Checks that the storage can have the objects of the namespace in the path.
+    fn check_collection(&self, context: &RequestContext) -> Result<()> {
+        let fields = FieldSelector::parse(&context.parameters.field_selector)?;
+        let name = fields.exact("metadata.name").unwrap_or_default();
+        storage_key::check_path(&self.resource, self.namespace().unwrap_or_default(), name)
+    }
+
     fn collection(&self, context: &mut RequestContext) -> Result<Response<Body>> {
         let is_custom = self.resource.custom().is_some();
         match self.parts.method {
@@ -241,6 +249,7 @@ impl ObjectRequest<'_> {
         if self.parts.method != Method::POST {
             return Err(ApiError::method_not_allowed());
         }
+        storage_key::check_parent(&key.namespace)?;
         let is_binding = subresource == "binding";
         let kind = if is_binding { "Binding" } else { "Eviction" };
         let object = decode_object(&self.parts.headers, self.body, kind)?;
@@ -259,6 +268,8 @@ impl ObjectRequest<'_> {
             return Err(ApiError::method_not_allowed());
         }
         let request = decode_object(&self.parts.headers, self.body, "TokenRequest")?;
+        storage_key::check_parent(&key.namespace)?;
+        storage_key::check(&self.resource, key)?;
         let issued = access::token_request::create(
             &self.shared.access,
             &self.shared.cluster,
@@ -271,6 +282,7 @@ impl ObjectRequest<'_> {
 
     fn get(&self, context: &mut RequestContext, key: &ObjectKey) -> Result<Response<Body>> {
         self.require("get")?;
+        storage_key::check(&self.resource, key)?;
         let as_of = self.parts.extensions.get().copied();
         let stored = self.shared.cluster.read(|cluster| {
             let stored = cluster
@@ -311,6 +323,7 @@ impl ObjectRequest<'_> {
         self.require("list")?;
         let query = ListQuery::read(&self.resource, self.namespace(), &context.parameters)?
             .stale(self.parts.extensions.get().copied());
+        self.check_collection(context)?;
         let listing = self.shared.cluster.read(|cluster| {
             let mut listing = query.run(cluster, &self.resource)?;
             listing.items =
@@ -343,6 +356,7 @@ impl ObjectRequest<'_> {
     }
 
     fn watch(&self, context: &RequestContext, selection: Selection) -> Result<Response<Body>> {
+        self.check_collection(context)?;
         let now = self.shared.cluster.now();
         let form = WatchForm { view: self.accept.view, include: self.include, now };
         let watch = self.shared.cluster.write(&context.now, |cluster| {
@@ -513,6 +527,7 @@ impl ObjectRequest<'_> {
 
     fn delete(&self, context: &mut RequestContext, key: &ObjectKey) -> Result<Response<Body>> {
         let options = DeleteOptions::read(&context.parameters, self.delete_body()?.as_ref())?;
+        storage_key::check(&self.resource, key)?;
         let deleted = self.shared.cluster.write_for(context, |cluster, context| {
             delete::delete_with_admission(cluster, context, &self.resource, key, &options)
         })?;
@@ -522,6 +537,7 @@ impl ObjectRequest<'_> {
     fn delete_collection(&self, context: &mut RequestContext) -> Result<Response<Body>> {
         self.require("deletecollection")?;
         let body = self.delete_body()?;
+        self.check_collection(context)?;
         let listing = self.shared.cluster.write_for(context, |cluster, context| {
             delete::delete_collection(
                 cluster,
