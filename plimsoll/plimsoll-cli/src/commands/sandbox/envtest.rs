@@ -1,11 +1,13 @@
 //! `plimsoll sandbox envtest`: scripts that run this program as `etcd` and as `kube-apiserver`.
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use k8s_apiserver::envtest::Program;
+use tempfile::NamedTempFile;
 
 use crate::process::stop_on_signal;
 
@@ -65,11 +67,12 @@ pub(super) async fn run(
 
 /// Writes a script beside its place first, since a program that runs cannot be written to.
 fn write_script(path: &Path, plimsoll: &str, program: Program) -> std::io::Result<()> {
-    let new = path.with_extension("new");
+    let mut new = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     let text = format!("#!/bin/sh\nexec {} sandbox {} \"$@\"\n", quoted(plimsoll), program.name());
-    std::fs::write(&new, text)?;
-    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755))?;
-    std::fs::rename(&new, path)
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(std::fs::Permissions::from_mode(0o755))?;
+    new.persist(path)?;
+    Ok(())
 }
 
 /// A text as one word of a shell.
