@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod commands;
 pub mod exit;
+mod interruption;
 mod patch;
 mod plugin;
 mod process;

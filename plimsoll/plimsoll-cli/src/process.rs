@@ -9,6 +9,8 @@ use plimsoll_controller::{Clock as _, SystemClock};
 use plimsoll_source::whole_file::{self, FileAccess};
 use tokio_util::sync::CancellationToken;
 
+use crate::interruption;
+
 /// A token that is cancelled by SIGINT or SIGTERM; a second signal ends the process at once.
 ///
 /// # Errors
@@ -18,6 +20,7 @@ pub(crate) fn stop_on_signal() -> Result<CancellationToken, anyhow::Error> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
+    interruption::stops_by_itself();
     let stop = CancellationToken::new();
     let stopping = stop.clone();
     tokio::spawn(async move {

@@ -16,6 +16,7 @@ use plimsoll_content::authoring::{
     BuiltRelease, RELEASE_FILE, ReleaseSource, RenderedComponent, SourceProblems, assemble,
 };
 
+pub use child::kill_programs;
 pub use output::{WriteError, check_output, write_payload};
 
 use crate::bounded::{WRITTEN_SIZE_MAX, read_text};

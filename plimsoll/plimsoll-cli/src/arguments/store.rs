@@ -12,7 +12,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::authoring::{BuiltRelease, Origin};
 use plimsoll_content::payload::{self, ReleaseHeader, SourceFile, TemplateContext};
 use plimsoll_controller::SharedStore;
-use plimsoll_source::authoring::{build, is_source};
+use plimsoll_source::authoring::is_source;
 use plimsoll_source::read_directory;
 use plimsoll_source::registry::{ImageReference, ReferenceError};
 use plimsoll_source::store::{
@@ -20,6 +20,7 @@ use plimsoll_source::store::{
 };
 
 use super::registry::RegistryArguments;
+use crate::interruption::build;
 
 /// Where a store is, or a release.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,14 +1,18 @@
 //! Programs that work on a source: how long they may run, and what they may take and print.
 //!
 //! Templates are programs: one that loops has no end, and one that repeats what it prints takes all
-//! memory before it prints anything.
+//! memory before it prints anything. What a program starts, such as plugins, is killed with it.
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Most bytes that are kept of what a program says on standard error.
 const STDERR_SIZE_MAX: u64 = 1 << 20;
@@ -56,17 +60,70 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Runs a program without input to its end, or to a bound, where it is killed.
-pub(super) fn run(command: &mut Command, bounds: Bounds) -> Result<Printed, Stop> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    let result = follow(&mut child, bounds);
-    if result.is_err() {
-        // It may have ended by itself meanwhile.
-        let _ = child.kill();
-        let _ = child.wait();
+/// Kills the programs that run, and starts no more: this process is interrupted.
+pub fn kill_programs() {
+    PROGRAMS.stop();
+}
+
+/// The programs of this process.
+static PROGRAMS: Programs = Programs(Mutex::new(Running { groups: Vec::new(), is_stopped: false }));
+
+/// The programs that run, each in a process group of its own: what it starts is in that, too. A terminal
+/// does not interrupt these groups.
+struct Programs(Mutex<Running>);
+
+struct Running {
+    groups: Vec<Pid>,
+    is_stopped: bool,
+}
+
+impl Programs {
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    result
+
+    fn stop(&self) {
+        let mut running = self.lock();
+        running.is_stopped = true;
+        running.groups.iter().copied().for_each(kill);
+    }
+
+    fn start(&self, command: &mut Command) -> io::Result<Child> {
+        // Locked until the group is listed: one that starts meanwhile is killed, too.
+        let mut running = self.lock();
+        if running.is_stopped {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let child = command.process_group(0).spawn()?;
+        running.groups.push(Pid::from_child(&child));
+        Ok(child)
+    }
+
+    fn run(&self, command: &mut Command, bounds: Bounds) -> Result<Printed, Stop> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Outside of the terminal's group, a program that asks there waits for ever.
+        command.env("GIT_TERMINAL_PROMPT", "0");
+        let mut child = self.start(command)?;
+        let group = Pid::from_child(&child);
+        let result = follow(&mut child, bounds);
+        if result.is_err() {
+            // It may have ended by itself meanwhile.
+            kill(group);
+            let _ = child.wait();
+        }
+        self.lock().groups.retain(|running| *running != group);
+        result
+    }
+}
+
+fn kill(group: Pid) {
+    // All of its processes may have ended.
+    let _ = kill_process_group(group, Signal::KILL);
+}
+
+/// Runs a program without input to its end, or to a bound, where it is killed with all that it started.
+pub(super) fn run(command: &mut Command, bounds: Bounds) -> Result<Printed, Stop> {
+    PROGRAMS.run(command, bounds)
 }
 
 fn follow(child: &mut Child, bounds: Bounds) -> Result<Printed, Stop> {
@@ -164,7 +221,7 @@ mod tests {
     use super::*;
 
     const WIDE: Bounds = Bounds { time: Duration::from_secs(60), memory: 1 << 30, output: 100 };
-    /// A loop within the shell: nothing else is left when it is killed.
+    /// A loop within the shell.
     const ENDLESS: &str = "while :; do :; done";
 
     fn script(text: &str, bounds: Bounds) -> Result<Printed, Stop> {
@@ -196,5 +253,38 @@ mod tests {
     fn a_program_is_killed_at_the_bound_of_its_memory() {
         let small = Bounds { memory: 0, ..WIDE };
         assert!(matches!(script(ENDLESS, small), Err(Stop::Memory)));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_killed_program_started_is_killed_with_it() {
+        let text = format!("({ENDLESS}) & echo $!; while :; do echo again; done");
+        let Err(Stop::Output(printed)) = script(&text, WIDE) else {
+            panic!("it prints more than 100 bytes")
+        };
+        let printed = String::from_utf8_lossy(&printed);
+        let stat = format!("/proc/{}/stat", printed.lines().next().expect("a process"));
+        // One that nothing waits for stays as a zombie.
+        while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_interruption_kills_what_runs_and_starts_no_more() {
+        let programs = Programs(Mutex::new(Running { groups: Vec::new(), is_stopped: false }));
+        let endless = || programs.run(Command::new("sh").args(["-c", ENDLESS]), WIDE);
+        let printed = thread::scope(|scope| {
+            let running = scope.spawn(endless);
+            while programs.lock().groups.is_empty() {
+                thread::yield_now();
+            }
+            programs.stop();
+            running.join().expect("no panic")
+        });
+        assert_eq!(printed.expect("its pipes end").status.code(), None, "it was killed");
+        assert!(programs.lock().groups.is_empty());
+        let refused = endless().expect_err("it is not started");
+        assert!(matches!(refused, Stop::System(it) if it.kind() == io::ErrorKind::Interrupted));
     }
 }

@@ -16,6 +16,7 @@ use plimsoll_source::authoring::{check_output, write_payload};
 use super::loaded::LoadedRelease;
 use super::tree;
 use crate::exit;
+use crate::interruption::build as build_source;
 use crate::render::diagnostics;
 
 /// Arguments of `plimsoll release build`.
@@ -43,7 +44,7 @@ pub(super) fn run(
         check_output(output).context("--output")?;
     }
     let source = &arguments.directory;
-    let built = plimsoll_source::authoring::build(source, arguments.version.as_deref())
+    let built = build_source(source, arguments.version.as_deref())
         .with_context(|| format!("failed to build `{}`", source.display()))?;
     for note in &built.notes {
         writeln!(out, "{}", on_one_line(note))?;

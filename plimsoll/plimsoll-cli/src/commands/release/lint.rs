@@ -8,11 +8,12 @@ use anyhow::Context as _;
 use plimsoll_content::authoring::SourceProblems;
 use plimsoll_content::lint::{lint_built, lint_update};
 use plimsoll_content::payload::{SourceFile, TemplateContext};
-use plimsoll_source::authoring::{BuildError, build, is_source};
+use plimsoll_source::authoring::{BuildError, is_source};
 use plimsoll_source::{ReadError, read_directory};
 
 use super::LintArguments;
 use crate::arguments::store::Location;
+use crate::interruption::build;
 use crate::render::diagnostics;
 
 /// How reports name the command.

@@ -6,11 +6,12 @@ use anyhow::Context as _;
 use plimsoll_content::authoring::{BuiltRelease, Origin};
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_content::payload::{Payload, SourceFile, TemplateContext, parse};
-use plimsoll_source::authoring::{build, is_source};
+use plimsoll_source::authoring::is_source;
 
 use crate::arguments::registry::RegistryArguments;
 pub(super) use crate::arguments::store::LoadedRelease;
 use crate::arguments::store::Location;
+use crate::interruption::build;
 
 /// Loads the release at a location.
 ///
