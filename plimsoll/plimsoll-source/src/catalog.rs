@@ -29,7 +29,9 @@ use sha2::{Digest as _, Sha256};
 pub use cache::Cache;
 use files::{Found, FoundFile, find};
 pub use roots::CatalogRoots;
-pub use source::{ContentError, OpenBundle, OpenCatalog, bundle_content, open_source, version_of};
+pub use source::{
+    ContentError, OpenBundle, OpenCatalog, bundle_content, open_cached, open_source, version_of,
+};
 
 use crate::bounded::{open_ordinary, read_bounded};
 use crate::store::StoreError;

@@ -9,7 +9,9 @@ use plimsoll_content::diagnostic::{Diagnostic, Severity};
 use plimsoll_operators::reconciler::CatalogContent;
 use plimsoll_resolve::requirement::RequiredNames;
 use plimsoll_resolve::{Catalog as _, CatalogName, CatalogPart, Package, fill_properties};
-use plimsoll_source::catalog::{Bytes, Cache, CatalogRoots, open_source, version_of};
+use plimsoll_source::catalog::{
+    Bytes, Cache, CatalogError, CatalogRoots, open_cached, open_source, version_of,
+};
 
 use crate::write::chain;
 
@@ -65,6 +67,31 @@ pub(super) struct RefreshedCatalog {
     pub(super) content: Option<CatalogContent>,
 }
 
+/// A catalog as the process before read it last.
+pub(super) struct RestoredCatalog {
+    pub(super) read: ReadCatalog,
+    /// The content to report.
+    pub(super) content: CatalogContent,
+}
+
+/// Opens what was read last of a catalog by its digest, if the cache still has it: its source may have lost it
+/// since. A source that may not be read any more has nothing to restore. Blocks the thread.
+pub(super) fn restore(
+    source: &CatalogSource,
+    digest: &str,
+    reading: &CatalogReading,
+) -> Option<RestoredCatalog> {
+    if matches!(reading.roots.resolve(source), Err(CatalogError::Outside { .. })) {
+        return None;
+    }
+    let opened = open_cached(digest, reading.cache.as_ref()?)?;
+    let index = Arc::new(opened.index);
+    // Whatever the source is now, it is to be read.
+    let read = ReadCatalog { version: String::new(), digest: opened.digest, index };
+    let content = content_of(&read, &read.index.defects().ok()?);
+    Some(RestoredCatalog { read, content })
+}
+
 /// Reads a catalog if its source has changed. `names` are the names of the Operators. Blocks the
 /// thread.
 ///
@@ -98,14 +125,19 @@ pub(super) fn refresh(
         before.is_some_and(|before| before.whole_package(name) == read.whole_package(name))
     };
     let unchanged = names.iter().filter(is_unchanged).cloned().collect();
-    let content = CatalogContent {
+    let content = CatalogContent { unchanged, ..content_of(&read, &defects) };
+    Ok(RefreshedCatalog { read: Some(read), content: Some(content) })
+}
+
+fn content_of(read: &ReadCatalog, defects: &[Diagnostic]) -> CatalogContent {
+    let counts = read.index.counts();
+    CatalogContent {
         digest: read.digest.clone(),
         packages: counts.packages,
         bundles: counts.bundles,
-        defects: summary(&defects),
-        unchanged,
-    };
-    Ok(RefreshedCatalog { read: Some(read), content: Some(content) })
+        defects: summary(defects),
+        unchanged: BTreeSet::new(),
+    }
 }
 
 /// Returns the reason that a source has lost its content; `None` if it has not. It must not take the

@@ -17,7 +17,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::catalogs::{self, CatalogReading, ReadCatalog, RefreshedCatalog};
+use super::catalogs::{self, CatalogReading, ReadCatalog, RefreshedCatalog, RestoredCatalog};
 
 use super::{OperatorController, facts, watches};
 use crate::actions::inventory::{CatalogInventory, InventoryProvider, InventoryRequest};
@@ -38,6 +38,8 @@ const BUNDLES_READ_MAX: usize = 4;
 pub(super) struct CatalogAnswer {
     pub(super) name: String,
     pub(super) ticket: u64,
+    /// What the process before read, if it was asked for and is still there.
+    pub(super) restored: Option<RestoredCatalog>,
     pub(super) refreshed: Result<RefreshedCatalog, String>,
 }
 
@@ -201,9 +203,13 @@ impl ControlLoop {
     }
 
     fn catalog_refreshed(&mut self, answer: CatalogAnswer) {
-        let CatalogAnswer { name, ticket, refreshed } = answer;
+        let CatalogAnswer { name, ticket, restored, refreshed } = answer;
         if !self.reconciler.is_catalog_expected(&name, ticket) {
             return;
+        }
+        if let Some(RestoredCatalog { read, content }) = restored {
+            self.catalogs.insert(name.clone(), read);
+            self.reconciler.restore_catalog(&name, content);
         }
         let content = refreshed.map(|RefreshedCatalog { read, content }| {
             if let Some(read) = read {

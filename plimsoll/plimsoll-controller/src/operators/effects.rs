@@ -141,14 +141,19 @@ impl ControlLoop {
     fn read_catalog(&mut self, name: String, ticket: u64, source: CatalogSource) {
         let is_known = self.reconciler.is_catalog_known(&name);
         let before = self.catalogs.get(&name).filter(|_| is_known).cloned();
+        let last = self.reconciler.last_catalog_digest(&name).map(str::to_owned);
         let names: BTreeSet<String> = self.reconciler.operator_names().cloned().collect();
         let (reading, clock) = (self.reading.clone(), Arc::clone(&self.clock));
         self.refreshes.spawn(async move {
-            let refreshed = run_beside(&*clock, move || {
-                catalogs::refresh(&source, before.as_ref(), &names, &reading)
+            let answer = run_beside(&*clock, move || {
+                let restored = last.and_then(|it| catalogs::restore(&source, &it, &reading));
+                let before = before.as_ref().or(restored.as_ref().map(|it| &it.read));
+                let refreshed = catalogs::refresh(&source, before, &names, &reading);
+                (restored, refreshed)
             });
-            let refreshed = refreshed.await.unwrap_or_else(|error| Err(error.to_string()));
-            CatalogAnswer { name, ticket, refreshed }
+            let (restored, refreshed) =
+                answer.await.unwrap_or_else(|error| (None, Err(error.to_string())));
+            CatalogAnswer { name, ticket, restored, refreshed }
         });
     }
 

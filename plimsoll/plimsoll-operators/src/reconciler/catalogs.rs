@@ -41,6 +41,8 @@ pub(super) struct TrackedCatalog {
     content: Option<CatalogContent>,
     /// The time at which the content was read; `None` before the first success.
     read: Option<jiff::Timestamp>,
+    /// The digest of what the process before read of this source; empty if it read nothing.
+    last: String,
     /// The reason that the last read failed; `None` if it succeeded.
     failure: Option<String>,
     is_reading: bool,
@@ -149,7 +151,7 @@ impl TrackedCatalog {
                 .chain(self.invalid.as_ref().map(|it| (INVALID, it.reported(otherwise))))
                 .map(|(type_, reported)| condition(type_, reported))
                 .collect(),
-            digest: content.digest,
+            digest: if is_read { content.digest } else { self.last.clone() },
             last_read_time: self.read,
             packages: content.packages,
             bundles: content.bundles,
@@ -218,6 +220,11 @@ impl OperatorReconciler {
             catalog.content = None;
             catalog.failure = None;
             catalog.was_read = false;
+            catalog.last = String::new();
+        }
+        if is_new && catalog.reported.observed_generation == catalog.generation {
+            catalog.last.clone_from(&catalog.reported.digest);
+            catalog.read = catalog.reported.last_read_time;
         }
         if is_moved || is_polled_otherwise {
             catalog.next = Some(moment.uptime);
@@ -231,6 +238,21 @@ impl OperatorReconciler {
     /// was created again since, or has another source.
     pub fn is_catalog_expected(&self, name: &str, ticket: u64) -> bool {
         self.catalogs.get(name).is_some_and(|it| it.ticket == ticket)
+    }
+
+    /// Returns the digest of what the process before read of a catalog, as long as this one has read nothing of
+    /// it.
+    pub fn last_catalog_digest(&self, name: &str) -> Option<&str> {
+        let catalog = self.catalogs.get(name).filter(|it| it.content.is_none())?;
+        Some(&*catalog.last).filter(|it| !it.is_empty())
+    }
+
+    /// Records what the process before read of a catalog, which is served until its source is read.
+    pub fn restore_catalog(&mut self, name: &str, content: CatalogContent) {
+        if let Some(catalog) = self.catalogs.get_mut(name) {
+            catalog.content = Some(content);
+            self.output.undecided.extend(self.operators.keys().cloned());
+        }
     }
 
     /// Records the content of a catalog, or the reason that it could not be read.

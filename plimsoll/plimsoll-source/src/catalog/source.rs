@@ -142,6 +142,12 @@ pub fn open_source(
     }
 }
 
+/// Opens the content that a source had, by its digest, if the cache still has it.
+pub fn open_cached(digest: &str, cache: &Cache) -> Option<OpenCatalog> {
+    let index = cache.by_content(digest.strip_prefix(SHA256)?)?;
+    Some(OpenCatalog { index, digest: digest.to_owned() })
+}
+
 /// A text that differs when the source may have changed: of the sizes, times and inodes of a
 /// directory's files, or the digest of the image's manifest. Cheap compared with opening it.
 ///

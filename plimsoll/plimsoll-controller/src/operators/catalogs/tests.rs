@@ -149,3 +149,30 @@ fn a_package_is_changed_if_only_its_properties_are() {
         before = read;
     }
 }
+
+#[test]
+fn what_was_read_last_is_restored_after_a_restart() {
+    let (root, kept) = (tempfile::tempdir(), tempfile::tempdir());
+    let (root, kept) = (root.expect("a directory"), kept.expect("a directory"));
+    let path = root.path().to_string_lossy().into_owned();
+    let source = CatalogSource { path, ..CatalogSource::default() };
+    let roots = CatalogRoots::new([root.path().to_owned()]);
+    let reading = CatalogReading { roots, cache: Some(Cache::new(kept.path())) };
+    fs::write(root.path().join("catalog"), CATALOG).expect("a file");
+    let first = refresh(&source, None, &BTreeSet::new(), &reading).expect("it is a catalog");
+    let content = first.content.expect("it is new");
+    fs::write(root.path().join("catalog"), "{}").expect("a file");
+    let restored = restore(&source, &content.digest, &reading).expect("the cache has it");
+    assert_eq!(restored.content, content);
+    let lost = refresh(&source, Some(&restored.read), &BTreeSet::new(), &reading).map(|_| ());
+    let lost = lost.expect_err("it is garbage");
+    assert!(lost.starts_with("it has no valid package any more, and had 1"), "{lost}");
+    // The same content again is no other one.
+    fs::write(root.path().join("catalog"), CATALOG).expect("a file");
+    let again = refresh(&source, Some(&restored.read), &BTreeSet::new(), &reading);
+    assert!(again.expect("it is a catalog").content.is_none());
+    let unknown = format!("sha256:{}", "0".repeat(64));
+    assert!(restore(&source, &unknown, &reading).is_none());
+    let elsewhere = CatalogReading { roots: CatalogRoots::default(), ..reading };
+    assert!(restore(&source, &content.digest, &elsewhere).is_none(), "it may not be read");
+}

@@ -191,3 +191,41 @@ fn conditions_say_what_is_served_and_how_reading_went() {
     check("unavailable failed", withdrawn, failed);
     check("unavailable read failed", withdrawn, failed);
 }
+
+#[test]
+fn what_the_process_before_read_is_served_until_it_can_be_read_again() {
+    let shown = |observed: i64| {
+        json!({
+            "metadata": { "name": "c", "uid": "1", "generation": 2 },
+            "spec": { "source": { "type": "Directory", "path": "/a" } },
+            "status": {
+                "observedGeneration": observed,
+                "digest": "sha256:1",
+                "lastReadTime": "2026-01-01T00:00:00Z",
+            },
+        })
+    };
+    let mut reconciler = OperatorReconciler::default();
+    reconciler.catalog_changed("c", Some(&shown(1)), START);
+    assert_eq!(reconciler.last_catalog_digest("c"), None, "it may be that of another source");
+    let mut reconciler = OperatorReconciler::default();
+    reconciler.catalog_changed("c", Some(&shown(2)), START);
+    assert_eq!(reconciler.last_catalog_digest("c"), Some("sha256:1"));
+    let status = |reconciler: &OperatorReconciler| {
+        serde_json::to_value(reconciler.catalogs["c"].status(START)).expect("a status")
+    };
+    assert_eq!(status(&reconciler)["digest"], "sha256:1", "another restart needs it");
+    let digest = "sha256:1".to_owned();
+    let content = CatalogContent { digest, packages: 3, ..CatalogContent::default() };
+    reconciler.restore_catalog("c", content);
+    assert_eq!(reconciler.last_catalog_digest("c"), None, "it is there");
+    reconciler.catalog_read("c", 0, Err("it is garbage".to_owned()), START);
+    let status = status(&reconciler);
+    assert_eq!(status["packages"], 3);
+    assert_eq!(status["lastReadTime"], "2026-01-01T00:00:00Z");
+    assert_eq!(status["conditions"][0]["status"], "True", "{status}");
+    assert_eq!(
+        status["conditions"][1]["message"],
+        "The content cannot be read: it is garbage; what was read last is served"
+    );
+}
