@@ -1,11 +1,12 @@
 //! From the events of a YAML parser to a value.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
+use super::dialect::{self, Eased, Places, Strange};
 use super::quoted::{Guess, Mending};
 use super::resolve::{self, Scalar};
 use super::{COPIES_MAX, NESTING_MAX, YamlError, YamlErrorKind, YamlWarning, YamlWarningKind};
@@ -19,30 +20,79 @@ pub(super) fn build(
     line: usize,
     notes: &mut Vec<YamlWarning>,
 ) -> Result<Value, YamlError> {
-    match build_once(text, line, notes, None) {
-        Err(Failure { left_of_block: Some(_), .. }) => {}
-        result => return result.map_err(|failure| failure.error),
+    if let Some((number, why)) = dialect::refused_directive(text) {
+        return Err(refusal(line + number, why));
     }
-    if let Some(value) = build_guessed(text, line, notes) {
-        return Ok(value);
-    }
-    let mut mending = Mending::new(text);
+    let mut eased = Eased::new(text);
+    let mut first = None;
     loop {
         notes.clear();
-        match build_once(&mending.text, line, notes, None) {
+        match build_eased(&eased, line, notes) {
+            Ok(value) => return Ok(value),
+            Err(Failure { error, strange: None, .. }) => return Err(error),
+            Err(Failure { error, strange: Some(strange), .. }) => {
+                let first = first.get_or_insert(error);
+                if !eased.ease(strange) {
+                    return Err(first.clone());
+                }
+            }
+        }
+    }
+}
+
+/// What Kubernetes' parser says of a line.
+fn refusal(line: usize, why: &str) -> YamlError {
+    YamlError { line, column: 1, problem: YamlErrorKind::Syntax(why.to_owned()) }
+}
+
+/// Builds the value of a text whose quoted scalars may go on to the left of their blocks.
+fn build_eased(
+    eased: &Eased<'_>,
+    line: usize,
+    notes: &mut Vec<YamlWarning>,
+) -> Result<Value, Failure> {
+    let source = Source { text: &eased.text, line, mark: eased.mark };
+    let mut places = Places::default();
+    match build_once(source, notes, &mut places) {
+        Err(Failure { left_of_block: Some(_), .. }) if eased.tabbed.is_empty() => {}
+        Ok(value) => {
+            return eased
+                .refused(&places, &value)
+                .map_or(Ok(value), |(number, why)| Err(Failure::of(refusal(line + number, why))));
+        }
+        result => return result,
+    }
+    if let Some(value) = build_guessed(source, notes) {
+        return Ok(value);
+    }
+    let mut mending = Mending::new(source.text);
+    loop {
+        notes.clear();
+        let source = Source { text: &mending.text, ..source };
+        match build_once(source, notes, &mut Places::default()) {
             Err(Failure { left_of_block: Some(at), .. }) if mending.indent_from(at) => {}
-            result => return result.map_err(|failure| failure.error),
+            result => return result,
         }
     }
 }
 
 /// Builds the value of a text whose quoted scalars go on to the left of their blocks, if a guess finds them.
-fn build_guessed(text: &str, line: usize, notes: &mut Vec<YamlWarning>) -> Option<Value> {
-    let guess = Guess::new(text)?;
-    let mut quoted = Vec::new();
+fn build_guessed(source: Source<'_>, notes: &mut Vec<YamlWarning>) -> Option<Value> {
+    let guess = Guess::new(source.text)?;
+    let mut places = Places::default();
     notes.clear();
-    let value = build_once(&guess.text, line, notes, Some(&mut quoted)).ok()?;
-    guess.holds(&quoted).then_some(value)
+    let value = build_once(Source { text: &guess.text, ..source }, notes, &mut places).ok()?;
+    guess.holds(&places.quoted).then_some(value)
+}
+
+/// A text to build the value of.
+#[derive(Clone, Copy)]
+struct Source<'text> {
+    text: &'text str,
+    /// The number of its first line.
+    line: usize,
+    /// What stands for byte-order marks.
+    mark: Option<char>,
 }
 
 /// Why a text could not be read.
@@ -50,20 +100,27 @@ struct Failure {
     error: YamlError,
     /// The offset, if what is wrong is that a quoted scalar goes on there, left of its block.
     left_of_block: Option<usize>,
+    /// What it is that Kubernetes' parser may take.
+    strange: Option<Strange>,
 }
 
-/// Builds the value; `quoted` receives the places of quoted scalars.
+impl Failure {
+    fn of(error: YamlError) -> Self {
+        Self { error, left_of_block: None, strange: None }
+    }
+}
+
+/// Builds the value; `places` receives the places of what may go on over several lines.
 fn build_once(
-    text: &str,
-    line: usize,
+    source: Source<'_>,
     notes: &mut Vec<YamlWarning>,
-    mut quoted: Option<&mut Vec<Range<usize>>>,
+    places: &mut Places,
 ) -> Result<Value, Failure> {
     let mut options = Options::default();
     options.set_emit_comments(false);
-    let mut builder = Builder::new(line, notes);
+    let mut builder = Builder::new(source, notes);
     let mut ended = false;
-    for next in Parser::new_from_str_with_options(text, options) {
+    for next in Parser::new_from_str_with_options(source.text, options) {
         if ended {
             let at_end = next.is_ok_and(|(event, _)| event == Event::StreamEnd);
             if !at_end {
@@ -77,25 +134,20 @@ fn build_once(
             let at = error.marker();
             let left = *error.kind() == ErrorKind::InvalidQuotedScalarIndent;
             let offset = at.byte_offset().filter(|_| left);
-            let left_of_block = offset.filter(|offset| *offset < text.len());
+            let left_of_block = offset.filter(|offset| *offset < source.text.len());
             let info = if offset.is_some() && left_of_block.is_none() {
                 "unclosed quote".to_owned()
             } else {
                 error.info()
             };
+            let strange = Strange::of(error.kind(), at.byte_offset());
             let error = builder.error(at.line(), at.col(), YamlErrorKind::Syntax(info));
-            Failure { error, left_of_block }
+            Failure { error, left_of_block, strange }
         })?;
         ended = event == Event::DocumentEnd;
-        if let Some(quoted) = quoted.as_deref_mut()
-            && let Event::Scalar(_, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted, ..) =
-                &event
-        {
-            quoted.extend(span.byte_range());
-        }
-        builder.event(event, &span).map_err(|problem| Failure {
-            error: builder.error(span.start.line(), span.start.col(), problem),
-            left_of_block: None,
+        places.note(&event, &span);
+        builder.event(event, &span).map_err(|problem| {
+            Failure::of(builder.error(span.start.line(), span.start.col(), problem))
         })?;
     }
     Ok(builder.root.unwrap_or(Value::Null))
@@ -120,6 +172,8 @@ struct Key {
 
 enum KeyName {
     Text(String),
+    /// A number or boolean.
+    Scalar(String),
     Merge,
 }
 
@@ -138,6 +192,10 @@ struct Anchored {
 
 struct Builder<'notes> {
     line: usize,
+    /// What stands for byte-order marks.
+    mark: Option<char>,
+    /// Where the text ends, if its last line says something and is not ended.
+    unended: Option<usize>,
     notes: &'notes mut Vec<YamlWarning>,
     root: Option<Value>,
     frames: Vec<Frame>,
@@ -149,9 +207,13 @@ struct Builder<'notes> {
 }
 
 impl<'notes> Builder<'notes> {
-    fn new(line: usize, notes: &'notes mut Vec<YamlWarning>) -> Self {
+    fn new(source: Source<'_>, notes: &'notes mut Vec<YamlWarning>) -> Self {
+        let last = source.text.rsplit(['\n', '\r']).next().unwrap_or_default();
+        let unended = !last.trim_matches(' ').is_empty();
         Self {
-            line,
+            line: source.line,
+            mark: source.mark,
+            unended: unended.then_some(source.text.len()),
             notes,
             root: None,
             frames: Vec::new(),
@@ -168,6 +230,7 @@ impl<'notes> Builder<'notes> {
     fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), YamlErrorKind> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
+                let text = self.as_written(text, style, span);
                 let plain = style == ScalarStyle::Plain;
                 self.weight += text.len() + NODE_WEIGHT;
                 let tag = tag.as_deref().map(full_name);
@@ -186,6 +249,28 @@ impl<'notes> Builder<'notes> {
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(id) => self.alias(id, span),
             _ => Ok(()),
+        }
+    }
+
+    /// The text of a scalar with its byte-order marks, and without the line break that our parser adds to a
+    /// block scalar whose last line is not ended.
+    fn as_written<'text>(
+        &self,
+        text: Cow<'text, str>,
+        style: ScalarStyle,
+        span: &Span,
+    ) -> Cow<'text, str> {
+        let text = match self.mark {
+            Some(mark) if text.contains(mark) => {
+                Cow::Owned(text.replace(mark, &dialect::MARK.to_string()))
+            }
+            _ => text,
+        };
+        let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        let is_last = self.unended.is_some() && span.end.byte_offset() == self.unended;
+        match text.strip_suffix('\n') {
+            Some(unended) if is_block && is_last => Cow::Owned(unended.to_owned()),
+            _ => text,
         }
     }
 
@@ -233,8 +318,9 @@ impl<'notes> Builder<'notes> {
             let value = resolve::value(scalar.clone(), text.as_str())?;
             self.anchored.insert(anchor, Anchored { value, weight: text.len() + NODE_WEIGHT });
         }
-        let text = if scalar == Scalar::Text { Some(text) } else { resolve::key(scalar, text) };
-        self.set_key(KeyName::Text(text.ok_or(YamlErrorKind::Key)?), span)
+        let is_text = matches!(scalar, Scalar::Text | Scalar::Decoded(_));
+        let text = resolve::key(scalar, text).ok_or(YamlErrorKind::Key)?;
+        self.set_key(if is_text { KeyName::Text(text) } else { KeyName::Scalar(text) }, span)
     }
 
     fn set_key(&mut self, name: KeyName, span: &Span) -> Result<(), YamlErrorKind> {
@@ -256,12 +342,12 @@ impl<'notes> Builder<'notes> {
             return Err(YamlErrorKind::Copies);
         }
         if expects_key {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Bool(_) | Value::Number(_) => value.to_string(),
+            let name = match value {
+                Value::String(text) => KeyName::Text(text.clone()),
+                Value::Bool(_) | Value::Number(_) => KeyName::Scalar(value.to_string()),
                 Value::Null | Value::Array(_) | Value::Object(_) => return Err(YamlErrorKind::Key),
             };
-            return self.set_key(KeyName::Text(text), span);
+            return self.set_key(name, span);
         }
         if self.frames.len() + depth(value) > NESTING_MAX {
             return Err(YamlErrorKind::Nesting);
@@ -286,14 +372,21 @@ impl<'notes> Builder<'notes> {
             Some(Collection::List(items)) => items.push(value),
             Some(Collection::Map { map, key }) => {
                 let Key { line, name } = key.take().ok_or(YamlErrorKind::Key)?;
-                match name {
-                    KeyName::Text(key) => insert(map, key, value, line, self.notes),
+                let note = |oddity| YamlWarning { line: Some(line), oddity };
+                let text = YamlWarningKind::DuplicateKey;
+                let repeated = match name {
+                    KeyName::Text(key) => insert(map, key, value).map(text),
+                    KeyName::Scalar(key) => {
+                        insert(map, key, value).map(YamlWarningKind::DuplicateScalar)
+                    }
                     KeyName::Merge => {
                         for (key, value) in merged(value)? {
-                            insert(map, key, value, line, self.notes);
+                            self.notes.extend(insert(map, key, value).map(text).map(note));
                         }
+                        None
                     }
-                }
+                };
+                self.notes.extend(repeated.map(note));
             }
         }
         Ok(())
@@ -304,21 +397,11 @@ fn anchored(id: usize, weight_before: usize) -> Option<Anchor> {
     (id != 0).then_some(Anchor { id, weight_before })
 }
 
-/// Sets a key and notes whether it was set before.
-fn insert(
-    map: &mut Map<String, Value>,
-    key: String,
-    value: Value,
-    line: usize,
-    notes: &mut Vec<YamlWarning>,
-) {
-    if map.contains_key(&key) {
-        notes.push(YamlWarning {
-            line: Some(line),
-            oddity: YamlWarningKind::DuplicateKey(key.clone()),
-        });
-    }
+/// Sets a key; returns it if it was set before.
+fn insert(map: &mut Map<String, Value>, key: String, value: Value) -> Option<String> {
+    let repeated = map.contains_key(&key).then(|| key.clone());
     map.insert(key, value);
+    repeated
 }
 
 /// What the value of `<<` brings in: a mapping, or a list of mappings in which earlier ones win.

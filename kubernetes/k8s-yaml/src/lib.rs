@@ -14,6 +14,7 @@
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod build;
+mod dialect;
 mod edit;
 mod json;
 mod locate;
@@ -64,6 +65,8 @@ pub struct YamlWarning {
 pub enum YamlWarningKind {
     /// A key occurs twice in a mapping; the last occurrence wins.
     DuplicateKey(String),
+    /// A number or boolean occurs twice as a key of a mapping; the last occurrence wins.
+    DuplicateScalar(String),
     /// Text after the end of the document, on a line that does not separate documents; ignored.
     IgnoredText,
 }
@@ -71,7 +74,9 @@ pub enum YamlWarningKind {
 impl fmt::Display for YamlWarningKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DuplicateKey(key) => write!(f, "key {key:?} occurs twice, the last one counts"),
+            Self::DuplicateKey(key) | Self::DuplicateScalar(key) => {
+                write!(f, "key {key:?} occurs twice, the last one counts")
+            }
             Self::IgnoredText => f.write_str(
                 "text after the end of the document is ignored, put `---` on a line of its own",
             ),

@@ -60,7 +60,11 @@ impl Lines {
     /// again stands there once.
     pub fn repeated(&self, notes: &[YamlWarning]) -> Vec<RepeatedKey> {
         let repeated = |note: &YamlWarning| {
-            let YamlWarningKind::DuplicateKey(key) = &note.oddity else { return None };
+            let (YamlWarningKind::DuplicateKey(key) | YamlWarningKind::DuplicateScalar(key)) =
+                &note.oddity
+            else {
+                return None;
+            };
             let is_it =
                 |it: &&RepeatedKey| it.key == *key && note.line.is_none_or(|line| line == it.line);
             let found = self.repeated.iter().find(is_it).cloned();

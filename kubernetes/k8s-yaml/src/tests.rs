@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{COPIES_MAX, DOCUMENT_SIZE_MAX, NESTING_MAX, YamlErrorKind, parse};
+use super::{COPIES_MAX, DOCUMENT_SIZE_MAX, NESTING_MAX, YamlErrorKind, first_document, parse};
 
 /// Each document as compact JSON or its error, notes after `#`, one a line.
 fn read(text: &str) -> String {
@@ -244,4 +244,50 @@ fn what_only_looks_like_a_quoted_scalar_stays_as_it_is() {
 fn a_quoted_scalar_of_many_lines_there_is_refused() {
     let document = parse(&format!("a:\n  b: 'x\n{}'\n", "y\n".repeat(50_000))).remove(0);
     assert!(matches!(document.value.unwrap_err().problem, YamlErrorKind::Syntax(_)));
+}
+
+/// What go.yaml.in/yaml/v2 2.4.4, by sigs.k8s.io/yaml 1.6.0, made of a text.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    text: String,
+    /// The value as JSON; absent if the text was refused.
+    json: Option<String>,
+    /// What it is that we read otherwise.
+    differs: Option<String>,
+}
+
+/// A value whose numbers are floats.
+fn in_floats(value: Value) -> Value {
+    match value {
+        Value::Number(number) => number.as_f64().into(),
+        Value::Array(items) => items.into_iter().map(in_floats).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, in_floats(value))).collect(),
+        value => value,
+    }
+}
+
+#[test]
+fn texts_are_read_and_refused_as_kubernetes_does() {
+    let table: Vec<Recorded> = serde_json::from_str(include_str!("tests/go_yaml.json")).unwrap();
+    let mut wrong = String::new();
+    for Recorded { text, json, differs } in table {
+        let expected =
+            json.map(|json| in_floats(serde_json::from_str(&json).expect("the table has JSON")));
+        let ours = first_document(&text).value;
+        let is_same = ours.clone().ok().map(in_floats) == expected;
+        if is_same != differs.is_none() {
+            writeln!(wrong, "{text:?}\n  ours {ours:?}\n  recorded {expected:?}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn what_kubernetes_refuses_is_an_error_with_its_line() {
+    let tab = "invalid YAML: found a tab character that violates indentation";
+    check("a: 1\n\t\nb: 2\n", &format!("2:1: {tab}"));
+    check("x: 1\n---\na: 'y'\n\t\nb: 2\n", &format!("{{\"x\":1}}\n4:1: {tab}"));
+    check("a: 1\nb: \"c\\/d\"\n", "2:1: invalid YAML: found unknown escape character");
+    check("%YAML 1.2\na: 1\n", "1:1: invalid YAML: found incompatible YAML document");
 }

@@ -3,7 +3,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use k8s_schema::go_kind;
 use k8s_schema::protobuf::{self, ProtobufError};
-use k8s_yaml::{YamlError, YamlErrorKind};
+use k8s_yaml::{NESTING_MAX, YamlError, YamlErrorKind};
 use serde_json::Value;
 
 use super::accept::PROTOBUF;
@@ -94,11 +94,34 @@ pub(crate) fn decode_object(
         if kind == "DeleteOptions" {
             return ApiError::bad_request(error);
         }
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {error} ({})",
-            summary(bytes)
-        ))
+        unrecognized(kind, &error, bytes)
     })
+}
+
+/// The body of a create or update of a custom `kind`, which has to name it.
+///
+/// # Errors
+/// As [`decode_object`], and when no kind is named.
+///
+/// Upstream: k8s.io/apimachinery/pkg/runtime/serializer/json/json.go: Decode
+pub(crate) fn decode_custom(
+    headers: &HeaderMap,
+    bytes: &[u8],
+    kind: &str,
+) -> Result<Value, ApiError> {
+    let document = decode_object(headers, bytes, kind)?;
+    if document["kind"].as_str().unwrap_or_default().is_empty() {
+        let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(bytes));
+        return Err(unrecognized(kind, &why, bytes));
+    }
+    Ok(document)
+}
+
+fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        summary(bytes)
+    ))
 }
 
 fn unknown_format(accepted: &str) -> ApiError {
@@ -159,8 +182,15 @@ fn typed(document: Value) -> Result<Value, String> {
 fn read_json(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).or_else(|error| match syntax::error(bytes) {
         Some(why) => Err(untyped(why)),
-        None => serde_json::from_str(&syntax::repaired(bytes)).map_err(|_| untyped(error)),
+        None => serde_json::from_str(&syntax::repaired(bytes))
+            .map_err(|_| too_deep(bytes).unwrap_or_else(|| untyped(error))),
     })
+}
+
+/// What is wrong with JSON that is nested deeper than this server takes; nothing if it is not.
+fn too_deep(bytes: &[u8]) -> Option<String> {
+    let why = || format!("the document is nested more than {NESTING_MAX} levels deep");
+    (syntax::depth(bytes) > NESTING_MAX).then(why)
 }
 
 /// Upstream: sigs.k8s.io/yaml/yaml.go: YAMLToJSON
@@ -210,6 +240,17 @@ pub(crate) fn decode_json(bytes: &[u8]) -> Result<Value, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("error decoding request body: {error}")))
 }
 
+/// Decodes a patch in JSON.
+///
+/// # Errors
+/// When it is not JSON, or nested too deeply.
+pub(crate) fn decode_patch(bytes: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(bytes).map_err(|_| {
+        let why = too_deep(bytes);
+        ApiError::bad_request(why.unwrap_or_else(|| "invalid JSON patch".to_owned()))
+    })
+}
+
 /// Decodes an applied document; of duplicate keys the last one wins.
 ///
 /// # Errors
@@ -220,6 +261,9 @@ pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
     let document = if bytes.trim_ascii_start().first() == Some(&b'{') {
         serde_json::from_slice(bytes).or_else(|error: serde_json::Error| {
             flow_yaml(bytes).ok_or_else(|| {
+                if let Some(why) = too_deep(bytes) {
+                    return refused(why);
+                }
                 malformed(if error.is_eof() {
                     format!("line {}: did not find expected node content", error.line())
                 } else {
@@ -244,4 +288,55 @@ pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
         "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into Go \
          value of type map[string]interface {{}}"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(depth: usize) -> Vec<u8> {
+        format!("{{\"a\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1)).into_bytes()
+    }
+
+    #[test]
+    fn bodies_that_are_nested_too_deeply_are_refused_with_the_bound() {
+        let headers = HeaderMap::new();
+        let why = "the document is nested more than 120 levels deep";
+        for depth in [128, 1_000, 10_000] {
+            let deep = body(depth);
+            for refused in [
+                decode_object(&headers, &deep, "Widget"),
+                decode_custom(&headers, &deep, "Widget"),
+                decode_patch(&deep),
+                decode_applied(&deep),
+            ] {
+                let message = refused.expect_err("it is too deep").message;
+                assert!(message.contains(why), "{depth}: {message}");
+            }
+        }
+        assert!(decode_object(&headers, &body(NESTING_MAX), "Widget").is_ok());
+        let error = decode_patch(b"{").expect_err("it is no JSON");
+        assert_eq!(error.message, "invalid JSON patch");
+    }
+
+    #[test]
+    fn a_custom_object_without_a_kind_is_shown_as_it_was_sent() {
+        let mut yaml = HeaderMap::new();
+        yaml.insert(CONTENT_TYPE, http::HeaderValue::from_static("application/yaml"));
+        let check = |headers: &HeaderMap, text: &str, summary: &str| {
+            let error = decode_custom(headers, text.as_bytes(), "Deep").expect_err("no kind");
+            let expected = format!(
+                "the object provided is unrecognized (must be of type Deep): Object 'Kind' is \
+                 missing in '{text}' ({summary})"
+            );
+            assert_eq!(error.message, expected);
+        };
+        let json = HeaderMap::new();
+        check(&json, " {\"b\":1,\"a\":2}", "207b2262223a312c2261223a327d");
+        check(&json, "null", "6e756c6c");
+        check(&json, "{\"kind\":\"\",  \"v\": 1.50}", "{\"kind\":\"\",  \"v\": 1.50}");
+        check(&yaml, "b: 1\na: \"<é>\"\n", "623a20310a613a20223cc3a93e220a");
+        check(&yaml, "{b: 1,  a: 2}", "{b: 1,  a: 2}");
+        check(&yaml, "", "<empty>");
+    }
 }

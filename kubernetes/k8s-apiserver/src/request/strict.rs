@@ -5,7 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use http::request::Parts;
-use k8s_yaml::YamlWarningKind;
+use k8s_yaml::{YamlWarning, YamlWarningKind};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::content::MediaType;
@@ -19,7 +19,9 @@ const ERRORS_MAX: usize = 100;
 /// The errors of strict decoding in the body of a request.
 #[derive(Debug, Default)]
 pub(crate) struct StrictErrors {
-    /// The messages about duplicate fields.
+    /// The messages about duplicate keys of YAML, each with its line.
+    repeated: Vec<String>,
+    /// The messages about duplicate fields of JSON.
     duplicates: Vec<String>,
     /// The JSON document in whose order all errors are reported. Without one, duplicate fields come
     /// before unknown ones.
@@ -27,14 +29,14 @@ pub(crate) struct StrictErrors {
 }
 
 impl StrictErrors {
-    /// The duplicate fields in the body of a request, unless field validation ignores them; of YAML
-    /// only the first. `is_typed` says whether a document is decoded as a built-in type, which finds
-    /// unknown fields in the same pass.
+    /// The duplicate fields in the body of a request, unless field validation ignores them. `is_typed`
+    /// says whether a document is decoded as a built-in type, which finds unknown fields in the same pass.
     pub(crate) fn of(parts: &Parts, body: &Bytes, parameters: &Parameters, is_typed: bool) -> Self {
         if parameters.field_validation == FieldValidation::Ignore {
             return Self::default();
         }
         let media_type = MediaType::of(&parts.headers);
+        let mut repeated = Vec::new();
         let duplicates = match media_type {
             Some(MediaType::Json | MediaType::MergePatch | MediaType::StrategicMergePatch) => {
                 errors_in_order(body, &BTreeSet::new())
@@ -44,22 +46,23 @@ impl StrictErrors {
                 .map(|field| format!("json patch {field}"))
                 .collect(),
             Some(MediaType::Yaml | MediaType::ApplyPatch) => {
-                duplicate_key(body).into_iter().collect()
+                repeated = repeated_keys(body);
+                Vec::new()
             }
             Some(MediaType::Protobuf) | None => Vec::new(),
         };
         let is_ordered = is_typed && media_type == Some(MediaType::Json);
-        Self { duplicates, document: is_ordered.then(|| body.clone()) }
+        Self { repeated, duplicates, document: is_ordered.then(|| body.clone()) }
     }
 
-    /// The messages about duplicate fields.
-    pub(crate) fn into_duplicates(self) -> Vec<String> {
-        self.duplicates
+    /// The messages about duplicate keys of an applied document.
+    pub(crate) fn into_repeated(self) -> Vec<String> {
+        self.repeated
     }
 
     /// All messages, `unknown` being the paths of the unknown fields.
-    pub(crate) fn with_unknown(self, unknown: &[String]) -> Vec<String> {
-        match self.document {
+    pub(crate) fn with_unknown(self, unknown: &[String]) -> ListedErrors {
+        let fields = match self.document {
             Some(document) if !unknown.is_empty() => {
                 errors_in_order(&document, &unknown.iter().map(String::as_str).collect())
             }
@@ -67,7 +70,8 @@ impl StrictErrors {
                 let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
                 self.duplicates.into_iter().chain(unknown).collect()
             }
-        }
+        };
+        ListedErrors { repeated: self.repeated, fields }
     }
 }
 
@@ -76,21 +80,52 @@ pub(crate) fn duplicate_fields(json: &[u8]) -> Vec<String> {
     errors_in_order(json, &BTreeSet::new())
 }
 
-/// The first duplicate key of a YAML document.
-fn duplicate_key(bytes: &[u8]) -> Option<String> {
+/// The messages of strict decoding.
+pub(crate) struct ListedErrors {
+    repeated: Vec<String>,
+    fields: Vec<String>,
+}
+
+impl ListedErrors {
+    /// One warning for each.
+    pub(crate) fn into_warnings(self) -> impl Iterator<Item = String> {
+        self.repeated.into_iter().chain(self.fields)
+    }
+
+    /// One error for all; nothing without any.
+    ///
+    /// Upstream: k8s.io/apimachinery/pkg/runtime/error.go: strictDecodingError
+    pub(crate) fn message(&self) -> Option<String> {
+        let repeated = (!self.repeated.is_empty()).then(|| unmarshal_errors(&self.repeated));
+        let errors: Vec<&str> = repeated.iter().chain(&self.fields).map(String::as_str).collect();
+        (!errors.is_empty()).then(|| errors.join(", "))
+    }
+}
+
+/// The messages about a YAML document as one.
+///
+/// Upstream: go.yaml.in/yaml/v2/yaml.go: TypeError
+pub(crate) fn unmarshal_errors(errors: &[String]) -> String {
+    format!("yaml: unmarshal errors:\n  {}", errors.join("\n  "))
+}
+
+/// The duplicate keys of a YAML document.
+fn repeated_keys(bytes: &[u8]) -> Vec<String> {
     // JSON is YAML, and decoded much faster as JSON.
     let is_json = bytes.trim_ascii_start().first() == Some(&b'{');
     if is_json && errors_in_order(bytes, &BTreeSet::new()).is_empty() {
-        return None;
+        return Vec::new();
     }
-    let text = std::str::from_utf8(bytes).ok()?;
-    let notes = k8s_yaml::first_document(text).notes;
-    notes.into_iter().find_map(|note| match note.oddity {
-        YamlWarningKind::DuplicateKey(key) => {
-            Some(format!("line {}: key {key:?} already set in map", note.line.unwrap_or(1)))
-        }
-        YamlWarningKind::IgnoredText => None,
-    })
+    let Ok(text) = std::str::from_utf8(bytes) else { return Vec::new() };
+    let message = |note: YamlWarning| {
+        let key = match note.oddity {
+            YamlWarningKind::DuplicateKey(key) => format!("{key:?}"),
+            YamlWarningKind::DuplicateScalar(key) => key,
+            YamlWarningKind::IgnoredText => return None,
+        };
+        Some(format!("line {}: key {key} already set in map", note.line.unwrap_or(1)))
+    };
+    k8s_yaml::first_document(text).notes.into_iter().filter_map(message).collect()
 }
 
 /// The duplicate and the unknown fields of a JSON document in its order, as messages of strict
@@ -231,14 +266,35 @@ mod tests {
     }
 
     #[test]
-    fn the_first_duplicate_key_of_yaml_is_reported_by_its_line() {
-        assert_eq!(
-            duplicate_key(b"a: 1\nb:\n  k: v\n  k: w\n").as_deref(),
-            Some("line 4: key \"k\" already set in map")
+    fn the_duplicate_keys_of_yaml_are_reported_by_their_lines() {
+        let check = |text: &str, expected: &[&str]| {
+            assert_eq!(repeated_keys(text.as_bytes()), expected, "{text}");
+        };
+        check("a: 1\nb:\n  k: v\n  k: w\n", &["line 4: key \"k\" already set in map"]);
+        check("a: 1\nb: 1\n", &[]);
+        check(" {\"a\": {\"k\": 1,\n\"k\": 2}}", &["line 2: key \"k\" already set in map"]);
+        check("{\"a\": 1}", &[]);
+        check(
+            "v: {a: 1, a: 2, a: 3}\nv:\n  1: x\n  1: y\n  true: x\n  yes: y\n",
+            &[
+                "line 1: key \"a\" already set in map",
+                "line 1: key \"a\" already set in map",
+                "line 4: key 1 already set in map",
+                "line 6: key true already set in map",
+                "line 2: key \"v\" already set in map",
+            ],
         );
-        assert_eq!(duplicate_key(b"a: 1\nb: 1\n"), None);
-        let json = b" {\"a\": {\"k\": 1,\n\"k\": 2}}";
-        assert_eq!(duplicate_key(json).as_deref(), Some("line 2: key \"k\" already set in map"));
-        assert_eq!(duplicate_key(b"{\"a\": 1}"), None);
+    }
+
+    #[test]
+    fn the_errors_of_yaml_stand_together_in_a_message() {
+        let listed = ListedErrors {
+            repeated: vec!["line 1: a".to_owned(), "line 2: b".to_owned()],
+            fields: vec!["unknown field \"c\"".to_owned()],
+        };
+        let expected = "yaml: unmarshal errors:\n  line 1: a\n  line 2: b, unknown field \"c\"";
+        assert_eq!(listed.message().as_deref(), Some(expected));
+        assert_eq!(listed.into_warnings().count(), 3);
+        assert_eq!(ListedErrors { repeated: Vec::new(), fields: Vec::new() }.message(), None);
     }
 }

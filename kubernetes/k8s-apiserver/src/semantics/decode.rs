@@ -323,17 +323,14 @@ fn report_unknown(
 ) -> Result<()> {
     // Only the fields in the document of the request count, not those that defaulting adds.
     let listed = std::mem::take(&mut context.strict_errors).with_unknown(unknown);
-    if listed.is_empty() {
-        return Ok(());
-    }
     match context.parameters.field_validation {
         FieldValidation::Ignore => {}
-        FieldValidation::Warn => context.warnings.extend(listed),
+        FieldValidation::Warn => context.warnings.extend(listed.into_warnings()),
         FieldValidation::Strict => {
-            return Err(cannot_be_handled(
-                resource,
-                &format!("strict decoding error: {}", listed.join(", ")),
-            ));
+            if let Some(errors) = listed.message() {
+                let why = format!("strict decoding error: {errors}");
+                return Err(cannot_be_handled(resource, &why));
+            }
         }
     }
     Ok(())

@@ -8,6 +8,7 @@ use super::create::{CreateSource, create};
 use super::update::{Ownership, WriteTarget, check_name, find, namespace_of, update};
 use crate::request::content::MediaType;
 use crate::request::parameters::{FieldValidation, OptionsKind};
+use crate::request::strict;
 use crate::semantics::cluster::Cluster;
 use crate::semantics::context::RequestContext;
 use crate::semantics::ownership::actor;
@@ -199,7 +200,7 @@ fn apply(
 
 /// Reports the duplicate keys of an applied document, of which the last one was applied.
 fn report_duplicates(context: &mut RequestContext) -> Result<()> {
-    let duplicates = std::mem::take(&mut context.strict_errors).into_duplicates();
+    let duplicates = std::mem::take(&mut context.strict_errors).into_repeated();
     if duplicates.is_empty() {
         return Ok(());
     }
@@ -208,9 +209,8 @@ fn report_duplicates(context: &mut RequestContext) -> Result<()> {
         FieldValidation::Warn => context.warnings.extend(duplicates),
         FieldValidation::Strict => {
             return Err(ApiError::bad_request(format!(
-                "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal \
-                 errors:\n  {}",
-                duplicates.join("\n  ")
+                "error strict decoding patch: error converting YAML to JSON: {}",
+                strict::unmarshal_errors(&duplicates)
             )));
         }
     }

@@ -106,7 +106,9 @@ fn read_documents(parsed: &mut ParsedFile, text: &str) {
         }
         for note in document.notes {
             let code = match note.oddity {
-                YamlWarningKind::DuplicateKey(_) => FindingCode::DuplicateKey,
+                YamlWarningKind::DuplicateKey(_) | YamlWarningKind::DuplicateScalar(_) => {
+                    FindingCode::DuplicateKey
+                }
                 YamlWarningKind::IgnoredText => FindingCode::IgnoredText,
             };
             let location = parsed.location(Some(number), note.line.or(Some(document.line)));

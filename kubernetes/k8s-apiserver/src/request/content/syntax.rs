@@ -8,7 +8,15 @@ const END: &str = "unexpected end of JSON input";
 
 /// The first error of a text; nothing if it is JSON.
 pub(super) fn error(bytes: &[u8]) -> Option<String> {
-    Scanner { bytes, at: 0, open: Vec::new() }.document().err()
+    Scanner::new(bytes).document().err()
+}
+
+/// How many brackets of a text stand in each other, up to its first error.
+pub(super) fn depth(bytes: &[u8]) -> usize {
+    let mut scanner = Scanner::new(bytes);
+    // What is wrong with it is said elsewhere.
+    let _ = scanner.document();
+    scanner.deepest
 }
 
 /// Makes text of JSON that has halves of characters: each becomes the replacement character.
@@ -46,11 +54,17 @@ struct Scanner<'a> {
     at: usize,
     /// The brackets that are open.
     open: Vec<u8>,
+    /// How many of them were open at most.
+    deepest: usize,
 }
 
 type Scanned = Result<(), String>;
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, open: Vec::new(), deepest: 0 }
+    }
+
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -70,7 +84,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn document(mut self) -> Scanned {
+    fn document(&mut self) -> Scanned {
         loop {
             let is_open = self.value()?;
             if !is_open && !self.after_value()? {
@@ -97,6 +111,7 @@ impl Scanner<'_> {
         if self.open.len() >= DEPTH_MAX {
             return Err(self.unexpected("exceeded max depth"));
         }
+        self.deepest = self.deepest.max(self.open.len() + 1);
         self.at += 1;
         let next = self.skip_space();
         // The codes of closing brackets are two above those of opening ones.
@@ -272,6 +287,13 @@ mod tests {
         check("-x", "invalid character 'x' in numeric literal");
         check("1.x", "invalid character 'x' after decimal point in numeric literal");
         check(&"[".repeat(DEPTH_MAX + 1), "invalid character '[' exceeded max depth");
+    }
+
+    #[test]
+    fn depth_counts_the_brackets_that_stand_in_each_other() {
+        for (text, expected) in [("1", 0), ("{}", 1), ("[[], [{}], 1]", 3), ("[[x[[", 2)] {
+            assert_eq!(depth(text.as_bytes()), expected, "{text}");
+        }
     }
 
     #[test]

@@ -15,7 +15,9 @@ use crate::http::watch::{Watch, WatchForm};
 use crate::http::{encode, health, respond};
 use crate::json::to_bytes;
 use crate::request::accept::{Accept, Format, MetaVersion, View, accepts_gzip};
-use crate::request::content::{MediaType, decode_applied, decode_json, decode_object};
+use crate::request::content::{
+    MediaType, decode_applied, decode_custom, decode_json, decode_object, decode_patch,
+};
 use crate::request::path::ResourcePath;
 use crate::request::selector::FieldSelector;
 use crate::request::strict::StrictErrors;
@@ -407,7 +409,9 @@ impl ObjectRequest<'_> {
     }
 
     fn body_object(&self) -> Result<Value> {
-        decode_object(&self.parts.headers, self.body, &self.resource.kind)
+        let is_custom = self.resource.custom().is_some();
+        let decode = if is_custom { decode_custom } else { decode_object };
+        decode(&self.parts.headers, self.body, &self.resource.kind)
     }
 
     fn strict_errors(&self, context: &RequestContext) -> StrictErrors {
@@ -462,7 +466,7 @@ impl ObjectRequest<'_> {
         };
         let document = match media_type {
             MediaType::ApplyPatch => decode_applied(self.body)?,
-            _ => decode_json(self.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))?,
+            _ => decode_patch(self.body)?,
         };
         if media_type == MediaType::MergePatch {
             patch::check_merge_document(&document)?;

@@ -235,7 +235,9 @@ impl<'l> FileLoader<'l> {
             let package = head.package.or(head.name).unwrap_or_default();
             for note in document.notes {
                 let code = match note.oddity {
-                    YamlWarningKind::DuplicateKey(_) => DefectCode::DuplicateKey,
+                    YamlWarningKind::DuplicateKey(_) | YamlWarningKind::DuplicateScalar(_) => {
+                        DefectCode::DuplicateKey
+                    }
                     YamlWarningKind::IgnoredText => DefectCode::Syntax,
                 };
                 let place = note.line.map_or(place, |line| self.place(line - 1));
