@@ -1,8 +1,8 @@
 //! Request bodies: media types and decoding.
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use k8s_schema::go_kind;
 use k8s_schema::protobuf::{self, ProtobufError};
+use k8s_schema::{canonicalize_numbers, go_kind};
 use k8s_yaml::{NESTING_MAX, YamlError, YamlErrorKind};
 use serde_json::Value;
 
@@ -195,6 +195,13 @@ fn too_deep(bytes: &[u8]) -> Option<String> {
 
 /// Upstream: sigs.k8s.io/yaml/yaml.go: YAMLToJSON
 fn read_yaml(bytes: &[u8]) -> Result<Value, String> {
+    let mut document = read_yaml_as_written(bytes)?;
+    // It becomes JSON, in which a float without a fraction looks like an integer.
+    canonicalize_numbers(&mut document);
+    Ok(document)
+}
+
+fn read_yaml_as_written(bytes: &[u8]) -> Result<Value, String> {
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         return read_json(bytes).or_else(|why| flow_yaml(bytes).ok_or(why));
     }
@@ -258,7 +265,7 @@ pub(crate) fn decode_patch(bytes: &[u8]) -> Result<Value, ApiError> {
 pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
     let refused = |why: String| ApiError::bad_request(format!("error decoding patch: {why}"));
     let malformed = |why: String| refused(format!("error converting YAML to JSON: yaml: {why}"));
-    let document = if bytes.trim_ascii_start().first() == Some(&b'{') {
+    let mut document: Value = if bytes.trim_ascii_start().first() == Some(&b'{') {
         serde_json::from_slice(bytes).or_else(|error: serde_json::Error| {
             flow_yaml(bytes).ok_or_else(|| {
                 if let Some(why) = too_deep(bytes) {
@@ -281,6 +288,7 @@ pub(crate) fn decode_applied(bytes: &[u8]) -> Result<Value, ApiError> {
         })?
     };
     if document.is_object() || document.is_null() {
+        canonicalize_numbers(&mut document);
         return Ok(document);
     }
     let kind = go_kind(&document);
@@ -317,6 +325,20 @@ mod tests {
         assert!(decode_object(&headers, &body(NESTING_MAX), "Widget").is_ok());
         let error = decode_patch(b"{").expect_err("it is no JSON");
         assert_eq!(error.message, "invalid JSON patch");
+    }
+
+    #[test]
+    fn floats_of_yaml_are_those_of_the_json_it_becomes() {
+        let mut yaml = HeaderMap::new();
+        yaml.insert(CONTENT_TYPE, http::HeaderValue::from_static("application/yaml"));
+        let json = HeaderMap::new();
+        let text = br#"{"a": 3.0}"#;
+        let number = |decoded: Result<Value, ApiError>| decoded.expect("it is JSON")["a"].is_i64();
+        assert!(number(decode_object(&yaml, text, "Deep")));
+        assert!(number(decode_object(&yaml, b"a: 30e-1", "Deep")));
+        assert!(number(decode_applied(text)));
+        assert!(!number(decode_object(&json, text, "Deep")));
+        assert!(!number(decode_patch(text)));
     }
 
     #[test]

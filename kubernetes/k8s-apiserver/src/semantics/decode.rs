@@ -53,7 +53,6 @@ pub(crate) fn check_applied_type(resource: &ApiResource, object: &mut Value) -> 
         let (given_version, kind) = (given_version.clone(), kind.clone());
         return Err(other_type(resource, &given_version, &kind, object));
     }
-    fields.values_mut().for_each(schema::canonicalize_numbers);
     fields.insert("apiVersion".to_owned(), expected.into());
     fields.insert("kind".to_owned(), resource.kind.clone().into());
     if fields.get("metadata").is_none_or(Value::is_null) {
@@ -226,22 +225,30 @@ pub(crate) fn normalize(
     object: &mut Value,
 ) -> Result<()> {
     if resource.custom().is_none() {
-        return fit(context, resource, object);
+        // An empty list resets the ownership; decoded, it would be left out.
+        let is_reset = object.pointer("/metadata/managedFields").is_some_and(is_empty_list);
+        fit(context, resource, object)?;
+        if is_reset {
+            metadata::of(object).insert("managedFields".to_owned(), json!([]));
+        }
+        return Ok(());
     }
     // The server writes `managedFields`, which schemas of definitions do not describe.
     let managed = metadata::of(object).remove("managedFields");
     if let Some(problem) = managed.as_ref().and_then(malformed_ownership) {
         return Err(cannot_be_handled(resource, &problem));
     }
-    // An empty list resets the ownership of a built-in object; of a custom one it is dropped.
-    let is_reported =
-        |managed: &Value| managed.as_array().is_some_and(|entries| !entries.is_empty());
-    let managed = managed.filter(is_reported);
+    // Of a custom object, an empty list is dropped.
+    let managed = managed.filter(|managed| managed.is_array() && !is_empty_list(managed));
     let result = fit(context, resource, object);
     if let Some(managed) = managed {
         metadata::of(object).insert("managedFields".to_owned(), managed);
     }
     result
+}
+
+fn is_empty_list(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
 }
 
 /// Why the `managedFields` of a custom object cannot be decoded, as those of built-in objects can:
@@ -302,8 +309,8 @@ fn check_decodable(resource: &ApiResource, object: &Value) -> std::result::Resul
 /// Converts values to their canonical form and sets defaults.
 fn complete(resource: &ApiResource, object: &mut Value) -> std::result::Result<(), String> {
     let kind_schema = resource.schema();
+    schema::canonicalize_numbers(object);
     if resource.custom().is_some() {
-        schema::canonicalize_numbers(object);
         if let Some(problem) = schema::malformed_metadata(kind_schema, object) {
             return Err(problem);
         }

@@ -1,7 +1,7 @@
 //! The four kinds of patch.
 use k8s_schema::managed::{self, ApplyError};
 use k8s_schema::patch as schema_patch;
-use k8s_schema::{FieldError, FieldErrorKind, go_kind};
+use k8s_schema::{FieldError, FieldErrorKind, canonicalize_numbers, go_kind};
 use serde_json::Value;
 
 use super::create::{CreateSource, create};
@@ -49,6 +49,10 @@ pub(crate) fn patch(
         return Err(ApiError::not_found(target.resource.subject(), &target.key.name));
     };
     let mut patched = patched(target, &live, patch)?;
+    if patch.media_type == MediaType::StrategicMergePatch {
+        // Its result is converted, those of the other patches are decoded.
+        canonicalize_numbers(&mut patched);
+    }
     decode::check_type(target.resource, &mut patched)
         .map_err(|error| invalid_result::undecodable(target, &live, patch, error))?;
     metadata::set_namespace(target.resource, namespace_of(target.key), &mut patched)?;

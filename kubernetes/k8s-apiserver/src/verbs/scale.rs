@@ -251,6 +251,7 @@ fn store(
         WriteAttributes::new(context, Operation::Update, resource, &key.namespace, &key.name)
             .of("scale", Some(&before));
     admission::admit(cluster, context, &attributes, &mut scale)?;
+    check_decodable(&scale)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     // Errors of custom objects are about the whole object.
     if replicas < 0 && resource.custom().is_none() {
@@ -285,10 +286,14 @@ fn store(
 /// Checks that a document is a valid scale of this object.
 fn checked(key: &ObjectKey, scale: Value) -> Result<Value> {
     check_name(key, &scale)?;
-    let problem = builtin::schema("autoscaling", "v1", "Scale")
-        .and_then(|schema| decoding_error(&schema, &scale));
-    match problem {
-        None => Ok(scale),
+    check_decodable(&scale)?;
+    Ok(scale)
+}
+
+/// Checks that the values of a scale have the types of its fields.
+fn check_decodable(scale: &Value) -> Result<()> {
+    match decoding_error(builtin::scale_schema(), scale) {
+        None => Ok(()),
         Some(problem) => Err(ApiError::bad_request(format!(
             "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
         ))),

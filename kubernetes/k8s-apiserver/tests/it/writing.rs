@@ -186,12 +186,46 @@ fn scale_reads_and_writes_replicas() {
         200,
         r#"{"spec": {"replicas": 5}}"#,
     );
+    for replicas in ["2.0", "2.5", "\"x\"", "true", "99999999999"] {
+        let scale =
+            format!(r#"{{"metadata": {{"name": "web"}}, "spec": {{"replicas": {replicas}}}}}"#);
+        cluster.check(&format!("PUT {path}"), &scale, 400, r#"{"reason": "BadRequest"}"#);
+        cluster.check(&format!("PATCH {path}"), &scale, 400, r#"{"reason": "BadRequest"}"#);
+    }
     cluster.check(
         "GET /apis/apps/v1/namespaces/default/deployments/web",
         "",
         200,
         r#"{"spec": {"replicas": 5}, "metadata": {"generation": 2}}"#,
     );
+}
+
+#[test]
+fn integers_of_built_in_kinds_have_no_fraction_in_json() {
+    let cluster = TestCluster::new();
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let float = DEPLOYMENT.replace("\"replicas\": 2", "\"replicas\": 2.0");
+    let line = format!("POST {path}");
+    cluster.check(
+        &line,
+        &float,
+        400,
+        r#"{"message": "Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal number 2.0 into Go struct field DeploymentSpec.spec.replicas of type int32"}"#,
+    );
+    // YAML becomes JSON before it is decoded, and loses the fraction.
+    let yaml = Ask { line: &line, body: &float, content_type: "application/yaml", accept: "" };
+    cluster.check_with(yaml, 201, r#"{"spec": {"replicas": 2}}"#);
+    for (content_type, status) in
+        [("application/merge-patch+json", 422), ("application/strategic-merge-patch+json", 200)]
+    {
+        let ask = Ask {
+            line: &format!("PATCH {path}/web"),
+            body: r#"{"spec": {"replicas": 3.0}}"#,
+            content_type,
+            accept: "",
+        };
+        cluster.check_with(ask, status, "");
+    }
 }
 
 #[test]
