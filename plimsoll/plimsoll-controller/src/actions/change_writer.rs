@@ -171,6 +171,9 @@ impl ChangeWriter {
             let Some((object, there)) = found.filter(|(_, it)| it.uid == change.uid) else {
                 return Ok(WriteOutcome::Stale("the ClusterVersion was deleted".to_owned()));
             };
+            if let Some(message) = there.refusal() {
+                return Ok(WriteOutcome::Failed(message));
+            }
             let operations = match change.operation {
                 ChangeOperation::EnableCapability => {
                     if there.requested_capabilities().contains(&change.capability) {

@@ -9,7 +9,7 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::config::ClusterVersionStatus;
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, ClusterVersion, read_usable};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, read_usable};
 use plimsoll_operators::reconciler::OperatorEvent;
 use plimsoll_resolve::ClusterFacts;
 use plimsoll_resolve::version::parse_tolerant;
@@ -18,6 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::listing_watch::ListingWatch;
 use crate::observe::{self};
+use crate::resources::api_resource;
 
 /// The name of the definition of ClusterVersions.
 const CLUSTER_VERSION_DEFINITION: &str = "clusterversions.config.openshift.io";
@@ -141,14 +142,15 @@ pub async fn read(client: &Client) -> Result<ClusterFacts, kube::Error> {
     let nodes = allowed(nodes.list(&ListParams::default()).await)?;
     let architectures: BTreeSet<String> =
         nodes.into_iter().flat_map(|list| list.items).filter_map(architecture).collect();
-    let versions: Api<ClusterVersion> = Api::all(client.clone());
+    let versions: Api<DynamicObject> =
+        Api::all_with(client.clone(), &api_resource(CLUSTER_VERSION));
     let found = allowed(versions.get_opt(CLUSTER_VERSION_NAME).await)?.flatten();
     let mut facts = ClusterFacts {
         kubernetes: parse_tolerant(&client.apiserver_version().await?.git_version).ok(),
         architectures: architectures.into_iter().collect(),
         ..ClusterFacts::default()
     };
-    of_release(&mut facts, found.and_then(|it| it.status).as_ref());
+    of_release(&mut facts, found.as_ref().and_then(status).as_ref());
     Ok(facts)
 }
 

@@ -1,14 +1,14 @@
 //! A validating admission webhook that refuses mistakes in `spec.capabilities` when they are made
-//! (CAP-11).
+//! (CAP-11), and a spec that cannot be read.
 //!
 //! It is a convenience: what it refuses the controller would not act on either. So a webhook that
 //! cannot be reached lets everything pass.
 
 use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus};
-use plimsoll_api::{ApiKind, CLUSTER_VERSION};
+use plimsoll_api::{ApiKind, CLUSTER_VERSION, CLUSTER_VERSION_NAME, read_usable};
 use plimsoll_plan::capabilities::{SpecChange, review};
 use plimsoll_plan::reconciler::desired::CapabilityRules;
-use serde::Deserialize;
+use plimsoll_plan::spec::read::read;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -48,28 +48,48 @@ impl Reviewer for CapabilityReviewer {
 
 /// Answers a review.
 fn answer(request: &Value, rules: &CapabilityRules) -> Value {
-    let spec = |object: &Value| -> ClusterVersionSpec {
-        ClusterVersionSpec::deserialize(&object["spec"]).unwrap_or_default()
+    let (old, new) = (&request["oldObject"], &request["object"]);
+    if old.is_object() && old["spec"] == new["spec"] {
+        return json!({ "allowed": true });
+    }
+    let new = match read(&new["spec"]) {
+        Ok(new) => new,
+        Err(why) => {
+            return refused(&format!(
+                "ClusterVersion \"{CLUSTER_VERSION_NAME}\" cannot be read: {why}; correct the field, or \
+                 leave it out"
+            ));
+        }
     };
-    let old = request["oldObject"].is_object().then(|| spec(&request["oldObject"]));
-    let status = &request["oldObject"]["status"];
-    let status = ClusterVersionStatus::deserialize(status).unwrap_or_default();
+    let status: ClusterVersionStatus = read_usable(&old["status"]);
     let mut enabled = status.capabilities.enabled_capabilities;
-    if old.is_some() {
+    if old.is_object() {
         // The status may lag, and may be unable to name all.
         enabled.extend(rules.enabled.iter().cloned());
     }
-    let new = spec(&request["object"]);
+    let old = spec_before(old);
     let change = SpecChange { old: old.as_ref(), new: &new, enabled: &enabled };
     let objections = review(&change, &rules.registry, &rules.gates);
-    let mut response = json!({ "allowed": objections.is_empty() });
-    if !objections.is_empty() {
-        let said: Vec<String> = objections.iter().map(ToString::to_string).collect();
-        response["status"] = json!({
-            "status": "Failure", "code": 400, "reason": "BadRequest", "message": said.join("; "),
-        });
+    if objections.is_empty() {
+        return json!({ "allowed": true });
     }
-    response
+    let said: Vec<String> = objections.iter().map(ToString::to_string).collect();
+    refused(&said.join("; "))
+}
+
+/// Returns the spec of an object before a write, with its capabilities alone; `None` if there was none, or they
+/// could not be read. What else could not be read may be corrected.
+fn spec_before(old: &Value) -> Option<ClusterVersionSpec> {
+    let capabilities = &old["spec"]["capabilities"];
+    old.is_object().then(|| read(&json!({ "capabilities": capabilities })).ok()).flatten()
+}
+
+/// Returns the answer that refuses a write.
+fn refused(message: &str) -> Value {
+    let status = json!({
+        "status": "Failure", "code": 400, "reason": "BadRequest", "message": message,
+    });
+    json!({ "allowed": false, "status": status })
 }
 
 #[cfg(test)]
@@ -96,5 +116,35 @@ mod tests {
         let allowed = ask(cluster_version(&["Console"]), cluster_version(&["Console", "Insights"]));
         assert_eq!(allowed, json!({ "allowed": true }));
         assert_eq!(ask(Value::Null, cluster_version(&["Consle"]))["allowed"], false);
+    }
+
+    #[test]
+    fn a_spec_that_cannot_be_read_is_refused_and_may_be_corrected() {
+        let check = |old: Value, new: Value, expected: &str| {
+            let object = |spec: Value| match spec {
+                Value::Null => Value::Null,
+                spec => json!({ "spec": spec }),
+            };
+            let request = json!({ "oldObject": object(old), "object": object(new) });
+            let answer = answer(&request, &CapabilityRules::default());
+            assert_eq!(answer["allowed"], expected.is_empty(), "{request}");
+            let said = answer["status"]["message"].as_str().unwrap_or_default();
+            assert!(said.starts_with(expected), "{said}");
+        };
+        let channel = || json!({ "channel": 4 });
+        let unreadable =
+            "ClusterVersion \"version\" cannot be read: spec.channel: invalid type: integer";
+        check(Value::Null, channel(), unreadable);
+        check(json!({ "channel": "stable" }), channel(), unreadable);
+        check(json!({ "channel": "a", "capabilities": 1 }), channel(), "ClusterVersion");
+        // A write of something else, such as an annotation.
+        check(channel(), channel(), "");
+        check(channel(), json!({ "channel": "stable" }), "");
+        check(json!({ "capabilities": 1 }), json!({ "channel": "stable" }), "");
+        // What could be read is compared as ever.
+        let capabilities = |names: &[&str]| json!({ "additionalEnabledCapabilities": names });
+        let gone = capabilities(&["Gone"]);
+        let before = json!({ "channel": 4, "capabilities": gone });
+        check(before, json!({ "channel": "stable", "capabilities": gone }), "");
     }
 }

@@ -6,6 +6,7 @@ use plimsoll_api::config::{
 };
 use plimsoll_api::olm::action::{ChangeOperation, ChangeState, PlannedChange};
 use plimsoll_api::{Condition, ConditionStatus, Reason, read_usable};
+use plimsoll_plan::spec::read::read;
 use semver::Version;
 use serde_json::Value;
 
@@ -33,20 +34,33 @@ pub struct ObservedRelease {
     pub generation: i64,
     /// The requested spec.
     pub spec: ClusterVersionSpec,
+    /// Why the spec cannot be read, and where, in which case it is empty; `None` if it can.
+    pub unreadable_spec: Option<String>,
     /// The reported status.
     pub status: ClusterVersionStatus,
 }
 
 impl ObservedRelease {
-    /// Reads a ClusterVersion. Fields that cannot be read count as absent.
+    /// Reads a ClusterVersion. Fields of its status that cannot be read count as absent.
     pub fn read(object: &Value) -> Self {
         let metadata = &object["metadata"];
+        let (spec, unreadable_spec) = match read(&object["spec"]) {
+            Ok(spec) => (spec, None),
+            Err(why) => (ClusterVersionSpec::default(), Some(why)),
+        };
         Self {
             uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
-            spec: read_usable(&object["spec"]),
+            spec,
+            unreadable_spec,
             status: read_usable(&object["status"]),
         }
+    }
+
+    /// Returns why nothing can be requested; `None` if it can.
+    pub fn refusal(&self) -> Option<String> {
+        let why = self.unreadable_spec.as_ref()?;
+        Some(format!("the ClusterVersion cannot be read: {why}; correct that first"))
     }
 
     /// Returns the version that was completed last; empty if none was.
@@ -125,16 +139,20 @@ impl ObservedRelease {
 ///
 /// # Errors
 ///
-/// When there is none.
+/// When there is none, or it cannot be read.
 fn required<'a>(
     action: &EffectiveAction,
     release: Option<&'a ObservedRelease>,
 ) -> Result<&'a ObservedRelease, ActionFailure> {
-    release.ok_or_else(|| {
+    let release = release.ok_or_else(|| {
         let class = &action.class;
         let message = format!("class {class} is about the ClusterVersion, and there is none");
         ActionFailure::new(Reason::InvalidAction, message)
-    })
+    })?;
+    match release.refusal() {
+        Some(message) => Err(ActionFailure::new(Reason::InvalidAction, message)),
+        None => Ok(release),
+    }
 }
 
 /// Plans an update of the release: to a version, or to the newest recommended one.
@@ -261,6 +279,10 @@ pub(super) fn observed(
     if is_done {
         let message = format!("the cluster is at release {}", change.version);
         return state(ChangeState::Completed, Reason::UpdateCompleted.as_str(), &message);
+    }
+    if release.unreadable_spec.is_some() {
+        // What is requested is not known.
+        return state(ChangeState::Written, reason, message);
     }
     let requested = release.requested();
     // A watch may show the request later than the response to it.

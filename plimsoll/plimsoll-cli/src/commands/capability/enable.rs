@@ -54,6 +54,9 @@ fn request(
     names: &[String],
 ) -> Result<(Option<Value>, Vec<String>), anyhow::Error> {
     let release = ObservedRelease::read(object);
+    if let Some(message) = release.refusal() {
+        anyhow::bail!(message);
+    }
     let mut requested = release.requested_capabilities().to_vec();
     let before = requested.len();
     let mut reported = Vec::new();

@@ -105,6 +105,10 @@ fn the_release_is_planned_by_what_its_cluster_version_reports() {
     let absent =
         "InvalidAction: class release-update is about the ClusterVersion, and there is none";
     check(json!({ "actionClass": "release-update", "deadline": "1h" }), &[], absent);
+    let channel = || ("/spec/channel", json!(4));
+    let unreadable = "InvalidAction: the ClusterVersion cannot be read: spec.channel: invalid type: \
+                      integer `4`, expected a string; correct that first";
+    check(update("1.9.0"), &[channel()], unreadable);
 
     let enable = |names: &[&str]| json!({ "actionClass": "capability-enable", "parameters": { "capabilities": names } });
     let one = "EnableCapability Console >; capability Build is enabled";
