@@ -29,7 +29,7 @@ use crate::ownership::{self, operator_of};
 use crate::resources::{Resources, Served};
 use crate::webhook::Reviewer;
 use crate::webhook::capabilities::CapabilityReviewer;
-use crate::write::{Writer, missing_namespace, outcome};
+use crate::write::{TriedObject, Writer, missing_namespace, outcome};
 
 /// Requests at the same time: as many as the plan itself makes while updating.
 const REQUESTS_MAX: usize = 16;
@@ -179,10 +179,15 @@ async fn sight(
     }
     let ca_bundle = owner.ca_bundle(step, before.as_ref());
     let tried = match writer.try_out(step, served, ca_bundle.as_deref()).await {
-        Ok(Some(after)) => {
-            writer.try_takeover(step, served, before.as_ref(), after).await.map(Some)
+        Ok(Some(TriedObject { object, replaced_for })) if !replaced_for.is_empty() => {
+            let answer = DryRunOutcome::Replaces { fields: replaced_for, with: value(object) };
+            return Ok(ObservedObject { before: before.map(value), answer });
         }
-        other => other,
+        Ok(Some(TriedObject { object, .. })) => {
+            writer.try_takeover(step, served, before.as_ref(), object).await.map(Some)
+        }
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
     };
     let answer = match tried {
         Ok(Some(object)) => DryRunOutcome::Would(value(object)),

@@ -23,6 +23,7 @@ use plimsoll_plan::progress::{Mark, Scope};
 use serde::Serialize;
 
 pub(crate) use self::failures::{chain, missing_namespace, outcome};
+pub(crate) use self::steps::TriedObject;
 use self::storage::Migrations;
 use crate::observe::mark;
 use crate::resources::Served;

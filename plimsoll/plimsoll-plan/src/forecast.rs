@@ -61,6 +61,13 @@ pub enum StepChange {
     Created,
     /// Some of its fields change.
     Changed(Vec<FieldChange>),
+    /// It is deleted and, once it is gone, created again.
+    Replaced {
+        /// The fields that make it necessary, since no update changes them.
+        because: Vec<String>,
+        /// The fields that change.
+        fields: Vec<FieldChange>,
+    },
     /// It is deleted.
     Deleted,
     /// It is to be deleted, and is not there.
@@ -92,6 +99,8 @@ pub enum StepChangeKind {
     Created,
     /// [`StepChange::Changed`].
     Changed,
+    /// [`StepChange::Replaced`].
+    Replaced,
     /// [`StepChange::Deleted`].
     Deleted,
     /// [`StepChange::Refused`].
@@ -104,9 +113,10 @@ pub enum StepChangeKind {
 
 impl StepChangeKind {
     /// All of them, the ones that matter most first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Refused,
         Self::Waiting,
+        Self::Replaced,
         Self::Created,
         Self::Changed,
         Self::Deleted,
@@ -118,6 +128,7 @@ impl StepChangeKind {
         match self {
             Self::Created => "created",
             Self::Changed => "changed",
+            Self::Replaced => "replaced",
             Self::Deleted => "deleted",
             Self::Refused => "refused",
             Self::Waiting => "waiting",
@@ -133,11 +144,22 @@ impl StepChange {
         if fields.is_empty() { Self::Unchanged } else { Self::Changed(fields) }
     }
 
+    /// What becomes of an object that is there before, and anew after.
+    pub fn replaced(
+        manifest: &Manifest,
+        before: &Value,
+        after: &Value,
+        because: Vec<String>,
+    ) -> Self {
+        Self::Replaced { because, fields: diff::objects(manifest, before, after) }
+    }
+
     /// Its sort.
     pub fn kind(&self) -> StepChangeKind {
         match self {
             Self::Created => StepChangeKind::Created,
             Self::Changed(_) => StepChangeKind::Changed,
+            Self::Replaced { .. } => StepChangeKind::Replaced,
             Self::Deleted => StepChangeKind::Deleted,
             Self::Refused { .. } => StepChangeKind::Refused,
             Self::Waiting { .. } => StepChangeKind::Waiting,
@@ -230,7 +252,10 @@ impl Forecast {
         self.plan.steps.iter().zip(&self.changes).filter(|(_, change)| {
             matches!(
                 change.kind(),
-                StepChangeKind::Created | StepChangeKind::Changed | StepChangeKind::Deleted
+                StepChangeKind::Created
+                    | StepChangeKind::Changed
+                    | StepChangeKind::Replaced
+                    | StepChangeKind::Deleted
             )
         })
     }

@@ -3,6 +3,7 @@
 
 mod diff;
 pub(super) mod markdown;
+mod notable;
 mod revision;
 pub(super) mod text;
 mod value;
@@ -117,6 +118,9 @@ pub struct StepReport {
     /// When it was first written in a rehearsal; none in a plan, or if it never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    /// The fields that no update changes, for which it is deleted and created again.
+    #[serde(rename = "replacedFor", skip_serializing_if = "Vec::is_empty")]
+    pub replaced_for: Vec<String>,
     /// Which fields change, and how.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldReport>,
@@ -341,8 +345,14 @@ fn component(forecast: &Forecast, component: ForecastComponent) -> ComponentRepo
             object: step.manifest.key.clone(),
             change: change.kind().as_str(),
             at: None,
+            replaced_for: match change {
+                StepChange::Replaced { because, .. } => because.clone(),
+                _ => Vec::new(),
+            },
             fields: match change {
-                StepChange::Changed(fields) => fields.iter().map(FieldReport::from).collect(),
+                StepChange::Changed(fields) | StepChange::Replaced { fields, .. } => {
+                    fields.iter().map(FieldReport::from).collect()
+                }
                 _ => Vec::new(),
             },
             problem: match change {
@@ -408,6 +418,7 @@ fn node(component: &ComponentReport) -> Node {
     if gates > 0 {
         lines.push(format!("waits {gates} {}", if gates == 1 { "time" } else { "times" }));
     }
+    lines.extend(component.steps.iter().filter_map(notable::replacement));
     let quiet =
         component.steps.iter().all(|step| step.change == StepChangeKind::Unchanged.as_str());
     let tone = match (component.steps.iter().any(|step| step.problem.is_some()), quiet) {
@@ -420,17 +431,6 @@ fn node(component: &ComponentReport) -> Node {
 
 fn reference<S: Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&key.reference())
-}
-
-/// How many objects each earlier manager's fields are taken over of.
-fn taken_over(report: &ForecastReport) -> BTreeMap<&str, usize> {
-    let components = report.levels.iter().flat_map(|level| &level.components);
-    let steps = components.flat_map(|component| &component.steps);
-    let mut counts = BTreeMap::new();
-    for manager in steps.flat_map(|step| &step.takes_over) {
-        *counts.entry(manager.as_str()).or_default() += 1;
-    }
-    counts
 }
 
 /// `1 object`, `2 objects`.
@@ -454,6 +454,7 @@ fn sign(step: &StepReport) -> Option<&'static str> {
     let signs = [
         (StepChangeKind::Created, "+"),
         (StepChangeKind::Changed, "~"),
+        (StepChangeKind::Replaced, "±"),
         (StepChangeKind::Deleted, "-"),
         (StepChangeKind::Refused, "✗"),
         (StepChangeKind::Waiting, "…"),

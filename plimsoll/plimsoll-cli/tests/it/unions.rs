@@ -149,9 +149,14 @@ fn an_object_that_no_update_changes_is_replaced_if_its_manifest_asks_for_that() 
         let forecast = forecast(&harness, &next).await;
         let mut steps = forecast.plan.steps.iter();
         let step = steps.position(|it| it.manifest.key.name == "tally").expect("it is planned");
-        let StepChange::Changed(fields) = &forecast.changes[step] else { panic!("it changes") };
+        let StepChange::Replaced { because, fields } = &forecast.changes[step] else {
+            panic!("it is replaced")
+        };
         let paths: Vec<&str> = fields.iter().map(|it| it.path.as_str()).collect();
-        assert_eq!(paths, ["roleRef.name"]);
+        assert_eq!(
+            (because.as_slice(), paths),
+            (["roleRef".to_owned()].as_slice(), vec!["roleRef.name"])
+        );
 
         harness.release(&next);
         harness.completed(&next.release.version).await;

@@ -75,7 +75,10 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
 pub(super) fn unchangeable_fields(status: &Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let causes = causes.filter(|cause| status.code == 422 && immutable::is_refusal(&cause.message));
-    causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty()).collect()
+    let fields = causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty());
+    let mut fields: Vec<String> = fields.collect();
+    fields.dedup();
+    fields
 }
 
 /// Returns what is missing for an object; `None` if the failure has another reason.

@@ -30,6 +30,16 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// The maximum number of attempts to apply a manifest, each without the fields that the API server refused.
 const REFUSALS_MAX: usize = 16;
 
+/// The result of a step that was tried.
+#[derive(Debug)]
+pub(crate) struct TriedObject {
+    /// The object as it would be.
+    pub(crate) object: DynamicObject,
+    /// The fields that no update changes and for which it would be deleted and created again; empty if it
+    /// would be updated.
+    pub(crate) replaced_for: Vec<String>,
+}
+
 impl Writer {
     /// Executes a step. Failures are outcomes, not errors.
     pub(crate) async fn execute(&self, step: &Step, served: &Served) -> StepOutcome {
@@ -147,10 +157,11 @@ impl Writer {
         step: &Step,
         served: &Served,
         ca_bundle: Option<&str>,
-    ) -> Result<Option<DynamicObject>, kube::Error> {
+    ) -> Result<Option<TriedObject>, kube::Error> {
+        let updated = |object| TriedObject { object, replaced_for: Vec::new() };
         match step.action {
             Action::Delete | Action::Refuse(_) => return Ok(None),
-            Action::Migrate => return self.try_migration(step, served).await,
+            Action::Migrate => return Ok(self.try_migration(step, served).await?.map(updated)),
             Action::Apply | Action::CreateOnly | Action::Gate => {}
         }
         let api = self.api(served, &step.manifest.key.namespace);
@@ -164,16 +175,18 @@ impl Writer {
                 Err(kube::Error::Api(status)) => {
                     if self.is_replaced(step, &status) {
                         check_replacement(&api, step, &body).await?;
-                        return replacement(&api, step, &body).await.map(Some);
+                        let object = replacement(&api, step, &body).await?;
+                        let replaced_for = unchangeable_fields(&status);
+                        return Ok(Some(TriedObject { object, replaced_for }));
                     }
                     if let Some(object) = try_in_place(&api, step, &*body, &status).await? {
-                        return Ok(Some(object));
+                        return Ok(Some(updated(object)));
                     }
                     if !note_refusal(step, &status, &mut refused) {
                         return Err(kube::Error::Api(status));
                     }
                 }
-                other => return other.map(Some),
+                other => return other.map(|object| Some(updated(object))),
             }
         }
         Ok(None)

@@ -29,6 +29,13 @@ pub struct ObservedObject {
 pub enum DryRunOutcome {
     /// This is how the object would be.
     Would(Value),
+    /// An update is refused: the object would be deleted and created again.
+    Replaces {
+        /// The fields that no update changes.
+        fields: Vec<String>,
+        /// How the object would be.
+        with: Value,
+    },
     /// There is nothing to try: the object is deleted, kept, or refused beforehand.
     NotTried,
     /// Something that it needs is not there.
@@ -148,7 +155,13 @@ fn change(step: &Step, observed: &ObservedObject, provided: &ProvidedKinds<'_>) 
         (DryRunOutcome::Would(after), Some(before)) => {
             StepChange::between(&step.manifest, before, after)
         }
-        (DryRunOutcome::Would(_) | DryRunOutcome::NotTried, None) => StepChange::Created,
+        (DryRunOutcome::Replaces { fields, with }, Some(before)) => {
+            StepChange::replaced(&step.manifest, before, with, fields.clone())
+        }
+        (
+            DryRunOutcome::Would(_) | DryRunOutcome::Replaces { .. } | DryRunOutcome::NotTried,
+            None,
+        ) => StepChange::Created,
         (DryRunOutcome::NotTried, Some(_)) => StepChange::Unchanged,
         (DryRunOutcome::Blocked(blocker), _) if provided.remover(blocker).is_some() => {
             StepChange::Created

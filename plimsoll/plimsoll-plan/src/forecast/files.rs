@@ -154,7 +154,11 @@ fn change(
                 return StepChange::Refused { reason, message };
             }
             let (before, after) = (applied(last, cluster_kinds), applied(step, cluster_kinds));
-            StepChange::between(&step.manifest, &before, &after)
+            if fields.is_empty() {
+                StepChange::between(&step.manifest, &before, &after)
+            } else {
+                StepChange::replaced(&step.manifest, &before, &after, fields)
+            }
         }
     }
 }

@@ -54,6 +54,10 @@ fn reported(forecast: &Forecast) -> Vec<String> {
                 let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
                 format!("{text} {}", paths.join(","))
             }
+            super::StepChange::Replaced { because, fields } => {
+                let paths: Vec<&str> = fields.iter().map(|field| field.path.as_str()).collect();
+                format!("{text} for {}: {}", because.join(","), paths.join(","))
+            }
             super::StepChange::Refused { reason, message }
             | super::StepChange::Waiting { reason, message } => {
                 format!("{text} {reason} {message}")
@@ -151,7 +155,7 @@ fn files_tell_which_objects_no_update_changes() {
             "1 refused UpdatePayloadResourceInvalid spec.selector is changed, which no update can: \
              keep it, or set the annotation plimsoll.io/replace to \"true\": the object is deleted \
              and, once it is gone, created again",
-            "2 changed spec.selector.matchLabels.app",
+            "2 replaced for spec.selector: spec.selector.matchLabels.app",
             "3 unchanged",
         ]
     );
@@ -175,7 +179,8 @@ fn files_tell_whose_claims_a_replacement_would_delete() {
     let refused = "a refused UpdatePayloadResourceInvalid it is not replaced, since";
     assert!(found.starts_with(refused), "{found}");
     let forecast = files(&release("a", "Retain"), &release("b", "Retain"));
-    assert_eq!(reported(&forecast), ["a changed spec.serviceName"]);
+    assert_eq!(reported(&forecast), ["a replaced for spec.serviceName: spec.serviceName"]);
+    assert_eq!(forecast.effects().count(), 1);
 }
 
 #[test]
@@ -357,6 +362,8 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
             namespaced("early"),
             manifest("0000_10_a_6.yaml", "ConfigMap", "unwanted", json!({})),
             manifest("0000_10_a_7.yaml", "ConfigMap", "homeless", json!({})),
+            manifest("0000_10_a_8.yaml", "ConfigMap", "frozen", json!({})),
+            manifest("0000_10_a_9.yaml", "ConfigMap", "thawed", json!({})),
         ],
     ));
     let live = |value: &str| json!({"metadata": {"uid": value}, "data": {"k": value}});
@@ -372,6 +379,7 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
         retry_after: None,
     };
     let same = json!({"metadata": {"resourceVersion": "7"}, "data": {}});
+    let replaces = || DryRunOutcome::Replaces { fields: vec!["data".to_owned()], with: live("b") };
     let observed_objects = [
         would(None, json!({})),
         would(Some(live("a")), live("b")),
@@ -379,6 +387,9 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
         not(DryRunOutcome::Blocked(StepBlocker::NamespaceMissing("quay".to_owned()))),
         not(DryRunOutcome::Refused(refusal)),
         not(DryRunOutcome::Blocked(StepBlocker::NamespaceMissing("pier".to_owned()))),
+        ObservedObject { before: Some(live("a")), answer: replaces() },
+        // It is deleted before it is inspected.
+        not(replaces()),
     ];
     let key = |kind: &str, name: &str| ObjectKey {
         group: String::new(),
@@ -401,7 +412,9 @@ fn a_forecast_of_a_cluster_says_what_its_server_would_make_of_each_step() {
         ]
     );
     assert!(reported[5].starts_with("homeless waiting NamespaceMissing"), "{}", reported[5]);
-    assert_eq!(reported[6], "left vanished");
+    assert_eq!(reported[6], "frozen replaced for data: data.k");
+    assert_eq!(reported[7], "thawed created");
+    assert_eq!(reported[8], "left vanished");
     assert_eq!(forecast.stops().len(), 2);
 }
 

@@ -52,8 +52,15 @@ pub(super) fn changes(forecast: &Forecast, before: &DryRun, after: &DryRun) -> V
             (_, None, None) => StepChange::Unchanged,
             (_, None, Some(_)) => StepChange::Created,
             (_, Some(_), None) => StepChange::Deleted,
-            (_, Some(before), Some(after)) => {
-                StepChange::between(&step.manifest, &manifest_part(before), &manifest_part(after))
+            (forecast, Some(before), Some(after)) => {
+                let uid = |object: &Value| object["metadata"]["uid"].clone();
+                let (old, new) = (manifest_part(before), manifest_part(after));
+                match forecast {
+                    StepChange::Replaced { because, .. } if uid(before) != uid(after) => {
+                        StepChange::replaced(&step.manifest, &old, &new, because.clone())
+                    }
+                    _ => StepChange::between(&step.manifest, &old, &new),
+                }
             }
         }
     });

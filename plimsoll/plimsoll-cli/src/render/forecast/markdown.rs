@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use plimsoll_plan::forecast::ForecastBlocker;
 
+use super::notable::{replaced, taken_over};
 use super::value::field;
 use super::{
     ComponentReport, ForecastReport, LevelReport, gates, in_words, level_name, moment, short, sign,
-    span, taken_over,
+    span,
 };
 
 pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
@@ -19,6 +20,7 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<
     }
     blockers(&report.blockers, &report.accepted_risks, out)?;
     capabilities(report, out)?;
+    replacements(report, out)?;
     takeovers(report, out)?;
     writeln!(out, "## Order\n")?;
     writeln!(out, "Levels follow each other; the components of a level run in parallel.\n")?;
@@ -58,6 +60,24 @@ pub(in crate::render) fn capabilities(
     writeln!(out, "## Capabilities enabled by the update\n")?;
     for capability in &report.capabilities {
         writeln!(out, "- `{}`: {}", capability.name, escaped(&capability.because))?;
+    }
+    writeln!(out)
+}
+
+/// The objects that are replaced, with the fields that make it necessary.
+pub(in crate::render) fn replacements(
+    report: &ForecastReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let steps = replaced(report);
+    if steps.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Replaced\n")?;
+    writeln!(out, "Objects that are deleted, and created again once they are gone.\n")?;
+    for step in steps {
+        let fields = step.replaced_for.join("`, `");
+        writeln!(out, "- `{}`, for `{fields}`", step.object.reference())?;
     }
     writeln!(out)
 }

@@ -102,6 +102,43 @@ fn a_precondition_is_in_the_way_until_the_update_is_forced() {
 }
 
 #[test]
+fn replacements_are_named_with_the_fields_that_make_them_necessary() {
+    let mut forecast = forecast();
+    let changed = |change: &StepChange| change.kind() == StepChangeKind::Changed;
+    let step = forecast.changes.iter().position(changed).expect("an object changes");
+    let StepChange::Changed(fields) = forecast.changes[step].clone() else { panic!("it changes") };
+    let because = vec!["spec.selector".to_owned(), "spec.template".to_owned()];
+    forecast.changes[step] = StepChange::Replaced { because, fields };
+    let object = forecast.plan.steps[step].manifest.key.reference();
+    let reported = |format: &Format, details| {
+        let mut out = Vec::new();
+        let report = ForecastReport::of(&forecast);
+        report.write(format, details, &mut out).expect("a vector takes everything");
+        String::from_utf8(out).expect("it is text")
+    };
+    let text = reported(&Format::Text, false);
+    assert!(text.contains(": 1 replaced, "), "{text}");
+    let named = format!("  ± {object} (spec.selector, spec.template)\n");
+    assert!(text.contains(&named), "{text}");
+    let details = reported(&Format::Text, true);
+    let named = format!(
+        "    ± {object}\n        deleted and created again, for spec.selector, spec.template\n"
+    );
+    assert!(details.contains(&named), "{details}");
+    let markdown = reported(&Format::Markdown, false);
+    let named = format!("- `{object}`, for `spec.selector`, `spec.template`\n");
+    assert!(markdown.contains(&named), "{markdown}");
+    let json: serde_json::Value =
+        serde_json::from_str(&reported(&Format::Json, false)).expect("it is JSON");
+    assert_eq!(json["counts"]["replaced"], 1);
+    assert!(json.to_string().contains(r#""replacedFor":["spec.selector","spec.template"]"#));
+    let picture = reported(&Format::Picture(Picture::Mermaid), false);
+    assert!(picture.contains("(spec.selector, spec.template)"), "{picture}");
+    let names = reported(&Format::Name, false);
+    assert!(names.lines().any(|line| line == object), "{names}");
+}
+
+#[test]
 fn takeovers_are_named_with_their_objects() {
     let mut forecast = forecast();
     let changed = |change: &StepChange| change.kind() == StepChangeKind::Changed;

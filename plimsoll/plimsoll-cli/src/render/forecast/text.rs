@@ -5,10 +5,11 @@ use std::io::{self, Write};
 
 use plimsoll_plan::forecast::ForecastBlocker;
 
+use super::notable::{cause, replaced, taken_over};
 use super::value::field;
 use super::{
     ComponentReport, ForecastReport, LevelReport, StepReport, WaitReport, gates, in_words,
-    level_name, moment, objects, operator, short, sign, span, taken_over,
+    level_name, moment, objects, operator, short, sign, span,
 };
 
 /// Orphans that are shown without details; the rest is counted.
@@ -25,6 +26,7 @@ pub(super) fn write(report: &ForecastReport, out: &mut dyn Write, details: bool)
     }
     blockers(&report.blockers, &report.accepted_risks, out)?;
     capabilities(report, out)?;
+    replacements(report, out)?;
     takeovers(report, out)?;
     levels(report, false, out, details)?;
     orphans(report, out, details)?;
@@ -71,6 +73,21 @@ pub(in crate::render) fn capabilities(
     for capability in &report.capabilities {
         writeln!(out, "  + {}", capability.name)?;
         writeln!(out, "      {}", capability.because)?;
+    }
+    Ok(())
+}
+
+/// The objects that are replaced, with the fields that make it necessary.
+pub(in crate::render) fn replacements(
+    report: &ForecastReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let steps = replaced(report);
+    if !steps.is_empty() {
+        writeln!(out, "\nReplaced: deleted, and created again once they are gone")?;
+    }
+    for step in steps {
+        writeln!(out, "  ± {}{}", step.object.reference(), cause(step))?;
     }
     Ok(())
 }
@@ -188,6 +205,10 @@ pub(super) fn steps(
         let at = step.at.filter(|_| details).map(|at| format!("{} ", moment(at)));
         writeln!(out, "{margin}    {sign} {}{}", at.unwrap_or_default(), step.object.reference())?;
         if details {
+            if !step.replaced_for.is_empty() {
+                let fields = step.replaced_for.join(", ");
+                writeln!(out, "{margin}        deleted and created again, for {fields}")?;
+            }
             for change in &step.fields {
                 writeln!(out, "{margin}        {}", field(change))?;
             }

@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::super::forecast::markdown::{blockers, capabilities, levels, orphans, takeovers};
+use super::super::forecast::markdown::{
+    blockers, capabilities, levels, orphans, replacements, takeovers,
+};
 use super::super::forecast::{escaped, in_words, moment, span};
 use super::RehearsalReport;
 
@@ -33,6 +35,7 @@ pub(super) fn write(report: &RehearsalReport, out: &mut dyn Write) -> io::Result
         writeln!(out)?;
     }
     capabilities(&report.plan, out)?;
+    replacements(&report.plan, out)?;
     takeovers(&report.plan, out)?;
     writeln!(out, "## Timeline\n")?;
     levels(&report.plan, true, out)?;

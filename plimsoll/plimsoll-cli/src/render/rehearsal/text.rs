@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::super::forecast::text::{blockers, capabilities, levels, orphans, takeovers};
+use super::super::forecast::text::{
+    blockers, capabilities, levels, orphans, replacements, takeovers,
+};
 use super::super::forecast::{in_words, moment, span};
 use super::RehearsalReport;
 
@@ -14,6 +16,7 @@ pub(super) fn write(
     writeln!(out, "{}, rehearsed on {}", report.plan.title(), report.on)?;
     verdict(report, out)?;
     capabilities(&report.plan, out)?;
+    replacements(&report.plan, out)?;
     takeovers(&report.plan, out)?;
     writeln!(out)?;
     levels(&report.plan, true, out, details)?;
