@@ -40,8 +40,20 @@ pub fn lint_built(
     origins: &BTreeMap<String, Origin>,
     context: &TemplateContext,
 ) -> Vec<Diagnostic> {
+    lint_included(files, origins, context, &|_| None)
+}
+
+/// Does the same as [`lint_built`] for a cluster that does not include some of the documents: `left_out` returns
+/// the reason, and `None` for those that it includes. Errors in the others are warnings.
+pub fn lint_included(
+    files: &[SourceFile],
+    origins: &BTreeMap<String, Origin>,
+    context: &TemplateContext,
+    left_out: &dyn Fn(&Manifest) -> Option<String>,
+) -> Vec<Diagnostic> {
     let (payload, errors) = parse_partly(files, context);
-    let mut report = FindingCollector { directories: directories(files), findings: Vec::new() };
+    let directories = directories(files);
+    let mut report = FindingCollector { directories, left_out, findings: Vec::new() };
     let known = errors.iter().map(PayloadError::diagnostic).chain(payload.warnings.iter().cloned());
     let known = known.chain(files.iter().filter_map(file_name));
     report.findings.extend(known.map(Located::from));
@@ -81,7 +93,9 @@ pub fn lint_update(
 ) -> Vec<Diagnostic> {
     // What is wrong with each of them is said by linting it.
     let [(before, _), (after, _)] = [earlier, files].map(|it| parse_partly(it, context));
-    let mut report = FindingCollector { directories: directories(files), findings: Vec::new() };
+    let left_out = |_: &Manifest| None::<String>;
+    let directories = directories(files);
+    let mut report = FindingCollector { directories, left_out: &left_out, findings: Vec::new() };
     changes::check(&before.manifests, &after.manifests, &mut report);
     report.finish(files, origins)
 }
@@ -108,6 +122,8 @@ fn file_name(file: &SourceFile) -> Option<Diagnostic> {
 /// The findings so far, and what is needed to say where something is.
 struct FindingCollector<'a> {
     directories: Directories<'a>,
+    /// Why the cluster does not include a document; `None` if it does.
+    left_out: &'a dyn Fn(&Manifest) -> Option<String>,
     findings: Vec<Located>,
 }
 
@@ -161,7 +177,17 @@ impl FindingCollector<'_> {
             document: Some(manifest.document),
             line: None,
         };
-        location.diagnostic(code, message)
+        let mut diagnostic = location.diagnostic(code, message);
+        if diagnostic.severity == Severity::Error
+            && let Some(reason) = (self.left_out)(manifest)
+        {
+            diagnostic.severity = Severity::Warning;
+            diagnostic.message = format!(
+                "{}; the cluster does not include the document: {reason}",
+                diagnostic.message
+            );
+        }
+        diagnostic
     }
 
     /// The findings with their lines, in order.

@@ -1,5 +1,6 @@
 //! `plimsoll rehearse`: an update on a copy of the cluster, before it happens.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,11 +9,13 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::{ArgGroup, Args};
-use plimsoll_content::Payload;
-use plimsoll_content::diagnostic::Severity;
-use plimsoll_content::inclusion::DEFAULT_PROFILE;
-use plimsoll_content::lint::lint_built;
-use plimsoll_content::payload::TemplateContext;
+use plimsoll_content::authoring::Origin;
+use plimsoll_content::diagnostic::{Diagnostic, Severity, has_errors};
+use plimsoll_content::inclusion::{DEFAULT_PROFILE, ExclusionReason};
+use plimsoll_content::lint::lint_included;
+use plimsoll_content::payload::{SourceFile, TemplateContext};
+use plimsoll_content::{Manifest, Payload};
+use plimsoll_plan::plan::Excluded;
 
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::faults;
@@ -93,9 +96,12 @@ pub struct RehearseArguments {
 pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
     let feature_set = arguments.feature_set.as_deref();
-    let next = arguments.store.load_with_files(&arguments.to, &arguments.profile, feature_set)?;
-    check(&next)?;
-    let next = Arc::new(next.payload);
+    let LoadedRelease { files, payload, origins } =
+        arguments.store.load_with_files(&arguments.to, &arguments.profile, feature_set)?;
+    let version = payload.release.version.clone();
+    let source = LintedSource { version, files, origins };
+    let found = source.lint(&[]);
+    let next = Arc::new(payload);
     let faults = arguments.faults.as_deref().map(faults::read).transpose()?.unwrap_or_default();
     let (initial_state, on) = initial_state(&arguments, &next)?;
     let rehearsal = Rehearsal {
@@ -106,30 +112,60 @@ pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode
         delay: arguments.delay,
         faults,
     };
-    let mut result = rehearsal.run()?;
+    let result = rehearsal.run();
+    let mut warnings = Vec::new();
+    if has_errors(&found) {
+        // Which documents the cluster includes is known once the update is planned.
+        let excluded = result.as_ref().map(|it| it.forecast.plan.excluded.as_slice());
+        warnings = source.check(excluded.unwrap_or_default())?;
+        warnings.retain(|it| !found.contains(it));
+    }
+    let mut result = result?;
     if arguments.force {
         result.forecast = result.forecast.forced();
     }
-    let report = RehearsalReport::of(&result, on);
+    let mut report = RehearsalReport::of(&result, on);
+    report.warnings = warnings.iter().map(ToString::to_string).collect();
     let written = report.write(&arguments.output, arguments.details, out);
     ignore_broken_pipe(written)?;
     Ok(if report.succeeds { exit::SUCCESS } else { exit::WOULD_STOP }.into())
 }
 
-/// Checks that a release has no errors that `release lint` reports: what it contains would not do what it is
-/// meant to do, in a rehearsal as in a cluster.
-fn check(release: &LoadedRelease) -> Result<(), anyhow::Error> {
-    let mut findings = lint_built(&release.files, &release.origins, &TemplateContext::default());
-    findings.retain(|it| it.severity == Severity::Error);
-    if findings.is_empty() {
-        return Ok(());
+/// The files of a release that is rehearsed, as `release lint` reads them.
+struct LintedSource {
+    version: String,
+    files: Vec<SourceFile>,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl LintedSource {
+    /// Returns what `release lint` reports: of documents that the cluster does not include, errors as warnings.
+    fn lint(&self, excluded: &[Excluded]) -> Vec<Diagnostic> {
+        let left_out = |manifest: &Manifest| {
+            let is_same =
+                |it: &&Excluded| it.file == manifest.file && it.document == manifest.document;
+            let reason = &excluded.iter().find(is_same)?.reason;
+            // What declares capabilities is read, and has to be right.
+            (*reason != ExclusionReason::Declaration).then(|| reason.to_string())
+        };
+        lint_included(&self.files, &self.origins, &TemplateContext::default(), &left_out)
     }
-    bail!(
-        "release {} is not rehearsed; `plimsoll release lint` reports {} errors in it:\n{}",
-        release.payload.release.version,
-        findings.len(),
-        diagnostics::text(&findings).trim_end()
-    )
+
+    /// Checks that `release lint` reports no errors in what the cluster includes, which would not do what it is
+    /// meant to do, in a rehearsal as in a cluster. Returns the warnings.
+    fn check(&self, excluded: &[Excluded]) -> Result<Vec<Diagnostic>, anyhow::Error> {
+        let (errors, rest): (Vec<_>, Vec<_>) =
+            self.lint(excluded).into_iter().partition(|it| it.severity == Severity::Error);
+        if errors.is_empty() {
+            return Ok(rest);
+        }
+        bail!(
+            "release {} is not rehearsed; `plimsoll release lint` reports {} errors in it:\n{}",
+            self.version,
+            errors.len(),
+            diagnostics::text(&errors).trim_end()
+        )
+    }
 }
 
 /// What it is rehearsed on, and how that is called.

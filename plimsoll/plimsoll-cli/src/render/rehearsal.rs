@@ -46,6 +46,8 @@ pub struct RehearsalReport {
     pub conditions: Vec<ConditionReport>,
     /// Where it went otherwise than the dry run on the copy had said.
     pub deviations: Vec<Deviation>,
+    /// Errors that `release lint` reports of documents that the cluster does not include.
+    pub warnings: Vec<String>,
     /// Resources of the cluster that could not be copied.
     pub not_copied: Vec<String>,
     /// Objects of the outgoing release that the rehearsal leaves alone, since the embedded server
@@ -115,6 +117,7 @@ impl RehearsalReport {
             plan,
             conditions: transitions(result),
             deviations: deviations(result),
+            warnings: Vec::new(),
             not_copied: result.not_copied.clone(),
             unmanaged: unmanaged.collect(),
         }

@@ -94,6 +94,23 @@ fn a_source_is_planned_and_rehearsed_without_being_built() {
     let expected = "release 0.1.0 is not rehearsed; `plimsoll release lint` reports 1 errors in it:\n\
         web/operator.yaml:1: error [operator-versions]: ";
     check(&["rehearse", "--install", "--to", "harbour"], 1, expected);
+    // What the cluster does not include is none of its business.
+    let elsewhere = "  annotations: {include.release.openshift.io/elsewhere: 'true'}\n";
+    let operator_elsewhere = format!("{operator}{elsewhere}");
+    fs::write(directory.path().join("harbour/web/operator.yaml"), operator_elsewhere)
+        .expect("a file");
+    let rehearse = ["rehearse", "--install", "--to", "harbour"];
+    check(&rehearse, 0, "It would succeed, ");
+    let expected = "Errors in what the cluster does not include\n  \
+        web/operator.yaml:1: warning [operator-versions]: ";
+    check(&rehearse, 0, expected);
+    let operator_outside =
+        format!("{operator}  annotations: {{release.openshift.io/feature-set: CustomNoUpgrade}}\n");
+    fs::write(directory.path().join("harbour/web/operator.yaml"), operator_outside)
+        .expect("a file");
+    check(&rehearse, 0, "\"Default\" is required");
+    let custom = ["rehearse", "--install", "--to", "harbour", "--feature-set", "CustomNoUpgrade"];
+    check(&custom, 1, "release 0.1.0 is not rehearsed");
 }
 
 /// Whether there are the programs that the example platform needs; otherwise that is on record.

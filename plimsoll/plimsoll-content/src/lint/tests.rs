@@ -4,7 +4,8 @@ mod refused;
 
 use std::collections::BTreeMap;
 
-use super::{lint, lint_update};
+use super::{lint, lint_included, lint_update};
+use crate::Manifest;
 use crate::diagnostic::{FindingCode, has_errors};
 use crate::payload::{Directory, SourceFile, TemplateContext};
 
@@ -68,6 +69,38 @@ fn documents_need_no_profile_where_the_metadata_say_so() {
         "release-manifests/0000_10_a_b.yaml:4 (document 0): warning [duplicate-object]: \
          configmap/a -n default is in 0000_10_a_a.yaml, too: both are applied, in order"
     );
+}
+
+#[test]
+fn errors_in_what_a_cluster_does_not_include_are_warnings() {
+    let operator = |name: &str| {
+        format!(
+            "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata: {{name: {name}, \
+             {ANNOTATIONS}}}\n---\n"
+        )
+    };
+    let text = ["a", "b"].map(operator).concat();
+    let files = [("0000_10_a_b.yaml", text.as_str()), ("release-metadata", METADATA)];
+    let files: Vec<SourceFile> = files
+        .into_iter()
+        .chain([("image-references", IMAGES)])
+        .map(|(name, text)| SourceFile {
+            directory: Directory::ReleaseManifests,
+            name: name.to_owned(),
+            bytes: text.to_owned().into(),
+        })
+        .collect();
+    let left_out = |manifest: &Manifest| (manifest.document == 1).then(|| "WHY".to_owned());
+    let context = TemplateContext::default();
+    let found = lint_included(&files, &BTreeMap::new(), &context, &left_out);
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let said = |severity: &str, end: &str| {
+        let mark = format!("{severity} [operator-versions]: ");
+        found.iter().filter(|it| it.contains(&mark) && it.ends_with(end)).count()
+    };
+    assert_eq!(said("error", ""), 1, "{found:?}");
+    let end = "; the cluster does not include the document: WHY";
+    assert_eq!(said("warning", end), 1, "{found:?}");
 }
 
 #[test]

@@ -55,6 +55,9 @@ pub(super) fn write(report: &RehearsalReport, out: &mut dyn Write) -> io::Result
     }
     writeln!(out)?;
     orphans(&report.plan, out)?;
+    for warning in &report.warnings {
+        writeln!(out, "\nNot included: {}", escaped(&warning.replace('\n', " ")))?;
+    }
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied: {}.", report.not_copied.join(", "))?;
     }

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use plimsoll_resolve::printable::on_one_line;
+
 use super::super::forecast::text::{
     blockers, capabilities, levels, orphans, replacements, takeovers,
 };
@@ -122,6 +124,12 @@ fn deviations(report: &RehearsalReport, out: &mut dyn Write) -> io::Result<()> {
 
 /// What the copy lacks.
 fn surroundings(report: &RehearsalReport, out: &mut dyn Write, details: bool) -> io::Result<()> {
+    if !report.warnings.is_empty() {
+        writeln!(out, "\nErrors in what the cluster does not include")?;
+    }
+    for warning in &report.warnings {
+        writeln!(out, "  {}", on_one_line(warning))?;
+    }
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied, since the embedded server does not serve them")?;
         writeln!(out, "  {}", report.not_copied.join(", "))?;
