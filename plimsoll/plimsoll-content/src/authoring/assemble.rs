@@ -137,6 +137,24 @@ impl Assembly<'_> {
         placed
     }
 
+    /// Reports profiles that an object is for and that the release does not list, if it lists any.
+    fn check_profiles(&mut self, origin: &Origin, object: &Value) {
+        let known = &self.source.profiles;
+        let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+        for key in annotations.into_iter().flat_map(Map::keys).filter(|_| !known.is_empty()) {
+            let named = key.strip_prefix(INCLUDE_PREFIX);
+            let Some(name) = named.filter(|name| !known.iter().any(|it| it == name)) else {
+                continue;
+            };
+            let similar = meant(most_similar(name, known.iter().map(String::as_str)));
+            let message = format!(
+                "annotation {key}: {RELEASE_FILE} lists no profile {name:?}{similar}; add it to profiles \
+                 there, or correct the annotation"
+            );
+            self.problems.push(origin.problem(message));
+        }
+    }
+
     /// An object as it is applied; none if it is left out or wrong, and more for a Job that has a name
     /// of its own in each version.
     fn object(
@@ -149,6 +167,7 @@ impl Assembly<'_> {
             self.problems.push(origin.problem(error.to_string()));
             return Vec::new();
         }
+        self.check_profiles(&origin, &object);
         let Some(hook) = self.hook(component, &origin, &object, hook_names) else {
             return Vec::new();
         };

@@ -185,7 +185,7 @@ fn source(
     }
     let previous = previous(fields, &version, reader);
     let name = required_name(fields, reader);
-    let profiles = reader.texts(fields.field("profiles"));
+    let profiles = checks::distinct(fields, "profiles", "profile", &checks::profile, reader);
     let capabilities: Vec<_> = reader
         .items(fields.field("capabilities"))
         .iter()
@@ -203,7 +203,7 @@ fn source(
         name,
         version,
         previous,
-        channels: reader.texts(fields.field("channels")),
+        channels: checks::distinct(fields, "channels", "channel", &checks::channel, reader),
         url: reader.text(fields.field("url").as_ref()).unwrap_or_default(),
         profiles,
         capabilities,
@@ -217,20 +217,15 @@ fn source(
 
 /// The versions from which an update leads to a version.
 fn previous(fields: &Fields<'_>, version: &str, reader: &mut FieldReader<'_>) -> Vec<String> {
-    let previous = reader.texts(fields.field("previous"));
     let released = semver::Version::parse(version).ok();
-    for (index, text) in previous.iter().enumerate() {
-        let message = match semver::Version::parse(text) {
-            Err(error) => format!("{text:?} is not a semantic version: {error}"),
-            Ok(_) if text == version => format!("{text} is the version of the release itself"),
-            Ok(earlier) if released.as_ref().is_some_and(|released| earlier >= *released) => {
-                format!("{text} is newer than the release, {version}: name earlier versions only")
-            }
-            Ok(_) => continue,
-        };
-        reader.problem(&format!("previous[{index}]"), message);
-    }
-    previous
+    let problem = |text: &str| match semver::Version::parse(text) {
+        Err(error) => Some(format!("{text:?} is not a semantic version: {error}")),
+        Ok(_) if text == version => Some(format!("{text} is the version of the release itself")),
+        Ok(earlier) => released.as_ref().is_some_and(|released| earlier >= *released).then(|| {
+            format!("{text} is newer than the release, {version}: name earlier versions only")
+        }),
+    };
+    checks::distinct(fields, "previous", "version", &problem, reader)
 }
 
 /// Reports a field that is absent.

@@ -390,6 +390,22 @@ fn values_that_cannot_work_are_told_with_their_lines() {
         "//- release.yaml\nname: pier\nversion: 1.2.0\ncomponents: []\n",
         "release.yaml:3: components: there are none: name the folders of the release, in their order",
     );
+    check_problems(
+        &format!(
+            "{RELEASE}previous: [1.0.0, 1.1.0, 1.0.0]\nchannels: [stable, '', ' fast', Fast, stable-1.2, stable]\n\
+             profiles: [edge, central, edge]\n"
+        ),
+        "release.yaml:5: previous[2]: version \"1.0.0\" is there already: remove one of the two\n\
+         release.yaml:6: channels[1]: must not be empty\n\
+         release.yaml:6: channels[2]: \" fast\" is not the name of a channel: use lower-case letters, digits, `-` and `.`, such as stable-1.2\n\
+         release.yaml:6: channels[3]: \"Fast\" is not the name of a channel: use lower-case letters, digits, `-` and `.`, such as stable-1.2\n\
+         release.yaml:6: channels[5]: channel \"stable\" is there already: remove one of the two\n\
+         release.yaml:7: profiles[2]: profile \"edge\" is there already: remove one of the two",
+    );
+    let problems =
+        build(&format!("{RELEASE}profiles: ['a b']\n")).expect_err("a blank").to_string();
+    let expected = "release.yaml:5: profiles[0]: \"a b\" is not the name of a profile: API servers refuse its annotation: name part ";
+    assert!(problems.contains(expected), "{problems}");
     for version in ["1.34", "v1.34.2", "1.34.0-rc.1"] {
         let text = format!(
             "name: pier\nversion: 1.2.0\nkubeVersion: '{version}'\ncomponents: [{{name: a}}]\n"
@@ -426,6 +442,16 @@ fn what_is_wrong_in_manifests_is_told_with_its_line() {
     check(
         "//- lamp/a.yaml\nkind: A\nmetadata: {name: a, annotations: []}\na: 1\na: 2\n",
         "lamp/a.yaml:4: key \"a\" occurs twice, the last one counts\nlamp/a.yaml:1: metadata.annotations must be a mapping",
+    );
+    let profiled = |name: &str| {
+        format!(
+            "profiles: [edge, central]\n//- lamp/a.yaml\nkind: A\nmetadata: {{name: a, annotations: \
+             {{include.release.openshift.io/{name}: 'true'}}}}\n"
+        )
+    };
+    check(
+        &profiled("centrel"),
+        "lamp/a.yaml:1: annotation include.release.openshift.io/centrel: release.yaml lists no profile \"centrel\", did you mean \"central\"?; add it to profiles there, or correct the annotation",
     );
     check(
         "images:\n- {name: a, from: b, image: c}\n//- lamp/a.yaml\nkind: A\nmetadata: {name: a}\n",

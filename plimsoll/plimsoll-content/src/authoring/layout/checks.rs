@@ -5,6 +5,54 @@ use k8s_schema::names;
 use super::SourceImage;
 use crate::authoring::fields::{FieldReader, Fields};
 use crate::image_reference::is_image_reference;
+use crate::inclusion::INCLUDE_PREFIX;
+
+/// The texts of a list; reports those that are there before, and those of which `problem` returns what is wrong.
+pub(super) fn distinct(
+    fields: &Fields<'_>,
+    name: &str,
+    what: &str,
+    problem: &dyn Fn(&str) -> Option<String>,
+    reader: &mut FieldReader<'_>,
+) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for item in reader.items(fields.field(name)) {
+        let Some(text) = reader.text(Some(&item)) else { continue };
+        if texts.contains(&text) {
+            let message = format!("{what} {text:?} is there already: remove one of the two");
+            reader.problem(&item.path, message);
+            continue;
+        }
+        if let Some(message) = problem(&text) {
+            reader.problem(&item.path, message);
+        }
+        texts.push(text);
+    }
+    texts
+}
+
+/// Returns what is wrong with the name of an update channel; `None` if nothing is. Update services accept no
+/// other letters.
+pub(super) fn channel(name: &str) -> Option<String> {
+    let letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
+    let is_name = !name.is_empty() && name.bytes().all(letter);
+    (!is_name).then(|| {
+        format!(
+            "{name:?} is not the name of a channel: use lower-case letters, digits, `-` and `.`, such as \
+             stable-1.2"
+        )
+    })
+}
+
+/// Returns what is wrong with the name of a cluster profile, which is a part of an annotation; `None` if nothing
+/// is.
+pub(super) fn profile(name: &str) -> Option<String> {
+    let problems = names::qualified(&format!("{INCLUDE_PREFIX}{name}"));
+    let problem = problems.first()?;
+    Some(format!(
+        "{name:?} is not the name of a profile: API servers refuse its annotation: {problem}"
+    ))
+}
 
 /// The field `namespace`, the name of one.
 pub(super) fn namespace(fields: &Fields<'_>, reader: &mut FieldReader<'_>) -> Option<String> {
