@@ -125,6 +125,8 @@ pub(super) fn bundle<'a>(
         ..IndexedBundle::default()
     };
     match facts.package {
+        // What is wrong with it is among the problems.
+        None if facts.has_package => {}
         None => problems.push((DefectCode::Version, "no property olm.package".to_owned())),
         Some((owner, version, release)) => {
             if &*owner != package {

@@ -29,6 +29,8 @@ const VALUE_MAX: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct ParsedProperties<'a> {
     pub(super) package: Option<(Text<'a>, Text<'a>, Text<'a>)>,
+    /// Whether there is a property `olm.package`, which may be unreadable.
+    pub(super) has_package: bool,
     pub(super) provided: Vec<IndexedApi<'a>>,
     pub(super) required: Vec<IndexedRequirement<'a>>,
     pub(super) labels: Vec<Text<'a>>,
@@ -50,6 +52,7 @@ pub(super) fn read<'a>(properties: Vec<WrittenProperty<'a>>) -> ParsedProperties
             facts.problem(DefectCode::Property, "a property needs a type and a value");
             continue;
         };
+        facts.has_package |= &*kind == "olm.package";
         let value = match value {
             WrittenValue::Api(api) => {
                 facts.read_api(&kind, api);

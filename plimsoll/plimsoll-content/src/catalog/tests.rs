@@ -279,6 +279,11 @@ fn a_number_where_a_version_is_meant_is_an_error_that_says_to_quote_it() {
     let identity = with("{type: x, value: 1}").replace("version: 1.0.0", "version: 4.20");
     let said = told(&load(&identity).defects);
     assert!(said.contains(QUOTE), "{said}");
+    assert!(!said.contains("no property olm.package"), "{said}");
+    let incomplete = with("{type: x, value: 1}").replace(", version: 1.0.0", "");
+    let said = told(&load(&incomplete).defects);
+    assert!(said.contains("property olm.package: no packageName or version"), "{said}");
+    assert!(!said.contains("no property olm.package"), "{said}");
 }
 
 #[test]
