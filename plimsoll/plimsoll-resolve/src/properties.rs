@@ -27,6 +27,8 @@ pub fn bundle_from_properties(name: &str, package: &str, properties: &[Property]
         }
     }
     match identity {
+        // What is wrong with it is among the defects.
+        None if properties.iter().any(|it| it.kind == "olm.package") => {}
         None => bundle.defects.push("it has no property `olm.package`".to_owned()),
         Some(identity) if identity.package_name != package => bundle.defects.push(format!(
             "its property `olm.package` names package `{}`, but it belongs to `{package}`",

@@ -21,7 +21,7 @@ use semver::Version;
 
 use check_upgrade::CheckUpgradeArguments;
 
-use crate::render::diagnostics;
+use crate::render::diagnostics::{self, Cases, Checked};
 use crate::render::format::{Format, FormatParser};
 
 /// What can be asked about a bundle.
@@ -108,7 +108,9 @@ fn validate(arguments: &ValidateArguments, out: &mut dyn Write) -> Result<ExitCo
     defects.sort();
     defects.dedup();
     let files: Vec<String> = files.into_iter().map(|it| it.path).collect();
-    diagnostics::write("plimsoll bundle validate", &files, &defects, &arguments.output, out)
+    let command = "plimsoll bundle validate";
+    let checked = Checked { command, directory: path, cases: Cases::Files(&files) };
+    diagnostics::write(&checked, &defects, &arguments.output, out)
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Diagnostics of all commands, for people, programs, code review and test reports.
 
+mod uri;
+
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use plimsoll_content::diagnostic::{Diagnostic, Severity, has_errors};
@@ -9,8 +12,45 @@ use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::uri::UriBase;
 use super::format::Format;
 use crate::exit;
+
+/// What a command checked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checked<'a> {
+    /// The command, as reports name it.
+    pub(crate) command: &'a str,
+    /// The directory that paths of diagnostics are relative to; empty for the working directory.
+    pub(crate) directory: &'a Path,
+    /// What is checked by itself.
+    pub(crate) cases: Cases<'a>,
+}
+
+/// What is a test case by itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cases<'a> {
+    /// Files, by their paths.
+    Files(&'a [String]),
+    /// Packages, by their names. What concerns no package is of its file.
+    Packages(&'a [String]),
+}
+
+impl<'a> Cases<'a> {
+    fn names(self) -> &'a [String] {
+        match self {
+            Self::Files(names) | Self::Packages(names) => names,
+        }
+    }
+
+    /// Returns the case that a diagnostic belongs to.
+    fn of(self, diagnostic: &Diagnostic) -> &str {
+        match self {
+            Self::Packages(_) if !diagnostic.package.is_empty() => &diagnostic.package,
+            Self::Files(_) | Self::Packages(_) => &diagnostic.file,
+        }
+    }
+}
 
 /// The diagnostics in machine-readable form.
 #[derive(Debug, Serialize)]
@@ -21,10 +61,9 @@ struct DiagnosticReport<'a> {
     findings: &'a [Diagnostic],
 }
 
-/// Writes the diagnostics of a command that looked at `files`. Returns failure if there is an error.
+/// Writes the diagnostics of a command. Returns failure if there is an error.
 pub(crate) fn write(
-    command: &str,
-    files: &[String],
+    checked: &Checked<'_>,
     diagnostics: &[Diagnostic],
     format: &Format,
     out: &mut dyn Write,
@@ -38,9 +77,10 @@ pub(crate) fn write(
     };
     match format {
         Format::Sarif => {
-            Format::Json.write(&sarif(diagnostics), out)?;
+            let base = UriBase::of(checked.directory)?;
+            Format::Json.write(&sarif(&base, diagnostics), out)?;
         }
-        Format::Junit => out.write_all(junit(command, files, diagnostics).as_bytes())?,
+        Format::Junit => out.write_all(junit(checked, diagnostics).as_bytes())?,
         format => {
             if !format.write(&report, out)? {
                 out.write_all(text(diagnostics).as_bytes())?;
@@ -63,7 +103,7 @@ pub(crate) fn text(diagnostics: &[Diagnostic]) -> String {
     text
 }
 
-fn sarif(diagnostics: &[Diagnostic]) -> Value {
+fn sarif(base: &UriBase, diagnostics: &[Diagnostic]) -> Value {
     let codes: BTreeSet<&str> = diagnostics.iter().map(|it| &*it.code).collect();
     let rules: Vec<Value> = codes.into_iter().map(|code| json!({"id": code})).collect();
     let result = |it: &Diagnostic| {
@@ -73,7 +113,7 @@ fn sarif(diagnostics: &[Diagnostic]) -> Value {
             Severity::Info => "note",
         };
         let help = it.help.as_ref().map(|help| format!(" (help: {help})")).unwrap_or_default();
-        let mut location = json!({"artifactLocation": {"uri": it.file}});
+        let mut location = json!({"artifactLocation": {"uri": base.uri(&it.file)}});
         if let Some(line) = it.line {
             let column = it.column.unwrap_or(1);
             location["region"] = json!({"startLine": line, "startColumn": column});
@@ -99,22 +139,23 @@ fn sarif(diagnostics: &[Diagnostic]) -> Value {
     })
 }
 
-/// A test case for each file: errors are its failures, everything else its output.
-fn junit(command: &str, files: &[String], diagnostics: &[Diagnostic]) -> String {
-    let files: BTreeSet<&String> =
-        files.iter().chain(diagnostics.iter().map(|it| &it.file)).collect();
+/// A test case for each file or package: errors are its failures, everything else its output.
+fn junit(checked: &Checked<'_>, diagnostics: &[Diagnostic]) -> String {
+    let Checked { command, cases, .. } = *checked;
+    let named = cases.names().iter().map(String::as_str);
+    let names: BTreeSet<&str> = named.chain(diagnostics.iter().map(|it| cases.of(it))).collect();
     let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
-    let failed: BTreeSet<&String> = errors.map(|it| &it.file).collect();
+    let failed: BTreeSet<&str> = errors.map(|it| cases.of(it)).collect();
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"{}\" \
          tests=\"{}\" failures=\"{}\">\n",
         escaped(command),
-        files.len(),
+        names.len(),
         failed.len()
     );
-    for file in files {
-        xml.push_str(&format!("    <testcase name=\"{}\">\n", escaped(file)));
-        for it in diagnostics.iter().filter(|it| it.file == *file) {
+    for name in names {
+        xml.push_str(&format!("    <testcase name=\"{}\">\n", escaped(name)));
+        for it in diagnostics.iter().filter(|it| cases.of(it) == name) {
             let line = escaped(text(std::slice::from_ref(it)).trim_end());
             xml.push_str(&match it.severity {
                 Severity::Error => {
@@ -170,7 +211,9 @@ mod tests {
         let written = |format: Format| {
             let mut out = Vec::new();
             let files = ["a.yaml".to_owned(), "d.yaml".to_owned()];
-            write("lint", &files, &diagnostics, &format, &mut out).expect("memory");
+            let (command, directory) = ("lint", Path::new("some dir"));
+            let checked = Checked { command, directory, cases: Cases::Files(&files) };
+            write(&checked, &diagnostics, &format, &mut out).expect("memory");
             String::from_utf8(out).expect("UTF-8")
         };
         assert_eq!(
@@ -185,6 +228,9 @@ mod tests {
         let sarif: Value = serde_json::from_str(&written(Format::Sarif)).expect("JSON");
         let results = &sarif["runs"][0]["results"];
         assert_eq!(results[0]["level"], "error");
+        let uri =
+            results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str();
+        assert!(uri.is_some_and(|uri| uri.ends_with("some%20dir/a.yaml")), "{uri:?}");
         assert_eq!(results[0]["locations"][0]["physicalLocation"]["region"]["startColumn"], 5);
         assert_eq!(results[1]["level"], "note");
         assert_eq!(results[2]["message"]["text"], "package hen: not needed");
@@ -194,5 +240,22 @@ mod tests {
         let found: Vec<Diagnostic> =
             serde_json::from_value(json["findings"].clone()).expect("them");
         assert_eq!(found, diagnostics);
+    }
+
+    #[test]
+    fn packages_are_test_cases_where_they_are_checked() {
+        let mut diagnostics = [
+            LoadoutCode::PackageNotFound.diagnostic("catalog.yaml", "one"),
+            LoadoutCode::PackageNotFound.diagnostic("catalog.yaml", "two"),
+        ];
+        diagnostics[0].package = "fox".to_owned();
+        let packages = ["fox", "hen", "owl"].map(str::to_owned);
+        let cases = Cases::Packages(&packages);
+        let checked = Checked { command: "lint", directory: Path::new(""), cases };
+        let xml = junit(&checked, &diagnostics);
+        assert!(xml.contains("tests=\"4\" failures=\"2\""), "{xml}");
+        for name in ["catalog.yaml", "fox", "hen", "owl"] {
+            assert!(xml.contains(&format!("<testcase name=\"{name}\">")), "{xml}");
+        }
     }
 }

@@ -105,6 +105,10 @@ fn a_bundle_must_say_what_it_is() {
         kind: "olm.package".into(),
         value: json!({"packageName": "b", "version": "1.0.0"}),
     };
+    let unreadable =
+        Property { kind: "olm.package".into(), value: json!({"packageName": "a", "version": 1.0}) };
+    let bundle = bundle_from_properties("a.v1", "a", &[unreadable]);
+    assert_eq!(bundle.defects.len(), 1, "{:?}", bundle.defects);
     let bundle = bundle_from_properties("a.v1", "a", &[other]);
     let defect = "its property `olm.package` names package `b`, but it belongs to `a`";
     assert_eq!(bundle.defects, [defect]);

@@ -15,7 +15,7 @@ use plimsoll_source::whole_file;
 
 use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};
 use super::lock;
-use crate::render::diagnostics;
+use crate::render::diagnostics::{self, Cases, Checked};
 use crate::render::format::{Format, FormatParser};
 
 /// Arguments of `plimsoll operator lint`.
@@ -78,7 +78,9 @@ pub async fn run(
     }
     state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     let files: Vec<String> = files.files.iter().map(|it| it.path.clone()).collect();
-    diagnostics::write("plimsoll operator lint", &files, &findings, &arguments.output, out)
+    let (command, directory) = ("plimsoll operator lint", Path::new(""));
+    let checked = Checked { command, directory, cases: Cases::Files(&files) };
+    diagnostics::write(&checked, &findings, &arguments.output, out)
 }
 
 fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec<Diagnostic> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -14,7 +15,7 @@ use plimsoll_source::{ReadError, read_directory};
 use super::LintArguments;
 use crate::arguments::store::Location;
 use crate::interruption::build;
-use crate::render::diagnostics;
+use crate::render::diagnostics::{self, Cases, Checked};
 
 /// How reports name the command.
 const COMMAND: &str = "plimsoll release lint";
@@ -24,6 +25,11 @@ pub(super) fn run(
     arguments: &LintArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
+    let directory = match &arguments.release {
+        Location::Directory(directory) => directory.as_path(),
+        Location::Oci(_) | Location::Registry(_) => Path::new(""),
+    };
+    let checked = Checked { command: COMMAND, directory, cases: Cases::Files(&[]) };
     let mut origins = BTreeMap::new();
     let (files, unread) = match &arguments.release {
         Location::Directory(directory) if is_source(directory) => match build(directory, None) {
@@ -32,7 +38,7 @@ pub(super) fn run(
                 (built.files, Vec::new())
             }
             Err(BuildError::Problems(SourceProblems(findings))) => {
-                return diagnostics::write(COMMAND, &[], &findings, &arguments.output, out);
+                return diagnostics::write(&checked, &findings, &arguments.output, out);
             }
             Err(error) => {
                 let context = format!("failed to build `{}`", directory.display());
@@ -66,5 +72,6 @@ pub(super) fn run(
         None => file.path(),
     };
     let files: Vec<String> = files.iter().map(path).collect();
-    diagnostics::write(COMMAND, &files, &findings, &arguments.output, out)
+    let checked = Checked { cases: Cases::Files(&files), ..checked };
+    diagnostics::write(&checked, &findings, &arguments.output, out)
 }
