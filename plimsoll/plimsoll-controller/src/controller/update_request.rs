@@ -8,6 +8,10 @@ use super::control_loop::ControlLoop;
 impl ControlLoop {
     /// Looks at the request if it changed, and at a rejected release if it is time.
     pub(super) async fn consider_request(&mut self, controller: &Controller) {
+        let history = &self.reporter.statuses().status().history;
+        if self.reconciler.requests.history_changed(history, &self.reconciler.desired) {
+            self.reporter.touch();
+        }
         let context = UpdateContext {
             desired: &self.reconciler.desired,
             execution: &self.session.execution,

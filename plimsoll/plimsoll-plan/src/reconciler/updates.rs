@@ -105,6 +105,8 @@ pub struct UpdateRequests {
     /// The payload of the release that is being accepted; `None` before it is loaded.
     payload: Option<Arc<Payload>>,
     updates: Updates,
+    /// The version that an update under way comes from; `None` without one.
+    left: Option<String>,
     acknowledgements: Acknowledgements,
     operators: OperatorsOnPlatform,
     /// The spec or what it is judged by changed since it was last looked at.
@@ -129,6 +131,7 @@ impl UpdateRequests {
             default_architecture: default_architecture.to_owned(),
             payload: None,
             updates: Updates::default(),
+            left: None,
             acknowledgements: Acknowledgements::default(),
             operators,
             is_changed: true,
@@ -178,7 +181,8 @@ impl UpdateRequests {
             None => {}
             Some(Ok(heads)) => {
                 let channel = &desired.spec().channel;
-                let (available, retrieved) = available(desired.release(), channel, heads);
+                let (available, retrieved) =
+                    available(desired.release(), self.left.as_deref(), channel, heads);
                 updates.available = Some(available).filter(|_| retrieved.is_ok());
                 updates.retrieved = retrieved;
             }
@@ -193,6 +197,16 @@ impl UpdateRequests {
         let is_changed = updates != self.updates;
         self.updates = updates;
         is_changed
+    }
+
+    /// The history of the cluster is this one; true when the available updates changed.
+    pub fn history_changed(&mut self, history: &[UpdateHistory], desired: &DesiredState) -> bool {
+        let left = preconditions::under_way(history);
+        if left == self.left.as_deref() {
+            return false;
+        }
+        self.left = left.map(str::to_owned);
+        self.refresh(desired)
     }
 
     /// The ConfigMap of an administrator's gates or acknowledgements has this data; `None` when

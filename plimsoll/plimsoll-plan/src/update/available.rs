@@ -12,10 +12,12 @@ use semver::Version;
 /// What `RetrievedUpdates` tells: nothing, or why there is no telling.
 pub type Retrieved = Result<(), (Reason, String)>;
 
-/// The updates from a release, newest first, and whether they could be found out. A channel, if
-/// one is configured, must have the release and limits what is offered.
+/// The updates from a release, newest first, and whether they could be found out. `left` is the version that
+/// an update to the release comes from, `None` once that is completed: what leads on from there may repair it.
+/// A channel, if one is configured, must have the release and limits what is offered.
 pub fn available(
     current: &Release,
+    left: Option<&str>,
     channel: &str,
     heads: &[ReleaseHeader],
 ) -> (Vec<Release>, Retrieved) {
@@ -41,12 +43,14 @@ pub fn available(
         let version = Version::parse(version).ok();
         version.is_some() && own_version.is_some() && version < own_version
     };
+    let leads_on = |previous: &[String]| {
+        previous.iter().any(|it| *it == current.version || Some(it.as_str()) == left)
+    };
     let is_edge = |head: &&ReleaseHeader| {
         head.image != current.image
             && head.release.version != current.version
             && !is_lower(&head.release.version)
-            && (next.contains(&head.release.version)
-                || head.release.previous.contains(&current.version))
+            && (next.contains(&head.release.version) || leads_on(&head.release.previous))
     };
     let mut offered: Vec<Release> =
         heads.iter().filter(in_channel).filter(is_edge).map(ReleaseHeader::named).collect();
@@ -89,13 +93,18 @@ mod tests {
 
     #[track_caller]
     fn check(heads: &str, channel: &str, expected: &str) {
+        check_left(None, heads, channel, expected);
+    }
+
+    #[track_caller]
+    fn check_left(left: Option<&str>, heads: &str, channel: &str, expected: &str) {
         let heads: Vec<ReleaseHeader> = heads.split_whitespace().map(head).collect();
         let current = Release {
             version: "4.3.2".to_owned(),
             image: "image@4.3.2".to_owned(),
             ..Release::default()
         };
-        let (offered, retrieved) = available(&current, channel, &heads);
+        let (offered, retrieved) = available(&current, left, channel, &heads);
         let mut reported: Vec<String> =
             offered.into_iter().map(|release| release.version).collect();
         reported.extend(retrieved.err().map(|(reason, _)| reason.to_string()));
@@ -113,6 +122,14 @@ mod tests {
     #[test]
     fn a_lower_version_is_not_offered() {
         check("4.3.2>4.3.1 4.3.1 4.3.2-rc.1<4.3.2 4.3.3<4.3.2", "", "4.3.3");
+    }
+
+    #[test]
+    fn what_leads_on_from_the_release_before_is_offered_until_the_update_is_completed() {
+        let heads = "4.3.1 4.3.2<4.3.1 4.3.3<4.3.1 4.3.0<4.3.1 4.3.4<4.3.3";
+        check_left(Some("4.3.1"), heads, "", "4.3.3");
+        check_left(None, heads, "", "");
+        check_left(Some("4.3.1"), "4.3.2#fast 4.3.3<4.3.1#fast 4.3.4<4.3.1", "fast", "4.3.3");
     }
 
     #[test]

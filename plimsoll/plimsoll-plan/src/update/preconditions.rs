@@ -337,8 +337,8 @@ fn of_other_product(message: &str) -> FailedPrecondition {
     }
 }
 
-/// The version that an update under way comes from.
-fn under_way(history: &[UpdateHistory]) -> Option<&str> {
+/// The version that an update under way comes from; `None` without one.
+pub(crate) fn under_way(history: &[UpdateHistory]) -> Option<&str> {
     let newest = history.first()?;
     if newest.state == UpdateState::Completed {
         return None;

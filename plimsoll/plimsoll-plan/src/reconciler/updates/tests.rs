@@ -35,6 +35,40 @@ fn heads(versions: &str) -> Vec<ReleaseHeader> {
     versions.split_whitespace().chain(["4.3.2"]).map(head).collect()
 }
 
+#[test]
+fn an_update_under_way_offers_what_leads_on_from_the_release_before() {
+    let head = |version: &str| ReleaseHeader {
+        image: image(version),
+        release: ReleaseInfo {
+            version: version.to_owned(),
+            channels: vec!["stable".to_owned()],
+            previous: vec!["4.3.1".to_owned()],
+            ..ReleaseInfo::default()
+        },
+    };
+    let mut script = Script::new(Some(""), Mode::Updating, "");
+    let listed = LoadEvent::Listed(Ok(vec![head("4.3.2"), head("4.3.3")]));
+    script.with_context(|requests, context| requests.handle(listed, context));
+    let entry = |state, version: &str| UpdateHistory {
+        state,
+        started_time: at(0),
+        completion_time: None,
+        version: version.to_owned(),
+        image: image(version),
+        verified: false,
+        accepted_risks: String::new(),
+    };
+    let mut check = |state, is_changed: bool, expected: &str| {
+        let history = [entry(state, "4.3.2"), entry(UpdateState::Completed, "4.3.1")];
+        assert_eq!(script.requests.history_changed(&history, &script.desired), is_changed);
+        assert_eq!(script.handle("available").as_deref(), Some(expected));
+    };
+    check(UpdateState::Completed, false, "[]");
+    check(UpdateState::Partial, true, "[4.3.3]");
+    check(UpdateState::Partial, false, "[4.3.3]");
+    check(UpdateState::Completed, true, "[]");
+}
+
 struct Script {
     requests: UpdateRequests,
     desired: DesiredState,
