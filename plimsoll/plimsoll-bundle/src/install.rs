@@ -116,7 +116,7 @@ pub fn revision_objects(
     let written = objects.iter().position(is_own).map(|index| objects.remove(index));
     objects.insert(0, template.object(namespace, written));
     for object in &mut objects {
-        settle(object, request.operator);
+        finish(object, request.operator);
     }
     Ok(RevisionObjects {
         namespace: namespace.to_owned(),
@@ -157,7 +157,7 @@ fn configured(
 }
 
 /// Gives an object the form that is applied.
-fn settle(object: &mut Value, operator: &str) {
+fn finish(object: &mut Value, operator: &str) {
     let key = object_key(object);
     let is_definition = key.kind == "CustomResourceDefinition";
     drop_absent(object, if is_definition { NULL_VALUES } else { &[] });

@@ -11,7 +11,7 @@ use plimsoll_resolve::{
 };
 use semver::Version;
 
-use super::loadout::settle;
+use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{self, ChosenBundle, Outcome, ProblemRequest, catalog_name, is_pinned};
 use super::{OperatorInputs, RequestedOperator};
@@ -187,8 +187,8 @@ pub fn plan_install(
         return Err(InstallError::Exists(name.clone()));
     }
     let planner = Planner { inputs, catalogs, request, providers };
-    let settled = settle(inputs, catalogs);
-    let present = OperatorInputs { operators: &settled.operators, ..inputs };
+    let converged = converge(inputs, catalogs);
+    let present = OperatorInputs { operators: &converged.operators, ..inputs };
     let problem = planner.problem(present);
     match solve(&problem, inputs.expressions) {
         Resolution::Solved(solution) => Ok(planner.plan(present, &solution)),

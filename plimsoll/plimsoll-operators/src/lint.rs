@@ -1,6 +1,6 @@
 //! Lint of a directory of Operators, before it is applied (OPR-19).
 //!
-//! The Operators are settled with the decisions that the controller makes ([`settle`]). A finding is an
+//! The Operators are converged with the decisions that the controller makes ([`converge`]). A finding is an
 //! unwanted decision with the line that causes it. No rule is implemented a second time here.
 
 mod ranges;
@@ -16,7 +16,7 @@ use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, Requi
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
 
 use super::installed::unmet;
-use super::loadout::{DeclaredOperator, Loadout, SettledOperators, settle};
+use super::loadout::{ConvergedOperators, DeclaredOperator, Loadout, converge};
 use super::planner::{ChosenBundles, Outcome};
 use super::{
     OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, RequestedOperator,
@@ -55,9 +55,9 @@ impl<'a> LintInputs<'a> {
 pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
     let LintInputs { loadout, base, current, .. } = inputs;
     let base_operators = base.map(Loadout::requested).unwrap_or_default();
-    let base_settled = base.map(|_| settle(inputs.deciding(&base_operators), inputs.catalogs));
-    let before = match &base_settled {
-        Some(settled) if current.is_empty() => &settled.operators,
+    let base_converged = base.map(|_| converge(inputs.deciding(&base_operators), inputs.catalogs));
+    let before = match &base_converged {
+        Some(converged) if current.is_empty() => &converged.operators,
         Some(_) | None => current,
     };
     let mut operators = current.clone();
@@ -69,29 +69,29 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
         }
         operators.insert(name, operator);
     }
-    let settled = settle(inputs.deciding(&operators), inputs.catalogs);
-    let waiting = settled.decisions.iter().filter(|(_, it)| {
+    let converged = converge(inputs.deciding(&operators), inputs.catalogs);
+    let waiting = converged.decisions.iter().filter(|(_, it)| {
         matches!(&it.action, OperatorAction::Blocked(block) if block.reason == Reason::ConstraintsUnmet)
     });
     let waiting: BTreeSet<&str> = waiting.map(|(name, _)| name.as_str()).collect();
     // The result if unmet requirements blocked no installation shows which requirements are unmet.
     let relaxed = (!waiting.is_empty()).then(|| {
-        let mut operators = settled.operators.clone();
+        let mut operators = converged.operators.clone();
         for (name, operator) in &mut operators {
             if waiting.contains(name.as_str()) {
                 operator.spec.constraint_policy.install = InstallConstraints::Warn;
             }
         }
-        settle(inputs.deciding(&operators), inputs.catalogs)
+        converge(inputs.deciding(&operators), inputs.catalogs)
     });
     let unchanged = ChosenBundles::new();
     let mut linter = Linter {
         inputs,
-        settled: &settled,
-        outcome: Outcome::new(inputs.deciding(&settled.operators), inputs.catalogs, &unchanged),
+        converged: &converged,
+        outcome: Outcome::new(inputs.deciding(&converged.operators), inputs.catalogs, &unchanged),
         relaxed: relaxed.as_ref(),
-        base: base_settled.as_ref(),
-        together: sets::deadlocks(inputs, &settled),
+        base: base_converged.as_ref(),
+        together: sets::deadlocks(inputs, &converged),
         findings: loadout.defects.clone(),
     };
     let mut names = BTreeMap::new();
@@ -112,14 +112,14 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
 
 struct Linter<'a> {
     inputs: LintInputs<'a>,
-    /// The settled Operators.
-    settled: &'a SettledOperators,
-    /// The bundles of the settled Operators.
+    /// The converged Operators.
+    converged: &'a ConvergedOperators,
+    /// The bundles of the converged Operators.
     outcome: Outcome<'a>,
-    /// The settled Operators if unmet requirements blocked no installation; `None` if they block none.
-    relaxed: Option<&'a SettledOperators>,
-    /// The settled Operators of the previous loadout; `None` if it is unknown.
-    base: Option<&'a SettledOperators>,
+    /// The converged Operators if unmet requirements blocked no installation; `None` if they block none.
+    relaxed: Option<&'a ConvergedOperators>,
+    /// The converged Operators of the previous loadout; `None` if it is unknown.
+    base: Option<&'a ConvergedOperators>,
     /// The Operators that can only be updated together, with the annotation of their change set.
     together: BTreeMap<String, String>,
     findings: Vec<Diagnostic>,
@@ -154,7 +154,7 @@ impl<'a> Linter<'a> {
 
     fn operator(&mut self, declared: &DeclaredOperator) {
         let name = declared.name.as_str();
-        let Some(decision) = self.settled.decisions.get(name) else { return };
+        let Some(decision) = self.converged.decisions.get(name) else { return };
         if let OperatorAction::Blocked(block) = &decision.action {
             self.blocked(declared, block);
         } else if let Some(block) = &decision.held_back
@@ -244,7 +244,7 @@ impl<'a> Linter<'a> {
     fn requirements(&mut self, declared: &DeclaredOperator, decision: &OperatorDecision) {
         let name = declared.name.as_str();
         let is_enforced = declared.spec.constraint_policy.install == InstallConstraints::Enforce;
-        let operators = self.relaxed.unwrap_or(self.settled);
+        let operators = self.relaxed.unwrap_or(self.converged);
         let subject = operators.operators.get(name).and_then(|it| it.installed.as_ref());
         let missing = decision.requirements.iter().enumerate();
         let missing: Vec<(usize, &CheckedRequirement)> =
@@ -327,7 +327,7 @@ impl<'a> Linter<'a> {
     /// Reports problems of the requested version.
     fn version(&mut self, declared: &DeclaredOperator, decision: &OperatorDecision) {
         let name = declared.name.as_str();
-        let installed = self.settled.operators.get(name).and_then(|it| it.installed.as_ref());
+        let installed = self.converged.operators.get(name).and_then(|it| it.installed.as_ref());
         let Some(installed) = installed else { return };
         let version = installed.bundle.version.to_string();
         if declared.spec.version.trim().is_empty() && declared.spec.revision.is_none() {

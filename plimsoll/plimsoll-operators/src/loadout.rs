@@ -17,7 +17,7 @@ use super::{
     SelectedBundle, decide,
 };
 
-/// The maximum number of rounds before Operators count as unable to settle. Each round takes one step of a
+/// The maximum number of rounds before Operators count as unable to converge. Each round takes one step of a
 /// channel.
 const ROUNDS_MAX: usize = 200;
 
@@ -321,16 +321,16 @@ fn spec_fields() -> Vec<String> {
 
 /// Operators after all of their decisions are carried out.
 #[derive(Debug, Clone, Default)]
-pub struct SettledOperators {
+pub struct ConvergedOperators {
     /// The Operators, with their installed bundles.
     pub operators: BTreeMap<String, RequestedOperator>,
     /// The last decision on each of them: none is installed or updated any more.
     pub decisions: BTreeMap<String, OperatorDecision>,
 }
 
-/// Settles Operators: decides as the controller does, takes each decision as carried out, and repeats that
+/// Converges Operators: decides as the controller does, takes each decision as carried out, and repeats that
 /// until no Operator is installed or updated any more.
-pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOperators {
+pub fn converge(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> ConvergedOperators {
     let mut operators = inputs.operators.clone();
     let catalogs = &IndexedParts::of(catalogs);
     let names: BTreeSet<String> = operators.keys().cloned().collect();
@@ -361,7 +361,7 @@ pub fn settle(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> SettledOp
             break;
         }
     }
-    SettledOperators { operators, decisions }
+    ConvergedOperators { operators, decisions }
 }
 
 /// Catalogs with their packages, by name.

@@ -2,8 +2,8 @@
 //! what is unchanged (OPR-17).
 //!
 //! The resolver proposes versions for all Operators at once. For an installed Operator, it may choose any
-//! version that the channel leads to, in any number of steps. The proposal is then settled with the decisions
-//! of the controller ([`settle`]); only what these result in is a plan.
+//! version that the channel leads to, in any number of steps. The proposal is then converged with the decisions
+//! of the controller ([`converge`]); only what these result in is a plan.
 //!
 //! An Operator is updated if it is requested, or if an updated one requires another version of it. A range
 //! that a user wrote is kept; that of a dependency is replaced if the new version is outside of it, or if an
@@ -26,7 +26,7 @@ use semver::Version;
 use self::destinations::Destinations;
 pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequirement};
 use super::change_set::{self, ChangeSet};
-use super::loadout::{SettledOperators, settle};
+use super::loadout::{ConvergedOperators, converge};
 use super::planner::{
     self, ChosenBundle, ChosenBundles, Outcome, ProblemRequest, is_in_range, is_pinned, may_move,
 };
@@ -137,10 +137,10 @@ fn with_expected(
 ) -> BTreeMap<String, RequestedOperator> {
     let mut operators = inputs.operators.clone();
     if operators.values().any(|it| it.installed.is_none()) {
-        let settled = settle(inputs, catalogs);
+        let converged = converge(inputs, catalogs);
         for (name, operator) in &mut operators {
             if operator.installed.is_none()
-                && let Some(expected) = settled.operators.get(name)
+                && let Some(expected) = converged.operators.get(name)
             {
                 operator.clone_from(expected);
             }
@@ -182,7 +182,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Proposes versions and settles them.
+    /// Proposes versions and converges them.
     fn attempt(&self) -> Result<Attempt, UpdateError> {
         let requested: BTreeSet<&str> = self.requested();
         let is_refused = |name: &str, bundle: &str| {
@@ -218,8 +218,8 @@ impl Planner<'_> {
         }
         let (mut operators, written) = self.changed(&proposed, &after);
         let mut change_set = None;
-        let mut settled = self.settled(&operators);
-        let mut missed = self.missed(&proposed, &settled);
+        let mut converged = self.converged(&operators);
+        let mut missed = self.missed(&proposed, &converged);
         if written.len() > 1 && (self.request.together || missed.is_some()) {
             let id = change_set_id(&written, &operators);
             for name in &written {
@@ -228,9 +228,9 @@ impl Planner<'_> {
                 }
             }
             change_set = Some(id);
-            settled = self.settled(&operators);
+            converged = self.converged(&operators);
             // The blocks of single updates are more specific than those of the change set.
-            missed = self.missed(&proposed, &settled).map(|it| missed.unwrap_or(it));
+            missed = self.missed(&proposed, &converged).map(|it| missed.unwrap_or(it));
         }
         if let Some(refused) = missed {
             if !self.inputs.operators.contains_key(&refused.name) {
@@ -240,7 +240,8 @@ impl Planner<'_> {
             return Ok(Attempt::Refused(refused));
         }
         let mut reasons = self.held_back(&solution, &destinations, &requested);
-        let mut plan = UpdatePlan::new(self.inputs, self.catalogs, &operators, &settled.operators);
+        let mut plan =
+            UpdatePlan::new(self.inputs, self.catalogs, &operators, &converged.operators);
         for it in &mut plan.operators {
             it.held_back = reasons.remove(&it.name);
         }
@@ -327,22 +328,22 @@ impl Planner<'_> {
         (operators, written)
     }
 
-    fn settled(&self, operators: &BTreeMap<String, RequestedOperator>) -> SettledOperators {
-        settle(OperatorInputs { operators, ..self.inputs }, self.catalogs)
+    fn converged(&self, operators: &BTreeMap<String, RequestedOperator>) -> ConvergedOperators {
+        converge(OperatorInputs { operators, ..self.inputs }, self.catalogs)
     }
 
     /// Returns the first bundle that would not be installed.
     fn missed(
         &self,
         proposed: &ChosenBundles<'_>,
-        settled: &SettledOperators,
+        converged: &ConvergedOperators,
     ) -> Option<RefusedBundle> {
         proposed.iter().find_map(|(name, ChosenBundle { bundle, .. })| {
-            let there = settled.operators.get(*name)?.installed.as_ref();
+            let there = converged.operators.get(*name)?.installed.as_ref();
             if there.is_some_and(|it| it.bundle.version >= bundle.version) {
                 return None;
             }
-            let decision = settled.decisions.get(*name)?;
+            let decision = converged.decisions.get(*name)?;
             let block = match &decision.action {
                 OperatorAction::Blocked(block) => Some(block.clone()),
                 _ => decision.held_back.clone(),

@@ -89,13 +89,13 @@ fn configuration(
         "metadata": metadata(webhook.name(), installation.namespace()),
         "webhooks": [written],
     });
-    settle(&mut object, kind);
+    round_trip(&mut object, kind);
     mark_caller(&mut object, &names::service(&webhook.deployment), installation);
     object
 }
 
-/// The fields were found to fit when the bundle was loaded.
-fn settle(object: &mut Value, kind: &str) {
+/// Writes an object as Go does. Its fields were found to fit when the bundle was loaded.
+fn round_trip(object: &mut Value, kind: &str) {
     let schema = k8s_schema::builtin::schema("admissionregistration.k8s.io", "v1", kind);
     if let Some(schema) = schema {
         let written = k8s_schema::go_round_trip(&schema, object);

@@ -312,7 +312,7 @@ fn hooks_become_jobs_at_their_place() {
 }
 
 #[test]
-fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
+fn what_is_wrong_in_a_release_file_is_reported_with_its_line() {
     check_problems(
         "//- release.yaml\n",
         "release.yaml: the file is empty; it needs name, version and components",
@@ -372,7 +372,7 @@ fn what_is_wrong_in_a_release_file_is_told_with_its_line() {
 }
 
 #[test]
-fn values_that_cannot_work_are_told_with_their_lines() {
+fn values_that_cannot_work_are_reported_with_their_lines() {
     check_problems(
         &format!("{RELEASE}previous: [1.3.0, 1.1.0]\nkubeVersion: latest\n"),
         "release.yaml:5: previous[0]: 1.3.0 is newer than the release, 1.2.0: name earlier versions only\n\
@@ -427,7 +427,7 @@ fn values_that_cannot_work_are_told_with_their_lines() {
 }
 
 #[test]
-fn what_is_wrong_in_manifests_is_told_with_its_line() {
+fn what_is_wrong_in_manifests_is_reported_with_its_line() {
     let check = |manifests: &str, expected: &str| {
         check_problems(&format!("{RELEASE}{manifests}"), expected);
     };

@@ -310,7 +310,7 @@ fn deprecations_stand_beside_the_bundles() {
 }
 
 #[test]
-fn trees_of_bundles_are_told_from_catalogs() {
+fn trees_of_bundles_are_distinguished_from_catalogs() {
     let check = |names: &[&str], expected: bool| {
         assert_eq!(is_bundles(names.iter().copied()), expected, "{names:?}");
     };

@@ -117,7 +117,7 @@ fn a_platform_that_is_not_openshift_knows_only_its_own_names() {
 }
 
 #[test]
-fn what_is_wrong_with_a_declaration_is_told_with_its_field() {
+fn what_is_wrong_with_a_declaration_is_reported_with_its_field() {
     let check = |spec: Value, expected: &str| assert_eq!(problems(&[spec]), expected);
     check(
         json!({ "capabilites": [] }),

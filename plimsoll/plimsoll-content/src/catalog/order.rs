@@ -157,12 +157,12 @@ mod tests {
             Ok(order) => {
                 let names: Vec<&str> =
                     order.iter().map(|at| &*entries[*at as usize].name).collect();
-                let mut told = names.join(" ");
+                let mut described = names.join(" ");
                 let stranded = stranded(&entries, &order);
                 if !stranded.is_empty() {
-                    told.push_str(&format!(", not {}", stranded.join(" ")));
+                    described.push_str(&format!(", not {}", stranded.join(" ")));
                 }
-                told
+                described
             }
             Err(error) => error.to_string(),
         };

@@ -24,13 +24,13 @@ fn load(text: &str) -> LoadedCatalog {
     loader.finish()
 }
 
-fn told(defects: &[Diagnostic]) -> String {
+fn reported(defects: &[Diagnostic]) -> String {
     defects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// What is said about a text, without the name of its file.
 fn check(text: &str, expected: &str) {
-    assert_eq!(told(&load(text).defects).replace("c:", ""), expected, "{text}");
+    assert_eq!(reported(&load(text).defects).replace("c:", ""), expected, "{text}");
 }
 
 /// A bundle `a.v1` with further properties.
@@ -55,7 +55,7 @@ fn json_and_yaml_in_pieces_of_any_size_say_the_same() {
                 name: a.v1\nimage: i\nproperties:\n- type: olm.package\n  value:\n    \
                 packageName: a\n    version: 1.0.0\n";
     let whole = load(&json);
-    assert_eq!(told(&whole.defects), "");
+    assert_eq!(reported(&whole.defects), "");
     for text in [json.as_str(), yaml] {
         for size in [1, 2, 7, 64, 4096] {
             let mut loader = CatalogLoader::new();
@@ -63,7 +63,7 @@ fn json_and_yaml_in_pieces_of_any_size_say_the_same() {
             text.as_bytes().chunks(size).for_each(|piece| file.push(piece));
             file.finish();
             let loaded = loader.finish();
-            assert_eq!(told(&loaded.defects), "", "in pieces of {size}: {text}");
+            assert_eq!(reported(&loaded.defects), "", "in pieces of {size}: {text}");
             assert_eq!(loaded.index, whole.index, "in pieces of {size}: {text}");
         }
     }
@@ -149,7 +149,7 @@ fn a_defective_package_is_invalid_and_hides_no_other() {
     ];
     for (text, code) in cases {
         let loaded = load(&format!("{text}{other}"));
-        assert!(loaded.defects.iter().any(|it| it.code == code), "{}", told(&loaded.defects));
+        assert!(loaded.defects.iter().any(|it| it.code == code), "{}", reported(&loaded.defects));
         let index = loaded.open();
         assert_eq!(index.counts().invalid, 1, "{text}");
         let offer = IndexedCatalog::new(&index);
@@ -243,7 +243,7 @@ fn malformed_properties_set_their_bundle_aside() {
         assert!(
             defects.iter().any(|it| it.code == code && it.line == Some(3)),
             "{}",
-            told(&defects)
+            reported(&defects)
         );
     }
 }
@@ -262,7 +262,7 @@ fn a_number_where_a_version_is_meant_is_an_error_that_says_to_quote_it() {
         )
     };
     let quoted = with("{type: olm.maxOpenShiftVersion, value: '4.20'}");
-    assert_eq!(told(&load(&quoted).defects), "");
+    assert_eq!(reported(&load(&quoted).defects), "");
     assert_eq!(offered(&quoted).max_openshift_version.as_deref(), Some("4.20"));
     for property in [
         "{type: olm.maxOpenShiftVersion, value: 4.20}",
@@ -272,16 +272,16 @@ fn a_number_where_a_version_is_meant_is_an_error_that_says_to_quote_it() {
         "{type: olm.csv.metadata, value: {minKubeVersion: 4.20}}",
     ] {
         let text = with(property);
-        let said = told(&load(&text).defects);
+        let said = reported(&load(&text).defects);
         assert!(said.contains(": error [") && said.contains(QUOTE), "{property}: {said}");
         assert!(!offered(&text).defects.is_empty(), "{property}");
     }
     let identity = with("{type: x, value: 1}").replace("version: 1.0.0", "version: 4.20");
-    let said = told(&load(&identity).defects);
+    let said = reported(&load(&identity).defects);
     assert!(said.contains(QUOTE), "{said}");
     assert!(!said.contains("no property olm.package"), "{said}");
     let incomplete = with("{type: x, value: 1}").replace(", version: 1.0.0", "");
-    let said = told(&load(&incomplete).defects);
+    let said = reported(&load(&incomplete).defects);
     assert!(said.contains("property olm.package: no packageName or version"), "{said}");
     assert!(!said.contains("no property olm.package"), "{said}");
 }

@@ -20,7 +20,7 @@ use super::{ActionFailure, enumerated};
 use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
 use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
-use crate::loadout::{SettledOperators, settle};
+use crate::loadout::{ConvergedOperators, converge};
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator};
 
@@ -200,7 +200,7 @@ impl Planner<'_> {
     fn name_catalogs(
         &self,
         install: &InstallPlan,
-        after: &SettledOperators,
+        after: &ConvergedOperators,
         changes: &mut [PlannedChange],
     ) -> bool {
         let mut is_changed = false;
@@ -220,7 +220,7 @@ impl Planner<'_> {
 
     /// Adds the Operators to wait for: the package and its dependencies, as far as they were requested before
     /// and are not installed yet.
-    fn await_requested(&self, after: &SettledOperators, changes: &mut Vec<PlannedChange>) {
+    fn await_requested(&self, after: &ConvergedOperators, changes: &mut Vec<PlannedChange>) {
         let package = self.action.text("package");
         let mut queue = vec![package.to_owned()];
         let mut seen = BTreeSet::new();
@@ -346,8 +346,8 @@ impl Planner<'_> {
         Ok(ActionPlan { result, ..ActionPlan::default() })
     }
 
-    /// Returns the settled Operators after changes.
-    fn after(&self, changes: &[PlannedChange]) -> SettledOperators {
+    /// Returns the converged Operators after changes.
+    fn after(&self, changes: &[PlannedChange]) -> ConvergedOperators {
         let mut operators = self.inventory.operators.clone();
         for change in changes {
             let change_set = Some(change.change_set.clone()).filter(|it| !it.is_empty());
@@ -370,7 +370,7 @@ impl Planner<'_> {
             }
         }
         let inputs = self.inventory.inputs(self.expressions);
-        settle(OperatorInputs { operators: &operators, ..inputs }, self.catalogs)
+        converge(OperatorInputs { operators: &operators, ..inputs }, self.catalogs)
     }
 
     /// Completes a plan with its effects. Fails if the Action requires that all requirements are satisfied
@@ -379,7 +379,7 @@ impl Planner<'_> {
         &self,
         mut changes: Vec<PlannedChange>,
         explanation: Vec<String>,
-        after: &SettledOperators,
+        after: &ConvergedOperators,
     ) -> Result<ActionPlan, ActionFailure> {
         for change in &mut changes {
             let operator = after.operators.get(&change.operator);

@@ -5,27 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_api::Reason;
 
 use super::LintInputs;
-use crate::loadout::{SettledOperators, settle};
+use crate::loadout::{ConvergedOperators, converge};
 use crate::{OperatorAction, RequestedOperator};
 
 /// Returns the Operators that block each other, each with the annotation of the change set that updates all
 /// of them; none that can be updated alone, or not even together.
 pub(super) fn deadlocks(
     inputs: LintInputs<'_>,
-    settled: &SettledOperators,
+    converged: &ConvergedOperators,
 ) -> BTreeMap<String, String> {
     let is_waiting = |name: &str| {
-        let decision = settled.decisions.get(name)?;
+        let decision = converged.decisions.get(name)?;
         let block = match &decision.action {
             OperatorAction::Blocked(block) => Some(block),
             _ => decision.held_back.as_ref(),
         }?;
-        let operator = settled.operators.get(name)?;
+        let operator = converged.operators.get(name)?;
         (block.reason == Reason::UpgradeBlocked && operator.change_set.is_none())
             .then_some(block.message.as_str())
     };
     let waiting: BTreeMap<&str, &str> =
-        settled.operators.keys().filter_map(|it| Some((it.as_str(), is_waiting(it)?))).collect();
+        converged.operators.keys().filter_map(|it| Some((it.as_str(), is_waiting(it)?))).collect();
     let mut together = BTreeMap::new();
     let mut left: BTreeSet<&str> = waiting.keys().copied().collect();
     while let Some(first) = left.pop_first() {
@@ -34,7 +34,7 @@ pub(super) fn deadlocks(
         let mut queue = vec![first];
         while let Some(name) = queue.pop() {
             for other in left.clone() {
-                if is_linked(settled, name, other) || is_linked(settled, other, name) {
+                if is_linked(converged, name, other) || is_linked(converged, other, name) {
                     left.remove(other);
                     members.insert(other);
                     queue.push(other);
@@ -46,13 +46,13 @@ pub(super) fn deadlocks(
         }
         let id: Vec<&str> = members.iter().copied().collect();
         let set = format!("{}/{}", id.join("-"), members.len());
-        let mut operators = settled.operators.clone();
+        let mut operators = converged.operators.clone();
         for name in &members {
             if let Some(operator) = operators.get_mut(*name) {
                 operator.change_set = Some(set.clone());
             }
         }
-        let after = settle(inputs.deciding(&operators), inputs.catalogs);
+        let after = converge(inputs.deciding(&operators), inputs.catalogs);
         let has_moved = |name: &str| {
             let bundle = |of: &BTreeMap<String, RequestedOperator>| {
                 Some(of.get(name)?.installed.as_ref()?.reference.clone())
@@ -69,7 +69,7 @@ pub(super) fn deadlocks(
 }
 
 /// Returns whether the installed Operator `name` depends on `on`.
-fn is_linked(settled: &SettledOperators, on: &str, name: &str) -> bool {
-    let decision = settled.decisions.get(on);
+fn is_linked(converged: &ConvergedOperators, on: &str, name: &str) -> bool {
+    let decision = converged.decisions.get(on);
     decision.is_some_and(|it| it.dependants.iter().any(|it| it.operator == name))
 }

@@ -131,17 +131,17 @@ impl OperatorVersion {
 }
 
 impl UpdatePlan {
-    /// Returns the plan that requests `operators` beside the Operators of `inputs`; `settled` are the Operators
+    /// Returns the plan that requests `operators` beside the Operators of `inputs`; `converged` are the Operators
     /// after it is carried out.
     pub(super) fn new(
         inputs: OperatorInputs<'_>,
         catalogs: &[CatalogPart],
         operators: &BTreeMap<String, RequestedOperator>,
-        settled: &BTreeMap<String, RequestedOperator>,
+        converged: &BTreeMap<String, RequestedOperator>,
     ) -> Self {
         let unchanged = ChosenBundles::new();
         let before = Outcome::new(inputs, catalogs, &unchanged);
-        let after = OperatorInputs { operators: settled, ..inputs };
+        let after = OperatorInputs { operators: converged, ..inputs };
         let after = Outcome::new(after, catalogs, &unchanged);
         let mut required = newly_required(&before, &after);
         let used = after.used_by(after.bundles.keys().copied());

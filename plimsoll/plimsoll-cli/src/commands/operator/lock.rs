@@ -10,7 +10,7 @@ use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::OperatorInputs;
-use plimsoll_operators::loadout::{Loadout, settle};
+use plimsoll_operators::loadout::{Loadout, converge};
 use plimsoll_operators::lock::OperatorLock;
 use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use plimsoll_source::whole_file;
@@ -145,6 +145,6 @@ fn resolved(state: &LoadoutState, loadout: &Loadout) -> OperatorLock {
         facts: &state.facts,
         expressions: &Cel,
     };
-    let settled = settle(inputs, &parts);
-    OperatorLock::new(&settled.operators, &|name, it| state.image(name, &it.reference))
+    let converged = converge(inputs, &parts);
+    OperatorLock::new(&converged.operators, &|name, it| state.image(name, &it.reference))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{BUNDLE, CHANNEL, PACKAGE, load, told};
+use super::{BUNDLE, CHANNEL, PACKAGE, load, reported};
 use crate::catalog::{CatalogIndex, CatalogLoader, DefectCode, LIST_MAX};
 
 /// A channel with so many entries, each replacing what `replaces` says of its number.
@@ -28,7 +28,7 @@ fn has(text: &str, code: DefectCode) -> bool {
 fn a_channel_with_a_million_entries_is_refused() {
     let text = channel(1_000_000, |entry| entry.checked_sub(1));
     let loaded = load(&format!("{PACKAGE}\n{text}\n{BUNDLE}\n"));
-    let said = told(&loaded.defects);
+    let said = reported(&loaded.defects);
     assert!(said.contains(&format!("a list of more than {LIST_MAX} items")), "{said}");
     // Cut into pieces it takes no longer.
     let mut loader = CatalogLoader::new();
@@ -72,7 +72,7 @@ fn huge_texts_and_documents_are_bounded() {
     text.as_bytes().chunks(1 << 20).for_each(|piece| file.push(piece));
     file.finish();
     let loaded = loader.finish();
-    assert_eq!(loaded.defects[0].code, DefectCode::TooLarge, "{}", told(&loaded.defects));
+    assert_eq!(loaded.defects[0].code, DefectCode::TooLarge, "{}", reported(&loaded.defects));
     assert_eq!(loaded.open().counts().packages, 1, "what comes after it is read");
 }
 
@@ -86,7 +86,7 @@ fn duplicate_names_and_alias_bombs_end_in_defects() {
         let items = [before.as_str(); 9].join(", ");
         writeln!(bomb, "a{level}: &a{level} [{items}]").expect("a string takes everything");
     }
-    let said = told(&load(&bomb).defects);
+    let said = reported(&load(&bomb).defects);
     assert!(said.contains("aliases expand"), "{said}");
 }
 
@@ -112,7 +112,7 @@ fn endless_names_and_messages_are_cut_off() {
     let name = "n".repeat(10 << 20);
     let loaded = load(&format!("{PACKAGE}\n{CHANNEL}\n{}\n", BUNDLE.replace("a.v1", &name)));
     assert_eq!(
-        told(&loaded.defects),
+        reported(&loaded.defects),
         "c:2: error [no-bundle]: package a: channel s: there is no bundle a.v1\n\
          c:3: error [too-large]: olm.bundle with a name of 10485760 bytes, at most 253 are read"
     );

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionRequester, EventSourceKind, SelectedObjects};
-use plimsoll_api::{ACTION, ApiKind, CLUSTER_VERSION_NAME};
+use plimsoll_api::{ACTION, ApiKind, CATALOG, CLUSTER_VERSION_NAME};
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ impl ControlLoop {
         };
         let content = EventContent {
             selected,
-            catalogs: self.listed.contains("Catalog").then_some(&self.catalogs),
+            catalogs: self.listed.contains(CATALOG.kind).then_some(&self.catalogs),
             operators: generator.looks_for(EventSourceKind::Operator).then(versions),
             release: self.release.as_ref().map(release),
         };

@@ -8,7 +8,7 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
 use plimsoll_api::olm::action::{ActionState, EventSourceKind, PlannedChange};
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, OPERATOR};
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, OPERATOR};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::actions::policy::NamedPolicy;
@@ -85,7 +85,7 @@ impl ControlLoop {
             }
             AddOnChange::Listed(OperatorKind::Operator) => drop(self.listed.insert(OPERATOR.kind)),
             AddOnChange::Listed(OperatorKind::Catalog) => {
-                self.listed.insert("Catalog");
+                self.listed.insert(CATALOG.kind);
                 self.generators_due(|it| it.looks_for(EventSourceKind::Catalog));
             }
             AddOnChange::Listed(OperatorKind::Revision) => {}
