@@ -123,16 +123,16 @@ fn is_claim(key: &ObjectKey) -> bool {
 }
 
 /// Returns the plan that rolls out the objects of a revision, in any order. Within a phase, the order is
-/// kept. `installed` are the objects of the installed revision.
+/// kept. `live` has the definitions as they are in the cluster, whoever applied them.
 pub fn rollout<'a>(
     bundle: &BundleReference,
     objects: impl IntoIterator<Item = Manifest>,
-    installed: impl IntoIterator<Item = &'a Manifest>,
+    live: impl IntoIterator<Item = &'a Manifest>,
 ) -> Plan {
-    let installed = installed.into_iter().filter(|it| it.definition.is_some());
-    let installed: BTreeMap<&ObjectKey, &Manifest> = installed.map(|it| (&it.key, it)).collect();
+    let live = live.into_iter().filter(|it| it.definition.is_some());
+    let live: BTreeMap<&ObjectKey, &Manifest> = live.map(|it| (&it.key, it)).collect();
     let objects: Vec<Manifest> = objects.into_iter().collect();
-    let late = conversion::late_kinds(&objects, &installed);
+    let late = conversion::late_kinds(&objects, &live);
     let is_late = |it: &Manifest| {
         late.contains(&GroupVersionKind {
             group: it.key.group.clone(),
@@ -148,7 +148,7 @@ pub fn rollout<'a>(
         }
         let own = match is_claim(&object.key) {
             true => CLAIM_PHASES,
-            false => conversion::phases(&object, installed.get(&object.key).copied()),
+            false => conversion::phases(&object, live.get(&object.key).copied()),
         };
         for phase in own {
             phases.entry(*phase).or_default().push(object.clone());

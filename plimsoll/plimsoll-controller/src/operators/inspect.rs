@@ -98,6 +98,9 @@ pub(super) async fn inspect_definition(
         live.map_err(|error| format!("failed to read definition {name}: {}", chain(&error)))?;
     let Some(live) = live else { return Ok(()) };
     let live = serde_json::to_value(live).map_err(|error| error.to_string())?;
+    if definition["spec"]["conversion"]["strategy"] == "Webhook" {
+        findings.definitions.push(live.clone());
+    }
     let is_off = safety == CrdUpgradeSafety::Off;
     let verdict = match crd_safety::check(&live, definition) {
         Ok(verdict) => verdict,

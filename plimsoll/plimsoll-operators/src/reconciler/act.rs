@@ -19,7 +19,6 @@ use super::prepare::PreparedRevision;
 use super::revision::KeptRevision;
 use super::track::{OperatorRollout, RevisionInputs};
 use crate::OperatorAction;
-use crate::rollout::rollout;
 
 /// The revision that an Operator is to have.
 enum TargetRevision {
@@ -74,13 +73,9 @@ impl OperatorHandler<'_> {
         self.check_rollout();
         match self.target() {
             TargetRevision::Unchanged => self.prepare_ahead(),
-            TargetRevision::Begun(number) => {
-                self.roll_out(number, &[]);
-                self.prepare_ahead();
-            }
+            TargetRevision::Begun(number) => self.continue_with(number),
             TargetRevision::Kept { number, .. } if self.operator.current() == Some(number) => {
-                self.roll_out(number, &[]);
-                self.prepare_ahead();
+                self.continue_with(number);
             }
             TargetRevision::Kept { number, risks } => self.roll_out_kept(number, &risks),
             TargetRevision::New(wanted) => {
@@ -168,12 +163,14 @@ impl OperatorHandler<'_> {
         if !is_installed && !operator.object.has_finalizer() {
             return;
         }
-        let Some(revision) = operator.revisions.get(&number).filter(|it| it.is_complete()) else {
+        if !operator.knows_definitions(number) {
             return;
-        };
-        let installed = operator.installed_revision();
-        let installed = installed.into_iter().flat_map(|(_, it)| it.manifests());
-        let plan = Arc::new(rollout(&revision.bundle, revision.manifests().cloned(), installed));
+        }
+        let revision = operator.revisions.get_mut(&number).filter(|it| it.is_complete());
+        let Some(revision) = revision else { return };
+        // The next rollout of the revision may find others.
+        let live = revision.live.take().filter(|_| !is_installed);
+        let plan = Arc::new(revision.plan(live.as_deref()));
         let namespaces = plan.steps.iter().map(|it| it.manifest.key.namespace.clone());
         let namespaces: BTreeSet<String> = namespaces.filter(|it| !it.is_empty()).collect();
         let count = plan.steps.len();

@@ -213,6 +213,8 @@ pub struct Findings {
     pub unsafe_definitions: Vec<String>,
     /// The changes of definitions that no API server accepts, as sentences.
     pub refused_definitions: Vec<String>,
+    /// The existing definitions among those to apply, as they are in the cluster.
+    pub definitions: Vec<Value>,
 }
 
 /// An existing object.

@@ -13,7 +13,7 @@ use plimsoll_resolve::ClusterFacts;
 use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
 use super::messages;
-use super::revision::{KeptRevision, RevisionContent, RevisionDraft};
+use super::revision::{KeptRevision, RevisionContent, RevisionDraft, live_definitions};
 use super::track::{BlockCause, Preparation, RevisionInputs, TrackedOperator};
 use crate::{OperatorAction, OperatorBlock, OperatorDecision};
 
@@ -223,9 +223,12 @@ impl OperatorHandler<'_> {
         };
         let checked = findings
             .map_err(|error| OperatorBlock::new(Reason::InstallationFailed, error))
-            .and_then(|findings| self.check_findings(&findings, &mut draft));
-        let mut risks = match checked {
-            Ok(risks) => risks,
+            .and_then(|findings| {
+                let risks = self.check_findings(&findings, &mut draft)?;
+                Ok((risks, live_definitions(&findings.definitions)))
+            });
+        let (mut risks, live) = match checked {
+            Ok(checked) => checked,
             Err(block) => {
                 let block = match kept.filter(|it| self.operator.installed >= Some(*it)) {
                     Some(number) => messages::not_returned_to(number, &block),
@@ -244,7 +247,7 @@ impl OperatorHandler<'_> {
         if let Some(number) = kept {
             self.operator.inspected = Some(number);
             if let Some(revision) = self.operator.revisions.get_mut(&number) {
-                revision.risks = risks;
+                (revision.risks, revision.live) = (risks, Some(live));
             }
             self.mark_set_pending();
             return;
@@ -254,7 +257,7 @@ impl OperatorHandler<'_> {
         self.operator.inspected = Some(number);
         let (mut revision, revisions) =
             draft.numbered(self.name, &self.operator.object.uid, number, self.key);
-        revision.risks = risks;
+        (revision.risks, revision.live) = (risks, Some(live));
         let operator = self.name.to_owned();
         self.output.effects.push(OperatorEffect::WriteRevision { operator, ticket, revisions });
         let revision = Box::new(revision);

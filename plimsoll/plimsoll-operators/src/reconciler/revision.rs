@@ -12,12 +12,14 @@ use plimsoll_content::Manifest;
 use plimsoll_content::hash::manifest_hash;
 use plimsoll_content::inclusion::capability_names;
 use plimsoll_content::kinds::cluster_kinds;
+use plimsoll_plan::plan::Plan;
 use plimsoll_resolve::{Bundle, ClusterFacts};
 use serde_json::{Value, json};
 
 use crate::installed_bundle;
 use crate::revision_key::RevisionKey;
-use crate::rollout::Phase;
+use crate::rollout::conversion::conversion_service;
+use crate::rollout::{Phase, rollout};
 
 /// The number of revisions of an Operator that are kept.
 pub const REVISIONS_KEPT: usize = 5;
@@ -75,6 +77,9 @@ pub(super) struct KeptRevision {
     omitted: BTreeSet<String>,
     /// The accepted risks of applying it, as sentences; empty for a revision that a previous process made.
     pub(super) risks: Vec<String>,
+    /// The definitions as the cluster had them when its objects were inspected; `None` if that is to be done
+    /// before it is rolled out.
+    pub(super) live: Option<Vec<Manifest>>,
 }
 
 #[derive(Debug, Clone)]
@@ -108,6 +113,7 @@ impl KeptRevision {
             properties: spec.properties.clone(),
             omitted: spec.omitted_capabilities.iter().cloned().collect(),
             risks: Vec::new(),
+            live: None,
         })
     }
 
@@ -154,6 +160,21 @@ impl KeptRevision {
     /// Returns its objects, in the order in which they are applied.
     pub(super) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         self.parts.values().flat_map(|part| &part.manifests)
+    }
+
+    /// Returns whether the phases of its definitions depend on those in the cluster.
+    pub(super) fn has_conversions(&self) -> bool {
+        self.manifests().any(|it| conversion_service(it).is_some())
+    }
+
+    /// Returns the plan that rolls it out, or maintains it if it is applied. `live` has the definitions as they
+    /// are in the cluster; `None` if it is applied, or has no conversions.
+    pub(super) fn plan(&self, live: Option<&[Manifest]>) -> Plan {
+        let objects = self.manifests().cloned();
+        match live {
+            Some(live) => rollout(&self.bundle, objects, live),
+            None => rollout(&self.bundle, objects, self.manifests()),
+        }
     }
 
     /// Returns its content as that of a revision in preparation.
@@ -264,6 +285,7 @@ impl RevisionDraft {
             properties: self.properties,
             omitted: self.omitted,
             risks: Vec::new(),
+            live: None,
         };
         let mut written = Vec::new();
         for (part_number, part) in (1..).zip(parts) {
@@ -316,6 +338,12 @@ impl RevisionDraft {
         }
         (kept, written)
     }
+}
+
+/// Returns existing definitions as manifests; those that cannot be read are left out.
+pub(super) fn live_definitions(definitions: &[Value]) -> Vec<Manifest> {
+    let read = |it: &Value| Manifest::read("".into(), 0, it).ok();
+    definitions.iter().filter_map(read).collect()
 }
 
 pub(super) fn manifests<'a>(

@@ -9,6 +9,7 @@ mod definition;
 mod deletion;
 mod held;
 mod held_revisions;
+mod live_definitions;
 
 use std::time::Duration;
 

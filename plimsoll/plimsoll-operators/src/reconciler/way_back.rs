@@ -16,6 +16,16 @@ impl TrackedOperator {
         rollout.or_else(|| self.begun()).or(self.installed)
     }
 
+    /// Returns whether the definitions in the cluster are known that the phases of a revision depend on, or it is
+    /// rolled out already.
+    pub(super) fn knows_definitions(&self, number: u32) -> bool {
+        let is_rolled_out = self.rollout.as_ref().is_some_and(|it| it.number == number);
+        let revision = self.revisions.get(&number);
+        is_rolled_out
+            || self.installed == Some(number)
+            || revision.is_none_or(|it| it.live.is_some() || !it.has_conversions())
+    }
+
     /// Returns whether the rollout of a bundle is given up for the installed revision, since it is overdue and
     /// the policy says so.
     pub(super) fn is_given_up(&self, bundle: &str) -> bool {
@@ -62,12 +72,31 @@ impl OperatorHandler<'_> {
     /// Returns whether a kept revision may be rolled out: its objects were inspected, as those of a new revision
     /// are, or it is the current one. Otherwise they are inspected. `risks` are those of the decision.
     pub(super) fn is_inspected(&mut self, number: u32, risks: &[String]) -> bool {
-        let operator = &mut *self.operator;
-        if operator.current() == Some(number) || operator.inspected == Some(number) {
+        let operator = &*self.operator;
+        let is_judged = operator.current() == Some(number) || operator.inspected == Some(number);
+        if is_judged && operator.knows_definitions(number) {
             return true;
         }
+        self.inspect_kept(number, risks);
+        false
+    }
+
+    /// Continues the rollout of the current revision, and prepares what comes after it. The definitions in the
+    /// cluster are inspected first if another process began it.
+    pub(super) fn continue_with(&mut self, number: u32) {
+        if !self.operator.knows_definitions(number) {
+            self.inspect_kept(number, &[]);
+            return;
+        }
+        self.roll_out(number, &[]);
+        self.prepare_ahead();
+    }
+
+    /// Requests the inspection of the objects of a kept revision unless that was done.
+    fn inspect_kept(&mut self, number: u32, risks: &[String]) {
+        let operator = &mut *self.operator;
         let revision = operator.revisions.get(&number).filter(|it| it.is_complete());
-        let Some(revision) = revision else { return false };
+        let Some(revision) = revision else { return };
         let wanted = RevisionInputs {
             bundle: revision.bundle.clone(),
             config: revision.config.clone(),
@@ -78,11 +107,10 @@ impl OperatorHandler<'_> {
         };
         let now = self.moment.uptime;
         if operator.preparation.as_ref().is_some_and(|it| it.is_awaited(&wanted, now)) {
-            return false;
+            return;
         }
         let draft = Box::new(revision.draft());
         operator.begin_preparation();
         self.inspect(wanted, draft, Some(number));
-        false
     }
 }

@@ -55,25 +55,31 @@ pub(crate) fn conversion_service(definition: &Manifest) -> Option<ObjectKey> {
     Some(ObjectKey { group: String::new(), kind: "Service".to_owned(), namespace, name })
 }
 
+/// Returns whether a webhook converts the objects of a definition: a service, or a URL.
+fn has_webhook(definition: &Manifest) -> bool {
+    let read: Result<Converted, _> = serde_json::from_slice(&definition.raw.unpack());
+    read.is_ok_and(|it| it.spec.conversion.is_some_and(|it| it.strategy == "Webhook"))
+}
+
 /// Returns the definitions among objects that a service among them converts, each with that service.
 pub(crate) fn converted_definitions(objects: &[&Manifest]) -> BTreeMap<ObjectKey, ObjectKey> {
     let found = objects.iter().filter_map(|it| Some((it.key.clone(), conversion_service(it)?)));
     found.filter(|(_, service)| objects.iter().any(|it| it.key == *service)).collect()
 }
 
-/// Returns the phases in which an object is applied, in order. `installed` has the object as the installed
-/// revision applied it; `None` if it did not.
+/// Returns the phases in which an object is applied, in order. `live` has the object as it is in the cluster;
+/// `None` if it is not there.
 ///
 /// Until the workloads are ready that answer its conversion webhook, a definition must not have it. What was
 /// served before stays; other versions are not served without a conversion, which would lose the fields that
 /// these lack.
-pub(crate) fn phases(object: &Manifest, installed: Option<&Manifest>) -> &'static [Phase] {
+pub(crate) fn phases(object: &Manifest, live: Option<&Manifest>) -> &'static [Phase] {
     let Some(definition) = &object.definition else { return &[] };
     if conversion_service(object).is_none() {
         return &[];
     }
-    match installed {
-        Some(before) if conversion_service(before).is_some() => &[],
+    match live {
+        Some(before) if has_webhook(before) => &[],
         Some(before) if before.definition.as_ref().is_none_or(|it| !is_same(it, definition)) => {
             &[Phase::Conversions]
         }
@@ -85,11 +91,11 @@ pub(crate) fn phases(object: &Manifest, installed: Option<&Manifest>) -> &'stati
 /// set. Their objects come after that: the workloads would wait for them otherwise, and they for the workloads.
 pub(super) fn late_kinds(
     objects: &[Manifest],
-    installed: &BTreeMap<&ObjectKey, &Manifest>,
+    live: &BTreeMap<&ObjectKey, &Manifest>,
 ) -> BTreeSet<GroupVersionKind> {
     let mut kinds = BTreeSet::new();
     for object in objects {
-        let before = installed.get(&object.key).copied();
+        let before = live.get(&object.key).copied();
         let Some(definition) = &object.definition else { continue };
         if phases(object, before) != [Phase::Conversions] {
             continue;

@@ -154,6 +154,12 @@ fn a_conversion_webhook_is_set_once_its_workload_is_ready() {
     // The webhook of the installed version answers.
     check(&webhook, &[&definition(&["v1"], true)], &[last, deployment, monitor]);
     check(&definition(&["v1", "v2"], false), &[], &[first, deployment, monitor]);
+    // Whatever converts the objects meanwhile, it stays until ours does.
+    let mut other = definition(&["v1"], true).object();
+    other["spec"]["conversion"]["webhook"]["clientConfig"] =
+        json!({ "url": "https://example.com" });
+    let other = Manifest::read("live".into(), 0, &other).unwrap();
+    check(&webhook, &[&other], &[last, deployment, monitor]);
 }
 
 #[test]

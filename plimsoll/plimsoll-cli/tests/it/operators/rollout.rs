@@ -221,3 +221,34 @@ fn a_conversion_webhook_waits_for_the_workload_that_answers_it() {
         add_ons.stop().await;
     });
 }
+
+#[test]
+fn a_definition_that_was_kept_waits_for_its_conversion_webhook_too() {
+    on_any_cluster(|kind| async move {
+        let faults = "- {package: vat, fault: NeverAvailable, version: 1.1.0}";
+        let mut add_ons = AddOns::start(kind, faults).await;
+        for version in ["1.0.0", "1.1.0"] {
+            Fixture::publish(add_ons.catalog.path(), "vat", version);
+        }
+        let kept = json!({ "version": "1.0.0", "deletion": { "crds": "Orphan" } });
+        add_ons.request("vat", kept).await;
+        add_ons.expect("vat", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
+        add_ons.delete("olm.io/v1 Operator vat").await;
+        add_ons.absent("olm.io/v1 Operator vat").await;
+        let definition = "apiextensions.k8s.io/v1 CustomResourceDefinition vats.vat.example.com";
+        add_ons.present(definition).await;
+
+        let taken = json!({ "version": "1.1.0", "collisionProtection": "IfNoController" });
+        add_ons.request("vat", taken).await;
+        add_ons.present("apps/v1 Deployment vat/vat-operator").await;
+        let versions = add_ons.present(definition).await["spec"]["versions"].clone();
+        assert_eq!(versions.as_array().map(Vec::len), Some(1), "{versions:#}");
+        add_ons.kill().await;
+        add_ons.delete("apps/v1 Deployment vat/vat-operator").await;
+        add_ons.control();
+        add_ons.present("apps/v1 Deployment vat/vat-operator").await;
+        let versions = add_ons.present(definition).await["spec"]["versions"].clone();
+        assert_eq!(versions.as_array().map(Vec::len), Some(1), "{versions:#}");
+        add_ons.stop().await;
+    });
+}

@@ -22,7 +22,7 @@ fn observed(group: &str, kind: &str, namespace: &str, name: &str) -> OperatorEve
 }
 
 /// Returns a definition, the service that converts its objects, and a ConfigMap.
-fn objects() -> Vec<Value> {
+pub(super) fn objects() -> Vec<Value> {
     let service = json!({ "namespace": "bar", "name": "bar" });
     let webhook = json!({ "clientConfig": { "service": service } });
     let definition = json!({
