@@ -12,6 +12,7 @@ mod facts;
 mod inspect;
 mod preview;
 pub(crate) mod revisions;
+mod unserved;
 mod watches;
 
 pub use self::content::render;

@@ -40,6 +40,7 @@ mod revision;
 mod shown;
 mod track;
 mod unreadable;
+mod unserved;
 mod way_back;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,7 @@ use super::{OperatorInputs, RequestedOperator, change_set};
 
 pub use self::events::{
     CatalogContent, ContainedObject, Findings, FoundObject, Moment, OperatorEffect, OperatorEvent,
-    OperatorKind, WrittenPart,
+    OperatorKind, UnservedKind, WrittenPart,
 };
 pub use self::messages::{refused_definitions, unsafe_definitions};
 pub use self::observed::{ObservedObject, WatchedChange};
@@ -412,12 +413,18 @@ impl OperatorReconciler {
         }
     }
 
-    /// Handles a change of a definition: rollouts that wait for its kind request discovery soon.
+    /// Handles a change of a definition: rollouts that wait for its kind request discovery soon, and revisions
+    /// that were refused for its lack are judged again.
     fn definition_changed(&mut self, group: &str, plural: &str, moment: Moment) {
         let waiting = self.rolling_out_group(group, |it| it.execution.discover_at().is_some());
         for name in waiting {
             let (group, plural) = (group.to_owned(), plural.to_owned());
             self.observe(&name, Observation::Definition { group, plural }, moment);
+        }
+        let refused = self.operators.iter().filter(|(_, it)| it.unserved.contains(group));
+        let refused: Vec<String> = refused.map(|(name, _)| name.clone()).collect();
+        for name in refused {
+            self.with(&name, moment, |it| it.try_again());
         }
     }
 

@@ -42,7 +42,7 @@ const REFUSED: [&str; 7] = [
     "error [bundle-kind]",
     "NoMatchingVersion:",
     "PackageNotFound:",
-    "the server does not recognize this resource",
+    "the bundle has it without an apiVersion",
 ];
 
 /// The packages, each with its versions; none of those that were made by hand.

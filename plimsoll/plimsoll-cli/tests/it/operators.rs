@@ -23,6 +23,7 @@ mod shell;
 mod survey;
 mod takeover;
 mod tenants;
+mod unserved;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -8,17 +8,20 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use plimsoll_api::olm::CatalogSource;
 use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
+use plimsoll_content::catalog::CatalogIndex;
 use plimsoll_operators::deletion::LiveObject;
 use plimsoll_operators::deletion::definition::DefinitionTimes;
 use plimsoll_operators::reconciler::{
-    OperatorEffect, OperatorEvent, OperatorKind, WatchedChange, WrittenPart,
+    Findings, OperatorEffect, OperatorEvent, OperatorKind, WatchedChange, WrittenPart,
 };
 use plimsoll_plan::plan::{GroupVersionKind, Plan};
 use plimsoll_plan::reconciler::watches::WatchScope;
+use plimsoll_source::catalog::Bytes;
 use serde_json::Value;
 
 use super::control_loop::{CatalogAnswer, ControlLoop, KindsAnswer};
 use super::inspect::Cluster;
+use super::unserved::unserved_kinds;
 use super::{catalogs, content, inspect, revisions, watches};
 use crate::certificates;
 use crate::clock::run_beside;
@@ -93,14 +96,30 @@ impl ControlLoop {
     }
 
     fn inspect_objects(&mut self, effect: OperatorEffect) {
-        let OperatorEffect::InspectObjects { operator, ticket, objects, definitions, safety } =
-            effect
+        let OperatorEffect::InspectObjects {
+            operator,
+            ticket,
+            objects,
+            definitions,
+            safety,
+            kinds,
+        } = effect
         else {
             return;
         };
-        let cluster = self.cluster();
+        let mut cluster = self.cluster();
+        let served = self.reconciler.served_catalogs();
+        let catalogs: Vec<Arc<CatalogIndex<Bytes>>> =
+            served.filter_map(|(name, _)| Some(self.catalogs.get(name)?.index())).collect();
         self.host.spawn(async move {
-            let findings = inspect::inspect_objects(cluster, objects, definitions, safety).await;
+            let unserved = unserved_kinds(&mut cluster, &kinds, &catalogs).await;
+            let findings = match unserved {
+                Ok(unserved) => {
+                    let found = inspect::inspect_objects(cluster, objects, definitions, safety);
+                    found.await.map(|found| Findings { unserved, ..found })
+                }
+                Err(error) => Err(error),
+            };
             OperatorEvent::ObjectsInspected { operator, ticket, findings }
         });
     }

@@ -71,6 +71,7 @@ impl OperatorHandler<'_> {
             });
         }
         self.check_rollout();
+        self.continue_inspection();
         match self.target() {
             TargetRevision::Unchanged => self.prepare_ahead(),
             TargetRevision::Begun(number) => self.continue_with(number),

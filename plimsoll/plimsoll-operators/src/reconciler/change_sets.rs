@@ -35,6 +35,15 @@ impl TrackedOperator {
         refusal.filter(|(_, cause)| !is_ahead || *cause != BlockCause::Member)
     }
 
+    /// Returns whether it is not known yet what it would apply as a member of a change set.
+    fn is_unread(&self, facts: Option<&ClusterFacts>) -> bool {
+        let is_read = matches!(
+            &self.preparation,
+            Some(Preparation::Inspecting { .. } | Preparation::Writing { .. })
+        );
+        !is_read && matches!(self.member_state(facts), MemberState::Preparing)
+    }
+
     /// Returns how far it is as a member of a change set.
     fn member_state(&self, facts: Option<&ClusterFacts>) -> MemberState<'_> {
         let Some(decision) = &self.decision else { return MemberState::Preparing };
@@ -76,6 +85,18 @@ impl TrackedOperator {
 }
 
 impl OperatorHandler<'_> {
+    /// Returns the names of the other members of its change set; none if it moves alone.
+    pub(super) fn other_members(&self) -> Vec<String> {
+        self.change_set().map(|(_, others)| others).unwrap_or_default()
+    }
+
+    /// Returns whether it is not known yet what another member of its change set would apply.
+    pub(super) fn awaits_member(&self) -> bool {
+        let members = self.other_members();
+        let mut members = members.iter().filter_map(|it| self.peers.operators.get(it));
+        members.any(|it| it.is_unread(self.facts))
+    }
+
     /// Returns its change set, and the names of the other members; `None` if it moves alone.
     fn change_set(&self) -> Option<(ChangeSet, Vec<String>)> {
         let set = change_set::of(self.requested.get(self.name)?)?.ok()?;

@@ -187,6 +187,7 @@ impl OperatorHandler<'_> {
                 objects: objects.into_iter().collect(),
                 definitions: Vec::new(),
                 safety: CrdUpgradeSafety::Off,
+                kinds: BTreeSet::new(),
             });
         }
         removal.verification == Verification::Passed

@@ -215,6 +215,19 @@ pub struct Findings {
     pub refused_definitions: Vec<String>,
     /// The existing definitions among those to apply, as they are in the cluster.
     pub definitions: Vec<Value>,
+    /// The kinds that are not served.
+    pub unserved: Vec<UnservedKind>,
+}
+
+/// A kind that is not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnservedKind {
+    /// The kind.
+    pub kind: GroupVersionKind,
+    /// The versions in which it is served, in order.
+    pub versions: Vec<String>,
+    /// The packages of the catalogs that provide it, in order.
+    pub providers: Vec<String>,
 }
 
 /// An existing object.
@@ -280,6 +293,8 @@ pub enum OperatorEffect {
         definitions: Vec<Value>,
         /// Whether unsafe changes of definitions matter.
         safety: CrdUpgradeSafety,
+        /// The kinds that have to be served.
+        kinds: BTreeSet<GroupVersionKind>,
     },
     /// Write the OperatorRevisions of a revision.
     WriteRevision {

@@ -1,9 +1,9 @@
 //! Messages about what blocks a revision, and what resolves it.
 
-use plimsoll_api::olm::BundleReference;
+use plimsoll_api::olm::{BundleReference, CertificateProvider};
 use plimsoll_api::{ObjectKey, Reason};
 
-use super::FoundObject;
+use super::events::{FoundObject, UnservedKind};
 use super::track::{RevisionInputs, TrackedOperator};
 use crate::{OperatorBlock, version_text};
 
@@ -101,6 +101,38 @@ pub(super) fn collision(found: &FoundObject) -> OperatorBlock {
 pub(super) fn not_returned_to(revision: u32, block: &OperatorBlock) -> OperatorBlock {
     let message = format!("revision {revision} is not applied again: {}", block.message);
     OperatorBlock::new(block.reason, message)
+}
+
+/// Returns the block of a bundle with objects of kinds that are not served.
+pub(super) fn unserved(bundle: &BundleReference, missing: &[String]) -> OperatorBlock {
+    let message = format!(
+        "{} has objects of kinds that the cluster does not serve: {}",
+        bundle.name,
+        missing.join("; ")
+    );
+    OperatorBlock::new(Reason::ClusterIncompatible, message)
+}
+
+/// Names an object of a kind that is not served, and what resolves that.
+pub(super) fn unserved_kind(
+    object: &ObjectKey,
+    unserved: &UnservedKind,
+    provider: CertificateProvider,
+) -> String {
+    let UnservedKind { kind, versions, providers } = unserved;
+    let is_for_certificates =
+        provider == CertificateProvider::CertManager && kind.group == "cert-manager.io";
+    let advice = match (versions.as_slice(), providers.as_slice()) {
+        ([], []) if is_for_certificates => {
+            "install cert-manager, or set spec.certificates to another provider".to_owned()
+        }
+        ([], []) => "install what defines it".to_owned(),
+        ([], providers) => format!("install a package that provides it: {}", providers.join(", ")),
+        (versions, _) => {
+            format!("it is served as {}: choose another version", versions.join(", "))
+        }
+    };
+    format!("{object} ({kind}): {advice}")
 }
 
 /// Returns the block of a bundle whose definitions no API server accepts in place of the existing ones.

@@ -182,6 +182,7 @@ impl OperatorHandler<'_> {
         let installed: BTreeSet<&ObjectKey> = installed.map(|it| &it.key).collect();
         draft.filter(self.facts, |key| installed.contains(key));
         self.inspect(wanted, draft, None);
+        self.mark_set_pending();
     }
 
     /// Requests the inspection of the objects that a revision would apply. `kept` is its number if it is a kept
@@ -203,30 +204,49 @@ impl OperatorHandler<'_> {
             objects: unknown.map(|it| (it.key.clone(), it.version.clone())).collect(),
             definitions: draft.definitions().cloned().collect(),
             safety: self.operator.object.spec.crd_upgrade_safety,
+            kinds: draft.foreign_kinds(),
         });
-        self.operator.preparation = Some(Preparation::Inspecting { ticket, wanted, draft, kept });
+        let found = None;
+        self.operator.preparation =
+            Some(Preparation::Inspecting { ticket, wanted, draft, kept, found });
     }
 
-    /// Writes a new revision after its objects were inspected, or begins the rollout of a kept one, unless
-    /// another owner has one of them.
+    /// Handles the findings of an inspection, once it is known what the other members of the change set bring.
     pub(super) fn objects_inspected(&mut self, ticket: u64, findings: Result<Findings, String>) {
         if self.verified(ticket, &findings) {
             return;
         }
-        let Some(Preparation::Inspecting { wanted, mut draft, kept, .. }) = self.answered(ticket)
+        let Some(Preparation::Inspecting { wanted, draft, kept, .. }) = self.answered(ticket)
         else {
             return;
         };
+        match findings {
+            Ok(found) if self.awaits_kinds(&found) => {
+                let found = Some(Box::new(found));
+                self.operator.preparation =
+                    Some(Preparation::Inspecting { ticket, wanted, draft, kept, found });
+            }
+            findings => self.inspected(wanted, draft, kept, findings),
+        }
+    }
+
+    /// Writes a new revision after its objects were inspected, or begins the rollout of a kept one, unless
+    /// another owner has one of them, or one is of a kind that is not served.
+    pub(super) fn inspected(
+        &mut self,
+        wanted: RevisionInputs,
+        mut draft: Box<RevisionDraft>,
+        kept: Option<u32>,
+        findings: Result<Findings, String>,
+    ) {
         let cause = match findings.is_ok() && self.takes_from_member(&draft) {
             true => BlockCause::Member,
             false => BlockCause::Cluster,
         };
-        let checked = findings
-            .map_err(|error| OperatorBlock::new(Reason::InstallationFailed, error))
-            .and_then(|findings| {
-                let risks = self.check_findings(&findings, &mut draft)?;
-                Ok((risks, live_definitions(&findings.definitions)))
-            });
+        let checked = match findings {
+            Ok(findings) => self.checked(&findings, &mut draft),
+            Err(error) => Err(OperatorBlock::new(Reason::InstallationFailed, error)),
+        };
         let (mut risks, live) = match checked {
             Ok(checked) => checked,
             Err(block) => {
@@ -262,6 +282,22 @@ impl OperatorHandler<'_> {
         self.output.effects.push(OperatorEffect::WriteRevision { operator, ticket, revisions });
         let revision = Box::new(revision);
         self.operator.preparation = Some(Preparation::Writing { ticket, wanted, number, revision });
+    }
+
+    /// Checks whether a revision may be applied. Returns the accepted risks, as sentences, and the existing
+    /// definitions.
+    ///
+    /// # Errors
+    ///
+    /// When it may not be.
+    fn checked(
+        &mut self,
+        findings: &Findings,
+        draft: &mut RevisionDraft,
+    ) -> Result<(Vec<String>, Vec<Manifest>), OperatorBlock> {
+        let risks = self.check_findings(findings, draft)?;
+        self.check_kinds(&findings.unserved, draft)?;
+        Ok((risks, live_definitions(&findings.definitions)))
     }
 
     /// Checks whether a revision may apply the existing objects, and removes existing namespaces from it.

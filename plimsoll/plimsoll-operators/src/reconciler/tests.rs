@@ -26,6 +26,7 @@ use super::*;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, operators, part};
 
 mod unreadable;
+mod unserved;
 mod way_back;
 
 const NAMESPACE: [&str; 2] = ["", "Namespace"];

@@ -15,7 +15,7 @@ use plimsoll_plan::reconciler::Uptime;
 use plimsoll_plan::reconciler::execution::PlanExecution;
 use serde_json::Value;
 
-use super::events::Moment;
+use super::events::{Findings, Moment};
 use super::observed::Observed;
 use super::parse::InvalidSpec;
 use super::removal::Removal;
@@ -92,8 +92,15 @@ pub(super) enum Preparation {
     /// The bundle is being read.
     Reading { ticket: u64, wanted: RevisionInputs },
     /// The objects that it would apply are being inspected. `kept` is its number if it is a kept revision;
-    /// `None` for a new one.
-    Inspecting { ticket: u64, wanted: RevisionInputs, draft: Box<RevisionDraft>, kept: Option<u32> },
+    /// `None` for a new one. `found` has the findings while other members of the change set are being read,
+    /// which may bring kinds that are not served.
+    Inspecting {
+        ticket: u64,
+        wanted: RevisionInputs,
+        draft: Box<RevisionDraft>,
+        kept: Option<u32>,
+        found: Option<Box<Findings>>,
+    },
     /// Its OperatorRevisions are being written.
     Writing { ticket: u64, wanted: RevisionInputs, number: u32, revision: Box<KeptRevision> },
     /// The preparation is blocked.
@@ -164,6 +171,8 @@ pub(super) struct TrackedOperator {
     pub(super) preparation: Option<Preparation>,
     /// The number of the revision whose objects were inspected last; `None` once it is rolled out.
     pub(super) inspected: Option<u32>,
+    /// The groups of the kinds that are not served and that the last attempt lacked.
+    pub(super) unserved: BTreeSet<String>,
     /// The block of the last attempt while it is retried, with its cause.
     pub(super) last_block: Option<(OperatorBlock, BlockCause)>,
     /// The revision that is prepared and waits for the other Operators of the change set, by number.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Two packages that require each other, so that they move at once.
-const MUTUAL: &str = "
+pub(super) const MUTUAL: &str = "
     main 0 a/stable
       1.0.0 requires b >=1.0.0
     main 0 b/stable
@@ -16,7 +16,7 @@ const CHAIN: &str = "
       1.0.0 requires a >=1.0.0";
 
 /// Begins with the Operators `a` and `b`, which are to be installed as a change set.
-fn begin(packages: &str) -> Course {
+pub(super) fn begin(packages: &str) -> Course {
     let mut course = Course::begin();
     course.catalogs = catalogs(packages);
     for name in ["a", "b"] {
@@ -70,7 +70,7 @@ fn play(course: &mut Course, refused: &str) -> Vec<String> {
 }
 
 /// Returns the message of a condition that an Operator reports.
-fn message(course: &Course, name: &str, type_: &str) -> String {
+pub(super) fn message(course: &Course, name: &str, type_: &str) -> String {
     let conditions = course.shown[name]["status"]["conditions"].as_array().expect("conditions");
     let found = conditions.iter().find(|it| it["type"] == type_).expect("it is reported");
     found["message"].as_str().unwrap_or_default().to_owned()
