@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use kube::core::{ApiResource, GroupVersionKind};
-use plimsoll_api::{CATALOG, CLUSTER_VERSION, GroupKind, OPERATOR, OPERATOR_REVISION, policies};
-use plimsoll_bundle::CA_ANNOTATION;
+use plimsoll_api::{
+    CATALOG, CLUSTER_OPERATOR, CLUSTER_VERSION, GroupKind, OPERATOR, OPERATOR_REVISION, policies,
+};
+use plimsoll_bundle::{CA_ANNOTATION, SERVING_ANNOTATION};
 use serde_json::Value;
 
 use super::{Needs, Permissions, READ, WRITE, definition_plural, in_lease_namespace, secret_rule};
@@ -19,7 +21,8 @@ const LEASE: &str = "plimsoll-operators";
 /// The permissions to install bundles, to upgrade from one to another, and to delete them; each is given
 /// by the objects that it renders to. Without any, those that the controller itself needs.
 ///
-/// Kinds that no bundle defines are assumed to be built into Kubernetes.
+/// Kinds that no bundle defines are assumed to be built into Kubernetes. Those of cert-manager are included for
+/// bundles that need certificates, since `spec.certificates` may be changed at any time.
 pub fn operator_permissions(bundles: &[Vec<Value>]) -> Permissions {
     let mut needs = of_itself();
     let objects = || bundles.iter().flatten();
@@ -93,6 +96,13 @@ impl Needs {
         self.add(group, &plural, &READ);
         self.add(group, &plural, &WRITE);
         self.add(group, &plural, &["delete"]);
+        if object["metadata"]["annotations"][SERVING_ANNOTATION].is_string() {
+            for resource in ["issuers", "certificates"] {
+                for verbs in [&READ[..], &WRITE, &["delete"]] {
+                    self.add("cert-manager.io", resource, verbs);
+                }
+            }
+        }
         if object["metadata"]["annotations"][CA_ANNOTATION].is_string() {
             // A renewed certificate is put into what calls the service, which is replaced whole.
             self.add(group, &plural, &["update"]);

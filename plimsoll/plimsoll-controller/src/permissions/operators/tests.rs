@@ -88,10 +88,16 @@ fn the_provider_of_certificates_may_do_what_it_does() {
         ("list", group, plural),
         ("update", group, plural),
         ("list", "apiregistration.k8s.io", "apiservices"),
+        // An administrator may choose cert-manager instead.
+        ("create", "cert-manager.io", "issuers"),
+        ("patch", "cert-manager.io", "certificates"),
+        ("delete", "cert-manager.io", "certificates"),
+        ("watch", "cert-manager.io", "certificates"),
     ] {
         assert!(allows(&rules, verb, group, resource), "{verb} {resource}");
     }
     let rules = operator_permissions(&[vec![webhook(json!({}))]]).cluster;
+    assert!(!allows(&rules, "get", "cert-manager.io", "certificates"), "it needs no certificate");
     assert!(
         !allows(&rules, "update", group, plural),
         "it calls no service with a certificate of ours"
