@@ -256,7 +256,7 @@ impl MeasuredCluster {
                 }
                 self.written(kind, name, WrittenPart::Status);
             }
-            OperatorEffect::Execute { operator, run, plan, step } => {
+            OperatorEffect::Execute { operator, run, plan, step, .. } => {
                 self.execute(operator, run, &plan, step);
             }
             OperatorEffect::Watch(kind, _) => self.watch(&kind),

@@ -14,7 +14,8 @@ use plimsoll_operators::deletion::definition::DefinitionTimes;
 use plimsoll_operators::reconciler::{
     Findings, OperatorEffect, OperatorEvent, OperatorKind, WatchedChange, WrittenPart,
 };
-use plimsoll_plan::plan::{GroupVersionKind, Plan};
+use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::progress::StepOutcome;
 use plimsoll_plan::reconciler::watches::WatchScope;
 use plimsoll_source::catalog::Bytes;
 use serde_json::Value;
@@ -67,9 +68,7 @@ impl ControlLoop {
                 });
             }
             OperatorEffect::WriteStatus { .. } => self.write_status(effect),
-            OperatorEffect::Execute { operator, run, plan, step } => {
-                self.execute(operator, run, plan, step);
-            }
+            OperatorEffect::Execute { .. } => self.execute(effect),
             OperatorEffect::Watch(kind, scope) => self.watch(&kind, scope),
             OperatorEffect::WatchOperands(definition) => self.watch_operands(definition),
             OperatorEffect::UnwatchOperands(definition) => {
@@ -196,15 +195,23 @@ impl ControlLoop {
         });
     }
 
-    fn execute(&mut self, operator: String, run: u64, plan: Arc<Plan>, step: usize) {
+    fn execute(&mut self, effect: OperatorEffect) {
+        let OperatorEffect::Execute { operator, run, plan, step, fills_related_objects } = effect
+        else {
+            return;
+        };
         let span = spans::operator_step(&plan, step, &operator);
         let certificates = self.certificates.clone();
-        let carry_out = |writer: Writer, execution: StepExecution, served: Served| async move {
+        let carry_out = move |writer: Writer, execution: StepExecution, served: Served| async move {
             let work = execution.step();
-            match certificates.provide(&execution.plan.steps, work).await {
+            let outcome = match certificates.provide(&execution.plan.steps, work).await {
                 Ok(bundle) => writer.execute_trusting(work, &served, bundle.as_deref()).await,
                 Err(error) => certificates::outcome(work, &error),
+            };
+            if fills_related_objects && matches!(outcome, StepOutcome::Applied(_)) {
+                writer.fast_fill(work, &served).await;
             }
+            outcome
         };
         let ended = move |outcome| OperatorEvent::Executed { operator, run, step, outcome };
         self.host.execute(StepExecution { plan, index: step, span }, carry_out, ended);

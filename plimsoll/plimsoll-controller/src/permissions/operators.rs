@@ -107,6 +107,10 @@ impl Needs {
             // A renewed certificate is put into what calls the service, which is replaced whole.
             self.add(group, &plural, &["update"]);
         }
+        if group == CLUSTER_OPERATOR.group && kind == CLUSTER_OPERATOR.kind {
+            // Its related objects are filled in.
+            self.add(group, &format!("{plural}/status"), &["patch"]);
+        }
         let name = text("/metadata/name").unwrap_or_default();
         self.access(&GroupKind::new(group, kind), &plural, name, object);
     }

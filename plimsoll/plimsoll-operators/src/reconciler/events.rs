@@ -345,6 +345,8 @@ pub enum OperatorEffect {
         plan: Arc<Plan>,
         /// The index of the step in the plan.
         step: usize,
+        /// Whether the related objects of a ClusterOperator are filled in once it is applied.
+        fills_related_objects: bool,
     },
     /// Watch the objects of a kind that have the label of an Operator; for definitions and namespaces, all
     /// objects.

@@ -59,13 +59,14 @@ impl OperatorHandler<'_> {
         let mut watches = Vec::new();
         for effect in effects {
             match effect {
-                ExecutionEffect::Execute { step, fills_related_objects: _ } => {
+                ExecutionEffect::Execute { step, fills_related_objects } => {
                     self.operator.executing.insert((rollout.run, step));
                     self.output.effects.push(OperatorEffect::Execute {
                         operator: self.name.to_owned(),
                         run: rollout.run,
                         plan: Arc::clone(rollout.execution.progress().plan()),
                         step,
+                        fills_related_objects,
                     });
                 }
                 ExecutionEffect::Watch(watch) => watches.push(watch.kind),

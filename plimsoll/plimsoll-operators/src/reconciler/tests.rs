@@ -3,6 +3,7 @@
 
 mod certificates;
 mod change_sets;
+mod cluster_operators;
 mod conflicts;
 mod conversions;
 mod definition;

@@ -15,7 +15,7 @@ use super::discovery::{DiscoveryPoller, GroupVersion};
 use super::removals::Removals;
 use super::watches::{Watch, WatchPlan};
 use crate::plan::mode::Mode;
-use crate::plan::{Action, GroupVersionKind, Plan};
+use crate::plan::{Action, GroupVersionKind, Plan, is_cluster_operator};
 use crate::progress::pause::Pause;
 use crate::progress::{Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, World};
 use crate::removal::Terminating;
@@ -424,9 +424,11 @@ impl PlanExecution {
             effects.extend(due.into_iter().map(|index| {
                 let step = &plan.steps[index];
                 let is_seen = self.operators.contains(&step.manifest.key.name);
+                let is_operator = step.action == Action::Gate
+                    || (step.action == Action::Apply && is_cluster_operator(&step.manifest.key));
                 ExecutionEffect::Execute {
                     step: index,
-                    fills_related_objects: step.action == Action::Gate && !is_seen,
+                    fills_related_objects: is_operator && !is_seen,
                 }
             }));
         }

@@ -105,6 +105,17 @@ fn the_provider_of_certificates_may_do_what_it_does() {
 }
 
 #[test]
+fn the_status_of_a_cluster_operator_may_be_filled_in() {
+    let operator = json!({
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterOperator",
+        "metadata": { "name": "lantern" },
+    });
+    let rules = operator_permissions(&[vec![operator]]).cluster;
+    assert!(allows(&rules, "patch", "config.openshift.io", "clusteroperators/status"));
+}
+
+#[test]
 fn without_bundles_the_controller_writes_only_what_is_its_own() {
     let permissions = operator_permissions(&[]);
     assert!(allows(&permissions.cluster, "patch", "olm.io", "operators/status"));

@@ -242,6 +242,29 @@ fn nothing_starts_while_the_plan_is_held() {
 }
 
 #[test]
+fn the_related_objects_of_any_new_cluster_operator_are_filled_in() {
+    let check = |versions: Value, script: &str, expected: &str| {
+        let object = json!({
+            "apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator",
+            "metadata": { "name": "dns" }, "status": { "versions": versions },
+        });
+        let manifest = Manifest::read("bundle".into(), 0, &object).expect("a manifest");
+        let plan = Arc::new(Plan::in_stages(&[vec![manifest]], Release::default()));
+        let served = [(kind("ClusterOperator"), Scope::Cluster)];
+        let now = Timestamp::UNIX_EPOCH;
+        let (execution, _) = PlanExecution::new(plan, served, Removals::default(), now);
+        let mut run = Script { execution, revision: 0, milliseconds: 0 };
+        let outputs: Vec<String> = script.split("; ").filter_map(|it| run.handle(it)).collect();
+        assert_eq!(outputs.join(";"), expected, "{script}");
+    };
+    // A gate, and an object like others.
+    for versions in [json!([{ "name": "operator", "version": "1.1.0" }]), json!([])] {
+        check(versions.clone(), "start", "dns+");
+        check(versions, "hold; operator Available=True; release; start", ";dns");
+    }
+}
+
+#[test]
 fn steps_follow_each_other_while_updating() {
     let (mode, objects) = (Mode::Updating, "ConfigMap/a ConfigMap/b");
     check(mode, objects, "applied a", "b");
