@@ -66,7 +66,8 @@ pub fn validate_builtin(
 }
 
 /// Returns the fields of a built-in kind that differ between two objects and that no update changes. The
-/// objects need not be complete. A claim counts as bound: the size of one that is may grow.
+/// objects need not be complete. A claim counts as bound to a volume of its size: the size of one that is may
+/// grow.
 pub fn changed_immutable_fields(
     group: &str,
     kind: &str,
@@ -75,12 +76,21 @@ pub fn changed_immutable_fields(
 ) -> Vec<String> {
     let mut before = before.clone();
     if (group, kind) == ("", "PersistentVolumeClaim") {
+        let size = before["spec"]["resources"]["requests"]["storage"].clone();
         before["status"]["phase"] = "Bound".into();
+        before["status"]["capacity"]["storage"] = size;
     }
     let mut errors = Vec::new();
     update::check_immutable(RULES.kind(group, kind).immutable, kind, &before, after, &mut errors);
     update::check(group, kind, &before, after, &mut errors);
-    let mut fields: Vec<String> = errors.into_iter().map(|error| error.path).collect();
+    let named = |path: String| {
+        let is_misspelt = path == update::ATTACH_REQUIRED;
+        if is_misspelt { "spec.attachRequired".to_owned() } else { path }
+    };
+    let mut fields: Vec<String> = errors.into_iter().map(|error| named(error.path)).collect();
+    if (group, kind) == ("", "Service") {
+        fields.extend(update::service(&before, after).into_iter().map(str::to_owned));
+    }
     fields.dedup();
     fields
 }

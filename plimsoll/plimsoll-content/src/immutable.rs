@@ -18,14 +18,20 @@ const CONTAINERS: [(&str, &str); 4] = [
 ];
 
 /// Parts of the messages with which an API server refuses to change a field at all.
-const REFUSALS: [&str; 6] = [
+const REFUSALS: [&str; 7] = [
     "immutable",
     "cannot change roleRef",
     "may not be changed in an update",
     "may not change once set",
     "pod updates may not change fields other than",
     "updates to ",
+    NO_ADDRESS,
 ];
+/// A part of the message with which an API server refuses a Service of a type that needs an address and has none:
+/// one that was headless stays so, whatever its manifest says.
+const NO_ADDRESS: &str = "may not be set to 'None' for";
+/// The field of a claim that may grow only.
+const CLAIM_SIZE: &str = "spec.resources.requests.storage";
 
 /// Returns the fields in which a manifest differs from an earlier one of the same object and that no update
 /// changes, as far as its kind is built in.
@@ -48,6 +54,12 @@ pub fn changed_fields(before: &Manifest, after: &Manifest) -> Vec<String> {
 /// Returns whether an API server that says this of a field refuses to change it at all.
 pub fn is_refusal(message: &str) -> bool {
     REFUSALS.iter().any(|text| message.contains(text))
+}
+
+/// Returns whether the manifest itself has what an API server refuses with this message, so that another object
+/// of it is refused, too.
+pub fn is_own_fault(manifest: &Manifest, message: &str) -> bool {
+    message.contains(NO_ADDRESS) && manifest.object()["spec"]["clusterIP"] == "None"
 }
 
 /// Returns whether an object may be deleted and created again if its manifest asks for that.
@@ -87,6 +99,8 @@ pub fn refused(before: &Manifest, after: &Manifest, fields: &[String]) -> Option
 
 /// Returns why a manifest that changes these fields is refused, and what to do, in one line without a stop.
 pub fn refusal(manifest: &Manifest, fields: &[String]) -> String {
+    let is_smaller = fields.len() == 1 && fields[0] == CLAIM_SIZE;
+    let changed = if is_smaller { "made smaller" } else { "changed" };
     let (verb, them) = if let [_] = fields { ("is", "it") } else { ("are", "them") };
     let way = if may_be_replaced(&manifest.key) {
         format!(
@@ -97,7 +111,7 @@ pub fn refusal(manifest: &Manifest, fields: &[String]) -> String {
         "or give the object another name: it is never replaced, since what it contains would go with it"
             .to_owned()
     };
-    format!("{} {verb} changed, which no update can: keep {them}, {way}", fields.join(", "))
+    format!("{} {verb} {changed}, which no update can: keep {them}, {way}", fields.join(", "))
 }
 
 fn is(key: &ObjectKey, group: &str, kind: &str) -> bool {
@@ -112,7 +126,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{REPLACE, changed_fields, is_refusal, is_replaced, loss, refusal};
+    use super::{REPLACE, changed_fields, is_own_fault, is_refusal, is_replaced, loss, refusal};
     use crate::Manifest;
 
     fn manifest(api_version: &str, kind: &str, extra: Value) -> Manifest {
@@ -172,12 +186,63 @@ mod tests {
         };
         let (once, many) = (claim("ReadWriteOnce", "1Gi"), claim("ReadWriteMany", "1Gi"));
         check("v1", "PersistentVolumeClaim", once.clone(), many, &["spec"]);
-        check("v1", "PersistentVolumeClaim", once, claim("ReadWriteOnce", "2Gi"), &[]);
+        check("v1", "PersistentVolumeClaim", once.clone(), claim("ReadWriteOnce", "2Gi"), &[]);
+        let smaller = claim("ReadWriteOnce", "512Mi");
+        check("v1", "PersistentVolumeClaim", once, smaller, &["spec.resources.requests.storage"]);
+        let driver = |spec: Value| json!({ "spec": spec });
+        let (version, kind) = ("storage.k8s.io/v1", "CSIDriver");
+        let other = driver(json!({ "attachRequired": false, "podInfoOnMount": true }));
+        check(version, kind, driver(json!({})), other, &["spec.attachRequired"]);
+        check(version, kind, driver(json!({})), driver(json!({ "attachRequired": true })), &[]);
+        let ephemeral = driver(json!({ "volumeLifecycleModes": ["Ephemeral"] }));
+        check(version, kind, driver(json!({})), ephemeral, &["spec.volumeLifecycleModes"]);
+        let handler = |name: &str| json!({ "handler": name });
+        check("node.k8s.io/v1", "RuntimeClass", handler("a"), handler("b"), &["handler"]);
         let frozen = |value: &str| json!({ "immutable": true, "data": { "a": value } });
         check("v1", "ConfigMap", frozen("1"), frozen("2"), &["data"]);
         let scope = |scope: &str| json!({ "spec": { "scope": scope } });
         let (version, kind) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
         check(version, kind, scope("Cluster"), scope("Namespaced"), &["spec.scope"]);
+    }
+
+    #[test]
+    fn the_address_of_a_service_stays() {
+        let check = |before: Value, after: Value, expected: &[&str]| {
+            let service = |spec: Value| json!({ "spec": spec });
+            check("v1", "Service", service(before), service(after), expected);
+        };
+        let headless = || json!({ "clusterIP": "None" });
+        let typed = |kind: &str| json!({ "type": kind });
+        for kind in ["LoadBalancer", "NodePort"] {
+            check(headless(), typed(kind), &["spec.clusterIP"]);
+            check(typed(kind), headless(), &["spec.clusterIP"]);
+        }
+        check(json!({}), headless(), &["spec.clusterIP"]);
+        check(headless(), json!({ "clusterIP": "10.0.0.1" }), &["spec.clusterIP"]);
+        check(headless(), headless(), &[]);
+        // It stays headless, which an API server accepts.
+        check(headless(), json!({}), &[]);
+        check(json!({}), typed("LoadBalancer"), &[]);
+        check(headless(), json!({ "type": "ExternalName", "externalName": "a.b" }), &[]);
+        check(json!({ "type": "ExternalName", "externalName": "a.b" }), headless(), &[]);
+        let class = |name: &str| json!({ "type": "LoadBalancer", "loadBalancerClass": name });
+        check(class("a/b"), class("a/c"), &["spec.loadBalancerClass"]);
+        check(class("a/b"), json!({}), &[]);
+        let families = |family: &str| json!({ "ipFamilies": [family] });
+        check(families("IPv4"), families("IPv6"), &["spec.ipFamilies"]);
+    }
+
+    #[test]
+    fn what_a_manifest_lacks_itself_is_no_change() {
+        let message =
+            "Invalid value: [\"None\"]: may not be set to 'None' for LoadBalancer services";
+        let service = |address: &str| {
+            let spec = json!({ "type": "LoadBalancer", "clusterIP": address });
+            manifest("v1", "Service", json!({ "spec": spec }))
+        };
+        assert!(is_refusal(message));
+        assert!(is_own_fault(&service("None"), message));
+        assert!(!is_own_fault(&service(""), message));
     }
 
     #[test]
@@ -195,6 +260,12 @@ mod tests {
             refusal(&definition, &["spec.scope".to_owned()]),
             "spec.scope is changed, which no update can: keep it, or give the object another name: it \
              is never replaced, since what it contains would go with it"
+        );
+        let claim = manifest("v1", "PersistentVolumeClaim", json!({}));
+        assert_eq!(
+            refusal(&claim, &["spec.resources.requests.storage".to_owned()]),
+            "spec.resources.requests.storage is made smaller, which no update can: keep it, or give the \
+             object another name: it is never replaced, since what it contains would go with it"
         );
     }
 

@@ -79,7 +79,7 @@ pub(super) fn capacity(value: &Value, path: &str, errors: &mut Vec<FieldError>) 
 
 /// Sources of a persistent volume, in the order in which kube-apiserver checks them: of several, all
 /// but the first are reported.
-const SOURCES: [&str; 22] = [
+pub(super) const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
     "awsElasticBlockStore",

@@ -92,4 +92,49 @@ fn some_fields_never_change() {
         ],
     );
     check("", "PersistentVolumeClaim", claim("1Gi", "Bound"), claim("2Gi", "Bound"), &[]);
+    let bound = |size: &str| {
+        let mut claim = claim(size, "Bound");
+        claim["status"]["capacity"] = json!({ "storage": "2Gi" });
+        claim
+    };
+    let smaller =
+        "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity";
+    check("", "PersistentVolumeClaim", bound("3Gi"), bound("1Gi"), &[smaller]);
+    check("", "PersistentVolumeClaim", bound("4Gi"), bound("3Gi"), &[]);
+}
+
+#[test]
+fn what_a_volume_is_made_of_never_changes() {
+    let volume = |spec: Value| {
+        let mut volume = json!({ "spec": {
+            "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" },
+        } });
+        for (field, value) in spec.as_object().expect("an object") {
+            volume["spec"][field] = value.clone();
+        }
+        volume
+    };
+    let csi = |handle: &str| json!({ "csi": { "driver": "d", "volumeHandle": handle } });
+    let source = "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation";
+    check("", "PersistentVolume", volume(csi("a")), volume(csi("b")), &[source]);
+    let mut expanding = csi("a");
+    expanding["csi"]["controllerExpandSecretRef"] = json!({ "name": "s", "namespace": "n" });
+    check("", "PersistentVolume", volume(csi("a")), volume(expanding.clone()), &[]);
+    check("", "PersistentVolume", volume(expanding), volume(csi("a")), &[source]);
+    let driver = |attach: bool| json!({ "spec": { "attachRequired": attach } });
+    let attached = "spec.attachedRequired: Invalid value: false: field is immutable";
+    check("storage.k8s.io", "CSIDriver", driver(true), driver(false), &[attached]);
+    let class = |name: &str| json!({ "driverName": name });
+    let forbidden = "driverName: Forbidden: updates to driverName are forbidden.";
+    check("storage.k8s.io", "VolumeAttributesClass", class("a"), class("b"), &[forbidden]);
+    let ranges = |ranges: Value| json!({ "spec": { "cidrs": ranges } });
+    let (one, two) = (ranges(json!(["10.0.0.0/16"])), ranges(json!(["10.0.0.0/16", "fd00::/64"])));
+    check("networking.k8s.io", "ServiceCIDR", one.clone(), two, &[]);
+    check(
+        "networking.k8s.io",
+        "ServiceCIDR",
+        one,
+        ranges(json!(["10.1.0.0/16"])),
+        &["spec.cidrs[0]: Invalid value: \"10.1.0.0/16\": field is immutable"],
+    );
 }

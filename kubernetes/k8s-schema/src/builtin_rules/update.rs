@@ -2,10 +2,14 @@
 use serde_json::{Value, json};
 
 use super::check::{forbidden, invalid, is_empty, items};
+use super::quantities::amount;
+use super::storage::SOURCES;
 use super::workloads::shown_selector;
 use crate::{FieldError, FieldErrorKind};
 
 const IMMUTABLE: &str = "field is immutable";
+/// The name by which kube-apiserver refuses a change of `spec.attachRequired` of a CSIDriver.
+pub(super) const ATTACH_REQUIRED: &str = "spec.attachedRequired";
 
 /// Checks that an update changes none of the immutable fields, given as dotted paths.
 pub(super) fn check_immutable(
@@ -45,6 +49,7 @@ pub(super) fn check(
     match (group, kind) {
         ("", "Pod") => pod(live, object, errors),
         ("", "PersistentVolumeClaim") => claim(live, object, errors),
+        ("", "PersistentVolume") => volume(live, object, errors),
         ("apps", "StatefulSet") => stateful_set(live, object, errors),
         ("scheduling.k8s.io", "PriorityClass") if live["value"] != object["value"] => {
             errors.push(forbidden("value", "may not be changed in an update."));
@@ -59,7 +64,140 @@ pub(super) fn check(
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             role_reference(live, object, errors);
         }
-        _ => {}
+        ("storage.k8s.io", "CSIDriver") => csi_driver(live, object, errors),
+        ("storage.k8s.io", "VolumeAttributesClass") => {
+            volume_attributes_class(live, object, errors);
+        }
+        ("networking.k8s.io", "ServiceCIDR") => service_cidr(live, object, errors),
+        _ => check_immutable(immutable_of(group, kind), kind, live, object, errors),
+    }
+}
+
+/// The immutable fields of kinds of which nothing else is checked.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/storage/validation/validation.go: ValidateVolumeAttachmentUpdate
+/// Upstream: k8s.io/kubernetes/pkg/apis/storage/validation/validation.go: ValidateCSIStorageCapacityUpdate
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: ValidateIPAddressUpdate
+/// Upstream: k8s.io/kubernetes/pkg/apis/resource/validation/validation.go: ValidateResourceClaimUpdate
+/// Upstream: k8s.io/kubernetes/pkg/apis/resource/validation/validation.go: ValidateResourceClaimTemplateUpdate
+fn immutable_of(group: &str, kind: &str) -> &'static [&'static str] {
+    match (group, kind) {
+        ("storage.k8s.io", "VolumeAttachment")
+        | ("resource.k8s.io", "ResourceClaim" | "ResourceClaimTemplate") => &["spec"],
+        ("storage.k8s.io", "CSIStorageCapacity") => &["nodeTopology", "storageClassName"],
+        ("networking.k8s.io", "IPAddress") => &["spec.parentRef"],
+        _ => &[],
+    }
+}
+
+/// Returns the fields of a Service in which two manifests differ and that no update changes. What an API server
+/// allocated is in neither: an address that is not asked for stays as it is.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateUpgradeDowngradeClusterIPs
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateUpgradeDowngradeIPFamilies
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: validateLoadBalancerClassField
+pub(super) fn service(before: &Value, after: &Value) -> Vec<&'static str> {
+    let (before, after) = (&before["spec"], &after["spec"]);
+    let both = |kind: &str| before["type"] == kind && after["type"] == kind;
+    let is_external = |spec: &Value| spec["type"] == "ExternalName";
+    let mut fields = Vec::new();
+    if is_external(before) || is_external(after) {
+        return fields;
+    }
+    let (address, next) = (cluster_address(before), cluster_address(after));
+    let is_changed = match (address, next) {
+        // A headless Service stays headless, which is refused of other types.
+        (Some("None"), None) => !matches!(after["type"].as_str(), None | Some("ClusterIP")),
+        (_, None) => false,
+        (None, Some(next)) => next == "None",
+        (Some(address), Some(next)) => address != next,
+    };
+    if is_changed {
+        fields.push("spec.clusterIP");
+    }
+    if both("LoadBalancer") && before["loadBalancerClass"] != after["loadBalancerClass"] {
+        fields.push("spec.loadBalancerClass");
+    }
+    let families = (before["ipFamilies"][0].as_str(), after["ipFamilies"][0].as_str());
+    let is_headless = [address, next].contains(&Some("None"));
+    if let (Some(family), Some(next)) = families
+        && family != next
+        && !is_headless
+    {
+        fields.push("spec.ipFamilies");
+    }
+    fields
+}
+
+/// Returns the address that the spec of a Service asks for; `None` if it asks for none.
+fn cluster_address(spec: &Value) -> Option<&str> {
+    let asked = spec["clusterIP"].as_str().filter(|it| !it.is_empty());
+    asked.or_else(|| spec["clusterIPs"][0].as_str())
+}
+
+/// Upstream: k8s.io/kubernetes/pkg/apis/storage/validation/validation.go: ValidateCSIDriverUpdate
+fn csi_driver(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    let (before, after) = (&live["spec"]["attachRequired"], &object["spec"]["attachRequired"]);
+    if before != after {
+        errors.push(invalid(ATTACH_REQUIRED, after, IMMUTABLE));
+    }
+    check_immutable(&["spec.volumeLifecycleModes"], "CSIDriver", live, object, errors);
+}
+
+/// Upstream: k8s.io/kubernetes/pkg/apis/storage/validation/validation.go: ValidateVolumeAttributesClassUpdate
+fn volume_attributes_class(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    for field in ["driverName", "parameters"] {
+        if live[field] != object[field] {
+            errors.push(forbidden(field, &format!("updates to {field} are forbidden.")));
+        }
+    }
+}
+
+/// Existing ranges of addresses do not change; one of the other family may be added to the only one.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/networking/validation/validation.go: ValidateServiceCIDRUpdate
+fn service_cidr(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    let (before, after) = (items(&live["spec"], "cidrs"), items(&object["spec"], "cidrs"));
+    if before.len() != after.len() && (before.len(), after.len()) != (1, 2) {
+        errors.push(invalid("spec.cidrs", &object["spec"]["cidrs"], IMMUTABLE));
+        return;
+    }
+    for (index, (before, after)) in before.iter().zip(after).enumerate() {
+        if before != after {
+            errors.push(invalid(format!("spec.cidrs[{index}]"), after, IMMUTABLE));
+        }
+    }
+}
+
+/// The source of a volume and its mode are immutable, and so is what nodes it is for, once that is set.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeUpdate
+fn volume(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
+    const EXPAND: &str = "controllerExpandSecretRef";
+    let is_kept = |kind: &str| {
+        let (before, mut after) = (&live["spec"][kind], object["spec"][kind].clone());
+        // It may be set once.
+        if before[EXPAND].is_null()
+            && let Some(fields) = after.as_object_mut()
+        {
+            fields.remove(EXPAND);
+        }
+        *before == after
+    };
+    if !SOURCES.into_iter().all(is_kept) {
+        let detail = "spec.persistentvolumesource is immutable after creation";
+        errors.push(forbidden("spec.persistentvolumesource", detail));
+    }
+    let mode = |volume: &Value| volume["spec"]["volumeMode"].clone();
+    if mode(live) != mode(object) {
+        errors.push(invalid("volumeMode", &mode(object), IMMUTABLE));
+    }
+    let (before, after) = (&live["spec"]["nodeAffinity"], &object["spec"]["nodeAffinity"]);
+    // Labels that were in beta are the same as those that took their place.
+    let has_beta_labels = before.to_string().contains("beta.kubernetes.io/");
+    if !before.is_null() && before != after && !has_beta_labels {
+        let detail = "field is immutable, except for updating from beta label to GA";
+        errors.push(invalid("nodeAffinity", after, detail));
     }
 }
 
@@ -155,7 +293,8 @@ fn without_mutable(live: &Value, pod: &Value) -> Value {
     spec
 }
 
-/// The spec of a claim is immutable, except for the size of a bound claim and fields that were empty.
+/// The spec of a claim is immutable, except for the size of a bound claim, which does not get smaller than its
+/// volume, and fields that were empty.
 ///
 /// Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate
 fn claim(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
@@ -177,6 +316,20 @@ fn claim(live: &Value, object: &Value, errors: &mut Vec<FieldError>) {
         let detail = "spec is immutable after creation except resources.requests and \
                       volumeAttributesClassName for bound claims";
         errors.push(FieldError::new("spec", FieldErrorKind::Forbidden, detail));
+    }
+    let size = |value: &Value| match value {
+        Value::String(text) => amount(text),
+        Value::Number(number) => amount(&number.to_string()),
+        _ => None,
+    };
+    let requested = |claim: &Value| size(&claim["spec"]["resources"]["requests"]["storage"]);
+    if let (Some(before), Some(after)) = (requested(live), requested(object))
+        && let Some(capacity) = size(&live["status"]["capacity"]["storage"])
+        && after.nanos() < before.nanos()
+        && after.nanos() <= capacity.nanos()
+    {
+        let detail = "field can not be less than status.capacity";
+        errors.push(forbidden("spec.resources.requests.storage", detail));
     }
 }
 

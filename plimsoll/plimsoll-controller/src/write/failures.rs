@@ -51,7 +51,7 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
         let message = failure::without_values(status.code, &status.message, &fields);
         cause = failure::cause(reason, &message);
     }
-    let fields = unchangeable_fields(status);
+    let fields = unchangeable_fields(step, status);
     if !fields.is_empty() && !immutable::is_replaced(&step.manifest) {
         // The server's own text shows the whole value, which may be a template of pods.
         cause = immutable::refusal(&step.manifest, &fields);
@@ -72,9 +72,13 @@ pub(crate) fn outcome(step: &Step, error: &kube::Error) -> StepOutcome {
 }
 
 /// Returns the fields that an API server refuses to change, whatever their value.
-pub(super) fn unchangeable_fields(status: &Status) -> Vec<String> {
+pub(super) fn unchangeable_fields(step: &Step, status: &Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    let causes = causes.filter(|cause| status.code == 422 && immutable::is_refusal(&cause.message));
+    let causes = causes.filter(|cause| {
+        status.code == 422
+            && immutable::is_refusal(&cause.message)
+            && !immutable::is_own_fault(&step.manifest, &cause.message)
+    });
     let fields = causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty());
     let mut fields: Vec<String> = fields.collect();
     fields.dedup();

@@ -142,7 +142,7 @@ impl Writer {
 
     /// Returns whether the object of a step is deleted and created again after this refusal.
     fn is_replaced(&self, step: &Step, status: &Status) -> bool {
-        let fields = unchangeable_fields(status);
+        let fields = unchangeable_fields(step, status);
         let is_selector = || fields.iter().any(|field| field == "spec.selector");
         let key = &step.manifest.key;
         let is_workload = (key.group.as_str(), key.kind.as_str()) == ("apps", "Deployment");
@@ -176,7 +176,7 @@ impl Writer {
                     if self.is_replaced(step, &status) {
                         check_replacement(&api, step, &body).await?;
                         let object = replacement(&api, step, &body).await?;
-                        let replaced_for = unchangeable_fields(&status);
+                        let replaced_for = unchangeable_fields(step, &status);
                         return Ok(Some(TriedObject { object, replaced_for }));
                     }
                     if let Some(object) = try_in_place(&api, step, &*body, &status).await? {
