@@ -91,7 +91,7 @@ pub struct ClusterOperator {
 /// How far a release has been applied to this cluster, and what blocks it. Written by the
 /// controller; its name is that of the ClusterVersion.
 // +kubebuilder:resource:path=releaseprogresses,scope=Cluster
-// +kubebuilder:metadata:annotations="plimsoll.io/definition-version=3"
+// +kubebuilder:metadata:annotations="plimsoll.io/definition-version=4"
 // +kubebuilder:printcolumn:name=Version,type=string,
 //  JSONPath=`.status.version`,description="Version of the release"
 // +kubebuilder:printcolumn:name=Mode,type=string,

@@ -5,6 +5,8 @@
 //! an object of their own. The definition in `crds/` is generated from these types; see
 //! [`crate::config`] on how.
 
+mod inventory;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +49,10 @@ pub struct ReleaseProgressStatus {
     /// The ClusterOperators of the release; absent before the release is loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operators: Option<OperatorsProgress>,
+    /// The objects that the release contains, those that the administrator made unmanaged included, by
+    /// kind and namespace.
+    // +listType=atomic
+    pub inventory: Vec<InventoryPart>,
     /// Objects that releases delete, and the state of each deletion.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -215,6 +221,23 @@ pub struct OperatorsProgress {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<String>,
+}
+
+/// The objects of one kind and namespace that a release contains.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InventoryPart {
+    /// API group; absent for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Kind in CamelCase, such as `Deployment`.
+    pub kind: String,
+    /// Namespace; absent for cluster-scoped objects.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Names of the objects, sorted.
+    // +listType=atomic
+    pub names: Vec<String>,
 }
 
 /// The state of a deletion.

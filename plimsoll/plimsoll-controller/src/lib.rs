@@ -47,6 +47,7 @@ pub use controller::{Controller, Settings, cluster_features, operators_on_platfo
 pub use dry_run::{DryRun, dry_run};
 pub use error::Error;
 pub use lease::Leadership;
+pub use ownership::objects_of_release;
 pub use plimsoll_plan::reconciler::levels::LevelView;
 pub use release_loader::SharedStore;
 pub use resources::api_resource;

@@ -10,6 +10,7 @@ use kube::api::ListParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_api::progress::InventoryPart;
 use plimsoll_api::{OPERATOR, ObjectKey, RELEASE_PROGRESS, Reason};
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use plimsoll_plan::plan::{Action, Step};
@@ -136,22 +137,34 @@ pub(crate) fn refusal(step: &Step, operator: &str) -> TryError {
     }
 }
 
-/// Returns the objects that the release contains and that its plan is held up at, as ReleaseProgress names
-/// them.
+/// Returns the objects that the release contains which the cluster is at or goes to, as ReleaseProgress
+/// records them before any of them is applied.
 ///
 /// # Errors
 ///
 /// When the server does not answer or rejects the request.
-pub(crate) async fn held_up(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
+pub async fn objects_of_release(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(RELEASE_PROGRESS));
     let listed = match api.list(&ListParams::default()).await {
         // Not every cluster has a release.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeSet::new()),
         listed => listed?,
     };
-    let steps = listed.items.iter().flat_map(|it| it.data["status"]["steps"].as_array());
-    let objects = steps.flatten().filter_map(|it| it["object"].as_str());
-    Ok(objects.map(str::to_owned).collect())
+    Ok(listed.items.iter().flat_map(|it| contained(&it.data["status"])).collect())
+}
+
+/// Returns the objects that the status of a ReleaseProgress records, as texts.
+fn contained(status: &Value) -> BTreeSet<String> {
+    if let Some(parts) = status["inventory"].as_array() {
+        let parts = parts.iter().filter_map(|it| InventoryPart::deserialize(it).ok());
+        return parts
+            .flat_map(|it| Vec::from_iter(it.objects()))
+            .map(|it| it.to_string())
+            .collect();
+    }
+    // An earlier version of the program recorded only what the plan waits for.
+    let steps = status["steps"].as_array().into_iter().flatten();
+    steps.filter_map(|it| it["object"].as_str()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -193,5 +206,29 @@ mod tests {
         check("plimsoll", "Update", true, "");
         check("kubectl", "Apply", true, "");
         assert_eq!(operator_of(&ObjectMeta::default()), "");
+    }
+
+    #[test]
+    fn the_objects_of_a_release_are_those_of_its_inventory() {
+        let steps = json!([{ "object": "configmap \"x/deleted\"" }]);
+        let inventory = json!([
+            { "kind": "ConfigMap", "namespace": "x", "names": ["a", "b"] },
+            { "group": "apps", "kind": "Deployment", "namespace": "x", "names": ["a"] },
+            { "kind": "Namespace", "names": ["x"] },
+        ]);
+        let check = |status: Value, expected: &[&str]| {
+            let found: Vec<String> = contained(&status).into_iter().collect();
+            assert_eq!(found, expected, "{status}");
+        };
+        let all = [
+            r#"configmap "x/a""#,
+            r#"configmap "x/b""#,
+            r#"deployment.apps "x/a""#,
+            r#"namespace "x""#,
+        ];
+        check(json!({ "inventory": inventory, "steps": steps }), &all);
+        check(json!({ "inventory": [], "steps": steps }), &[]);
+        check(json!({ "steps": steps }), &[r#"configmap "x/deleted""#]);
+        check(Value::Null, &[]);
     }
 }

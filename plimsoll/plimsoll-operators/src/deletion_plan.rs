@@ -1,6 +1,8 @@
 //! Deletion planning: the effects of a deletion of Operators, shown before it is carried out (OPR-18,
 //! OPR-20).
 
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -9,7 +11,10 @@ use plimsoll_api::olm::{CrdDeletion, OperatorStatus, RemainingObjects, WorkloadD
 use serde::Serialize;
 use serde_json::Value;
 
+use self::kept::kept_by_release;
 use super::observed::ObservedOperator;
+
+pub use self::kept::{KeptObject, without_release};
 
 /// The API group of CustomResourceDefinitions.
 const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
@@ -42,12 +47,22 @@ pub struct PlannedDeletion {
     pub objects: usize,
     /// The names of its CustomResourceDefinitions.
     pub definitions: Vec<String>,
+    /// The objects that have another owner, too, and stay.
+    pub kept: Vec<KeptObject>,
     /// Whether its definitions are kept, and with them the objects of its kinds.
     pub keeps_definitions: bool,
     /// The objects of its kinds, counted by kind and namespace.
     pub workloads: Vec<RemainingObjects>,
     /// The conversion webhooks that definitions lose which are kept.
     pub conversions: Vec<RemovedConversion>,
+}
+
+impl PlannedDeletion {
+    /// Returns whether a definition stays because it has another owner, too.
+    fn keeps(&self, definition: &str) -> bool {
+        let mut kept = self.kept.iter().map(|it| &it.object);
+        kept.any(|it| is_definition(it) && it.name == definition)
+    }
 }
 
 /// A conversion webhook that a definition loses, since the service that answers it is deleted.
@@ -107,6 +122,8 @@ pub struct DeletionRequest<'a> {
     pub workloads: &'a BTreeMap<String, Vec<RemainingObjects>>,
     /// The conversion webhooks that the definitions of each Operator lose if they are kept, by Operator.
     pub conversions: &'a BTreeMap<String, Vec<RemovedConversion>>,
+    /// The objects that the release contains, as texts.
+    pub of_release: &'a BTreeSet<String>,
     /// The Operators to delete.
     pub names: &'a BTreeSet<String>,
     /// Whether to delete dependencies that no Operator depends on any more.
@@ -172,7 +189,10 @@ impl DeletionPlan {
             let why = if it.as_orphan { " (orphaned dependency)" } else { "" };
             line(&mut text, format_args!("{}{version} will be deleted{why}", it.name));
             line(&mut text, format_args!("  {}", counted(it.objects, "object", "objects")));
-            for definition in &it.definitions {
+            for KeptObject { object, reason: _, message } in &it.kept {
+                line(&mut text, format_args!("  {} is kept: {message}", object.reference()));
+            }
+            for definition in it.definitions.iter().filter(|name| !it.keeps(name)) {
                 let fate = if it.keeps_definitions { " is kept" } else { "" };
                 line(&mut text, format_args!("  definition {definition}{fate}"));
             }
@@ -231,9 +251,12 @@ pub fn workload_text(workload: &RemainingObjects) -> String {
 
 /// Returns the names of the definitions that an Operator installed.
 pub fn definitions(status: &OperatorStatus) -> Vec<String> {
-    let is_definition =
-        |it: &&ObjectKey| it.group == DEFINITION_GROUP && it.kind == "CustomResourceDefinition";
-    status.inventory.iter().filter(is_definition).map(|it| it.name.clone()).collect()
+    let definitions = status.inventory.iter().filter(|it| is_definition(it));
+    definitions.map(|it| it.name.clone()).collect()
+}
+
+fn is_definition(key: &ObjectKey) -> bool {
+    key.group == DEFINITION_GROUP && key.kind == "CustomResourceDefinition"
 }
 
 /// Returns the orphans: Operators that were installed as dependencies and that no Operator, or only orphans,
@@ -312,7 +335,8 @@ fn ordered<'a>(
 }
 
 fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
-    let DeletionRequest { operators, workloads, conversions, names, keep_crds, .. } = *request;
+    let DeletionRequest { operators, workloads, conversions, of_release, names, keep_crds, .. } =
+        *request;
     let Some(operator) = operators.get(name) else {
         return PlannedDeletion { name: name.to_owned(), ..PlannedDeletion::default() };
     };
@@ -329,6 +353,7 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
         as_orphan: !names.contains(name),
         objects: status.inventory.len(),
         definitions: definitions(status),
+        kept: kept_by_release(status, of_release),
         keeps_definitions: is_kept,
         workloads,
         conversions: conversions.cloned().unwrap_or_default(),
@@ -336,164 +361,4 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
 }
 
 #[cfg(test)]
-mod tests {
-    use plimsoll_api::olm::{Dependant, DependencyStatus};
-    use serde_json::json;
-
-    use super::*;
-
-    /// Parses Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
-    fn operators(text: &str) -> BTreeMap<String, ObservedOperator> {
-        let mut operators: BTreeMap<String, ObservedOperator> = BTreeMap::new();
-        for line in text.lines().map(str::trim) {
-            let (left, right) = line.split_once(':').unwrap();
-            let (name, label) = left.split_once(' ').unwrap_or((left, ""));
-            operators.entry(name.to_owned()).or_default().is_dependency = label == "dependency";
-            for dependency in right.split_whitespace().map(str::to_owned) {
-                let dependant = Dependant { operator: name.to_owned(), requirement: String::new() };
-                let it = operators.entry(dependency.clone()).or_default();
-                it.status.dependants.push(dependant);
-                let satisfied = DependencyStatus {
-                    operator: dependency,
-                    satisfied: true,
-                    ..Default::default()
-                };
-                let it = operators.get_mut(name).unwrap();
-                it.status.dependencies.push(satisfied);
-            }
-        }
-        operators
-    }
-
-    fn check(text: &str, names: &str, cascade: bool, expected: &str) {
-        let operators = operators(text);
-        let names = names.split(' ').map(str::to_owned).collect();
-        let workload = RemainingObjects {
-            kind: "Foo.foo.example.com".to_owned(),
-            namespace: "default".to_owned(),
-            count: 2,
-        };
-        let workloads = BTreeMap::from([("foo".to_owned(), vec![workload])]);
-        let request = DeletionRequest {
-            operators: &operators,
-            workloads: &workloads,
-            conversions: &BTreeMap::new(),
-            names: &names,
-            cascade,
-            keep_crds: false,
-        };
-        let text = DeletionPlan::new(&request).text().replace("  0 objects\n", "");
-        let lines: Vec<&str> = expected.lines().map(str::trim_start).collect();
-        let found: Vec<&str> = text.lines().map(str::trim_start).collect();
-        assert_eq!(found, lines, "{names:?} of {operators:#?}");
-    }
-
-    const FOO_NEEDS_BAR: &str = "foo: bar\n bar dependency:";
-
-    #[test]
-    fn a_plan_names_what_goes_what_breaks_and_what_is_left() {
-        check(
-            FOO_NEEDS_BAR,
-            "foo",
-            false,
-            "foo will be deleted
-             workloads: 2 Foo.foo.example.com in default
-             bar will become an orphan, and is kept",
-        );
-        check(FOO_NEEDS_BAR, "bar", false, "bar will be deleted\nfoo depends on bar, and is kept");
-        check(
-            FOO_NEEDS_BAR,
-            "bar foo",
-            false,
-            "foo will be deleted
-             workloads: 2 Foo.foo.example.com in default
-             bar will be deleted",
-        );
-        check(
-            FOO_NEEDS_BAR,
-            "foo",
-            true,
-            "foo will be deleted
-             workloads: 2 Foo.foo.example.com in default
-             bar will be deleted (orphaned dependency)",
-        );
-        // An Operator that a user installed is never an orphan.
-        check("qux: bar\n bar:", "qux", true, "qux will be deleted");
-        check(
-            "qux: bar\n zed: bar\n bar dependency:",
-            "qux",
-            true,
-            "qux will be deleted\nbar is kept: zed depends on it",
-        );
-        // Orphans of orphans, and a common dependency of two deleted Operators.
-        check(
-            "qux: a b\n a dependency: c\n b dependency: c\n c dependency:",
-            "qux",
-            true,
-            "qux will be deleted
-             a will be deleted (orphaned dependency)
-             b will be deleted (orphaned dependency)
-             c will be deleted (orphaned dependency)",
-        );
-        // A cycle has an order as well.
-        check("a: b\n b: a", "a b", false, "a will be deleted\nb will be deleted");
-    }
-
-    #[test]
-    fn orphans_are_dependencies_that_nothing_depends_on_but_orphans() {
-        let check = |text: &str, expected: &[&str]| {
-            let found: Vec<String> = orphans(&operators(text)).into_iter().collect();
-            assert_eq!(found, expected, "{text}");
-        };
-        check(FOO_NEEDS_BAR, &[]);
-        check("bar dependency:", &["bar"]);
-        check("bar dependency: baz\n baz dependency:\n foo:", &["bar", "baz"]);
-    }
-
-    #[test]
-    fn a_definition_that_is_kept_loses_the_conversion_webhook_of_the_operator() {
-        let service = json!({ "namespace": "bar", "name": "bar-service" });
-        let webhook = json!({ "clientConfig": { "service": service } });
-        let definition = |strategy: &str| {
-            json!({
-                "metadata": { "name": "bars.example.com" },
-                "spec": { "conversion": { "strategy": strategy, "webhook": webhook } },
-            })
-        };
-        let key = ObjectKey {
-            group: String::new(),
-            kind: "Service".to_owned(),
-            namespace: "bar".to_owned(),
-            name: "bar-service".to_owned(),
-        };
-        let own = OperatorStatus { inventory: vec![key], ..OperatorStatus::default() };
-        let removed = RemovedConversion::of(&definition("Webhook"), &own).unwrap();
-        assert_eq!(RemovedConversion::of(&definition("None"), &own), None);
-        let other = OperatorStatus::default();
-        assert_eq!(RemovedConversion::of(&definition("Webhook"), &other), None);
-        let operators = operators("bar:");
-        let names = BTreeSet::from(["bar".to_owned()]);
-        let conversions = BTreeMap::from([("bar".to_owned(), vec![removed])]);
-        let plan = |keep_crds| {
-            DeletionPlan::new(&DeletionRequest {
-                operators: &operators,
-                workloads: &BTreeMap::new(),
-                conversions: &conversions,
-                names: &names,
-                cascade: false,
-                keep_crds,
-            })
-        };
-        assert_eq!(
-            plan(true).text(),
-            "bar will be deleted\n  0 objects\n  conversion webhook of bars.example.com is removed: \
-             service bar/bar-service goes\n"
-        );
-        let json = serde_json::to_value(plan(true)).unwrap();
-        assert_eq!(
-            json["delete"][0]["conversions"],
-            json!([{ "definition": "bars.example.com", "service": "bar/bar-service" }])
-        );
-        assert!(plan(false).delete[0].conversions.is_empty());
-    }
-}
+mod tests;

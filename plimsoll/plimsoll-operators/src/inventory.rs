@@ -1,6 +1,6 @@
 //! The inventory that changes are planned from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::{ClusterFacts, Expressions};
 
@@ -14,6 +14,8 @@ pub struct OperatorInventory {
     pub operators: BTreeMap<String, RequestedOperator>,
     /// The same Operators as the API server has them.
     pub observed: BTreeMap<String, ObservedOperator>,
+    /// The objects that the release contains, as texts; empty unless Operators are to be deleted.
+    pub of_release: BTreeSet<String>,
     /// The catalogs that are not served, with the reason.
     pub unavailable: BTreeMap<String, String>,
     /// The facts about the cluster.

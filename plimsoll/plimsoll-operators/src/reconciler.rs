@@ -148,6 +148,7 @@ impl OperatorReconciler {
         Some(OperatorInventory {
             operators: self.requested.clone(),
             observed: BTreeMap::new(),
+            of_release: BTreeSet::new(),
             unavailable: catalogs::unavailable(&self.catalogs),
             facts: facts.clone(),
         })

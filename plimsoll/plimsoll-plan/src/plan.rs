@@ -3,6 +3,7 @@
 
 pub mod features;
 pub mod graph;
+mod inventory;
 pub mod mode;
 
 use std::collections::{BTreeMap, BTreeSet};

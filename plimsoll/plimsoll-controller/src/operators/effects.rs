@@ -134,7 +134,7 @@ impl ControlLoop {
     fn read_release(&mut self, operator: String) {
         let client = self.host.client.clone();
         self.host.spawn(async move {
-            let objects = ownership::held_up(&client).await;
+            let objects = ownership::objects_of_release(&client).await;
             let objects = objects
                 .map_err(|error| format!("failed to list ReleaseProgresses: {}", chain(&error)));
             OperatorEvent::ReleaseRead { operator, objects }

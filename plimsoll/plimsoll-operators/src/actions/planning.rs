@@ -438,6 +438,7 @@ fn deletion(
         operators: &inventory.observed,
         workloads,
         conversions: &BTreeMap::new(),
+        of_release: &inventory.of_release,
         names: &names,
         cascade: is_autoremove || action.is_set("parameters.cascade"),
         keep_crds: false,

@@ -169,7 +169,7 @@ pub enum OperatorEvent {
         /// The definition, `None` if there is none; or the reason that it could not be read.
         definition: Result<Option<DefinitionTimes>, String>,
     },
-    /// The objects that the release is held up at were read.
+    /// The objects were read that the release contains which the cluster is at or goes to.
     ReleaseRead {
         /// The name of the Operator.
         operator: String,
@@ -388,7 +388,7 @@ pub enum OperatorEffect {
         /// The name of the Operator that is being deleted.
         operator: String,
     },
-    /// Read the objects that the release is held up at.
+    /// Read the objects that the release contains which the cluster is at or goes to.
     ReadRelease {
         /// The name of the Operator.
         operator: String,

@@ -15,6 +15,9 @@ use crate::deletion::LiveObject;
 /// The delay before a refused deletion is requested again, and remaining objects are read again.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How long what was read of the release counts: it may go to another one meanwhile.
+const RELEASE_FRESH: Duration = Duration::from_secs(1);
+
 /// The content of a namespace, as far as it was read. It counts as occupied once an object was found
 /// twice: the first time, it may have been about to be deleted. Objects that are being deleted are waited
 /// for.
@@ -112,7 +115,7 @@ impl<T> Search<T> {
     }
 }
 
-/// The objects that the release contains and is held up at, since they are an Operator's.
+/// The objects that the release contains which the cluster is at or goes to.
 #[derive(Debug, Clone, Default)]
 pub(super) enum ReleaseObjects {
     /// They are to be read.
@@ -140,7 +143,7 @@ impl ReleaseObjects {
     /// Returns whether they were read too long ago to delete anything: a release may have been accepted
     /// since.
     pub(super) fn is_outdated(&self, now: Uptime) -> bool {
-        matches!(self, Self::Read { at, .. } if *at + RETRY_INTERVAL <= now)
+        matches!(self, Self::Read { at, .. } if *at + RELEASE_FRESH <= now)
     }
 }
 

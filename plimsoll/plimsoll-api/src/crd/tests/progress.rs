@@ -1,13 +1,15 @@
 //! What a ReleaseProgress says.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::check;
 use crate::config::ClusterVersionSpec;
 use crate::progress::{
     BegunPlanRecord, CapabilitiesProgress, ClusterVersionRecord, CompletedUpdate, Deletion,
-    ImpliedCapability, LevelDuration, LevelProgress, OperatorsProgress, Orphan, OverrideProgress,
-    OverrideState, ReleaseProgressStatus, StepProgress, UpdateProgress,
+    ImpliedCapability, InventoryPart, LevelDuration, LevelProgress, OperatorsProgress, Orphan,
+    OverrideProgress, OverrideState, ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{ObjectKey, RELEASE_PROGRESS};
 
@@ -107,6 +109,7 @@ fn everything_a_release_progress_says_is_declared() {
             unavailable: vec!["crane".into()],
             degraded: vec!["lock".into()],
         }),
+        inventory: InventoryPart::of(&BTreeSet::from([&key])),
         deletions: vec![deletion(&key, now)],
         orphans: vec![Orphan::new(&key, "v1", "0000_10_pier_03.yaml", "0.9.0", "gone", now)],
         capabilities: capabilities(),

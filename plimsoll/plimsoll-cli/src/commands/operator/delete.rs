@@ -19,9 +19,9 @@ use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::{Operator, duration};
-use plimsoll_controller::{removed_conversions, workloads};
+use plimsoll_controller::{objects_of_release, removed_conversions, workloads};
 use plimsoll_operators::deletion_plan::{
-    DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans,
+    DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans, without_release,
 };
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
@@ -114,6 +114,9 @@ struct Deletion<'a> {
     /// The conversion webhooks that their definitions lose if these are kept, by name of the Operator; of
     /// those that keep them.
     conversions: BTreeMap<String, Vec<RemovedConversion>>,
+    /// The objects that the release contains, as texts; empty if the user may not read them. The
+    /// controller reads them, too.
+    of_release: BTreeSet<String>,
     keep_crds: bool,
 }
 
@@ -122,7 +125,11 @@ impl<'a> Deletion<'a> {
         let state = AddOnState::read(client).await?;
         let operators = observed(&state.operators);
         let (workloads, conversions) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { client, state, operators, workloads, conversions, keep_crds })
+        let of_release = match objects_of_release(client).await {
+            Err(Error::Api(status)) if status.code == 403 => BTreeSet::new(),
+            objects => objects.context("failed to read the objects of the release")?,
+        };
+        Ok(Self { client, state, operators, workloads, conversions, of_release, keep_crds })
     }
 
     /// Plans the deletion of some Operators.
@@ -142,8 +149,8 @@ impl<'a> Deletion<'a> {
             if let Some(operator) = self.state.operators.get(name)
                 && !self.workloads.contains_key(name)
             {
-                self.workloads
-                    .insert(name.clone(), workloads(self.client, &status(operator)).await?);
+                let deleted = without_release(&status(operator), &self.of_release);
+                self.workloads.insert(name.clone(), workloads(self.client, &deleted).await?);
             }
         }
         let plan = self.plan_so_far(names, cascade);
@@ -163,6 +170,7 @@ impl<'a> Deletion<'a> {
             operators: &self.operators,
             workloads: &self.workloads,
             conversions: &self.conversions,
+            of_release: &self.of_release,
             names,
             cascade,
             keep_crds: self.keep_crds,

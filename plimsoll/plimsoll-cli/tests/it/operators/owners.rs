@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use k8s_testkit::ClusterKind;
+use plimsoll_content::Payload;
 use plimsoll_content::payload::{Directory, SourceFile};
 use plimsoll_plan::forecast::StepChange;
 use plimsoll_simulation::sample;
 use plimsoll_source::store::{PayloadSet, Signature};
 use serde_json::{Value, json};
 
+use super::commands::RunCommand;
 use super::{AddOns, Fixture};
 use crate::harness::{on_any_cluster, sample_payload, until};
 use crate::plans::forecast;
 
+const INSTANCE: &str = "bar.example.com/v1 Bar default/one";
 const DEFINITION: &str = "apiextensions.k8s.io/v1 CustomResourceDefinition bars.bar.example.com";
 
 /// Returns the definition of package `bar`, as a manifest of a release. It has the label of an Operator,
@@ -44,9 +48,17 @@ fn definition() -> SourceFile {
     }
 }
 
-#[test]
-fn a_release_waits_for_the_operator_that_has_an_object_and_then_takes_it_over() {
-    on_any_cluster(|kind| async move {
+/// A cluster at the first release, where an Operator has the definition that the next one contains, with an
+/// object of its kind.
+struct Contested {
+    add_ons: AddOns,
+    next: Arc<Payload>,
+    /// The version of the next release.
+    to: String,
+}
+
+impl Contested {
+    async fn start(kind: ClusterKind) -> Self {
         let mut add_ons = AddOns::without_catalog(kind, "[]").await;
         let mut files = sample::v2();
         files.push(definition());
@@ -63,10 +75,49 @@ fn a_release_waits_for_the_operator_that_has_an_object_and_then_takes_it_over() 
         Fixture::publish(&path, "bar", "1.2.1");
         add_ons.request("bar", json!({ "version": "1.2.1" })).await;
         add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
-        let bar = "bar.example.com/v1 Bar default/one";
         let metadata = json!({ "name": "one", "namespace": "default" });
         let version = "bar.example.com/v1";
         add_ons.apply(json!({ "apiVersion": version, "kind": "Bar", "metadata": metadata })).await;
+        Self { add_ons, next, to: second.release.version.clone() }
+    }
+}
+
+#[test]
+fn what_a_release_under_way_contains_stays_before_its_turn_comes() {
+    on_any_cluster(|kind| async move {
+        let Contested { mut add_ons, to, .. } = Contested::start(kind).await;
+        let uid = async |named: &str| add_ons.present(named).await["metadata"]["uid"].clone();
+        let before = [uid(INSTANCE).await, uid(DEFINITION).await];
+        add_ons.harness.pause(json!("10")).await;
+        let forced = json!({ "desiredUpdate": { "version": to, "force": true } });
+        add_ons.harness.set_spec(forced).await;
+        let progress = || add_ons.harness.progress();
+        let is_paused = |it: &Value| it["version"] == *to && it["update"]["pausedBefore"] == 10;
+        let paused = until("it is paused", progress, is_paused).await;
+        let waits = paused["steps"].to_string();
+        assert!(!waits.contains("bars.bar.example.com"), "its turn has not come: {waits}");
+        let kept = "customresourcedefinition.apiextensions.k8s.io/bars.bar.example.com is kept: the release \
+                    contains it\n";
+        RunCommand::new("delete bar --dry-run", kept).play(&add_ons).await;
+        add_ons.delete("olm.io/v1 Operator bar").await;
+        add_ons.absent("olm.io/v1 Operator bar").await;
+        add_ons.absent("apps/v1 Deployment bar/bar-operator").await;
+        assert_eq!([uid(INSTANCE).await, uid(DEFINITION).await], before);
+        add_ons.harness.pause(Value::Null).await;
+        add_ons.harness.completed(&to).await;
+        for (named, before) in [INSTANCE, DEFINITION].into_iter().zip(before) {
+            assert_eq!(add_ons.present(named).await["metadata"]["uid"], before, "{named}");
+        }
+        add_ons.stop().await;
+        add_ons.harness.stop().await;
+    });
+}
+
+#[test]
+fn a_release_waits_for_the_operator_that_has_an_object_and_then_takes_it_over() {
+    on_any_cluster(|kind| async move {
+        let Contested { mut add_ons, next, to } = Contested::start(kind).await;
+        let bar = INSTANCE;
         let uid = async |named: &str| add_ons.present(named).await["metadata"]["uid"].clone();
         let before = [uid(bar).await, uid(DEFINITION).await];
 
@@ -85,8 +136,7 @@ fn a_release_waits_for_the_operator_that_has_an_object_and_then_takes_it_over() 
             _ => false,
         };
         assert!(changes.iter().any(is_refused), "{changes:#?}");
-        let to = &second.release.version;
-        let message = add_ons.rejected_update(to).await;
+        let message = add_ons.rejected_update(&to).await;
         assert!(message.contains("Operator bar: "), "{message}");
         assert!(message.contains("bars.bar.example.com"), "{message}");
 
@@ -117,7 +167,7 @@ fn a_release_waits_for_the_operator_that_has_an_object_and_then_takes_it_over() 
             add_ons.present(DEFINITION).await["metadata"]["labels"]["olm.io/operator"].clone()
         };
         until("the release has taken it over", label, Value::is_null).await;
-        add_ons.harness.completed(to).await;
+        add_ons.harness.completed(&to).await;
 
         // Now it is the release's: nothing of the bundle is applied.
         add_ons.request("bar", json!({ "version": "1.2.1" })).await;

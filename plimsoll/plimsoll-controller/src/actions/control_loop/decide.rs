@@ -12,12 +12,14 @@ use plimsoll_operators::actions::lifecycle::{
 };
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::{ActionFailure, planning};
+use plimsoll_operators::deletion_plan::without_release;
 
 use super::ControlLoop;
 use super::queue::id_of;
 use crate::actions::access::Access;
 use crate::actions::inventory::CatalogInventory;
 use crate::clock::run_beside;
+use crate::ownership::objects_of_release;
 use crate::workloads::workloads;
 use crate::write::chain;
 use plimsoll_api::NamespacedName;
@@ -118,9 +120,15 @@ impl ControlLoop {
         let mut content = content;
         content.inventory.observed.clone_from(&self.operators);
         let mut counted = BTreeMap::new();
-        for name in planning::deleted(attributes, &content.inventory) {
+        let deleted = planning::deleted(attributes, &content.inventory);
+        if !deleted.is_empty() {
+            let of_release = objects_of_release(&self.client).await;
+            content.inventory.of_release = of_release.map_err(|error| chain(&error))?;
+        }
+        for name in deleted {
             let Some(operator) = self.operators.get(&name) else { continue };
-            let found = workloads(&self.client, &operator.status).await;
+            let status = without_release(&operator.status, &content.inventory.of_release);
+            let found = workloads(&self.client, &status).await;
             counted.insert(name, found.map_err(|error| chain(&error))?);
         }
         let attributes = attributes.clone();

@@ -28,7 +28,7 @@ impl OperatorHandler<'_> {
         Some(objects.iter().map(|it| &it.key).filter(is_shared).cloned().collect())
     }
 
-    /// Returns whether the objects are known that the release is held up at. They are read if they are not.
+    /// Returns whether the objects of the release are known. They are read if they are not.
     fn knows_release(&mut self) -> bool {
         let removal = self.operator.removal.get_or_insert_default();
         match &removal.release {
@@ -44,7 +44,7 @@ impl OperatorHandler<'_> {
         false
     }
 
-    /// Handles the objects that the release is held up at.
+    /// Handles the objects of the release.
     pub(in crate::reconciler) fn release_read(
         &mut self,
         objects: Result<BTreeSet<String>, String>,

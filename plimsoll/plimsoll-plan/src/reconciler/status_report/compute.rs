@@ -215,6 +215,7 @@ impl StatusContext<'_> {
             update: timeline.update().cloned(),
             completed_updates: timeline.completed().to_vec(),
             operators: Some(self.operators(&done, problems)),
+            inventory: plan.inventory(),
             deletions: self.removals.tracker().deletions().cloned().collect(),
             orphans: self.removals.orphans().to_vec(),
             capabilities: CapabilitiesProgress {

@@ -453,3 +453,12 @@ fn steps_are_counted_as_the_cluster_version_reports_them() {
     check("fails a; fails a; fails a; applied a; counts", "1 1 0 0 False");
     check("applied a; applied b; counts", "2 0 0 0 False");
 }
+
+#[test]
+fn the_objects_of_the_release_are_recorded_before_they_are_applied() {
+    let mut script = Script::new(&ReleaseProgressStatus::default());
+    let write = script.with_context(|report, context, uptime| report.finish(context, uptime));
+    let progress = write.and_then(|it| it.release_progress).expect("it is written");
+    assert_eq!((progress.done, progress.inventory.len()), (0, 1));
+    assert_eq!(progress.inventory[0].names, ["a", "b"]);
+}

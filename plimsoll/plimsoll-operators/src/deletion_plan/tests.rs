@@ -1,0 +1,205 @@
+//! Tests of what a deletion plan says.
+
+use plimsoll_api::olm::{Dependant, DependencyStatus};
+use serde_json::json;
+
+use super::*;
+
+/// Parses Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
+fn operators(text: &str) -> BTreeMap<String, ObservedOperator> {
+    let mut operators: BTreeMap<String, ObservedOperator> = BTreeMap::new();
+    for line in text.lines().map(str::trim) {
+        let (left, right) = line.split_once(':').unwrap();
+        let (name, label) = left.split_once(' ').unwrap_or((left, ""));
+        operators.entry(name.to_owned()).or_default().is_dependency = label == "dependency";
+        for dependency in right.split_whitespace().map(str::to_owned) {
+            let dependant = Dependant { operator: name.to_owned(), requirement: String::new() };
+            let it = operators.entry(dependency.clone()).or_default();
+            it.status.dependants.push(dependant);
+            let satisfied =
+                DependencyStatus { operator: dependency, satisfied: true, ..Default::default() };
+            let it = operators.get_mut(name).unwrap();
+            it.status.dependencies.push(satisfied);
+        }
+    }
+    operators
+}
+
+fn check(text: &str, names: &str, cascade: bool, expected: &str) {
+    let operators = operators(text);
+    let names = names.split(' ').map(str::to_owned).collect();
+    let workload = RemainingObjects {
+        kind: "Foo.foo.example.com".to_owned(),
+        namespace: "default".to_owned(),
+        count: 2,
+    };
+    let workloads = BTreeMap::from([("foo".to_owned(), vec![workload])]);
+    let request = DeletionRequest {
+        operators: &operators,
+        workloads: &workloads,
+        conversions: &BTreeMap::new(),
+        of_release: &BTreeSet::new(),
+        names: &names,
+        cascade,
+        keep_crds: false,
+    };
+    let text = DeletionPlan::new(&request).text().replace("  0 objects\n", "");
+    let lines: Vec<&str> = expected.lines().map(str::trim_start).collect();
+    let found: Vec<&str> = text.lines().map(str::trim_start).collect();
+    assert_eq!(found, lines, "{names:?} of {operators:#?}");
+}
+
+const FOO_NEEDS_BAR: &str = "foo: bar\n bar dependency:";
+
+#[test]
+fn a_plan_names_what_goes_what_breaks_and_what_is_left() {
+    check(
+        FOO_NEEDS_BAR,
+        "foo",
+        false,
+        "foo will be deleted
+         workloads: 2 Foo.foo.example.com in default
+         bar will become an orphan, and is kept",
+    );
+    check(FOO_NEEDS_BAR, "bar", false, "bar will be deleted\nfoo depends on bar, and is kept");
+    check(
+        FOO_NEEDS_BAR,
+        "bar foo",
+        false,
+        "foo will be deleted
+         workloads: 2 Foo.foo.example.com in default
+         bar will be deleted",
+    );
+    check(
+        FOO_NEEDS_BAR,
+        "foo",
+        true,
+        "foo will be deleted
+         workloads: 2 Foo.foo.example.com in default
+         bar will be deleted (orphaned dependency)",
+    );
+    // An Operator that a user installed is never an orphan.
+    check("qux: bar\n bar:", "qux", true, "qux will be deleted");
+    check(
+        "qux: bar\n zed: bar\n bar dependency:",
+        "qux",
+        true,
+        "qux will be deleted\nbar is kept: zed depends on it",
+    );
+    // Orphans of orphans, and a common dependency of two deleted Operators.
+    check(
+        "qux: a b\n a dependency: c\n b dependency: c\n c dependency:",
+        "qux",
+        true,
+        "qux will be deleted
+         a will be deleted (orphaned dependency)
+         b will be deleted (orphaned dependency)
+         c will be deleted (orphaned dependency)",
+    );
+    // A cycle has an order as well.
+    check("a: b\n b: a", "a b", false, "a will be deleted\nb will be deleted");
+}
+
+#[test]
+fn orphans_are_dependencies_that_nothing_depends_on_but_orphans() {
+    let check = |text: &str, expected: &[&str]| {
+        let found: Vec<String> = orphans(&operators(text)).into_iter().collect();
+        assert_eq!(found, expected, "{text}");
+    };
+    check(FOO_NEEDS_BAR, &[]);
+    check("bar dependency:", &["bar"]);
+    check("bar dependency: baz\n baz dependency:\n foo:", &["bar", "baz"]);
+}
+
+#[test]
+fn a_definition_that_is_kept_loses_the_conversion_webhook_of_the_operator() {
+    let service = json!({ "namespace": "bar", "name": "bar-service" });
+    let webhook = json!({ "clientConfig": { "service": service } });
+    let definition = |strategy: &str| {
+        json!({
+            "metadata": { "name": "bars.example.com" },
+            "spec": { "conversion": { "strategy": strategy, "webhook": webhook } },
+        })
+    };
+    let key = ObjectKey {
+        group: String::new(),
+        kind: "Service".to_owned(),
+        namespace: "bar".to_owned(),
+        name: "bar-service".to_owned(),
+    };
+    let own = OperatorStatus { inventory: vec![key], ..OperatorStatus::default() };
+    let removed = RemovedConversion::of(&definition("Webhook"), &own).unwrap();
+    assert_eq!(RemovedConversion::of(&definition("None"), &own), None);
+    let other = OperatorStatus::default();
+    assert_eq!(RemovedConversion::of(&definition("Webhook"), &other), None);
+    let operators = operators("bar:");
+    let names = BTreeSet::from(["bar".to_owned()]);
+    let conversions = BTreeMap::from([("bar".to_owned(), vec![removed])]);
+    let plan = |keep_crds| {
+        DeletionPlan::new(&DeletionRequest {
+            operators: &operators,
+            workloads: &BTreeMap::new(),
+            conversions: &conversions,
+            of_release: &BTreeSet::new(),
+            names: &names,
+            cascade: false,
+            keep_crds,
+        })
+    };
+    assert_eq!(
+        plan(true).text(),
+        "bar will be deleted\n  0 objects\n  conversion webhook of bars.example.com is removed: \
+         service bar/bar-service goes\n"
+    );
+    let json = serde_json::to_value(plan(true)).unwrap();
+    assert_eq!(
+        json["delete"][0]["conversions"],
+        json!([{ "definition": "bars.example.com", "service": "bar/bar-service" }])
+    );
+    assert!(plan(false).delete[0].conversions.is_empty());
+}
+
+#[test]
+fn what_the_release_contains_is_kept_and_the_reason_shown() {
+    let key = |group: &str, kind: &str, namespace: &str, name: &str| ObjectKey {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    let mut operators = operators("bar:");
+    let status = &mut operators.get_mut("bar").unwrap().status;
+    status.inventory = vec![
+        key(DEFINITION_GROUP, "CustomResourceDefinition", "", "bars.example.com"),
+        key(DEFINITION_GROUP, "CustomResourceDefinition", "", "foos.example.com"),
+        key("", "ConfigMap", "bar", "one"),
+    ];
+    let shared = [&status.inventory[0], &status.inventory[2]];
+    let of_release: BTreeSet<String> = shared.map(ToString::to_string).into();
+    let left = definitions(&without_release(status, &of_release));
+    assert_eq!(left, ["foos.example.com"]);
+    let plan = DeletionPlan::new(&DeletionRequest {
+        operators: &operators,
+        workloads: &BTreeMap::new(),
+        conversions: &BTreeMap::new(),
+        of_release: &of_release,
+        names: &BTreeSet::from(["bar".to_owned()]),
+        cascade: false,
+        keep_crds: false,
+    });
+    assert_eq!(
+        plan.text(),
+        "bar will be deleted\n  3 objects\n  \
+         customresourcedefinition.apiextensions.k8s.io/bars.example.com is kept: the release \
+         contains it\n  configmap/one -n bar is kept: the release contains it\n  definition \
+         foos.example.com\n"
+    );
+    let json = serde_json::to_value(plan).unwrap();
+    assert_eq!(
+        json["delete"][0]["kept"][1],
+        json!({
+            "group": "", "kind": "ConfigMap", "namespace": "bar", "name": "one",
+            "reason": "Conflict", "message": "the release contains it",
+        })
+    );
+}
