@@ -120,6 +120,8 @@ pub struct Progress {
     /// How often everything was applied once more, under this plan and those that it took up.
     sweeps: u32,
     repairs: u64,
+    /// The steps whose repair was counted since [`Self::take_repaired`] was called.
+    repaired: Vec<usize>,
     /// An answer to a write of an object named an earlier revision than was known of it.
     is_rolled_back: bool,
     /// When steps were last started. What was due then and was not started waits for an event.
@@ -144,6 +146,7 @@ impl Progress {
             passes: 0,
             sweeps: 0,
             repairs: 0,
+            repaired: Vec::new(),
             is_rolled_back: false,
             last_start: Timestamp::MIN,
             paused_before: None,
@@ -220,6 +223,12 @@ impl Progress {
     /// those that it took up.
     pub fn repairs(&self) -> u64 {
         self.repairs
+    }
+
+    /// The steps whose objects another client changed or deleted, and that were repaired or are going to be,
+    /// since the last call.
+    pub fn take_repaired(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.repaired)
     }
 
     /// Whether the API server's storage went back to an earlier state, as the answer to a write
@@ -316,6 +325,11 @@ impl Progress {
             Event::Sweep => self.sweep(now),
         }
         self.advance(now);
+    }
+
+    /// Whether watches show no object of a step.
+    pub fn is_missing(&self, step: usize) -> bool {
+        self.tracks[step].observed.is_none_or(|mark| mark.trace == Trace::Gone)
     }
 
     /// Whether a watch showed last that the object of a step is gone.

@@ -21,6 +21,8 @@ impl Progress {
             return;
         }
         track.observed = Some(mark);
+        self.count_reverted(index);
+        let track = &mut self.tracks[index];
         if !track.is_executed() {
             return;
         }
@@ -66,6 +68,10 @@ impl Progress {
             let is_executed = matches!(track.state, State::Waiting(_) | State::Done(_));
             if is_executed && !track.is_completed && (unseen || is_older) {
                 track.enter(State::Due, now);
+                // What this process has applied and no watch shows was deleted between two plans.
+                if unseen && track.applied.is_some() {
+                    self.count_repair(index);
+                }
             }
         }
     }
@@ -84,7 +90,10 @@ impl Progress {
         let rested = track.repaired.is_none_or(|at| now > at + REPAIRS_FORGOTTEN);
         track.repairs = if rested { 1 } else { track.repairs + 1 };
         track.repaired = Some(now);
-        self.repairs += u64::from(!is_deletion);
+        if !is_deletion {
+            self.count_repair(index);
+        }
+        let track = &mut self.tracks[index];
         let excess = track.repairs.saturating_sub(REPAIRS_AT_ONCE);
         if excess == 0 {
             track.enter(State::Due, now);
@@ -101,6 +110,36 @@ impl Progress {
             };
             track.enter(State::Retry { at: now + delay }, now);
             track.error = Some(error);
+        }
+    }
+
+    /// Counts a change by another client that a write reverts which is due anyway, as in a sweep, or that
+    /// one has reverted before a watch showed it.
+    pub(super) fn count_reverted(&mut self, index: usize) {
+        let is_applied = !matches!(self.plan.steps[index].action, Action::Delete | Action::Migrate);
+        let track = &mut self.tracks[index];
+        if !is_applied || track.is_completed {
+            return;
+        }
+        let is_due = match &track.state {
+            State::Due | State::Blocked(_) => true,
+            // A write that confirms another is not needed: what drifted is repaired.
+            State::Retry { .. } => track.error.is_some(),
+            State::Pending | State::Running | State::Waiting(_) | State::Done(_) => false,
+        };
+        if is_due && track.has_drifted() {
+            self.count_repair(index);
+        } else if track.takes_reverted() {
+            self.repairs += 1;
+            self.repaired.push(index);
+        }
+    }
+
+    /// Counts a repair of an object, once until it is written.
+    fn count_repair(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.tracks[index].is_repair_counted, true) {
+            self.repairs += 1;
+            self.repaired.push(index);
         }
     }
 

@@ -30,6 +30,7 @@ impl Progress {
             StepOutcome::Applied(mark) => {
                 self.is_rolled_back |= mark.revision < self.tracks[index].started_at_revision;
                 self.tracks[index].wrote(mark, now);
+                self.count_reverted(index);
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
                 self.tracks[index].part_done = None;

@@ -87,6 +87,7 @@ impl Progress {
                     self.taken_up.insert(index);
                 }
                 track.applied = old_track.applied;
+                track.is_repair_counted = old_track.is_repair_counted;
                 track.is_completed = old_track.is_completed;
                 track.expect_list();
                 track.reached = true;

@@ -163,6 +163,11 @@ pub(super) struct Track {
     pub(super) is_completed: bool,
     /// What our last write left.
     pub(super) applied: Option<Mark>,
+    /// What the write before it left, unless a change since then was counted as repaired; `None` when there
+    /// was none of the same manifest.
+    replaced: Option<Mark>,
+    /// Whether a change by another client was counted that the next write reverts.
+    pub(super) is_repair_counted: bool,
     /// The last write that was not a confirmation, and whether one followed; `None` when there was
     /// none in this process.
     pub(super) written: Option<Written>,
@@ -194,6 +199,8 @@ impl Track {
             is_claimed: false,
             is_completed: false,
             applied: None,
+            replaced: None,
+            is_repair_counted: false,
             written: None,
             deletion: None,
             observed: None,
@@ -257,7 +264,26 @@ impl Track {
             Some(written) if confirms => Some(Written { is_confirmed: true, ..written }),
             _ => Some(Written { at: now, is_confirmed: false }),
         };
+        self.replaced = self.applied.filter(|_| !self.is_repair_counted);
+        self.is_repair_counted = false;
         self.applied = Some(mark);
+    }
+
+    /// Returns, once, whether our last write reverted a change by another client that a watch showed while
+    /// the write was under way, or after it.
+    pub(super) fn takes_reverted(&mut self) -> bool {
+        let is_reverted = match (self.replaced, self.applied, self.observed) {
+            (Some(replaced), Some(applied), Some(observed)) => {
+                replaced.revision < observed.revision
+                    && observed.revision < applied.revision
+                    && observed.trace != replaced.trace
+            }
+            _ => false,
+        };
+        if is_reverted {
+            self.replaced = None;
+        }
+        is_reverted
     }
 
     /// When to find out whether the object is still as our last write left it, if a watch shows

@@ -17,7 +17,7 @@ use super::watches::{Watch, WatchPlan};
 use crate::plan::mode::Mode;
 use crate::plan::{Action, GroupVersionKind, Plan, is_cluster_operator};
 use crate::progress::pause::Pause;
-use crate::progress::{Event, Mark, NamespaceState, Progress, Scope, StepOutcome, Trace, World};
+use crate::progress::{Event, Mark, NamespaceState, Progress, Scope, StepOutcome, World};
 use crate::removal::Terminating;
 
 /// What a watch of the plan's objects showed.
@@ -275,6 +275,7 @@ impl PlanExecution {
     pub fn drained(&mut self, step: usize, outcome: StepOutcome, now: Timestamp) {
         self.removals.executed(&self.progress, step, &outcome, now);
         self.progress.handle(Event::Executed { step, outcome }, now);
+        self.remember_drift();
     }
 
     /// Something happened; what to do next.
@@ -299,6 +300,7 @@ impl PlanExecution {
                 self.start_watches(now, &mut effects);
             }
         }
+        self.remember_drift();
         // Once the plan is complete, other rules apply to ClusterOperators.
         let mode = self.progress.mode();
         if std::mem::replace(&mut self.judged_in, mode) != mode {
@@ -332,8 +334,7 @@ impl PlanExecution {
         Arc::make_mut(&mut self.counters).executed(action, &plan.release.version, &outcome);
         self.removals.executed(&self.progress, step, &outcome, now);
         // Drift that a watch showed while the step was executed is found now.
-        let event = Event::Executed { step, outcome };
-        self.handle_drift(event, key.clone(), |progress| progress.is_gone(step), now);
+        self.progress.handle(Event::Executed { step, outcome }, now);
     }
 
     fn observed(&mut self, observation: Observation, now: Timestamp, uptime: Uptime) {
@@ -345,9 +346,7 @@ impl PlanExecution {
                     let event = Event::Health { key: key.clone(), revision, verdict };
                     self.progress.handle(event, now);
                 }
-                let is_gone = mark.trace == Trace::Gone;
-                let event = Event::Observed { key: key.clone(), mark };
-                self.handle_drift(event, key, |_| is_gone, now);
+                self.progress.handle(Event::Observed { key, mark }, now);
             }
             Observation::Definition { group, .. } => self.poller.definition_changed(&group, uptime),
             Observation::Interrupted(kind) => {
@@ -370,18 +369,11 @@ impl PlanExecution {
         }
     }
 
-    /// Tells the progress what happened to an object, and remembers it if it has to be repaired.
-    fn handle_drift(
-        &mut self,
-        event: Event,
-        key: ObjectKey,
-        is_gone: impl Fn(&Progress) -> bool,
-        now: Timestamp,
-    ) {
-        let repairs = self.progress.repairs();
-        self.progress.handle(event, now);
-        if self.progress.repairs() > repairs {
-            self.drifted.push(Drift { key, is_deleted: is_gone(&self.progress) });
+    /// Remembers the objects whose repair was counted.
+    fn remember_drift(&mut self) {
+        for step in self.progress.take_repaired() {
+            let key = self.progress.plan().steps[step].manifest.key.clone();
+            self.drifted.push(Drift { key, is_deleted: self.progress.is_missing(step) });
         }
     }
 

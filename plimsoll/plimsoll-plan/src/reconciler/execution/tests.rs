@@ -290,6 +290,9 @@ fn drift_is_repaired_and_reported_once() {
     );
     check(mode, objects, &format!("{done}vanished a; drifted"), "watch:ConfigMap; a; drifted -a");
     check(mode, objects, "changed a; applied a; drifted", "watch:ConfigMap; drifted ");
+    // What a sweep reverts is repaired as well.
+    let swept = format!("{done}sweep; changed a; applied a; drifted");
+    check(mode, objects, &swept, "watch:ConfigMap; a; drifted ~a");
 }
 
 #[test]
