@@ -53,6 +53,10 @@ pub struct ReleaseProgressStatus {
     /// kind and namespace.
     // +listType=atomic
     pub inventory: Vec<InventoryPart>,
+    /// The Jobs that completed, of this release and of earlier ones, oldest first: none of them runs again.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub completed_jobs: Vec<CompletedJob>,
     /// Objects that releases delete, and the state of each deletion.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -238,6 +242,17 @@ pub struct InventoryPart {
     /// Names of the objects, sorted.
     // +listType=atomic
     pub names: Vec<String>,
+}
+
+/// A Job that completed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompletedJob {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectKey,
+    /// Hash of its manifest without the cluster profiles that it names. With another manifest, it runs.
+    pub manifest_hash: String,
 }
 
 /// The state of a deletion.

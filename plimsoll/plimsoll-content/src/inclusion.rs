@@ -10,8 +10,9 @@ use std::fmt;
 use plimsoll_api::{GroupKind, ObjectKey};
 use serde_json::Value;
 
-use crate::Manifest;
 use crate::capability;
+use crate::hash::manifest_hash;
+use crate::{Manifest, Packed};
 
 mod major_version;
 
@@ -319,6 +320,12 @@ pub(crate) fn is_for_any_profile(manifest: &Manifest) -> bool {
 /// Whether two manifests differ at most in the profiles that they name.
 pub fn is_same_but_for_profiles(one: &Manifest, other: &Manifest) -> bool {
     one.raw == other.raw || without_profiles(one) == without_profiles(other)
+}
+
+/// Hash of a manifest without the profiles that it names.
+pub fn hash_but_for_profiles(manifest: &Manifest) -> String {
+    let document = Packed::from(without_profiles(manifest).to_string().into_bytes());
+    manifest_hash([&document])
 }
 
 fn without_profiles(manifest: &Manifest) -> Value {

@@ -28,12 +28,14 @@
 //! else about the object is not our business.
 //!
 //! A Job that has completed is done for good: charts have theirs deleted at once
-//! (`ttlSecondsAfterFinished: 0`), and what it did for the release is not done twice.
+//! (`ttlSecondsAfterFinished: 0`), and what it did for the release is not done twice. It is on record by
+//! its object and the hash of its manifest, so that neither another plan nor another process runs it again.
 
 mod chains;
 mod completion;
 mod drift;
 mod event;
+mod jobs;
 mod outcome;
 pub mod pause;
 mod pausing;
@@ -55,6 +57,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::ObjectKey;
+use plimsoll_api::progress::CompletedJob;
 
 use crate::plan::mode::Mode;
 use crate::plan::{GroupVersionKind, Plan, Readiness};
@@ -130,6 +133,8 @@ pub struct Progress {
     paused_before: Option<u32>,
     /// The steps that an earlier process recorded as done and this one has not executed.
     taken_up: BTreeSet<usize>,
+    /// The Jobs that completed, under this plan and those before it, oldest first; one for each object.
+    completed_jobs: Vec<CompletedJob>,
 }
 
 impl Progress {
@@ -151,6 +156,7 @@ impl Progress {
             last_start: Timestamp::MIN,
             paused_before: None,
             taken_up: BTreeSet::new(),
+            completed_jobs: Vec::new(),
             plan,
         };
         progress.normalize_keys();

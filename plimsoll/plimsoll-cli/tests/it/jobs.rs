@@ -91,6 +91,29 @@ fn a_job_that_is_deleted_once_it_has_completed_does_not_run_again() {
 }
 
 #[test]
+fn a_job_that_has_completed_does_not_run_again_for_a_process_of_another_release() {
+    on_any_cluster(|kind| async move {
+        let manifests = MANIFESTS.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let (first, next) = (sample_with(&manifests), sample_with_next(&manifests));
+        let mut harness = Harness::installed(kind, &[Arc::clone(&first), Arc::clone(&next)]).await;
+        let jobs: Api<Job> = Api::namespaced(harness.client.clone(), "default");
+        let progress = || harness.progress();
+        let recorded = until("it is recorded", progress, |it| {
+            it["completedJobs"][0]["name"] == "sails" && it["done"] == it["total"]
+        })
+        .await;
+        harness.stop().await;
+        jobs.delete("sails", &DeleteParams::background()).await.expect("a deletion");
+        harness.release(&next);
+        harness.control();
+        harness.completed(&next.release.version).await;
+        assert!(jobs.get_opt("sails").await.expect("the server answers").is_none());
+        assert_eq!(harness.progress().await["completedJobs"], recorded["completedJobs"]);
+        harness.stop().await;
+    });
+}
+
+#[test]
 fn a_job_that_is_replaced_runs_when_the_former_is_gone() {
     on_any_cluster(|kind| async move {
         let manifest = |version: &str| {

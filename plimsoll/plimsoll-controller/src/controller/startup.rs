@@ -320,6 +320,7 @@ impl ControlLoop {
         } = objects;
         let client = controller.client.clone();
         let mut session = Session::new(client.clone(), plan, resources, removals, stopwatch, now);
+        session.execution.recall(&recorded.completed_jobs, now);
         session.execution.resume(&done, now);
         let heads = controller.store.as_ref().map(|_| state.listing.releases.clone());
         let architecture = go_architecture(std::env::consts::ARCH);

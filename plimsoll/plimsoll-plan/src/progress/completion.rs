@@ -20,9 +20,12 @@ impl Progress {
         if !runs_once || !is_seen || !track.is_executed() {
             return;
         }
-        track.is_completed = true;
+        let is_new = !std::mem::replace(&mut track.is_completed, true);
         if matches!(track.state, State::Retry { .. }) {
             track.enter(State::Done(None), now);
+        }
+        if is_new {
+            self.record_job(index);
         }
     }
 

@@ -34,6 +34,7 @@ impl Progress {
                 self.tracks[index].attempts = 0;
                 self.tracks[index].error = None;
                 self.tracks[index].part_done = None;
+                self.forget_job(index);
                 self.judge(index, now);
                 self.note_completion(index, now);
                 self.repair_if_drifted(index, now);

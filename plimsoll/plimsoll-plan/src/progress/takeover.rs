@@ -44,6 +44,9 @@ impl Progress {
                     track.is_completed = runs_once;
                     track.enter(State::Done(None), now);
                     self.taken_up.insert(index);
+                    if runs_once {
+                        self.record_job(index);
+                    }
                 }
             }
         }
@@ -57,6 +60,7 @@ impl Progress {
     pub fn succeed(mut self, before: &Self, now: Timestamp) -> Self {
         self.repairs = before.repairs;
         self.sweeps = before.sweeps;
+        self.completed_jobs.clone_from(&before.completed_jobs);
         let same_release = before.plan.release == self.plan.release;
         for (index, step) in self.plan.steps.iter().enumerate() {
             let Some(old) = before.step_of(&step.manifest.key) else {
@@ -95,6 +99,7 @@ impl Progress {
                 track.enter(if is_done { State::Done(None) } else { State::Due }, now);
             }
         }
+        self.take_up_jobs(now);
         self.advance(now);
         self
     }
@@ -129,15 +134,17 @@ impl Progress {
             }
         }
         self.taken_up.clear();
+        self.forget_recorded_jobs();
         self.nodes = vec![NodeProgress::default(); self.plan.graph.nodes.len()];
     }
 
     /// Applies what an earlier process recorded as done of a chain whose operator does not report the
-    /// release: the record may be wrong, and the operator would wait for ever.
+    /// release: the record may be wrong, and the operator would wait for ever. Jobs do not run again.
     pub(super) fn apply_taken_up(&mut self, tasks: &[usize], now: Timestamp) {
         for &index in tasks {
             let is_applied = self.plan.steps[index].action == Action::Apply;
-            let is_done = matches!(self.tracks[index].state, State::Done(_));
+            let track = &self.tracks[index];
+            let is_done = matches!(track.state, State::Done(_)) && !track.is_completed;
             if is_applied && is_done && self.taken_up.remove(&index) {
                 self.tracks[index].enter(State::Due, now);
             }

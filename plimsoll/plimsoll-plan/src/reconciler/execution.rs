@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use plimsoll_api::progress::CompletedJob;
 use plimsoll_api::{GroupKind, ObjectKey, Verdict};
 use serde_json::Value;
 
@@ -158,6 +159,11 @@ impl PlanExecution {
     fn normalize_removals(&mut self) {
         let cluster_kinds = self.progress.world().cluster_kinds();
         self.removals.normalize_keys(self.progress.plan(), &cluster_kinds);
+    }
+
+    /// Takes up the Jobs that an earlier process recorded as completed, whatever its plan was.
+    pub fn recall(&mut self, jobs: &[CompletedJob], now: Timestamp) {
+        self.progress = self.progress.clone().recall(jobs, now);
     }
 
     /// Resumes a plan that an earlier process began: these steps are done.

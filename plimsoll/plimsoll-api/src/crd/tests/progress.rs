@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::check;
 use crate::config::ClusterVersionSpec;
 use crate::progress::{
-    BegunPlanRecord, CapabilitiesProgress, ClusterVersionRecord, CompletedUpdate, Deletion,
-    ImpliedCapability, InventoryPart, LevelDuration, LevelProgress, OperatorsProgress, Orphan,
-    OverrideProgress, OverrideState, ReleaseProgressStatus, StepProgress, UpdateProgress,
+    BegunPlanRecord, CapabilitiesProgress, ClusterVersionRecord, CompletedJob, CompletedUpdate,
+    Deletion, ImpliedCapability, InventoryPart, LevelDuration, LevelProgress, OperatorsProgress,
+    Orphan, OverrideProgress, OverrideState, ReleaseProgressStatus, StepProgress, UpdateProgress,
 };
 use crate::{ObjectKey, RELEASE_PROGRESS};
 
@@ -110,6 +110,7 @@ fn everything_a_release_progress_says_is_declared() {
             degraded: vec!["lock".into()],
         }),
         inventory: InventoryPart::of(&BTreeSet::from([&key])),
+        completed_jobs: vec![CompletedJob { object: key.clone(), manifest_hash: "abc=".into() }],
         deletions: vec![deletion(&key, now)],
         orphans: vec![Orphan::new(&key, "v1", "0000_10_pier_03.yaml", "0.9.0", "gone", now)],
         capabilities: capabilities(),

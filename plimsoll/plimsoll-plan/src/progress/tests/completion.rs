@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_api::{Effect, GroupKind, Reason, Verdict};
+use plimsoll_api::progress::CompletedJob;
+use plimsoll_api::{Effect, GroupKind, ObjectKey, Reason, Verdict};
 use plimsoll_content::Manifest;
 use serde_json::json;
 
@@ -181,6 +182,81 @@ fn the_next_release_runs_a_job_only_if_its_manifest_changed() {
         "applied j =>
          gone j => j",
     );
+}
+
+#[test]
+fn a_job_that_completed_runs_again_in_no_plan_that_has_it() {
+    let old = check(
+        LINES,
+        Mode::Initializing,
+        "start => j
+         applied j =>
+         healthy j => c
+         applied c =>
+         gone j =>",
+    );
+    let record = old.progress.completed_jobs().to_vec();
+    assert_eq!((record.len(), record[0].object.name.as_str()), (1, "j"));
+    let planned = |lines: &str, mode| Progress::new(plan(lines, mode), world(), at(0));
+    // To a release without it, and back.
+    let without = planned("0000_20_b_1 ConfigMap x/c", Mode::Updating);
+    let without = without.succeed(&old.progress, at(0));
+    let back = planned(LINES, Mode::Updating).succeed(&without, at(0));
+    let mut script = Script { progress: back, clock: 0, revision: 200 };
+    assert_eq!(script.started(), "");
+    script.list_jobs();
+    assert_eq!(script.progress.completed_jobs(), record);
+    // A later process starts with another plan.
+    for mode in [Mode::Updating, Mode::Initializing, Mode::Reconciling] {
+        let progress = planned(LINES, mode).recall(&record, at(0));
+        let mut script = Script { progress, clock: 0, revision: 200 };
+        assert_eq!(script.started(), "c", "{mode:?}");
+        script.list_jobs();
+        script.run("applied c =>\n gone j =>\n sweep => c");
+    }
+    // Another manifest of the object is another Job, and what it was before counts no more.
+    let changed = "0000_10_a_1 Job x/j changed\n0000_20_b_1 ConfigMap x/c";
+    let progress = planned(changed, Mode::Updating).recall(&record, at(0));
+    let mut script = Script { progress, clock: 0, revision: 200 };
+    assert_eq!(script.started(), "j");
+    script.run("applied j =>");
+    assert!(script.progress.completed_jobs().is_empty());
+    let back = planned(LINES, Mode::Updating).succeed(&script.progress, at(0));
+    assert_eq!(Script { progress: back, clock: 0, revision: 300 }.started(), "j");
+}
+
+#[test]
+fn a_job_on_record_does_not_run_while_its_operator_does_not_report_the_release() {
+    let lines = "0000_10_a_1 Job x/j
+         0000_10_a_2 ClusterOperator o";
+    let mut script = Script::new(lines, Mode::Updating);
+    script.progress = script.progress.resume(&[0], at(0));
+    script.run(
+        "start => o
+         applied o =>
+         sick o =>",
+    );
+    assert_eq!(script.progress.completed_jobs().len(), 1);
+}
+
+#[test]
+fn the_oldest_jobs_of_earlier_releases_are_forgotten() {
+    let job = |number: usize| CompletedJob {
+        object: ObjectKey {
+            group: "batch".to_owned(),
+            kind: "Job".to_owned(),
+            namespace: "x".to_owned(),
+            name: format!("j{number}"),
+        },
+        manifest_hash: String::new(),
+    };
+    let jobs: Vec<CompletedJob> = (0..150).map(job).collect();
+    let progress = Progress::new(plan("0000_10_a_1 Job x/j0", Mode::Updating), world(), at(0));
+    let progress = progress.recall(&jobs, at(0));
+    let names = progress.completed_jobs().iter().map(|it| it.object.name.as_str());
+    let names: Vec<&str> = names.collect();
+    // The plan has the first one.
+    assert_eq!((names.len(), &names[..2], names[100]), (101, &["j0", "j50"][..], "j149"));
 }
 
 #[test]

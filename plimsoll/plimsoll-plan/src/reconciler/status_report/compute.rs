@@ -216,6 +216,7 @@ impl StatusContext<'_> {
             completed_updates: timeline.completed().to_vec(),
             operators: Some(self.operators(&done, problems)),
             inventory: plan.inventory(),
+            completed_jobs: progress.completed_jobs().to_vec(),
             deletions: self.removals.tracker().deletions().cloned().collect(),
             orphans: self.removals.orphans().to_vec(),
             capabilities: CapabilitiesProgress {
