@@ -138,7 +138,9 @@ impl Session {
     fn execute(&mut self, index: usize, fills_related_objects: bool) {
         let plan = Arc::clone(self.execution.progress().plan());
         let span = self.spans.step(&plan, index);
-        let has_operators = self.host.resources.serves(OPERATOR);
+        // No Operator takes over what is shown as the release's; of all else it is read whose it is.
+        let is_ours = self.execution.progress().is_shown_as_ours(index);
+        let has_operators = !is_ours && self.host.resources.serves(OPERATOR);
         let carry_out = move |writer: Writer, execution: StepExecution, served| async move {
             let writer = writer.beside_operators(has_operators);
             let outcome = writer.execute(execution.step(), &served).await;

@@ -60,7 +60,7 @@ use plimsoll_api::ObjectKey;
 use plimsoll_api::progress::CompletedJob;
 
 use crate::plan::mode::Mode;
-use crate::plan::{GroupVersionKind, Plan, Readiness};
+use crate::plan::{Action, GroupVersionKind, Plan, Readiness};
 
 pub use event::Event;
 pub use outcome::StepOutcome;
@@ -331,6 +331,13 @@ impl Progress {
             Event::Sweep => self.sweep(now),
         }
         self.advance(now);
+    }
+
+    /// Whether the object of a step is ours as its watch shows it: no other owner takes over such an object.
+    /// False for deletions, which are never decided by what a watch shows.
+    pub fn is_shown_as_ours(&self, step: usize) -> bool {
+        let is_deletion = self.plan.steps[step].action == Action::Delete;
+        !is_deletion && self.tracks[step].is_shown_as_ours()
     }
 
     /// Whether watches show no object of a step.

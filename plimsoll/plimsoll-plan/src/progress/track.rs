@@ -243,6 +243,12 @@ impl Track {
         self.expected = applied.map_or(0, |mark| mark.revision);
     }
 
+    /// Whether the watch of its object, which waits for no list, showed it last as ours and not going.
+    pub(super) fn is_shown_as_ours(&self) -> bool {
+        let is_ours = |mark: Mark| matches!(mark.trace, Trace::Ours(_)) && !mark.is_terminating;
+        self.expected == 0 && self.observed.is_some_and(is_ours)
+    }
+
     /// Whether the list that ended showed its object older than it had to, or not at all.
     pub(super) fn is_listed_older(&mut self) -> bool {
         let expected = std::mem::take(&mut self.expected);

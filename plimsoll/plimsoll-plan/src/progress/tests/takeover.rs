@@ -183,3 +183,24 @@ fn what_was_taken_up_is_applied_once_more_while_its_operator_does_not_report_the
     script.handle("healthy o");
     assert_eq!(script.started(), "b");
 }
+
+#[test]
+fn an_object_is_ours_if_its_watch_shows_it_so() {
+    let is_ours = |script: &str| {
+        let script = format!("start => a\napplied a =>\n{script}");
+        let script = check("0000_10_a_1 ConfigMap x/a", Mode::Initializing, &script);
+        script.progress.is_shown_as_ours(0)
+    };
+    assert!(!is_ours(""), "nothing has shown it");
+    assert!(is_ours("untouched a =>"));
+    assert!(is_ours("changed a => a"));
+    assert!(!is_ours("foreign a => a"), "another owner has applied it");
+    assert!(!is_ours("gone a => a"));
+    assert!(!is_ours("going a =>"));
+    let interrupted = "untouched a =>\nexpected ConfigMap =>";
+    assert!(!is_ours(interrupted), "it may have changed since");
+    assert!(is_ours(&format!("{interrupted}\nlisted ConfigMap =>")));
+    let script = "start => a\nchanged a =>";
+    let deletion = check("0000_10_a_1 ConfigMap x/a delete", Mode::Updating, script);
+    assert!(!deletion.progress.is_shown_as_ours(0));
+}
