@@ -36,7 +36,8 @@ pub const INSTALLED_AS_DEPENDENCY: &str = "dependency";
 /// Annotation of an Operator: `ID/MEMBERS`, the set of Operators that are changed together, and the
 /// number of its members.
 pub const CHANGE_SET_ANNOTATION: &str = "olm.io/change-set";
-/// Annotation of an OperatorRevision: the signature by which the controller recognizes what it made.
+/// Annotation of an OperatorRevision: `UID/CODE`, the uid of the Operator that the controller made it for, and
+/// the code by which the controller recognizes that.
 pub const SIGNATURE_ANNOTATION: &str = "olm.io/signature";
 /// Finalizer of an Operator: its objects are deleted in order before it goes. Its OperatorRevisions have it
 /// too, so that they stay until then.

@@ -50,7 +50,9 @@ where
         };
         let text = chain(&error);
         if text != logged {
-            if matches!(error, Error::UnreadableSpec { .. }) {
+            let is_of_object =
+                matches!(error, Error::UnreadableSpec { .. } | Error::UnusableRevisionKey { .. });
+            if is_of_object {
                 tracing::warn!("{text}");
             } else {
                 tracing::warn!(error = %text, "the API server fails or is not up; trying again");

@@ -97,6 +97,16 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// The Secret with the key of OperatorRevisions has no usable key.
+    #[error(
+        "the Secret kube-system/plimsoll-revisions has no usable key: {problem}; restore it from a backup, or \
+         delete it: then a key is made, and OperatorRevisions are signed with it whose Operator names them in its \
+         status"
+    )]
+    UnusableRevisionKey {
+        /// What is wrong, as a clause.
+        problem: String,
+    },
     /// OperatorRevisions could not be released for their definition, which is being deleted.
     #[error(
         "failed to remove the finalizers of OperatorRevisions, whose definition is being deleted"
@@ -182,7 +192,7 @@ impl Error {
             Self::ReleaseRevisions { source } => {
                 matches!(source, kube::Error::Api(status) if matches!(status.code, 401 | 403))
             }
-            Self::UnreadableSpec { .. } => false,
+            Self::UnreadableSpec { .. } | Self::UnusableRevisionKey { .. } => false,
             Self::Listen { .. }
             | Self::Certificate { .. }
             | Self::Random

@@ -9,10 +9,25 @@ use plimsoll_content::hash::Hmac;
 use serde_json::Value;
 
 /// What is signed, so that a code is one of nothing else.
-const PURPOSE: &str = "olm.io/v1 OperatorRevision";
+const PURPOSE: &str = "olm.io/v1 OperatorRevision of an Operator";
+/// What earlier versions of this program signed, without an Operator.
+const EARLIER_PURPOSE: &str = "olm.io/v1 OperatorRevision";
+/// What a mark signs.
+const MARK: &str = "plimsoll-revisions";
 
 /// The number of bytes of a key.
 const LENGTH: usize = 32;
+
+/// What the signature of an OperatorRevision proves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Provenance {
+    /// The controller made it for the Operator with a uid.
+    Of(String),
+    /// An earlier version of this program made it, for an Operator of its name.
+    Earlier,
+    /// Nothing: another client made or changed it, or it has the signature of another key.
+    Unknown,
+}
 
 /// A key that signs OperatorRevisions.
 #[derive(Clone)]
@@ -33,20 +48,42 @@ impl RevisionKey {
         Self(bytes)
     }
 
-    /// Returns the signature of an OperatorRevision, by its name and spec. Neither the Operator's uid nor other
-    /// metadata counts.
-    pub fn signature(&self, name: &str, spec: &Value) -> String {
-        let mut code = Hmac::new(&self.0);
-        add_text(&mut code, PURPOSE);
-        add_text(&mut code, name);
-        add(&mut code, spec);
-        code.finish()
+    /// Returns the signature of an OperatorRevision that is made for the Operator with a uid. Other metadata than
+    /// the name does not count.
+    pub fn signature(&self, name: &str, owner: &str, spec: &Value) -> String {
+        format!("{owner}/{}", self.code(&[PURPOSE, owner, name], spec))
     }
 
-    /// Returns whether an OperatorRevision has the signature that belongs to its name and spec.
-    pub fn has_signed(&self, name: &str, object: &Value) -> bool {
+    /// Returns what the signature of an OperatorRevision proves.
+    pub fn provenance(&self, name: &str, object: &Value) -> Provenance {
         let found = object["metadata"]["annotations"][SIGNATURE_ANNOTATION].as_str();
-        found.is_some_and(|it| is_equal(it, &self.signature(name, &object["spec"])))
+        let (found, spec) = (found.unwrap_or_default(), &object["spec"]);
+        match found.split_once('/') {
+            Some((owner, _)) if is_equal(found, &self.signature(name, owner, spec)) => {
+                Provenance::Of(owner.to_owned())
+            }
+            None if is_equal(found, &self.code(&[EARLIER_PURPOSE, name], spec)) => {
+                Provenance::Earlier
+            }
+            _ => Provenance::Unknown,
+        }
+    }
+
+    /// Returns what says of a cluster that its OperatorRevisions have signatures of this key.
+    pub fn mark(&self) -> String {
+        self.code(&[PURPOSE, MARK], &Value::Null)
+    }
+
+    /// Returns the mark of earlier versions of this program.
+    pub fn earlier_mark(&self) -> String {
+        self.code(&[EARLIER_PURPOSE, MARK], &Value::Null)
+    }
+
+    fn code(&self, texts: &[&str], value: &Value) -> String {
+        let mut code = Hmac::new(&self.0);
+        texts.iter().for_each(|it| add_text(&mut code, it));
+        add(&mut code, value);
+        code.finish()
     }
 }
 

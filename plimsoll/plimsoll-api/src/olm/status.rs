@@ -50,6 +50,10 @@ pub struct OperatorStatus {
     /// Operator; absent if it requires nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<PlatformRequirements>,
+    /// Uids of earlier Operators whose OperatorRevisions it took over.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub predecessors: Vec<String>,
     /// The objects of the installed revision, in the order they are applied.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -11,7 +11,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::DELETION_FINALIZER;
 use plimsoll_api::{ApiKind, OPERATOR, OPERATOR_REVISION};
-use plimsoll_operators::revision_key::{RevisionKey, is_recorded};
+use plimsoll_operators::revision_key::{Provenance, RevisionKey, is_recorded};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -31,22 +31,25 @@ const SIGNED: &str = "olm.io/signed";
 const RELEASE_RETRY: Duration = Duration::from_secs(5);
 
 /// Returns the key that signs OperatorRevisions; it is made if there is none. When it is new, the revisions are
-/// signed that the status of their Operator names: they were made without a key, or with one that is lost.
+/// signed that the status of their Operator names: they were made without a key, or with one that is lost. Of
+/// those that an earlier version of this program signed, the same are signed anew.
 ///
 /// # Errors
 ///
-/// When something cannot be read or written.
+/// When something cannot be read or written, or the Secret has no usable key: it is not overwritten.
 pub(super) async fn key(client: &Client, writer: &Writer) -> Result<RevisionKey, Error> {
     let failed = |source| Error::RevisionKey { source };
     let secrets: Api<Secret> = Api::namespaced(client.clone(), LEASE_NAMESPACE);
     let found = secrets.get_opt(SECRET).await.map_err(failed)?;
-    let key = match found.as_ref().and_then(kept) {
-        Some(key) => key,
+    let key = match &found {
+        Some(found) => kept(found).map_err(|problem| Error::UnusableRevisionKey { problem })?,
         None => make(writer).await?,
     };
-    let mark = key.signature(SECRET, &Value::Null);
-    if found.is_none_or(|it| it.annotations().get(SIGNED) != Some(&mark)) {
-        sign_recorded(client, writer, &key).await.map_err(failed)?;
+    let mark = key.mark();
+    let signed = found.as_ref().and_then(|it| it.annotations().get(SIGNED));
+    if signed != Some(&mark) {
+        let is_signed_earlier = signed == Some(&key.earlier_mark());
+        sign_recorded(client, writer, &key, is_signed_earlier).await.map_err(failed)?;
         let metadata = json!({ "name": SECRET, "annotations": { SIGNED: mark } });
         let marked = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata });
         let marked = writer.apply_own_in(LEASE_NAMESPACE, &secret(), SECRET, &marked).await;
@@ -55,11 +58,25 @@ pub(super) async fn key(client: &Client, writer: &Writer) -> Result<RevisionKey,
     Ok(key)
 }
 
-/// Returns the key in a Secret; `None` if it has none.
-fn kept(secret: &Secret) -> Option<RevisionKey> {
-    let ByteString(bytes) = secret.data.as_ref()?.get(KEY)?;
-    let bytes: [u8; RevisionKey::LENGTH] = bytes.as_slice().try_into().ok()?;
-    Some(RevisionKey::new(bytes))
+/// Returns the key in a Secret.
+///
+/// # Errors
+///
+/// What is wrong with it, as a clause.
+fn kept(secret: &Secret) -> Result<RevisionKey, String> {
+    let found = secret.data.as_ref().and_then(|it| it.get(KEY));
+    let Some(ByteString(bytes)) = found else {
+        let others: Vec<&str> = secret.data.iter().flatten().map(|it| it.0.as_str()).collect();
+        let others = match others.as_slice() {
+            [] => "it is empty".to_owned(),
+            others => format!("it has {}", others.join(", ")),
+        };
+        return Err(format!("its data has no `{KEY}`, {others}"));
+    };
+    let read: Result<[u8; RevisionKey::LENGTH], _> = bytes.as_slice().try_into();
+    read.map(RevisionKey::new).map_err(|_| {
+        format!("data.{KEY} has {} bytes instead of {}", bytes.len(), RevisionKey::LENGTH)
+    })
 }
 
 /// Makes a key and stores it.
@@ -75,7 +92,7 @@ async fn make(writer: &Writer) -> Result<RevisionKey, Error> {
         "data": { KEY: STANDARD.encode(bytes) },
     });
     // With another manager for each key, one that another process stored meanwhile is a conflict.
-    let manager = format!("{SECRET}-{:.8}", key.signature(SECRET, &Value::Null));
+    let manager = format!("{SECRET}-{:.8}", key.mark());
     let stored = writer.apply_as(&manager, LEASE_NAMESPACE, &secret(), SECRET, &object).await;
     stored.map_err(|source| Error::RevisionKey { source })?;
     tracing::info!(secret = SECRET, "made the key that signs OperatorRevisions");
@@ -86,19 +103,27 @@ fn secret() -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "Secret"), "secrets")
 }
 
-/// Signs the OperatorRevisions that the status of their Operator names.
+/// Signs the OperatorRevisions that the status of their Operator names. If an earlier version of this program has
+/// signed all with the key, those without its signature are left out.
 async fn sign_recorded(
     client: &Client,
     writer: &Writer,
     key: &RevisionKey,
+    is_signed_earlier: bool,
 ) -> Result<(), kube::Error> {
     let operators: Vec<Value> =
         list(client, OPERATOR).await?.into_iter().map(|it| json!(it)).collect();
     for revision in list(client, OPERATOR_REVISION).await? {
         let (name, object) = (revision.name_any(), json!(revision));
-        let is_recorded = operators.iter().any(|operator| is_recorded(operator, &object));
-        if is_recorded && !key.has_signed(&name, &object) {
-            let signature = key.signature(&name, &object["spec"]);
+        let is_signed_anew = match key.provenance(&name, &object) {
+            Provenance::Of(_) => false,
+            Provenance::Earlier => true,
+            Provenance::Unknown => !is_signed_earlier,
+        };
+        let operator = operators.iter().find(|operator| is_recorded(operator, &object));
+        if let Some(operator) = operator.filter(|_| is_signed_anew) {
+            let uid = operator["metadata"]["uid"].as_str().unwrap_or_default();
+            let signature = key.signature(&name, uid, &object["spec"]);
             writer.sign_revision(&revision, &signature).await?;
             tracing::info!(name, "took over an OperatorRevision without a valid signature");
         }
@@ -147,4 +172,30 @@ pub(super) async fn release_with_definition(
         writer.release_revision(&revision.name_any(), None).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_without_a_usable_key_is_described() {
+        let check = |data: &[(&str, usize)], expected: &str| {
+            let data = data
+                .iter()
+                .map(|(name, length)| ((*name).to_owned(), ByteString(vec![7; *length])));
+            let data: BTreeMap<String, ByteString> = data.collect();
+            let data = Some(data).filter(|it| !it.is_empty());
+            let found = kept(&Secret { data, ..Secret::default() });
+            let found = found.map_or_else(|problem| problem, |_| "a key".to_owned());
+            assert_eq!(found, expected);
+        };
+        check(&[("key", 32)], "a key");
+        check(&[("key", 31)], "data.key has 31 bytes instead of 32");
+        check(&[("key", 0)], "data.key has 0 bytes instead of 32");
+        check(&[], "its data has no `key`, it is empty");
+        check(&[("tls.crt", 9), ("tls.key", 32)], "its data has no `key`, it has tls.crt, tls.key");
+    }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::OperatorReconciler;
 use super::events::{Moment, OperatorKind};
+use super::messages::OF_ANOTHER;
 use super::revision::KeptRevision;
 use super::shown::{ShownOperator, ShownRevision, shown_operator, uid};
 use crate::{InstalledOperator, RequestedOperator};
@@ -47,6 +48,7 @@ impl OperatorReconciler {
         if operator.object.has_finalizer() {
             operator.is_finalizer_write_pending = false;
         }
+        let has_predecessors = operator.reported.predecessors != status.predecessors;
         operator.reported = status;
         // The deletion of its predecessor may have been aborted: then its status is written back.
         operator.installed = operator.installed.or(operator.reported.revision);
@@ -55,8 +57,9 @@ impl OperatorReconciler {
         }
         operator.take_earlier_history();
         self.requested.insert(name.to_owned(), after);
-        if is_new {
+        if is_new || has_predecessors {
             self.adopt_revisions(name);
+            self.output.undecided.insert(name.to_owned());
         }
         self.refresh_request(name);
         if is_changed {
@@ -96,7 +99,7 @@ impl OperatorReconciler {
         self.written_revisions.insert(name.to_owned(), shown.written(name));
         self.release_if_abandoned(name);
         let operator = self.operators.get_mut(&shown.operator);
-        if !shown.is_genuine {
+        let Some(made_for) = &shown.made_for else {
             // Whether or not it has an owner, it is reported of the Operator that it names.
             if let Some(operator) = operator {
                 operator.add_revision(name, &shown.spec);
@@ -104,13 +107,19 @@ impl OperatorReconciler {
             }
             self.unclaimed.insert(name.to_owned(), shown);
             return;
-        }
+        };
         let Some(operator) = operator.filter(|it| it.object.uid == shown.owner) else {
             // Either its Operator was deleted, and it will be as well, or its Operator is new and was not
             // shown yet.
             self.unclaimed.insert(name.to_owned(), shown);
             return;
         };
+        if !operator.takes(made_for) {
+            operator.unusable.insert(name.to_owned(), OF_ANOTHER.to_owned());
+            self.output.undecided.insert(shown.operator.clone());
+            self.unclaimed.insert(name.to_owned(), shown);
+            return;
+        }
         self.unclaimed.remove(name);
         operator.add_revision(name, &shown.spec);
         let operator = shown.operator;
@@ -125,20 +134,27 @@ impl OperatorReconciler {
         self.release_abandoned();
     }
 
-    /// Adds the revisions that were shown before their Operator.
+    /// Adds the revisions that were shown before their Operator, or before it named its predecessors.
     fn adopt_revisions(&mut self, name: &str) {
         let Some(operator) = self.operators.get_mut(name) else { return };
-        let uid = operator.object.uid.clone();
-        for (revision, shown) in &self.unclaimed {
-            if shown.operator == name && !shown.is_genuine {
-                operator.add_revision(revision, &shown.spec);
-            }
+        let is_its_own =
+            |it: &ShownRevision| it.operator == name && it.owner == operator.object.uid;
+        let taken = self.unclaimed.extract_if(.., |_, it| {
+            is_its_own(it) && it.made_for.as_deref().is_some_and(|uid| operator.takes(uid))
+        });
+        let taken: Vec<(String, ShownRevision)> = taken.collect();
+        for (revision, shown) in &taken {
+            operator.add_revision(revision, &shown.spec);
         }
-        let is_of = |_: &String, it: &mut ShownRevision| {
-            it.is_genuine && it.operator == name && it.owner == uid
-        };
-        for (revision, shown) in self.unclaimed.extract_if(.., is_of) {
-            operator.add_revision(&revision, &shown.spec);
+        let uid = operator.object.uid.clone();
+        for (revision, shown) in self.unclaimed.iter().filter(|(_, it)| it.operator == name) {
+            match &shown.made_for {
+                None => operator.add_revision(revision, &shown.spec),
+                Some(_) if shown.owner == uid => {
+                    operator.unusable.insert(revision.clone(), OF_ANOTHER.to_owned());
+                }
+                Some(_) => {}
+            }
         }
     }
 

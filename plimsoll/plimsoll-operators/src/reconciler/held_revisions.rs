@@ -15,19 +15,21 @@ impl OperatorReconciler {
     }
 
     /// Releases an OperatorRevision if it is being deleted and is held for nothing: its Operator is gone, or the
-    /// controller did not make it.
+    /// controller did not make it for that.
     pub(super) fn release_if_abandoned(&mut self, name: &str) {
         let Some(written) = self.written_revisions.get(name) else { return };
         if !written.is_held {
             // Another one may get its name.
             self.output.released.remove(name);
         }
-        let has_operator = |it: &WrittenRevision| {
-            let known = self.operators.get(&it.operator);
-            known.is_some_and(|known| known.object.uid == it.owner)
+        let is_kept = |made_for: &String| {
+            let known = self.operators.get(&written.operator);
+            known.is_some_and(|it| it.object.uid == written.owner && it.takes(made_for))
         };
-        let is_abandoned = !written.is_genuine
-            || self.listed.contains(&OperatorKind::Operator) && !has_operator(written);
+        let is_abandoned = match &written.made_for {
+            Some(made_for) => self.listed.contains(&OperatorKind::Operator) && !is_kept(made_for),
+            None => true,
+        };
         if written.is_terminating && written.is_held && is_abandoned {
             self.output.release(name, written);
         }

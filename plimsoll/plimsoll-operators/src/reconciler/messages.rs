@@ -11,6 +11,14 @@ use crate::{OperatorBlock, version_text};
 pub(super) const NOT_SIGNED: &str =
     "it does not have the controller's signature, so another client made or changed it: delete it";
 
+/// The reason that an OperatorRevision is not used which an earlier version of this program made and the status
+/// of its Operator did not name at the first start of this one, as a clause.
+pub(super) const SIGNED_EARLIER: &str = "an earlier version of the controller made it, and its signature does \
+                                         not say for which Operator: delete it";
+
+/// The reason that an OperatorRevision is not used which was made for another Operator, as a clause.
+pub(super) const OF_ANOTHER: &str = "the controller made it for an earlier Operator of this name, so another client created it again: delete it";
+
 pub(super) fn catalog_gone(wanted: &RevisionInputs) -> OperatorBlock {
     let BundleReference { name, catalog, .. } = &wanted.bundle;
     let message = format!(

@@ -144,6 +144,7 @@ impl TrackedOperator {
             orphaned: decision.is_orphaned,
             provided_apis: apis.iter().map(installed_api).collect(),
             platform: bundle_of.and_then(|it| platform_requirements(&it.bundle)),
+            predecessors: self.reported.predecessors.clone(),
             inventory: installed
                 .map(|it| it.manifests().map(|it| it.key.clone()).collect())
                 .unwrap_or_default(),

@@ -54,8 +54,8 @@ pub(super) struct WrittenRevision {
     pub(super) owner: String,
     /// The number of its revision; `None` if it is not known, or the controller did not make it.
     pub(super) number: Option<u32>,
-    /// Whether the controller made it.
-    pub(super) is_genuine: bool,
+    /// The uid of the Operator that the controller made it for; `None` if the controller did not make it.
+    pub(super) made_for: Option<String>,
     /// Whether it has our finalizer.
     pub(super) is_held: bool,
     /// Whether it is being deleted.
@@ -314,7 +314,7 @@ impl RevisionDraft {
                 objects,
             };
             let spec = json!(spec);
-            let signature = key.map(|it| it.signature(&name, &spec)).unwrap_or_default();
+            let signature = key.map(|it| it.signature(&name, owner, &spec)).unwrap_or_default();
             let object = json!({
                 "apiVersion": OPERATOR_REVISION.api_version(),
                 "kind": OPERATOR_REVISION.kind,

@@ -11,12 +11,12 @@ use plimsoll_api::read_usable;
 use serde_json::Value;
 
 use super::events::Moment;
-use super::messages::NOT_SIGNED;
+use super::messages::{NOT_SIGNED, SIGNED_EARLIER};
 use super::parse;
 use super::revision::WrittenRevision;
 use super::track::OperatorObject;
 use crate::RequestedOperator;
-use crate::revision_key::RevisionKey;
+use crate::revision_key::{Provenance, RevisionKey};
 
 /// An Operator as a watch showed it.
 pub(super) struct ShownOperator {
@@ -34,8 +34,8 @@ pub(super) struct ShownRevision {
     pub(super) operator: String,
     /// The uid of the Operator that controls it; empty without one.
     pub(super) owner: String,
-    /// Whether the controller made it.
-    pub(super) is_genuine: bool,
+    /// The uid of the Operator that the controller made it for; `None` if the controller did not make it.
+    pub(super) made_for: Option<String>,
     /// Whether it has our finalizer.
     is_held: bool,
     /// Whether it is being deleted.
@@ -51,17 +51,18 @@ impl ShownRevision {
         let spec = parse::revision(object);
         let label = || metadata["labels"][OPERATOR_LABEL].as_str().unwrap_or_default().to_owned();
         let operator = spec.as_ref().map_or_else(|_| label(), |it| it.operator.clone());
-        let is_genuine = key.is_some_and(|it| it.has_signed(name, object));
-        let spec = match is_genuine {
-            true => spec.map_err(|error| error.to_string()),
-            false => Err(NOT_SIGNED.to_owned()),
+        let provenance = key.map_or(Provenance::Unknown, |it| it.provenance(name, object));
+        let (made_for, spec) = match provenance {
+            Provenance::Of(uid) => (Some(uid), spec.map_err(|error| error.to_string())),
+            Provenance::Earlier => (None, Err(SIGNED_EARLIER.to_owned())),
+            Provenance::Unknown => (None, Err(NOT_SIGNED.to_owned())),
         };
         let finalizers = metadata["finalizers"].as_array();
         Self {
             uid: uid(object).to_owned(),
             operator,
             owner: controller(metadata).to_owned(),
-            is_genuine,
+            made_for,
             is_held: finalizers.into_iter().flatten().any(|it| *it == DELETION_FINALIZER),
             is_terminating: metadata["deletionTimestamp"].is_string(),
             spec,
@@ -75,14 +76,14 @@ impl ShownRevision {
         };
         let number = match &self.spec {
             Ok(spec) => Some(spec.revision),
-            Err(_) => in_name().filter(|_| self.is_genuine),
+            Err(_) => in_name().filter(|_| self.made_for.is_some()),
         };
         WrittenRevision {
             uid: self.uid.clone(),
             operator: self.operator.clone(),
             owner: self.owner.clone(),
             number,
-            is_genuine: self.is_genuine,
+            made_for: self.made_for.clone(),
             is_held: self.is_held,
             is_terminating: self.is_terminating,
         }

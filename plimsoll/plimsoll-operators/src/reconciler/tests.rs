@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::*;
+use crate::revision_key::Provenance;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, operators, part};
 
 mod unreadable;
@@ -318,7 +319,7 @@ fn a_revision_that_cannot_be_read_is_named_and_its_number_not_used_again() {
     let spec = json!({ "operator": "bar", "revision": "four" });
     let metadata = json!({
         "name": "bar-4", "labels": { "olm.io/operator": "bar" },
-        "annotations": { "olm.io/signature": KEY.signature("bar-4", &spec) },
+        "annotations": { "olm.io/signature": KEY.signature("bar-4", "1", &spec) },
         "ownerReferences": [{ "controller": true, "uid": "1" }],
     });
     let revision = json!({ "metadata": metadata, "spec": spec });
@@ -433,7 +434,7 @@ fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
     assert_eq!(names, ["foo-7-1", "foo-7-2", "foo-7-3", "foo-7-4", "foo-7-5"]);
     let mut read: Option<KeptRevision> = None;
     for (name, object) in &parts {
-        assert!(KEY.has_signed(name, object), "{name}");
+        assert_eq!(KEY.provenance(name, object), Provenance::Of("uid".to_owned()), "{name}");
         assert!(object.to_string().len() < 1 << 20, "{name} is too large");
         assert!(!read.as_ref().is_some_and(KeptRevision::is_complete));
         let spec = serde_json::from_value(object["spec"].clone()).expect("a spec");

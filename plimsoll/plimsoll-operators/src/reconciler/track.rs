@@ -214,6 +214,12 @@ impl TrackedOperator {
         };
     }
 
+    /// Returns whether it takes OperatorRevisions that were made for the Operator with a uid: itself, or one whose
+    /// deletion was aborted.
+    pub(super) fn takes(&self, made_for: &str) -> bool {
+        self.object.uid == made_for || self.reported.predecessors.iter().any(|it| it == made_for)
+    }
+
     /// Returns the installed revision, with its number; `None` if it is not complete.
     pub(super) fn installed_revision(&self) -> Option<(u32, &KeptRevision)> {
         let number = self.installed?;

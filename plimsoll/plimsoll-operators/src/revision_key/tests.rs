@@ -16,21 +16,30 @@ fn spec() -> Value {
     })
 }
 
-fn signed(name: &str, signed: &Value, spec: Value) -> Value {
-    let annotations = json!({ SIGNATURE_ANNOTATION: KEY.signature(name, signed) });
+fn with_signature(signature: &str, spec: Value) -> Value {
+    let annotations = json!({ SIGNATURE_ANNOTATION: signature });
     json!({ "metadata": { "annotations": annotations, "uid": "any" }, "spec": spec })
+}
+
+fn signed(name: &str, signed: &Value, spec: Value) -> Value {
+    with_signature(&KEY.signature(name, "1", signed), spec)
+}
+
+fn is_signed(key: &RevisionKey, name: &str, object: &Value) -> bool {
+    key.provenance(name, object) == Provenance::Of("1".to_owned())
 }
 
 #[test]
 fn a_signature_is_one_of_everything_in_a_spec() {
-    assert!(KEY.has_signed("bar-3", &signed("bar-3", &spec(), spec())));
-    assert!(!KEY.has_signed("bar-4", &signed("bar-3", &spec(), spec())), "another name");
+    assert!(is_signed(&KEY, "bar-3", &signed("bar-3", &spec(), spec())));
+    assert!(!is_signed(&KEY, "bar-4", &signed("bar-3", &spec(), spec())), "another name");
     let other = RevisionKey::new([8; RevisionKey::LENGTH]);
-    assert!(!other.has_signed("bar-3", &signed("bar-3", &spec(), spec())), "another key");
-    assert!(!KEY.has_signed("bar-3", &json!({ "spec": spec() })), "no signature");
-    let empty =
-        json!({ "metadata": { "annotations": { SIGNATURE_ANNOTATION: "" } }, "spec": spec() });
-    assert!(!KEY.has_signed("bar-3", &empty), "an empty signature");
+    assert!(!is_signed(&other, "bar-3", &signed("bar-3", &spec(), spec())), "another key");
+    assert!(!is_signed(&KEY, "bar-3", &json!({ "spec": spec() })), "no signature");
+    for signature in ["", "/", "1/"] {
+        let object = with_signature(signature, spec());
+        assert_eq!(KEY.provenance("bar-3", &object), Provenance::Unknown, "{signature}");
+    }
     for (field, value) in [
         ("/operator", json!("baz")),
         ("/revision", json!(4)),
@@ -44,8 +53,25 @@ fn a_signature_is_one_of_everything_in_a_spec() {
     ] {
         let mut changed = spec();
         *changed.pointer_mut(field).expect("the field is there") = value;
-        assert!(!KEY.has_signed("bar-3", &signed("bar-3", &spec(), changed)), "{field}");
+        assert!(!is_signed(&KEY, "bar-3", &signed("bar-3", &spec(), changed)), "{field}");
     }
+}
+
+#[test]
+fn a_signature_says_which_operator_it_is_for() {
+    let signature = KEY.signature("bar-3", "1", &spec());
+    let code = signature.strip_prefix("1/").expect("it begins with the uid");
+    for (signature, expected) in [
+        (signature.clone(), Provenance::Of("1".to_owned())),
+        (KEY.signature("bar-3", "2", &spec()), Provenance::Of("2".to_owned())),
+        (format!("2/{code}"), Provenance::Unknown),
+        (code.to_owned(), Provenance::Unknown),
+        (KEY.code(&[EARLIER_PURPOSE, "bar-3"], &spec()), Provenance::Earlier),
+        (KEY.code(&[EARLIER_PURPOSE, "bar-4"], &spec()), Provenance::Unknown),
+    ] {
+        assert_eq!(KEY.provenance("bar-3", &with_signature(&signature, spec())), expected);
+    }
+    assert_ne!(KEY.mark(), KEY.earlier_mark());
 }
 
 #[test]
@@ -58,7 +84,11 @@ fn what_an_api_server_returns_is_signed_as_what_was_sent() {
     ] {
         let [sent, returned]: [Value; 2] =
             [sent, returned].map(|it| serde_json::from_str(it).expect("JSON"));
-        assert_eq!(KEY.signature("bar-3", &sent), KEY.signature("bar-3", &returned), "{sent}");
+        assert_eq!(
+            KEY.signature("bar-3", "1", &sent),
+            KEY.signature("bar-3", "1", &returned),
+            "{sent}"
+        );
     }
 }
 

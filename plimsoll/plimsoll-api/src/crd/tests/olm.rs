@@ -55,6 +55,7 @@ fn operator_status() -> OperatorStatus {
                 kind: "Tap".into(),
             }],
         }),
+        predecessors: vec!["7a0c".into()],
         inventory: vec![ObjectKey {
             group: String::new(),
             kind: "ConfigMap".into(),

@@ -52,6 +52,8 @@ fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
         let history = |it: &Value| it["status"]["history"].as_array().cloned().unwrap_or_default();
         assert_eq!(history(&after), history(&before), "{after:#}");
         assert_eq!(after["status"]["revision"], 1, "{after:#}");
+        let predecessors = json!([before["metadata"]["uid"]]);
+        assert_eq!(after["status"]["predecessors"], predecessors, "{after:#}");
         add_ons.present("olm.io/v1 OperatorRevision bar-1").await;
         add_ons.present("apps/v1 Deployment bar/bar-operator").await;
         let object = add_ons.object(&Named::parse(bar)).await;

@@ -49,7 +49,7 @@ fn revisions_of_other_clients_are_named_and_neither_used_nor_in_the_way() {
     // What else is forged of each: nothing, the signature, the owner, or the Operator that it names.
     let changes: [(&str, Value); 4] = [
         ("/metadata/name", json!("bar-1")),
-        ("/metadata/annotations/olm.io~1signature", json!(KEY.signature("bar-1", &json!({})))),
+        ("/metadata/annotations/olm.io~1signature", json!(KEY.signature("bar-1", "1", &json!({})))),
         ("/metadata/ownerReferences", json!([])),
         ("/metadata/labels", json!({ "olm.io/operator": "other" })),
     ];
@@ -77,6 +77,48 @@ fn revisions_of_other_clients_are_named_and_neither_used_nor_in_the_way() {
         course.unanswered.extend(effects);
         answer_all(&mut course);
         assert_eq!(invalid(&course), "", "{field}");
+    }
+}
+
+#[test]
+fn a_revision_of_an_earlier_operator_counts_only_if_its_deletion_was_aborted() {
+    let mut replayed = made("0");
+    replayed["metadata"]["ownerReferences"][0]["uid"] = json!("1");
+    let mut course = Course::begin();
+    course.operator("bar", "1", "1.2.5", true);
+    course.shown(OperatorKind::Revision, "bar-1", Some(replayed.clone()));
+    let texts = answer_all(&mut course);
+    assert!(texts.contains(&"write bar-2".to_owned()), "{texts:?}");
+    let named = format!("OperatorRevisions are not used: bar-1: {}", messages::OF_ANOTHER);
+    assert_eq!(invalid(&course), named);
+    assert!(course.reconciler.operators["bar"].revisions.keys().eq(&[2]));
+    // It goes when it is deleted.
+    let texts = course.shown(OperatorKind::Revision, "bar-1", Some(terminating(replayed.clone())));
+    assert!(texts.contains(&"release bar-1".to_owned()), "{texts:?}");
+
+    // `operator abort` names the earlier Operator, before or after the revision is given over.
+    for is_named_first in [true, false] {
+        let mut course = Course::begin();
+        let metadata =
+            json!({ "name": "bar", "uid": "1", "generation": 1, "resourceVersion": "9" });
+        let mut object =
+            json!({ "metadata": metadata, "spec": { "version": "1.2.5", "paused": true } });
+        course.shown(OperatorKind::Operator, "bar", Some(object.clone()));
+        object["status"] = json!({ "observedGeneration": 0, "revision": 1, "predecessors": ["0"] });
+        let operator = (OperatorKind::Operator, "bar", object);
+        let revision = (OperatorKind::Revision, "bar-1", replayed.clone());
+        let mut shown = vec![operator, revision];
+        if !is_named_first {
+            shown.reverse();
+        }
+        for (kind, name, object) in shown {
+            course.shown(kind, name, Some(object));
+        }
+        answer_all(&mut course);
+        assert_eq!(invalid(&course), "", "{is_named_first}");
+        let status = &course.shown["bar"]["status"];
+        assert_eq!(status["bundle"]["name"], "bar.v1.2.5", "{status:#}");
+        assert_eq!(status["predecessors"], json!(["0"]), "{status:#}");
     }
 }
 

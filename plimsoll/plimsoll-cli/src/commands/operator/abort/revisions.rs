@@ -7,7 +7,7 @@ use kube::{Api, Client, Error};
 use plimsoll_api::olm::DELETION_FINALIZER;
 use plimsoll_api::{OPERATOR_REVISION, Operator};
 use plimsoll_simulation::cluster_state::api;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{is_expected, is_gone};
 use crate::commands::operator::{FIELD_MANAGER, patch_parameters};
@@ -121,8 +121,8 @@ impl KeptRevisions {
         Ok(())
     }
 
-    /// Writes the history of the Operator to its successor, and which revision is installed unless none is
-    /// kept. Returns whether one is.
+    /// Writes the history of the Operator to its successor, whose OperatorRevisions it takes over, and which
+    /// revision is installed unless none is kept. Returns whether one is.
     ///
     /// # Errors
     ///
@@ -138,7 +138,14 @@ impl KeptRevisions {
         let mut kept = self.before.iter().chain(&self.terminating);
         let number = &before["revision"];
         let is_kept = number.is_u64() && kept.any(|it| it.data["spec"]["revision"] == *number);
-        let mut status = json!({ "observedGeneration": 0, "history": before["history"] });
+        let earlier = before["predecessors"].as_array().into_iter().flatten().cloned();
+        let predecessors: Vec<Value> = [json!(self.owner)].into_iter().chain(earlier).collect();
+        let mut status = json!({
+            "observedGeneration": 0,
+            "history": before["history"],
+            // The signatures of the OperatorRevisions are for these.
+            "predecessors": predecessors,
+        });
         if is_kept {
             status["revision"] = before["revision"].clone();
         }
