@@ -69,6 +69,14 @@ fn derived_name(owner: &str, parts: &[&str]) -> String {
     name
 }
 
+/// Returns the name of an Action instead of one that is taken: `collisions` names are.
+pub fn name_after_collisions(name: &str, uid: &str, collisions: u32) -> String {
+    match collisions {
+        0 => name.to_owned(),
+        _ => derived_name(name, &[name, uid, &collisions.to_string()]),
+    }
+}
+
 /// Truncates a name so that a suffix of some length fits.
 fn with_room(name: &str, length: usize) -> String {
     let end = name.len().min(NAME_LENGTH_MAX - length);

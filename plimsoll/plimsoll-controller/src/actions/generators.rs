@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
     ACTION_SUCCEEDED, ActionRequester, ActionSpec, CronActionSpec, CronActionStatus,
@@ -14,9 +17,11 @@ use plimsoll_api::{
     OPERATOR, RETRY_ACTION, Reason,
 };
 use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::name_after_collisions;
 use plimsoll_operators::actions::retry::{self, Attempt, RetryDecision};
 use plimsoll_operators::actions::triggers::{self, MadeAction};
 use plimsoll_operators::conditions::{ConditionDraft, condition};
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -61,7 +66,7 @@ pub(super) struct EventContent<'a> {
 /// The decision about an object that generates Actions.
 #[derive(Debug, Default)]
 pub(super) struct GeneratorDecision {
-    /// Name of the Action to create; `None` for none.
+    /// Name of the Action to create, if it is not taken; `None` for none.
     pub(super) create: Option<String>,
     /// Names of Actions to cancel.
     pub(super) cancel: Vec<String>,
@@ -189,6 +194,7 @@ impl ActionGenerator {
         let mut next = RetryActionStatus {
             failed: status.failed.max(count(ended.saturating_sub(usize::from(is_success)))),
             succeeded: u32::from(is_success),
+            collision_count: status.collision_count,
             ..RetryActionStatus::default()
         };
         if let RetryDecision::Wait(at) = decision {
@@ -212,8 +218,9 @@ impl ActionGenerator {
         }
     }
 
-    /// Returns the Action to create, with the given name.
+    /// Returns the Action to create, with the given name, or another one if that is taken.
     pub(super) fn action(&self, name: &str) -> Value {
+        let name = name_after_collisions(name, &self.uid, self.collisions().unwrap_or_default());
         let (template, requester) = self.template();
         let mut spec = json!(template);
         spec["requester"] = json!(requester);
@@ -235,6 +242,41 @@ impl ActionGenerator {
             },
             "spec": spec,
         })
+    }
+
+    /// Returns whether an Action is one that it has generated: other clients may take the names.
+    pub(super) fn has_made(&self, action: &DynamicObject) -> bool {
+        let is_owner = |it: &OwnerReference| it.controller == Some(true) && it.uid == self.uid;
+        let requester = Option::<ActionRequester>::deserialize(&action.data["spec"]["requester"]);
+        // Without one, an admission webhook may have set it.
+        let is_requested = self
+            .requester()
+            .is_none_or(|it| requester.is_ok_and(|found| found.as_ref() == Some(it)));
+        is_requested && action.owner_references().iter().any(is_owner)
+    }
+
+    /// Returns the status that records that the name of the next Action is taken.
+    pub(super) fn after_collision(&self) -> Value {
+        let collision_count = Some(self.collisions().unwrap_or_default().saturating_add(1));
+        match &self.content {
+            Content::Retry(_, status) => {
+                json!(RetryActionStatus { collision_count, ..status.clone() })
+            }
+            Content::Cron(_, status) => {
+                json!(CronActionStatus { collision_count, ..status.clone() })
+            }
+            Content::Event(_, status) => {
+                json!(EventActionStatus { collision_count, ..status.clone() })
+            }
+        }
+    }
+
+    fn collisions(&self) -> Option<u32> {
+        match &self.content {
+            Content::Retry(_, status) => status.collision_count,
+            Content::Cron(_, status) => status.collision_count,
+            Content::Event(_, status) => status.collision_count,
+        }
     }
 
     /// Returns the user in whose name its Actions are requested; `None` if the spec names no user.
@@ -304,4 +346,66 @@ fn changed<T: PartialEq + serde::Serialize>(before: &T, after: &T) -> Option<Val
 
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nightly(status: &Value) -> ActionGenerator {
+        let object = json!({
+            "metadata": { "name": "nightly", "namespace": "default", "uid": "1" },
+            "spec": {
+                "schedule": "0 3 * * *",
+                "template": { "actionClass": "resolution" },
+                "requester": { "username": "alice", "groups": ["dev"] },
+            },
+            "status": status,
+        });
+        ActionGenerator::read(CRON_ACTION, &object).expect("it can be read")
+    }
+
+    #[test]
+    fn an_action_of_another_client_does_not_count_as_made() {
+        let cron = nightly(&Value::Null);
+        let has_made = |field: &str, value: Value| {
+            let mut action = cron.action("nightly-1");
+            *action.pointer_mut(field).expect("the field is there") = value;
+            cron.has_made(&serde_json::from_value(action).expect("an object"))
+        };
+        for (field, value, expected) in [
+            ("/metadata/labels", json!({}), true),
+            ("/metadata/ownerReferences", json!([]), false),
+            ("/metadata/ownerReferences/0/uid", json!("2"), false),
+            ("/metadata/ownerReferences/0/controller", json!(false), false),
+            ("/spec/requester", json!({ "username": "mallory" }), false),
+            ("/spec/requester", Value::Null, false),
+        ] {
+            assert_eq!(has_made(field, value), expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_recorded_and_another_one_used() {
+        let mut names = Vec::new();
+        let scheduled = "2026-01-01T03:00:00Z";
+        let mut status = json!({ "lastScheduleTime": scheduled });
+        for count in 1..=3 {
+            let cron = nightly(&status);
+            let name = |scheduled: &str| cron.action(scheduled)["metadata"]["name"].clone();
+            assert_eq!(name("nightly-1"), name("nightly-1"));
+            assert_ne!(name("nightly-1"), name("nightly-2"));
+            names.push(name("nightly-1"));
+            status = cron.after_collision();
+            assert_eq!(status["collisionCount"], count);
+            assert_eq!(status["lastScheduleTime"], scheduled, "it is still due");
+        }
+        assert_eq!(names[0], "nightly-1");
+        assert!(names[1] != names[0] && names[1] != names[2] && names[0] != names[2], "{names:?}");
+        let cron = nightly(&status);
+        let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
+        let now = "2026-01-02T03:00:00Z".parse().unwrap();
+        let decided = cron.decide(&[], &none, now).status.expect("it was due");
+        assert_eq!(decided["collisionCount"], 3, "{decided}");
+    }
 }

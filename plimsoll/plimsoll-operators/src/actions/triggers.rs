@@ -75,6 +75,7 @@ pub fn cron(
                 .max(status.last_successful_time),
             active: active.iter().map(|it| it.name.clone()).collect(),
             message: String::new(),
+            collision_count: status.collision_count,
         },
         ..CronDecision::default()
     };
@@ -200,6 +201,7 @@ pub fn event(
             last_event_time: if makes { Some(now) } else { status.last_event_time },
             pending: if makes { derived_name(name, &parts) } else { String::new() },
             message: String::new(),
+            collision_count: status.collision_count,
         },
     }
 }

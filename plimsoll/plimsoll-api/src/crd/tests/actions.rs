@@ -125,6 +125,7 @@ fn everything_of_what_makes_actions_is_declared() {
         failed: 2,
         conditions: vec![meta_condition()],
         next_attempt_time: moment(),
+        collision_count: Some(1),
     };
     check(RETRY_ACTION, "status", &status);
     let cron = CronActionSpec {
@@ -144,6 +145,7 @@ fn everything_of_what_makes_actions_is_declared() {
         last_successful_time: moment(),
         active: vec!["nightly-1".into()],
         message: "no such time zone".into(),
+        collision_count: Some(1),
     };
     check(CRON_ACTION, "status", &status);
     let event = EventActionSpec {
@@ -169,6 +171,7 @@ fn everything_of_what_makes_actions_is_declared() {
         last_event_time: moment(),
         pending: "follow-2x7k4".to_owned(),
         message: "not served".into(),
+        collision_count: Some(1),
     };
     check(EVENT_ACTION, "status", &status);
 }

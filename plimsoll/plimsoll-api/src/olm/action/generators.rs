@@ -44,6 +44,9 @@ pub struct RetryActionStatus {
     /// When the next attempt begins; absent if none is waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_time: Option<Timestamp>,
+    /// How many names of its Actions were taken; absent for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<u32>,
 }
 
 /// What happens when an Action is due while the one before has not ended.
@@ -116,6 +119,9 @@ pub struct CronActionStatus {
     /// What is wrong with the schedule or the time zone; empty if nothing is.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// How many names of its Actions were taken; absent for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<u32>,
 }
 
 /// Makes Actions when something changes.
@@ -222,6 +228,9 @@ pub struct EventActionStatus {
     /// Why the objects cannot be looked at; empty if they can.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// How many names of its Actions were taken; absent for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_count: Option<u32>,
 }
 
 /// What was seen of an object.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::Api;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionRequester, EventSourceKind, SelectedObjects};
 use plimsoll_api::{ACTION, ApiKind, CATALOG, CLUSTER_VERSION_NAME};
@@ -86,9 +87,12 @@ impl ControlLoop {
     ) -> Result<Option<DynamicObject>, kube::Error> {
         let resource = api_resource(ACTION);
         let namespace = &generator.namespace;
-        if let Some(name) = &decision.create {
-            // If an Action of that name exists, it was created before.
-            self.writer.create_new(namespace, &resource, &generator.action(name)).await?;
+        if let Some(name) = &decision.create
+            && !self.make(generator, name).await?
+        {
+            // It is recorded before another name is used: then none is created under this one.
+            let taken = generator.after_collision();
+            return self.write_generator_status(generator, &taken).await.map(Some);
         }
         for name in &decision.cancel {
             self.writer.cancel_action(namespace, name).await?;
@@ -98,9 +102,38 @@ impl ControlLoop {
             self.writer.delete_uid(namespace, &resource, name, uid).await?;
         }
         let Some(status) = &decision.status else { return Ok(None) };
+        self.write_generator_status(generator, status).await.map(Some)
+    }
+
+    /// Creates an Action unless it was created before. Returns false if one of another client has its name.
+    async fn make(&self, generator: &ActionGenerator, name: &str) -> Result<bool, kube::Error> {
+        let (namespace, resource) = (&generator.namespace, api_resource(ACTION));
+        let action = generator.action(name);
+        if self.writer.create_new(namespace, &resource, &action).await? {
+            return Ok(true);
+        }
+        let name = action["metadata"]["name"].as_str().unwrap_or_default();
+        let actions: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &resource);
+        let Some(there) = actions.get_opt(name).await? else {
+            // It was deleted meanwhile.
+            return self.writer.create_new(namespace, &resource, &action).await;
+        };
+        let is_made = generator.has_made(&there);
+        if !is_made {
+            tracing::warn!(namespace, name, "another client has taken the name of an Action");
+        }
+        Ok(is_made)
+    }
+
+    async fn write_generator_status(
+        &self,
+        generator: &ActionGenerator,
+        status: &Value,
+    ) -> Result<DynamicObject, kube::Error> {
+        let ActionGenerator { namespace, name, revision, .. } = generator;
         let resource = api_resource(generator.kind);
-        let (name, revision) = (&generator.name, &generator.revision);
-        self.writer.write_status_in(namespace, &resource, name, status, revision).await.map(Some)
+        self.writer.write_status_in(namespace, &resource, name, status, revision).await
     }
 
     /// Returns the content of the objects that an EventAction selects, or a message if its
