@@ -1,5 +1,6 @@
 //! `plimsoll operator abort`: aborting the deletion of an Operator.
 
+mod record;
 mod revisions;
 
 use std::fmt::Debug;
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use self::record::{ABORT_OF_ANNOTATION, AbortRecord};
 use self::revisions::KeptRevisions;
 use super::state::{AddOnState, status};
 use super::{FIELD_MANAGER, patch_parameters};
@@ -52,7 +54,8 @@ pub struct AbortArguments {
 /// An API server cannot undo a deletion. So the finalizers of the Operator are removed without
 /// another object being deleted, and the Operator is created again with the same spec. It takes over
 /// the OperatorRevisions and the objects that are left, and applies the missing ones. OperatorRevisions that are
-/// being deleted, too, are created again.
+/// being deleted, too, are created again. All of this is recorded in the cluster before: an abort that was
+/// interrupted goes on when it is run again.
 ///
 /// # Errors
 ///
@@ -65,47 +68,94 @@ pub(super) async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let AbortArguments { name, dry_run } = arguments;
     let state = AddOnState::read(client).await?;
-    let operator = state.operator(name)?;
-    if operator.metadata.deletion_timestamp.is_none() {
-        bail!("Operator `{name}` is not being deleted: there is nothing to abort");
-    }
-    if let Some(others) = finalizers_of_others(operator) {
-        bail!(
-            "Operator `{name}` has finalizers of other clients: {others}; its deletion can be aborted \
-             once they are removed by whoever added them"
-        );
-    }
-    if *dry_run {
-        writeln!(out, "the deletion of {name} would be aborted, and {name} created again")?;
-        return Ok(exit::SUCCESS.into());
-    }
+    let found = AbortRecord::read(client, name).await?;
+    let there = api(client, OPERATOR).get_opt(name).await;
+    let there = there.with_context(|| format!("failed to read Operator `{name}`"))?;
+    let planned = format!("the deletion of {name} would be aborted, and {name} created again");
+    let (kept, successor) = match there {
+        Some(whole) if whole.metadata.deletion_timestamp.is_some() => {
+            if let Some(others) = finalizers_of_others(state.operator(name)?) {
+                bail!(
+                    "Operator `{name}` has finalizers of other clients: {others}; its deletion can be \
+                     aborted once they are removed by whoever added them"
+                );
+            }
+            if *dry_run {
+                writeln!(out, "{planned}")?;
+                return Ok(exit::SUCCESS.into());
+            }
+            (begin(client, name, &whole, found).await?, None)
+        }
+        there => {
+            let Some(record) = found else {
+                state.operator(name)?;
+                bail!("Operator `{name}` is not being deleted: there is nothing to abort");
+            };
+            let is_done = there.as_ref().is_some_and(|it| record.is_done(it));
+            if let Some(there) = there.as_ref().filter(|_| !is_done) {
+                record.require_successor(there)?;
+            }
+            if *dry_run {
+                writeln!(out, "{planned}: that was interrupted")?;
+                return Ok(exit::SUCCESS.into());
+            }
+            if is_done {
+                record.forget().await?;
+                writeln!(out, "deletion of {name} aborted")?;
+                return Ok(exit::SUCCESS.into());
+            }
+            (KeptRevisions::recorded(client, record), there)
+        }
+    };
+    complete(client, name, &kept, successor).await?;
+    writeln!(out, "deletion of {name} aborted")?;
+    Ok(exit::SUCCESS.into())
+}
+
+/// Takes the OperatorRevisions of an Operator that is being deleted, and lets the Operator go.
+async fn begin(
+    client: &Client,
+    name: &str,
+    whole: &DynamicObject,
+    earlier: Option<AbortRecord>,
+) -> Result<KeptRevisions, anyhow::Error> {
     let operators: Api<Operator> = Api::all(client.clone());
-    let whole = api(client, OPERATOR)
-        .get(name)
-        .await
-        .with_context(|| format!("failed to read Operator `{name}`"))?;
-    let kept = KeptRevisions::take(client, &whole).await?;
-    if let Err(error) = release(&operators, name, &whole).await {
+    let kept = KeptRevisions::take(client, whole, earlier).await?;
+    if let Err(error) = release(&operators, name, whole).await {
         kept.give_back().await?;
         return Err(error);
     }
+    Ok(kept)
+}
+
+/// Creates the Operator again unless its successor is there, and gives it what the record has. Each step can be
+/// repeated.
+async fn complete(
+    client: &Client,
+    name: &str,
+    kept: &KeptRevisions,
+    successor: Option<DynamicObject>,
+) -> Result<(), anyhow::Error> {
+    let operators: Api<Operator> = Api::all(client.clone());
     // It is paused until it has its revisions and its history.
-    let created = create_again(client, name, &whole).await?;
-    kept.give_to(created.metadata.uid.as_deref().unwrap_or_default()).await?;
-    let is_installed = kept.write_status(&operators, name, &whole, &created).await?;
+    let created = match successor {
+        Some(there) => there,
+        None => create_again(client, name, &kept.record).await?,
+    };
+    let numbers = kept.give_to(created.metadata.uid.as_deref().unwrap_or_default()).await?;
+    let is_installed = kept.write_status(&operators, &created, &numbers).await?;
     if is_installed {
         taken_over(&operators, name).await?;
     }
     let resumed = json!({
-        "metadata": { "uid": created.metadata.uid },
-        "spec": { "paused": whole.data["spec"]["paused"] },
+        "metadata": { "uid": created.metadata.uid, "annotations": { ABORT_OF_ANNOTATION: null } },
+        "spec": { "paused": kept.record.operator.data["spec"]["paused"] },
     });
     operators
         .patch(name, &patch_parameters(false), &Patch::Merge(resumed))
         .await
         .with_context(|| format!("Operator `{name}` is paused: failed to set spec.paused back"))?;
-    writeln!(out, "deletion of {name} aborted")?;
-    Ok(exit::SUCCESS.into())
+    kept.record.forget().await
 }
 
 /// Returns the finalizers of an Operator that neither the controller nor the API server added, as text;
@@ -192,34 +242,27 @@ async fn taken_over(operators: &Api<Operator>, name: &str) -> Result<(), anyhow:
 ///
 /// # Errors
 ///
-/// When it is refused; then it is printed, since there is no other copy of it.
+/// When it is refused.
 async fn create_again(
     client: &Client,
     name: &str,
-    whole: &DynamicObject,
+    record: &AbortRecord,
 ) -> Result<DynamicObject, anyhow::Error> {
+    let whole = &record.operator;
     let mut spec = whole.data["spec"].clone();
     spec["paused"] = true.into();
+    let mut annotations = whole.metadata.annotations.clone().unwrap_or_default();
+    annotations.insert(ABORT_OF_ANNOTATION.to_owned(), record.uid().to_owned());
     let again = json!({
         "apiVersion": OPERATOR.api_version(),
         "kind": OPERATOR.kind,
-        "metadata": {
-            "name": name,
-            "labels": whole.metadata.labels,
-            "annotations": whole.metadata.annotations,
-        },
+        "metadata": { "name": name, "labels": whole.metadata.labels, "annotations": annotations },
         "spec": spec,
     });
     let parameters =
         PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     let object = Deserialize::deserialize(&again)?;
-    match api(client, OPERATOR).create(&parameters, &object).await {
-        Ok(created) => Ok(created),
-        Err(error) => {
-            anstream::eprintln!("{again}");
-            Err(error).with_context(|| {
-                format!("failed to create Operator `{name}` again: create the object above")
-            })
-        }
-    }
+    api(client, OPERATOR).create(&parameters, &object).await.with_context(|| {
+        format!("failed to create Operator `{name}` again; `operator abort {name}` tries it again")
+    })
 }

@@ -63,6 +63,57 @@ fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
 }
 
 #[test]
+fn an_abort_that_was_interrupted_goes_on() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        let installed = [("Installed", "True"), ("Progressing", "False AsExpected")];
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &installed).await;
+        let before = add_ons.harness.get(OPERATOR, "bar").await;
+        let revision = add_ons.present("olm.io/v1 OperatorRevision bar-1").await;
+        // The Operator is gone, and its revision, which was being deleted, with it.
+        add_ons.kill().await;
+        let released = json!({ "metadata": { "finalizers": [] } });
+        for named in ["olm.io/v1 OperatorRevision bar-1", "olm.io/v1 Operator bar"] {
+            add_ons.change(named, released.clone()).await;
+            add_ons.delete(named).await;
+            add_ons.absent(named).await;
+        }
+        for (name, config) in [
+            ("bar.aborting", json!({ "operator": before, "revisions": [] })),
+            ("bar-1.aborting", json!({ "revision": revision })),
+        ] {
+            let spec = json!({
+                "operator": "bar.aborting", "revision": 1, "part": { "number": 1, "of": 1 },
+                "digest": "", "bundle": { "name": "", "version": "" }, "namespace": "",
+                "config": config, "objects": [],
+            });
+            let (version, kind) = ("olm.io/v1", "OperatorRevision");
+            let metadata = json!({ "name": name });
+            let object =
+                json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec });
+            add_ons.apply(object).await;
+        }
+        add_ons.control();
+        RunCommand::new("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
+        add_ons.expect("bar", &installed).await;
+        let after = add_ons.harness.get(OPERATOR, "bar").await;
+        assert_eq!(after["spec"], before["spec"]);
+        assert_eq!(after["metadata"]["annotations"], Value::Null, "{after:#}");
+        assert_eq!(after["status"]["history"], before["status"]["history"], "{after:#}");
+        assert_eq!(after["status"]["revision"], 1, "{after:#}");
+        let again = add_ons.present("olm.io/v1 OperatorRevision bar-1").await;
+        assert_eq!(again["spec"], revision["spec"]);
+        add_ons.absent("olm.io/v1 OperatorRevision bar.aborting").await;
+        add_ons.absent("olm.io/v1 OperatorRevision bar-1.aborting").await;
+        let error = "Operator `bar` is not being deleted: there is nothing to abort";
+        RunCommand::failing("abort bar", &[], error).play(&add_ons).await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
 fn what_does_not_go_is_named_with_its_finalizer_and_goes_once_it_may() {
     on_each_cluster(|kind| async move {
         let faults = "- {package: bar, fault: KeepsFinalizers}";
