@@ -6,10 +6,9 @@ use anyhow::{Context as _, anyhow};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorStatus};
-use plimsoll_api::{CATALOG, Catalog, OPERATOR, Operator, OperatorRevision};
+use plimsoll_api::{CATALOG, Catalog, OPERATOR, OPERATOR_REVISION, Operator, OperatorRevision};
 use plimsoll_operators::observed::ObservedOperator;
 use plimsoll_simulation::cluster_state::api;
-use serde::de::DeserializeOwned;
 
 use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
@@ -98,13 +97,17 @@ async fn list_catalogs(client: &Client) -> Result<Vec<DynamicObject>, anyhow::Er
     list(&api(client, CATALOG), "Catalogs", "").await
 }
 
-/// Reads the OperatorRevisions of a cluster.
+/// Reads the OperatorRevisions of a cluster. Those that cannot be read are named on standard error.
 ///
 /// # Errors
 ///
 /// When a request fails, or the kind is not served.
 pub(crate) async fn revisions(client: &Client) -> Result<Vec<OperatorRevision>, anyhow::Error> {
-    list(&Api::<OperatorRevision>::all(client.clone()), "OperatorRevisions", "").await
+    let objects = list(&api(client, OPERATOR_REVISION), "OperatorRevisions", "").await?;
+    let mut unreadable = UnreadableObjects::default();
+    let revisions = unreadable.read_revisions(objects);
+    unreadable.warn();
+    Ok(revisions)
 }
 
 /// Returns the status of an Operator; empty before the controller's first write.
@@ -130,10 +133,12 @@ pub(crate) fn observed(
     operators.iter().map(|(name, it)| (name.clone(), read(it))).collect()
 }
 
-async fn list<K>(api: &Api<K>, kinds: &str, selector: &str) -> Result<Vec<K>, anyhow::Error>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
+/// Lists objects. They are not parsed yet, so that one that cannot be read does not hide the others.
+async fn list(
+    api: &Api<DynamicObject>,
+    kinds: &str,
+    selector: &str,
+) -> Result<Vec<DynamicObject>, anyhow::Error> {
     let parameters = ListParams::default().labels(selector);
     match api.list(&parameters).await {
         Ok(list) => Ok(list.items),

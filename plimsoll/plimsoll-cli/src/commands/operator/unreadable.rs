@@ -1,22 +1,24 @@
-//! Operators and Catalogs of a cluster that cannot be read: those of another version of the program may
-//! have values that this one does not know.
+//! Operators, Catalogs, OperatorRevisions and Actions of a cluster that cannot be read: those of another version of
+//! the program may have values that this one does not know.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
 use kube::api::DynamicObject;
-use plimsoll_api::{Catalog, Operator};
+use plimsoll_api::{Catalog, Operator, OperatorRevision};
 use plimsoll_operators::observed::{ObservedOperator, read_object};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The Operators and Catalogs that cannot be read.
+/// The Operators, Catalogs and OperatorRevisions that cannot be read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UnreadableObjects {
     /// The Operators, by name.
     operators: BTreeMap<String, UnreadableOperator>,
     /// What is wrong with the Catalogs, by name.
     catalogs: BTreeMap<String, String>,
+    /// What is wrong with the OperatorRevisions, by name.
+    revisions: BTreeMap<String, String>,
 }
 
 /// An Operator that cannot be read.
@@ -53,6 +55,13 @@ impl UnreadableObjects {
         readable
     }
 
+    /// Returns the OperatorRevisions that can be read, and keeps the others.
+    pub(super) fn read_revisions(&mut self, objects: Vec<DynamicObject>) -> Vec<OperatorRevision> {
+        let (readable, others) = divided(objects);
+        self.revisions = others.into_iter().map(|it| (it.name, it.problem)).collect();
+        readable.into_values().collect()
+    }
+
     /// Forgets the Catalogs, since others are chosen.
     pub(super) fn forget_catalogs(&mut self) {
         self.catalogs.clear();
@@ -67,10 +76,10 @@ impl UnreadableObjects {
     fn warnings(&self) -> Vec<String> {
         let operators = self.operators.iter().map(|(name, it)| ("Operator", name, &it.problem));
         let catalogs = self.catalogs.iter().map(|(name, problem)| ("Catalog", name, problem));
-        let line = |(kind, name, problem): (&str, &String, &String)| {
-            format!("warning: {kind} `{name}` is left out, it cannot be read: {problem}")
-        };
-        operators.chain(catalogs).map(line).collect()
+        let revisions = self.revisions.iter();
+        let revisions = revisions.map(|(name, problem)| ("OperatorRevision", name, problem));
+        let all = operators.chain(catalogs).chain(revisions);
+        all.map(|(kind, name, problem)| left_out(kind, name, problem)).collect()
     }
 
     /// Prints the objects that are left out, to standard error.
@@ -118,6 +127,11 @@ impl UnreadableObjects {
     pub(super) fn has_no_operators(&self) -> bool {
         self.operators.is_empty()
     }
+}
+
+/// Returns a line about an object that is left out.
+pub(super) fn left_out(kind: &str, name: &str, problem: &str) -> String {
+    format!("warning: {kind} `{name}` is left out, it cannot be read: {problem}")
 }
 
 /// An object that cannot be read.
@@ -200,6 +214,32 @@ mod tests {
             "{error}"
         );
         assert!(state.operator("foo").is_ok());
+    }
+
+    #[test]
+    fn revisions_that_can_be_read_are_used_and_the_rest_named() {
+        let revision = |name: &str, certificates: &str| {
+            json!({
+                "metadata": { "name": name },
+                "spec": {
+                    "operator": "foo", "revision": 1, "part": { "number": 1, "of": 1 }, "digest": "",
+                    "bundle": { "name": "foo.v1", "version": "1.0.0" }, "namespace": "foo",
+                    "objects": [], "certificates": certificates,
+                },
+            })
+        };
+        let mut unreadable = UnreadableObjects::default();
+        let read = unreadable.read_revisions(objects(vec![
+            revision("foo-1", "None"),
+            revision("foo-2", "Later"),
+            revision("foo-3", "BuiltIn"),
+        ]));
+        let names = read.iter().filter_map(|it| it.metadata.name.as_deref());
+        assert!(names.eq(["foo-1", "foo-3"]));
+        let [warning] = &unreadable.warnings()[..] else { panic!("there is one warning") };
+        let expected = "warning: OperatorRevision `foo-2` is left out, it cannot be read: \
+                        spec.certificates: unknown variant `Later`";
+        assert!(warning.starts_with(expected), "{warning}");
     }
 
     #[test]

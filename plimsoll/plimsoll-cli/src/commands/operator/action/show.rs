@@ -11,10 +11,12 @@ use plimsoll_api::{ACTION, whole_seconds};
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_simulation::cluster_state::api;
+use serde_json::Value;
 
 use super::follow::wait;
 use super::{ListArguments, LogsArguments, ShowArguments, actions, failed, read};
 use crate::commands::operator::events::EVENT;
+use crate::commands::operator::unreadable::left_out;
 use crate::exit;
 use crate::process::now;
 use crate::render::age::age;
@@ -52,8 +54,7 @@ pub(super) async fn list(
     if arguments.output.write(&objects, out)? {
         return Ok(exit::SUCCESS.into());
     }
-    let mut found: Vec<ActionObject> =
-        objects.iter().filter_map(|it| ActionObject::read(it).ok()).collect();
+    let mut found = readable(&objects);
     found.sort_by(|a, b| a.order().cmp(&b.order()));
     if found.is_empty() {
         match arguments.all_namespaces {
@@ -92,6 +93,23 @@ pub(super) async fn list(
     let rows: Vec<Vec<String>> = found.iter().map(row).collect();
     table::print(out, &headings, &rows)?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Returns the Actions that can be read. The others are named on standard error.
+fn readable(objects: &[Value]) -> Vec<ActionObject> {
+    let mut found = Vec::new();
+    for object in objects {
+        match ActionObject::read(object) {
+            Ok(action) => found.push(action),
+            Err(problem) => {
+                let metadata = &object["metadata"];
+                let text = |field: &str| metadata[field].as_str().unwrap_or_default();
+                let name = format!("{}/{}", text("namespace"), text("name"));
+                anstream::eprintln!("{}", left_out("Action", &name, &problem));
+            }
+        }
+    }
+    found
 }
 
 pub(super) async fn show(
