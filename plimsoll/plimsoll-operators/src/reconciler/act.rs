@@ -231,7 +231,6 @@ impl OperatorHandler<'_> {
             let number = rollout.number;
             self.operator.record_completion(number, self.moment.time);
             self.operator.forget_preparation();
-            self.forget_old_revisions();
             self.is_request_outdated = true;
             self.output.undecided.insert(self.name.to_owned());
             return;
@@ -253,8 +252,8 @@ impl OperatorHandler<'_> {
         rollout.overdue = Some(format!("it is not complete after {limit}{waits}"));
     }
 
-    /// Deletes the OperatorRevisions that are no longer kept.
-    fn forget_old_revisions(&mut self) {
+    /// Deletes the OperatorRevisions that are no longer kept. What only they record has to be deleted before.
+    pub(super) fn forget_old_revisions(&mut self) {
         let operator = &*self.operator;
         let rollout = operator.rollout.as_ref().map(|it| it.number);
         let kept = [operator.installed, rollout, operator.object.spec.revision];

@@ -251,7 +251,10 @@ impl OperatorHandler<'_> {
         let is_kept = |it: &OperatorHistory| {
             revisions.get(&it.revision).is_some_and(KeptRevision::is_complete)
         };
-        !revisions.is_empty() && self.operator.history.iter().all(is_kept)
+        // Numbers begin with 1, and the history is shorter than the list of all revisions.
+        let newest = revisions.keys().next_back();
+        newest.is_some_and(|newest| u32::try_from(revisions.len()) == Ok(*newest))
+            && self.operator.history.iter().all(is_kept)
     }
 
     /// Returns the objects that the revisions of the Operator record.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use kube::api::Patch;
 use kube::{Api, Client};
 use plimsoll_api::config::UpdateState;
-use plimsoll_api::olm::OperatorHistory;
+use plimsoll_api::olm::{OperatorHistory, OperatorRevisionSpec};
 use plimsoll_api::{Operator, OperatorRevision};
 use serde::Serialize;
 use serde_json::json;
@@ -109,7 +109,7 @@ pub(super) async fn run(
         let kept = match (it.current, it.kept) {
             (true, _) => "current",
             (false, true) => "kept",
-            (false, false) => "",
+            (false, false) => "gone",
         };
         let texts = [state.to_owned(), age(it.started, now), kept.to_owned()];
         let mut row = vec![it.revision.to_string(), format!("v{}", it.version)];
@@ -150,10 +150,16 @@ fn installations(operator: &Operator, revisions: &[OperatorRevision]) -> Vec<Ins
     found
 }
 
-/// Returns the revisions of an Operator whose objects are kept. The revisions of a deleted Operator
+/// Returns the revisions of an Operator whose objects are all kept. The revisions of a deleted Operator
 /// of the same name are ignored, since they are deleted soon.
 fn kept(operator: &Operator, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
-    recorded(operator, revisions).iter().map(|it| it.revision).collect()
+    let recorded = recorded(operator, revisions);
+    let has = |number: u32, part: u32| {
+        recorded.iter().any(|it| it.revision == number && it.part.number == part)
+    };
+    let is_complete =
+        |it: &&&OperatorRevisionSpec| (1..=it.part.of).all(|part| has(it.revision, part));
+    recorded.iter().filter(is_complete).map(|it| it.revision).collect()
 }
 
 /// Runs `plimsoll operator rollback`.
@@ -219,6 +225,12 @@ fn target<'i>(
         [] => "no other one is kept".to_owned(),
         there => format!("there are {}", there.join(", ")),
     };
+    let gone = revision.and_then(|it| installations.iter().find(|known| known.revision == it));
+    if let Some(Installation { revision, version, .. }) = gone {
+        bail!(
+            "the objects of revision {revision} (v{version}) of Operator `{name}` are not kept any more; {there}"
+        );
+    }
     match revision {
         Some(revision) => bail!("Operator `{name}` has no kept revision {revision}; {there}"),
         None => bail!("Operator `{name}` has no complete revision to return to; {there}"),
@@ -228,6 +240,8 @@ fn target<'i>(
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+    use plimsoll_api::olm::RevisionPart;
 
     use super::*;
 
@@ -258,8 +272,15 @@ mod tests {
         };
         let mut operator = Operator::default();
         operator.metadata.uid = Some("second".to_owned());
-        let revisions = [revision(1, "first"), revision(2, "first"), revision(3, "second")];
-        assert_eq!(kept(&operator, &revisions), BTreeSet::from([3]));
+        let mut in_parts = revision(4, "second");
+        in_parts.spec.part = RevisionPart { number: 1, of: 2 };
+        let others = [revision(1, "first"), revision(2, "first"), revision(3, "second")];
+        let mut revisions = Vec::from(others);
+        revisions.push(in_parts.clone());
+        assert_eq!(kept(&operator, &revisions), BTreeSet::from([3]), "a part is missing");
+        in_parts.spec.part.number = 2;
+        revisions.push(in_parts);
+        assert_eq!(kept(&operator, &revisions), BTreeSet::from([3, 4]));
     }
 
     #[test]
@@ -278,7 +299,10 @@ mod tests {
         check(None, "2");
         check(Some(3), "3");
         check(Some(4), "revision 4 of Operator `lantern` is the current one");
-        check(Some(1), "Operator `lantern` has no kept revision 1; there are 2, 3");
+        let gone = "the objects of revision 1 (v1.1.0) of Operator `lantern` are not kept any more; there are \
+                    2, 3";
+        check(Some(1), gone);
+        check(Some(9), "Operator `lantern` has no kept revision 9; there are 2, 3");
         let found = target("lantern", &history[..1], None).map(|it| it.revision);
         assert_eq!(
             found.unwrap_err().to_string(),

@@ -53,6 +53,7 @@ impl OperatorHandler<'_> {
                 if let Some(rollout) = &mut self.operator.rollout {
                     rollout.is_cleaned_up = true;
                 }
+                self.forget_old_revisions();
             }
         }
         // Objects that are not deleted block updates.

@@ -202,6 +202,66 @@ fn what_the_new_version_lacks_is_deleted_but_for_volumes() {
     assert_eq!(claims.count(), 0, "{texts:?}");
 }
 
+/// Shows OperatorRevisions of `bar` from a number to another one, of which the first alone has a ConfigMap `old`.
+/// Returns the status of an Operator with the last one, which its history names alone.
+fn revisions_shown(course: &mut Course, first: u32, last: u32) -> Value {
+    let metadata = json!({ "name": "old", "namespace": "bar" });
+    let old = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+    for number in first..=last {
+        let others = if number == first { vec![old.clone()] } else { Vec::new() };
+        let (name, object) = revision(number, "1.2.5", others);
+        course.shown(OperatorKind::Revision, &name, Some(object));
+    }
+    let time = "1970-01-01T00:00:00Z";
+    json!({
+        "revision": last,
+        "history": [{
+            "state": "Completed", "bundle": "bar.v1.2.5", "version": "1.2.5", "revision": last,
+            "startedTime": time, "completionTime": time,
+        }],
+    })
+}
+
+#[test]
+fn a_revision_is_kept_until_what_it_alone_records_is_deleted() {
+    let mut course = Course::begin();
+    let status = revisions_shown(&mut course, 1, 7);
+    let mut operator = deleted(&status);
+    operator["metadata"].as_object_mut().expect("a map").remove("deletionTimestamp");
+    let mut texts = course.shown(OperatorKind::Operator, "bar", Some(operator));
+    texts.extend(course.handle(shown("old", Trace::Ours(1))));
+    while !course.unanswered.is_empty() {
+        texts.extend(course.answer());
+    }
+    assert!(is_deleted(&texts, "old"), "{texts:?}");
+    assert!(!texts.contains(&"delete bar-1".to_owned()), "{texts:?}");
+    let gone = WatchedChange::Gone { key: config_map("old"), revision: 2 };
+    let mut texts = course.handle(OperatorEvent::Watched(GroupKind::new("", "ConfigMap"), gone));
+    course.seconds += 10;
+    let effects = course.reconciler.handle_timeout(course.moment());
+    texts.extend(effects.iter().map(text));
+    course.unanswered.extend(effects);
+    while !course.unanswered.is_empty() {
+        texts.extend(course.answer());
+    }
+    let pruned: Vec<&String> = texts.iter().filter(|it| it.starts_with("delete bar-")).collect();
+    assert_eq!(pruned, ["delete bar-1", "delete bar-2"], "{texts:?}");
+}
+
+#[test]
+fn objects_are_searched_if_an_early_revision_is_not_kept() {
+    for (first, is_searched) in [(1, false), (2, true)] {
+        let mut course = Course::begin();
+        let status = revisions_shown(&mut course, first, 5);
+        let mut texts = course.shown(OperatorKind::Operator, "bar", Some(deleted(&status)));
+        while !course.unanswered.is_empty() {
+            texts.extend(course.answer());
+        }
+        let found = texts.contains(&"find the kinds of bar".to_owned());
+        assert_eq!(found, is_searched, "{first}: {texts:?}");
+    }
+}
+
 #[test]
 fn nothing_is_deleted_with_an_operator_whose_dependents_are_orphaned() {
     let mut course = installed(&[("bar", Trace::Ours(1))]);
