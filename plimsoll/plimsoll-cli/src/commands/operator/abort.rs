@@ -16,7 +16,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DynamicObject, Patch, PostParams};
 use kube::runtime::watcher::watch_object;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Error, Resource};
 use plimsoll_api::olm::DELETION_FINALIZER;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_simulation::cluster_state::api;
@@ -121,11 +121,20 @@ async fn begin(
 ) -> Result<KeptRevisions, anyhow::Error> {
     let operators: Api<Operator> = Api::all(client.clone());
     let kept = KeptRevisions::take(client, whole, earlier).await?;
-    if let Err(error) = release(&operators, name, whole).await {
-        kept.give_back().await?;
-        return Err(error);
+    match release(&operators, name, whole).await {
+        Ok(true) => Ok(kept),
+        Ok(false) => bail!(
+            "Operator `{name}` has other finalizers, and is still there; once it is gone, `operator abort \
+             {name}` creates it again"
+        ),
+        Err(error) => {
+            // Without an answer, it may be gone.
+            if matches!(error, Error::Api(_)) {
+                kept.give_back().await?;
+            }
+            Err(error).with_context(|| format!("failed to abort the deletion of Operator `{name}`"))
+        }
     }
-    Ok(kept)
 }
 
 /// Creates the Operator again unless its successor is there, and gives it what the record has. Each step can be
@@ -172,7 +181,8 @@ fn is_expected(finalizer: &str) -> bool {
     matches!(finalizer, DELETION_FINALIZER | FOREGROUND_FINALIZER | ORPHAN_FINALIZER)
 }
 
-/// Removes the finalizers of an Operator that is being deleted, and waits until it is gone.
+/// Removes the finalizers of an Operator that is being deleted, and waits until it is gone. Returns whether it is
+/// within [`TIMEOUT`].
 ///
 /// # Errors
 ///
@@ -181,7 +191,7 @@ async fn release(
     operators: &Api<Operator>,
     name: &str,
     whole: &DynamicObject,
-) -> Result<(), anyhow::Error> {
+) -> Result<bool, Error> {
     let uid = whole.metadata.uid.as_deref();
     let field = |name: &str| PointerBuf::from_tokens(["metadata", name]);
     let is = |name: &str, value| PatchOperation::Test(TestOperation { path: field(name), value });
@@ -190,14 +200,8 @@ async fn release(
         is("finalizers", json!(whole.metadata.finalizers)),
         PatchOperation::Remove(RemoveOperation { path: field("finalizers") }),
     ]));
-    operators
-        .patch_metadata(name, &patch_parameters(false), &patch)
-        .await
-        .with_context(|| format!("failed to abort the deletion of Operator `{name}`"))?;
-    if !is_gone(operators, name, uid).await {
-        bail!("Operator `{name}` has other finalizers, and is still there");
-    }
-    Ok(())
+    operators.patch_metadata(name, &patch_parameters(false), &patch).await?;
+    Ok(is_gone(operators, name, uid).await)
 }
 
 /// Waits until the object with a uid is gone. Returns whether it is within [`TIMEOUT`].
