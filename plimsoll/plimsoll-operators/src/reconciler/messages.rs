@@ -17,7 +17,8 @@ pub(super) const SIGNED_EARLIER: &str = "an earlier version of the controller ma
                                          not say for which Operator: delete it";
 
 /// The reason that an OperatorRevision is not used which was made for another Operator, as a clause.
-pub(super) const OF_ANOTHER: &str = "the controller made it for an earlier Operator of this name, so another client created it again: delete it";
+pub(super) const OF_ANOTHER: &str = "the controller made it for an earlier Operator of this name, so another \
+                                     client created it again: delete it";
 
 pub(super) fn catalog_gone(wanted: &RevisionInputs) -> OperatorBlock {
     let BundleReference { name, catalog, .. } = &wanted.bundle;
@@ -128,6 +129,9 @@ pub(super) fn unserved_kind(
     provider: CertificateProvider,
 ) -> String {
     let UnservedKind { kind, versions, providers } = unserved;
+    if kind.version.is_empty() {
+        return format!("{object}: the bundle has it without an apiVersion");
+    }
     let is_for_certificates =
         provider == CertificateProvider::CertManager && kind.group == "cert-manager.io";
     let advice = match (versions.as_slice(), providers.as_slice()) {

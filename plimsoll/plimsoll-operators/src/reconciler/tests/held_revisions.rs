@@ -104,6 +104,7 @@ fn a_revision_of_an_earlier_operator_counts_only_if_its_deletion_was_aborted() {
         let mut object =
             json!({ "metadata": metadata, "spec": { "version": "1.2.5", "paused": true } });
         course.shown(OperatorKind::Operator, "bar", Some(object.clone()));
+        answer_all(&mut course);
         object["status"] = json!({ "observedGeneration": 0, "revision": 1, "predecessors": ["0"] });
         let operator = (OperatorKind::Operator, "bar", object);
         let revision = (OperatorKind::Revision, "bar-1", replayed.clone());
@@ -114,6 +115,9 @@ fn a_revision_of_an_earlier_operator_counts_only_if_its_deletion_was_aborted() {
         for (kind, name, object) in shown {
             course.shown(kind, name, Some(object));
         }
+        course.seconds += 10;
+        let effects = course.reconciler.handle_timeout(course.moment());
+        course.unanswered.extend(effects);
         answer_all(&mut course);
         assert_eq!(invalid(&course), "", "{is_named_first}");
         let status = &course.shown["bar"]["status"];
