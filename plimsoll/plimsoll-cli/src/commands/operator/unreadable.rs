@@ -236,7 +236,8 @@ mod tests {
         ]));
         let names = read.iter().filter_map(|it| it.metadata.name.as_deref());
         assert!(names.eq(["foo-1", "foo-3"]));
-        let [warning] = &unreadable.warnings()[..] else { panic!("there is one warning") };
+        let warnings = unreadable.warnings();
+        let [warning] = warnings.as_slice() else { panic!("there is one warning") };
         let expected = "warning: OperatorRevision `foo-2` is left out, it cannot be read: \
                         spec.certificates: unknown variant `Later`";
         assert!(warning.starts_with(expected), "{warning}");
