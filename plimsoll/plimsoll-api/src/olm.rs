@@ -7,6 +7,7 @@ pub mod action;
 mod catalog;
 mod certificates;
 pub mod policy;
+mod readiness;
 mod revision;
 mod status;
 
@@ -18,6 +19,7 @@ pub use self::catalog::{
     CatalogSpec, CatalogStatus,
 };
 pub use self::certificates::CertificateProvider;
+pub use self::readiness::ReadinessRule;
 pub use self::revision::{BundleProperty, OperatorRevisionSpec, RevisionObject, RevisionPart};
 pub use self::status::{
     BundleReference, DeletionProgress, Dependant, DependencyStatus, InstalledApi, OperatorHistory,
@@ -92,6 +94,12 @@ pub struct OperatorSpec {
     // +kubebuilder:validation:Enum=BuiltIn;CertManager;ServiceCa;None
     #[serde(skip_serializing_if = "CertificateProvider::is_default")]
     pub certificates: CertificateProvider,
+    /// When objects of the bundle are ready, beside what is known of their kinds: a rollout waits for that. The
+    /// first rule that selects an object counts, in place of the one that the bundle has for it.
+    // +listType=atomic
+    // +kubebuilder:validation:MaxItems=32
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ready_when: Vec<ReadinessRule>,
     /// What becomes of definitions, their objects and workloads when the Operator is deleted.
     pub deletion: DeletionPolicy,
     /// What follows a failed rollout: `Automatic` returns to the revision before, `Manual` stops.

@@ -1,5 +1,6 @@
 //! A bundle as a value.
 
+use plimsoll_api::ObjectKey;
 use plimsoll_content::catalog::DefectCode;
 use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::Value;
@@ -71,6 +72,18 @@ impl BundleObject {
 
     pub(crate) fn defect(&self, code: DefectCode, message: impl Into<String>) -> Diagnostic {
         code.diagnostic(&self.file, message).at_line(self.line)
+    }
+}
+
+/// What identifies an object of a bundle.
+pub fn object_key(object: &Value) -> ObjectKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let api_version = text(&object["apiVersion"]);
+    ObjectKey {
+        group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
+        kind: text(&object["kind"]),
+        namespace: text(&object["metadata"]["namespace"]),
+        name: text(&object["metadata"]["name"]),
     }
 }
 

@@ -15,8 +15,8 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::ACTION_CLASS;
 use plimsoll_api::olm::CertificateProvider;
-use plimsoll_api::{ACTION_CLASS, ObjectKey};
 use plimsoll_content::catalog::DefectCode;
 use plimsoll_content::diagnostic::Diagnostic;
 use serde_json::{Map, Value, json};
@@ -26,6 +26,7 @@ use crate::config::DeploymentConfig;
 use crate::targets::target_namespaces;
 use crate::validate::validate;
 
+pub use crate::bundle::object_key;
 pub use certificates::{
     CA_ANNOTATION, SERVING_ANNOTATION, ServingCertificate, serving_certificates,
 };
@@ -229,18 +230,6 @@ fn distinct(
         }
     });
     Err(finished(defects.collect(), package))
-}
-
-/// What identifies a rendered object.
-pub fn object_key(object: &Value) -> ObjectKey {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let api_version = text(&object["apiVersion"]);
-    ObjectKey {
-        group: api_version.split_once('/').map_or("", |(group, _)| group).to_owned(),
-        kind: text(&object["kind"]),
-        namespace: text(&object["metadata"]["namespace"]),
-        name: text(&object["metadata"]["name"]),
-    }
 }
 
 /// The metadata of a generated object.

@@ -8,9 +8,10 @@ use k8s_cel::names;
 use plimsoll_content::bundle::KINDS;
 use plimsoll_content::catalog::DefectCode;
 use plimsoll_content::diagnostic::Diagnostic;
+use plimsoll_content::ready_when::{self, READY_WHEN};
 use serde_json::Value;
 
-use crate::bundle::{Bundle, BundleContent, BundleObject, RegistryContent, finished};
+use crate::bundle::{Bundle, BundleContent, BundleObject, RegistryContent, finished, object_key};
 use crate::csv::{ClusterServiceVersion, InstallMode, WebhookDescription, WebhookKind};
 
 /// The group whose objects the add-on layer of a cluster consists of.
@@ -39,8 +40,12 @@ pub fn validate(bundle: &Bundle) -> Vec<Diagnostic> {
         BundleContent::Registry(content) => {
             registry(content, &mut defects);
             nameless(content.definitions.iter().chain(&content.others), &mut defects);
+            gates(content.definitions.iter().chain(&content.others), &mut defects);
         }
-        BundleContent::Plain(objects) => nameless(objects.iter(), &mut defects),
+        BundleContent::Plain(objects) => {
+            nameless(objects.iter(), &mut defects);
+            gates(objects.iter(), &mut defects);
+        }
     }
     finished(defects, &bundle.package)
 }
@@ -49,6 +54,19 @@ fn nameless<'c>(objects: impl Iterator<Item = &'c BundleObject>, defects: &mut V
     for object in objects.filter(|object| object.name().is_empty()) {
         let message = format!("a {} without a name", object.kind());
         defects.push(object.defect(DefectCode::BundleFile, message));
+    }
+}
+
+/// Finds conditions that no object fulfils: a rollout would wait for them without end.
+fn gates<'c>(objects: impl Iterator<Item = &'c BundleObject>, defects: &mut Vec<Diagnostic>) {
+    for object in objects {
+        let value = object.value["metadata"]["annotations"][READY_WHEN].as_str();
+        let Some(value) = value else { continue };
+        if let Some(problem) = ready_when::problem(&object_key(&object.value), value) {
+            let (kind, name) = (object.kind(), object.name());
+            let message = format!("{kind} `{name}`: {READY_WHEN}={value:?} {problem}");
+            defects.push(object.defect(DefectCode::BundleAnnotation, message));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::immutable::{REPLACE, may_be_replaced};
 use crate::inclusion::{
     self, EXCLUDE_PREFIX, FEATURE_GATE, FEATURE_SET, FEATURE_SETS, INCLUDE_PREFIX, MAJOR_VERSION,
 };
-use crate::ready_when::{self, CONVENTIONS, READY_WHEN};
+use crate::ready_when::{self, READY_WHEN};
 
 /// Annotation of what is created and then left alone.
 pub(crate) const CREATE_ONLY: &str = "release.openshift.io/create-only";
@@ -72,17 +72,10 @@ fn replacement(manifest: &Manifest, add: &mut impl FnMut(String, FindingCode, St
 
 fn gate(manifest: &Manifest, add: &mut impl FnMut(String, FindingCode, String)) {
     let Some(value) = manifest.annotations.get(READY_WHEN) else { return };
-    let message = match ready_when::check(value) {
-        _ if !ready_when::may_be_gated(&manifest.key) => {
-            format!("{READY_WHEN} has no effect on objects of kind {}", manifest.key.group_kind())
-        }
-        Err(error) => format!(
-            "{READY_WHEN}={value:?} is neither `{CONVENTIONS}` nor a rule such as \
-             `self.status.phase == 'Ready'`: {error}"
-        ),
-        Ok(()) => return,
-    };
-    add(path(READY_WHEN), FindingCode::AnnotationValue, message);
+    if let Some(problem) = ready_when::problem(&manifest.key, value) {
+        let message = format!("{READY_WHEN}={value:?} {problem}");
+        add(path(READY_WHEN), FindingCode::AnnotationValue, message);
+    }
 }
 
 fn path(key: &str) -> String {

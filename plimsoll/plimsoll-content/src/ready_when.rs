@@ -1,4 +1,4 @@
-//! Gates by condition: what an object must report before the release goes on.
+//! Gates by condition: what an object must report before the release, or the rollout of an Operator, goes on.
 //!
 //! The annotation [`READY_WHEN`] of a manifest is a rule in CEL, or [`CONVENTIONS`]. A rule has one variable,
 //! `self`, the object as the server has it, and must have the type bool.
@@ -35,6 +35,18 @@ pub fn may_be_gated(key: &ObjectKey) -> bool {
 /// Why it is neither a rule nor [`CONVENTIONS`], as a clause whose subject is the value.
 pub fn check(value: &str) -> Result<(), String> {
     if value == CONVENTIONS { Ok(()) } else { compile(value).map(|_| ()) }
+}
+
+/// Returns what keeps a gate from meaning something for an object, as a clause whose subject is the gate; `None`
+/// if nothing does.
+pub fn problem(key: &ObjectKey, value: &str) -> Option<String> {
+    if !may_be_gated(key) {
+        return Some(format!("has no effect on objects of kind {}", key.group_kind()));
+    }
+    let error = check(value).err()?;
+    Some(format!(
+        "is neither `{CONVENTIONS}` nor a rule such as `self.status.phase == 'Ready'`: {error}"
+    ))
 }
 
 /// Evaluates a rule on an object.

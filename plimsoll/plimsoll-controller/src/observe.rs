@@ -211,13 +211,7 @@ impl<K: WatchedObject> Observer<K> for PlanObserver {
             WatchScope::Workloads | WatchScope::Namespaces => key.is_some(),
             WatchScope::Metadata | WatchScope::Definitions => false,
         };
-        // Only the manifest says what is waited for, not whoever may annotate the object.
-        let is_gate_ours =
-            object.as_ref().is_some_and(|it| is_annotation_ours(it.metadata(), READY_WHEN));
-        let mut whole = object.filter(|_| is_needed_whole).map(WatchedObject::into_value);
-        if !is_gate_ours && let Some(whole) = &mut whole {
-            remove_gate(whole);
-        }
+        let mut whole = object.filter(|_| is_needed_whole).map(whole_object);
         let mut observations = Vec::new();
         match self.scope {
             WatchScope::Namespaces => observations.push(Observation::Namespace { name, state }),
@@ -301,12 +295,16 @@ pub(crate) fn mark(metadata: &ObjectMeta) -> Mark {
     }
 }
 
-/// Removes the condition on which an object is ready.
-fn remove_gate(object: &mut Value) {
-    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
-    if let Some(annotations) = annotations {
+/// Returns an object to be judged. Only its manifest says on which condition it is ready, not whoever may
+/// annotate it.
+pub(crate) fn whole_object(object: impl WatchedObject) -> Value {
+    let is_gate_ours = is_annotation_ours(object.metadata(), READY_WHEN);
+    let mut whole = object.into_value();
+    let annotations = whole.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations.filter(|_| !is_gate_ours) {
         annotations.remove(READY_WHEN);
     }
+    whole
 }
 
 /// An object of a release as a watch showed it. What was applied for an Operator is not the release's.

@@ -126,15 +126,36 @@ impl<T> Relay<T> {
     /// empty in the other cases.
     pub(crate) async fn observe<K>(
         &self,
-        mut watched: ListingWatch<K>,
+        watched: ListingWatch<K>,
         observer: &impl Observer<K, Event = T>,
     ) -> String
     where
         K: WatchedObject + kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
     {
-        let mut known: KnownObjects<NamespacedName> = KnownObjects::default();
+        let mut known = KnownObjects::default();
+        self.observe_until(watched, observer, &mut known, &CancellationToken::new()).await
+    }
+
+    /// Does the same as [`Self::observe`], after a watch that has shown the `known` objects, and until `end` is
+    /// cancelled. Another watch that continues with the known objects misses nothing.
+    pub(crate) async fn observe_until<K>(
+        &self,
+        mut watched: ListingWatch<K>,
+        observer: &impl Observer<K, Event = T>,
+        known: &mut KnownObjects<NamespacedName>,
+        end: &CancellationToken,
+    ) -> String
+    where
+        K: WatchedObject + kube::Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+    {
         loop {
-            let events = match watched.next().await {
+            let next = tokio::select! {
+                // Branches are polled in order, so that simulations are repeatable.
+                biased;
+                () = end.cancelled() => return String::new(),
+                next = watched.next() => next,
+            };
+            let events = match next {
                 Ok(Event::Init) => {
                     known.list_begins();
                     let interrupted = watched.lists_again().then(|| observer.interrupted());

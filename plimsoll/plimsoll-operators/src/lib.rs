@@ -30,6 +30,7 @@ pub mod lock;
 pub mod manifest;
 pub mod observed;
 mod planner;
+pub mod ready_when;
 pub mod reconciler;
 pub mod revision_key;
 pub mod rollout;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::installed::kinds;
+use super::ready_when::{InvalidRule, problems};
 use super::{
     InstalledOperator, OperatorAction, OperatorDecision, OperatorInputs, RequestedOperator,
     SelectedBundle, decide,
@@ -305,6 +306,10 @@ fn spec(
         }
     }
     let spec = OperatorSpec::deserialize(&Value::Object(usable)).unwrap_or_default();
+    for InvalidRule { field, cause } in problems(&spec.ready_when) {
+        let message = format!("{field}: {cause}");
+        defects.push(FieldDefect { field, code: LoadoutCode::Unreadable, message });
+    }
     (spec, defects)
 }
 

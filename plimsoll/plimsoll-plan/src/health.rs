@@ -9,7 +9,7 @@ mod ready_when;
 use plimsoll_api::Verdict;
 use serde_json::Value;
 
-/// Judges an object of a release: by its kind, and by the condition that its manifest names. `None` for
+/// Judges an object of a plan: by its kind, and by the condition that its manifest names. `None` for
 /// objects of which applied is enough.
 pub fn judge(group: &str, kind: &str, live: &Value) -> Option<Verdict> {
     match readiness::workload(group, kind, live) {

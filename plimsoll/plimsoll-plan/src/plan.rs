@@ -191,8 +191,8 @@ pub fn plan(manifests: &[Manifest], context: &Context, release: Release, mode: M
 
 impl Plan {
     /// Plans how to bring a cluster to objects that are applied stage by stage: those of a stage side by
-    /// side, the next stage when all of them are ready. Nothing is deleted: what annotations ask for
-    /// counts in releases alone. A ClusterOperator that names no versions is an object like others. A
+    /// side, the next stage when all of them are ready, and what their manifests name as conditions holds.
+    /// Nothing is deleted: what other annotations ask for counts in releases alone. A ClusterOperator that names no versions is an object like others. A
     /// definition that a later stage has once more keeps its conversion until then.
     pub fn in_stages(stages: &[Vec<Manifest>], release: Release) -> Self {
         let graph = Graph::in_stages(stages.iter().map(Vec::len));
@@ -212,7 +212,8 @@ impl Plan {
         let mut later = BTreeSet::new();
         for step in steps.iter_mut().rev() {
             step.is_repeated = !later.insert(step.manifest.key.clone());
-            if step.action == Action::Apply && becomes_ready(&step.manifest.key.group_kind()) {
+            let is_awaited = becomes_ready(&step.manifest.key.group_kind()) || is_gated(step);
+            if step.action == Action::Apply && is_awaited {
                 // What is awaited is awaited where it is applied last.
                 let is_last = !step.is_repeated;
                 step.readiness = if is_last { Readiness::RolledOut } else { Readiness::Applied };
@@ -395,11 +396,15 @@ fn names_versions(manifest: &Manifest) -> bool {
 
 /// A step of a release, which also waits for the condition that its manifest names.
 fn gated(step: Step) -> Step {
-    let waits = step.readiness == Readiness::Applied
+    if is_gated(&step) { Step { readiness: Readiness::RolledOut, ..step } } else { step }
+}
+
+/// Whether nothing but the condition that its manifest names is awaited of a step.
+fn is_gated(step: &Step) -> bool {
+    step.readiness == Readiness::Applied
         && step.action == Action::Apply
         && step.manifest.annotations.contains_key(READY_WHEN)
-        && may_be_gated(&step.manifest.key);
-    if waits { Step { readiness: Readiness::RolledOut, ..step } } else { step }
+        && may_be_gated(&step.manifest.key)
 }
 
 /// What is awaited after an action.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{BundleReference, CertificateProvider};
+use super::{BundleReference, CertificateProvider, ReadinessRule};
 
 /// The objects of one installation of an Operator. It never changes. What is too large for one object
 /// is in several parts, which have the same revision.
@@ -43,6 +43,10 @@ pub struct OperatorRevisionSpec {
     // +kubebuilder:validation:Enum=BuiltIn;CertManager;ServiceCa;None
     #[serde(skip_serializing_if = "CertificateProvider::is_default")]
     pub certificates: CertificateProvider,
+    /// The rules of the Operator on which the objects are ready; absent for none.
+    // +listType=atomic
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ready_when: Vec<ReadinessRule>,
     /// Capabilities that were not enabled when the revision was made: objects of the bundle that need
     /// one of them were left out. When one is enabled, another revision is made of the bundle.
     // +listType=set

@@ -204,6 +204,12 @@ fn what_a_registry_bundle_may_not_contain_is_refused() {
             format!("{MAP}, annotations: {{plimsoll.io/inject-ca-from: a/b}}}}"),
             "ConfigMap `a`: remove `plimsoll.io/inject-ca-from`, which the controller sets",
         ),
+        (format!("{MAP}, annotations: {{plimsoll.io/ready-when: conditions}}}}"), ""),
+        (
+            format!("{MAP}, annotations: {{plimsoll.io/ready-when: 1 + 1}}}}"),
+            "manifests/other.yaml:1: error [bundle-annotation]: ConfigMap `a`: \
+             plimsoll.io/ready-when=\"1 + 1\" is neither `conditions` nor a rule",
+        ),
         (
             "apiVersion: example.com/v1\nkind: CustomResourceDefinition\n\
              metadata: {name: a, namespace: kube-system}"
@@ -248,6 +254,13 @@ fn what_a_plain_bundle_may_not_contain_is_refused() {
             "ActionClass `seal`: its spec.controller is `olm.io/plimsoll`",
         ),
         ("apiVersion: v1\nkind: Namespace\nmetadata: {name: crane}".to_owned(), ""),
+        (
+            "apiVersion: v1\nkind: Namespace\n\
+             metadata: {name: crane, annotations: {plimsoll.io/ready-when: conditions}}"
+                .to_owned(),
+            "manifests/all.yaml:1: error [bundle-annotation]: Namespace `crane`: \
+             plimsoll.io/ready-when=\"conditions\" has no effect on objects of kind Namespace",
+        ),
         ("apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: x}".to_owned(), ""),
         (
             format!("{MAP}, namespace: pier}}"),

@@ -204,7 +204,7 @@ fn gates_by_condition_must_be_rules() {
     );
     check(
         &object("Namespace", "conditions"),
-        "7 (document 0): error [annotation-value]: plimsoll.io/ready-when has no effect on objects of kind Namespace",
+        "7 (document 0): error [annotation-value]: plimsoll.io/ready-when=\"conditions\" has no effect on objects of kind Namespace",
     );
 }
 

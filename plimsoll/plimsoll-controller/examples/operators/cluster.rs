@@ -288,6 +288,7 @@ impl MeasuredCluster {
             namespace: operator.clone(),
             config: None,
             certificates: CertificateProvider::default(),
+            ready_when: Vec::new(),
             bundle,
         };
         let content = Ok(Box::new(content));

@@ -3,6 +3,7 @@
 use plimsoll_api::olm::{BundleProperty, BundleReference, CatalogSource, OperatorSpec};
 use plimsoll_bundle::{InstallRequest, load, revision_objects};
 use plimsoll_content::diagnostic::Diagnostic;
+use plimsoll_operators::ready_when::annotate;
 use plimsoll_operators::reconciler::RevisionContent;
 use plimsoll_resolve::Property;
 use plimsoll_source::catalog::{CatalogRoots, bundle_content};
@@ -49,7 +50,8 @@ pub fn render(
         config: spec.config.as_ref(),
         certificates: spec.certificates,
     };
-    let installed = revision_objects(&loaded, &request).map_err(|defects| named(&defects))?;
+    let mut installed = revision_objects(&loaded, &request).map_err(|defects| named(&defects))?;
+    annotate(&mut installed.objects, &spec.ready_when)?;
     let property = |it: Property| BundleProperty { type_: it.kind, value: it.value };
     Ok(RevisionContent {
         bundle: BundleReference { digest: content.digest, ..bundle.clone() },
@@ -57,6 +59,7 @@ pub fn render(
         namespace: installed.namespace,
         config: spec.config.clone(),
         certificates: spec.certificates,
+        ready_when: spec.ready_when.clone(),
         objects: installed.objects,
     })
 }
@@ -74,6 +77,8 @@ fn named(defects: &[Diagnostic]) -> String {
 #[cfg(test)]
 mod tests {
     //! The content of revisions of the example bundles.
+
+    use plimsoll_api::olm::ReadinessRule;
 
     use super::*;
 
@@ -94,5 +99,32 @@ mod tests {
         };
         assert!(digest("2.2.0").starts_with("sha256:"), "{}", digest("2.2.0"));
         assert_eq!(digest("2.2.0"), digest("2.2.0"));
+    }
+
+    #[test]
+    fn objects_have_the_rules_of_their_operator() {
+        let root = std::path::absolute("../../examples/bundles").expect("a working directory");
+        let path = root.to_string_lossy().into_owned();
+        let source = CatalogSource { path, ..CatalogSource::default() };
+        let rendered = |kind: &str, rule: &str| {
+            let name = "lantern.v2.2.0".to_owned();
+            let bundle = BundleReference { name, ..BundleReference::default() };
+            let (group, kind, rule) = ("apps".to_owned(), kind.to_owned(), rule.to_owned());
+            let rule = ReadinessRule { group, kind, rule, ..ReadinessRule::default() };
+            let spec = OperatorSpec { ready_when: vec![rule], ..OperatorSpec::default() };
+            render("lantern", &bundle, &source, &spec, Vec::new())
+        };
+        let rule = "self.status.readyReplicas > 1";
+        let content = rendered("Deployment", rule).expect("it can be rendered");
+        let is_gated = |it: &&serde_json::Value| {
+            it["metadata"]["annotations"]["plimsoll.io/ready-when"] == rule
+        };
+        let gated = content.objects.iter().filter(is_gated);
+        let kinds: Vec<_> = gated.map(|it| it["kind"].as_str()).collect();
+        assert_eq!(kinds, [Some("Deployment")]);
+        assert_eq!(content.ready_when.len(), 1);
+        let refused = |kind: &str, rule: &str| rendered(kind, rule).expect_err("it is refused");
+        assert!(refused("Deployment", "1 + 1").starts_with("spec.readyWhen[0].rule: "));
+        assert!(refused("StatefulSet", rule).starts_with("spec.readyWhen[0] selects no object"));
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use plimsoll_api::GroupKind;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::reconciler::{
     Moment, OperatorEffect, OperatorEvent, OperatorKind, OperatorReconciler,
@@ -68,6 +69,8 @@ pub(super) struct ControlLoop {
     pub(super) refreshes: JoinSet<CatalogAnswer>,
     /// The searches for the kinds of objects of Operators.
     pub(super) searches: JoinSet<KindsAnswer>,
+    /// The watches of objects of Operators, each with the token that widens it to whole objects.
+    pub(super) watches: BTreeMap<GroupKind, CancellationToken>,
     /// The watches of operands, by the name of their definition.
     pub(super) operands: BTreeMap<String, AbortHandle>,
     pub(super) certificates: Certificates,
@@ -121,6 +124,7 @@ impl ControlLoop {
             catalogs: BTreeMap::new(),
             refreshes: JoinSet::new(),
             searches: JoinSet::new(),
+            watches: BTreeMap::new(),
             operands: BTreeMap::new(),
             view: controller.view.clone(),
             actions,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use plimsoll_api::olm::CatalogSource;
-use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
+use plimsoll_api::{CATALOG, GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::catalog::CatalogIndex;
 use plimsoll_operators::deletion::LiveObject;
 use plimsoll_operators::deletion::definition::DefinitionTimes;
@@ -19,6 +19,7 @@ use plimsoll_plan::progress::StepOutcome;
 use plimsoll_plan::reconciler::watches::WatchScope;
 use plimsoll_source::catalog::Bytes;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::control_loop::{CatalogAnswer, ControlLoop, KindsAnswer};
 use super::inspect::Cluster;
@@ -218,10 +219,16 @@ impl ControlLoop {
     }
 
     fn watch(&mut self, kind: &GroupVersionKind, scope: WatchScope) {
+        let group_kind = GroupKind::new(&kind.group, &kind.kind);
+        if let Some(widened) = self.watches.get(&group_kind) {
+            widened.cancel();
+            return;
+        }
         let Some(served) = self.host.resources.get(kind) else { return };
         let (client, resource) = (self.host.client.clone(), served.resource.clone());
-        let relay = self.host.relay();
-        self.host.watch(watches::objects(client, resource, scope, relay));
+        let (relay, widened) = (self.host.relay(), CancellationToken::new());
+        self.watches.insert(group_kind, widened.clone());
+        self.host.watch(watches::objects(client, resource, scope, relay, widened));
     }
 
     /// Watches the objects of the kind that a definition defines. A kind that is not served has no

@@ -10,14 +10,16 @@ use plimsoll_api::{
     ApiKind, CATALOG, GroupKind, NamespacedName, OPERATOR, OPERATOR_REVISION, ObjectKey,
 };
 use plimsoll_operators::reconciler::{ObservedObject, OperatorEvent, OperatorKind, WatchedChange};
-use plimsoll_plan::health::readiness;
+use plimsoll_plan::health;
 use plimsoll_plan::progress::{Mark, Trace};
+use plimsoll_plan::reconciler::revisions::KnownObjects;
 use plimsoll_plan::reconciler::watches::WatchScope;
 use plimsoll_plan::removal;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::listing_watch::{ListingWatch, WatchedObject};
-use crate::observe::{mark, namespace_state, terminating};
+use crate::observe::{mark, namespace_state, terminating, whole_object};
 use crate::ownership::{labelled_operator, operator_of};
 use crate::relay::{Observer, Relay};
 use crate::resources::api_resource;
@@ -89,12 +91,14 @@ impl Observer<DynamicObject> for ConfigurationObserver {
 }
 
 /// Watches the objects of a kind that have the label of an Operator, or all definitions or
-/// namespaces, until the receiver is dropped.
+/// namespaces, until the receiver is dropped. Once `widened` is cancelled, objects that were watched by metadata
+/// alone are watched whole.
 pub(super) async fn objects(
     client: Client,
     resource: ApiResource,
     scope: WatchScope,
     relay: Relay<OperatorEvent>,
+    widened: CancellationToken,
 ) {
     let kind = GroupKind::new(&resource.group, &resource.kind);
     let config = match scope {
@@ -103,23 +107,39 @@ pub(super) async fn objects(
             Config::default().labels(OPERATOR_LABEL)
         }
     };
-    let listed = || OperatorEvent::Watched(kind.clone(), WatchedChange::Listed);
-    match scope {
-        WatchScope::Metadata | WatchScope::Definitions => {
-            let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client, &resource);
-            let shown =
-                |object: Option<PartialObjectMeta<DynamicObject>>, id: NamespacedName, revision| {
-                    events(&kind, scope, object, id, revision)
-                };
-            relay.follow(ListingWatch::new(api, config), shown, listed).await;
+    let mut known = KnownObjects::default();
+    let mut scope = scope;
+    if matches!(scope, WatchScope::Metadata | WatchScope::Definitions) {
+        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(client.clone(), &resource);
+        let watched = ListingWatch::new(api, config.clone());
+        let observer = ObjectObserver { kind: &kind, scope };
+        relay.observe_until(watched, &observer, &mut known, &widened).await;
+        if !widened.is_cancelled() {
+            return;
         }
-        WatchScope::Namespaces | WatchScope::Workloads | WatchScope::Operators => {
-            let api: Api<DynamicObject> = Api::all_with(client, &resource);
-            let shown = |object: Option<DynamicObject>, id: NamespacedName, revision| {
-                events(&kind, scope, object, id, revision)
-            };
-            relay.follow(ListingWatch::new(api, config), shown, listed).await;
-        }
+        scope = WatchScope::Workloads;
+    }
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let observer = ObjectObserver { kind: &kind, scope };
+    let end = CancellationToken::new();
+    relay.observe_until(ListingWatch::new(api, config), &observer, &mut known, &end).await;
+}
+
+/// The observer of objects of Operators.
+struct ObjectObserver<'a> {
+    kind: &'a GroupKind,
+    scope: WatchScope,
+}
+
+impl<K: WatchedObject> Observer<K> for ObjectObserver<'_> {
+    type Event = OperatorEvent;
+
+    fn shown(&self, object: Option<K>, id: NamespacedName, revision: u64) -> Vec<OperatorEvent> {
+        events(self.kind, self.scope, object, id, revision)
+    }
+
+    fn listed(&self) -> OperatorEvent {
+        OperatorEvent::Watched(self.kind.clone(), WatchedChange::Listed)
     }
 }
 
@@ -200,7 +220,7 @@ fn change<T: WatchedObject>(
     };
     match scope {
         WatchScope::Workloads => {
-            observed.health = readiness::workload(&kind.group, &kind.kind, &object.into_value());
+            observed.health = health::judge(&kind.group, &kind.kind, &whole_object(object));
         }
         WatchScope::Operators => observed.whole = Some(object.into_value()),
         WatchScope::Namespaces => {

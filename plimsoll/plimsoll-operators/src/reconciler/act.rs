@@ -103,8 +103,9 @@ impl OperatorHandler<'_> {
         let wanted = |bundle: &BundleReference, risks: &[String]| {
             TargetRevision::New(Box::new(operator.wanted(bundle, risks)))
         };
-        let is_up_to_date =
-            |it: &KeptRevision| it.is_made_for(spec.config.as_ref(), spec.certificates, self.facts);
+        let is_up_to_date = |it: &KeptRevision| {
+            it.is_made_for(spec.config.as_ref(), spec.certificates, &spec.ready_when, self.facts)
+        };
         let installed = operator.installed_revision();
         match &decision.action {
             OperatorAction::Install(chosen) | OperatorAction::Upgrade(chosen) => {

@@ -16,6 +16,7 @@ use plimsoll_api::olm::{
 use plimsoll_api::{GroupKind, ObjectKey, Reason};
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
+use plimsoll_plan::reconciler::watches::WatchScope;
 
 use super::events::{Findings, FoundObject, OperatorEffect};
 use super::handler::OperatorHandler;
@@ -320,7 +321,7 @@ impl OperatorHandler<'_> {
             let group_kind = GroupKind::new(&kind.group, &kind.kind);
             // A kind that is not served has no objects.
             let Some(served) = self.cluster.served_version(&kind) else { continue };
-            self.watch(served);
+            self.watch(served, WatchScope::Metadata);
             let known = self.cluster.objects.kinds.get(&group_kind);
             sees_all &= known.is_some_and(|it| it.is_listed);
         }

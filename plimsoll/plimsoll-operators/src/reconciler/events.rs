@@ -349,7 +349,7 @@ pub enum OperatorEffect {
         fills_related_objects: bool,
     },
     /// Watch the objects of a kind that have the label of an Operator; for definitions and namespaces, all
-    /// objects.
+    /// objects. For a kind that is watched by metadata alone, watch the objects whole from now on.
     Watch(GroupVersionKind, WatchScope),
     /// Watch all objects of the kind of a definition, by the definition's name.
     WatchOperands(String),

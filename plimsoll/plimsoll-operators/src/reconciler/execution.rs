@@ -69,12 +69,12 @@ impl OperatorHandler<'_> {
                         fills_related_objects,
                     });
                 }
-                ExecutionEffect::Watch(watch) => watches.push(watch.kind),
+                ExecutionEffect::Watch(watch) => watches.push((watch.kind, watch.scope)),
             }
         }
-        for kind in watches {
+        for (kind, scope) in watches {
             let group_kind = GroupKind::new(&kind.group, &kind.kind);
-            self.watch(kind);
+            self.watch(kind, scope);
             self.replay(&group_kind);
         }
     }

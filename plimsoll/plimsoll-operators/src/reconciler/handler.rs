@@ -53,7 +53,8 @@ pub(super) struct Peers<'a> {
 pub(super) struct ObservedCluster {
     pub(super) objects: Observed,
     pub(super) served: BTreeMap<GroupVersionKind, Scope>,
-    watched: BTreeSet<GroupKind>,
+    /// The watched kinds, each with how much of its objects is watched.
+    watched: BTreeMap<GroupKind, WatchScope>,
 }
 
 impl ObservedCluster {
@@ -106,11 +107,16 @@ impl OperatorHandler<'_> {
         self.output.effects.push(OperatorEffect::Emit { operator, uid, draft });
     }
 
-    /// Starts the watch of a kind unless it exists.
-    pub(super) fn watch(&mut self, kind: GroupVersionKind) {
+    /// Starts the watch of a kind unless it exists, and has its objects watched whole if they are `needed` so.
+    pub(super) fn watch(&mut self, kind: GroupVersionKind, needed: WatchScope) {
         let group_kind = GroupKind::new(&kind.group, &kind.kind);
-        let scope = WatchScope::of_operators(&group_kind);
-        if self.cluster.watched.insert(group_kind) {
+        let scope = match (WatchScope::of_operators(&group_kind), needed) {
+            (WatchScope::Metadata, WatchScope::Workloads) => WatchScope::Workloads,
+            (scope, _) => scope,
+        };
+        let watched = self.cluster.watched.get(&group_kind);
+        if watched.is_none_or(|it| *it != scope && scope != WatchScope::Metadata) {
+            self.cluster.watched.insert(group_kind, scope);
             self.output.effects.push(OperatorEffect::Watch(kind, scope));
         }
     }

@@ -8,6 +8,8 @@ use plimsoll_api::{ConditionStatus, Reason, duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::ready_when::{InvalidRule, problems};
+
 /// The reason that a spec cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InvalidSpec {
@@ -52,6 +54,9 @@ pub(super) fn progress_deadline(spec: &OperatorSpec) -> &str {
 /// The first field that cannot be read.
 pub(super) fn operator(object: &Value) -> Result<(OperatorSpec, Option<Duration>), InvalidSpec> {
     let spec: OperatorSpec = spec(object)?;
+    if let Some(InvalidRule { field, cause }) = problems(&spec.ready_when).into_iter().next() {
+        return Err(InvalidSpec { field, cause });
+    }
     let deadline = optional_duration("spec.progressDeadline", progress_deadline(&spec))?;
     Ok((spec, deadline))
 }
@@ -129,6 +134,11 @@ mod tests {
             &json!({ "spec": { "progressDeadline": "soon" } }),
             "spec.progressDeadline: `soon` is not a duration; use units, such as 90s, 40m, 1h30m or \
              2d",
+        );
+        check(
+            &json!({ "spec": { "readyWhen": [{ "kind": "ConfigMap", "rule": "'yes'" }] } }),
+            "spec.readyWhen[0].rule: \"'yes'\" is neither `conditions` nor a rule such as \
+             `self.status.phase == 'Ready'`: its type is string, not bool",
         );
         check(
             &json!({ "spec": 5 }),

@@ -54,6 +54,7 @@ impl TrackedOperator {
             bundle: bundle.clone(),
             config: self.object.spec.config.clone(),
             certificates: self.object.spec.certificates,
+            ready_when: self.object.spec.ready_when.clone(),
             namespace: self.object.spec.namespace.clone(),
             risks: risks.to_vec(),
             generation: self.object.generation,
@@ -67,10 +68,11 @@ impl TrackedOperator {
         wanted: &RevisionInputs,
         facts: Option<&ClusterFacts>,
     ) -> Option<(u32, &KeptRevision)> {
+        let RevisionInputs { config, certificates, ready_when, .. } = wanted;
         let has_same_result = |it: &KeptRevision| {
             it.is_complete()
                 && it.bundle.name == wanted.bundle.name
-                && it.is_made_for(wanted.config.as_ref(), wanted.certificates, facts)
+                && it.is_made_for(config.as_ref(), *certificates, ready_when, facts)
                 && (wanted.namespace.is_empty() || it.namespace == wanted.namespace)
         };
         let made = self.revisions.iter().rev().find(|(number, it)| {

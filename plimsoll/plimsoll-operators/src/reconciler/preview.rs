@@ -63,6 +63,7 @@ pub fn kept_content(recorded: &[&OperatorRevisionSpec], revision: u32) -> Option
         namespace: last.namespace.clone(),
         config: last.config.clone(),
         certificates: last.certificates,
+        ready_when: last.ready_when.clone(),
         objects: objects.collect(),
     })
 }
@@ -107,6 +108,7 @@ mod tests {
             namespace: "foo".to_owned(),
             config: None,
             certificates: CertificateProvider::default(),
+            ready_when: Vec::new(),
             objects,
         }
     }

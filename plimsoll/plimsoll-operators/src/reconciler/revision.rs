@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_api::olm::{
     BundleProperty, BundleReference, CertificateProvider, DELETION_FINALIZER, OPERATOR_LABEL,
-    OperatorRevisionSpec, RevisionObject, RevisionPart, SIGNATURE_ANNOTATION,
+    OperatorRevisionSpec, ReadinessRule, RevisionObject, RevisionPart, SIGNATURE_ANNOTATION,
 };
 use plimsoll_api::{GroupKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::Manifest;
@@ -40,6 +40,8 @@ pub struct RevisionContent {
     pub config: Option<Value>,
     /// The provider of certificates that the objects are rendered for.
     pub certificates: CertificateProvider,
+    /// The rules of the Operator on which the objects are ready, which they have as annotations.
+    pub ready_when: Vec<ReadinessRule>,
     /// The objects, in the order in which they are applied.
     pub objects: Vec<Value>,
 }
@@ -72,6 +74,7 @@ pub(super) struct KeptRevision {
     pub(super) namespace: String,
     pub(super) config: Option<Value>,
     pub(super) certificates: CertificateProvider,
+    pub(super) ready_when: Vec<ReadinessRule>,
     properties: Vec<BundleProperty>,
     /// The capabilities that are not enabled and that omitted objects need.
     omitted: BTreeSet<String>,
@@ -110,6 +113,7 @@ impl KeptRevision {
             namespace: spec.namespace.clone(),
             config: spec.config.clone(),
             certificates: spec.certificates,
+            ready_when: spec.ready_when.clone(),
             properties: spec.properties.clone(),
             omitted: spec.omitted_capabilities.iter().cloned().collect(),
             risks: Vec::new(),
@@ -123,7 +127,7 @@ impl KeptRevision {
         self.of = other.of;
         (self.bundle, self.namespace) = (other.bundle, other.namespace);
         (self.config, self.properties) = (other.config, other.properties);
-        self.certificates = other.certificates;
+        (self.certificates, self.ready_when) = (other.certificates, other.ready_when);
         self.omitted = other.omitted;
     }
 
@@ -138,17 +142,19 @@ impl KeptRevision {
         (1..=self.of).all(|number| self.parts.contains_key(&number))
     }
 
-    /// Returns whether it is up to date for a configuration, a provider of certificates and the enabled
-    /// capabilities. While these are not known, omitted objects are not added.
+    /// Returns whether it is up to date for a configuration, a provider of certificates, rules on what is ready
+    /// and the enabled capabilities. While these are not known, omitted objects are not added.
     pub(super) fn is_made_for(
         &self,
         config: Option<&Value>,
         certificates: CertificateProvider,
+        ready_when: &[ReadinessRule],
         facts: Option<&ClusterFacts>,
     ) -> bool {
         let enabled = facts.and_then(|it| it.capabilities.as_deref()).unwrap_or_default();
         self.config.as_ref() == config
             && self.certificates == certificates
+            && self.ready_when == ready_when
             && !enabled.iter().any(|it| self.omitted.contains(it))
     }
 
@@ -186,6 +192,7 @@ impl KeptRevision {
             objects: self.manifests().map(object).collect(),
             config: self.config.clone(),
             certificates: self.certificates,
+            ready_when: self.ready_when.clone(),
             properties: self.properties.clone(),
             omitted: self.omitted.clone(),
         }
@@ -210,6 +217,7 @@ pub(super) struct RevisionDraft {
     pub(super) objects: Vec<DraftObject>,
     config: Option<Value>,
     certificates: CertificateProvider,
+    ready_when: Vec<ReadinessRule>,
     properties: Vec<BundleProperty>,
     omitted: BTreeSet<String>,
 }
@@ -228,14 +236,30 @@ impl RevisionDraft {
     ///
     /// When an object is invalid; the message says which and why.
     pub(super) fn read(content: RevisionContent) -> Result<Self, String> {
-        let RevisionContent { bundle, properties, namespace, config, certificates, mut objects } =
-            content;
+        let RevisionContent {
+            bundle,
+            properties,
+            namespace,
+            config,
+            certificates,
+            ready_when,
+            mut objects,
+        } = content;
         objects.iter_mut().for_each(normalize);
         let manifests = manifests("", &objects)?;
         let draft = |(manifest, object)| DraftObject { manifest, object };
         let objects = manifests.into_iter().zip(objects).map(draft).collect();
         let omitted = BTreeSet::new();
-        Ok(Self { bundle, namespace, objects, config, certificates, properties, omitted })
+        Ok(Self {
+            bundle,
+            namespace,
+            objects,
+            config,
+            certificates,
+            ready_when,
+            properties,
+            omitted,
+        })
     }
 
     /// Omits objects that need capabilities which are not enabled, by the annotation that manifests of
@@ -282,6 +306,7 @@ impl RevisionDraft {
             namespace: self.namespace,
             config: self.config,
             certificates: self.certificates,
+            ready_when: self.ready_when,
             properties: self.properties,
             omitted: self.omitted,
             risks: Vec::new(),
@@ -310,6 +335,7 @@ impl RevisionDraft {
                 namespace: kept.namespace.clone(),
                 config: kept.config.clone(),
                 certificates: kept.certificates,
+                ready_when: kept.ready_when.clone(),
                 omitted_capabilities: kept.omitted.iter().cloned().collect(),
                 objects,
             };

@@ -11,6 +11,7 @@ mod deletion;
 mod held;
 mod held_revisions;
 mod live_definitions;
+mod readiness;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 
 use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::*;
+use crate::ready_when::annotate;
 use crate::revision_key::Provenance;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, operators, part};
 
@@ -56,6 +58,7 @@ impl Course {
         let served = [
             kind(NAMESPACE, Scope::Cluster),
             kind(["", "ConfigMap"], Scope::Namespaced),
+            kind(["", "Service"], Scope::Namespaced),
             kind(["", "PersistentVolumeClaim"], Scope::Namespaced),
             kind(["apiextensions.k8s.io", "CustomResourceDefinition"], Scope::Cluster),
         ];
@@ -195,9 +198,11 @@ fn answer(effect: OperatorEffect) -> Option<OperatorEvent> {
             OperatorEvent::CatalogRead { name, ticket, content }
         }
         OperatorEffect::ReadBundle { operator, ticket, bundle, spec, .. } => {
-            let certificates = spec.certificates;
-            let content = RevisionContent { certificates, ..content(&operator, bundle) };
-            let content = Ok(Box::new(content));
+            let (certificates, ready_when) = (spec.certificates, spec.ready_when);
+            let mut content =
+                RevisionContent { certificates, ready_when, ..content(&operator, bundle) };
+            let annotated = annotate(&mut content.objects, &content.ready_when);
+            let content = annotated.map(|()| Box::new(content));
             OperatorEvent::BundleRead { operator, ticket, content }
         }
         OperatorEffect::InspectObjects { operator, ticket, .. } => {
@@ -246,6 +251,7 @@ fn content(operator: &str, bundle: BundleReference) -> RevisionContent {
         namespace: operator.to_owned(),
         config: None,
         certificates: CertificateProvider::default(),
+        ready_when: Vec::new(),
         objects: vec![namespace, config],
     }
 }
@@ -426,6 +432,7 @@ fn revisions_are_cut_into_parts_that_an_api_server_accepts_and_read_again() {
         namespace: "foo".into(),
         config: None,
         certificates: CertificateProvider::default(),
+        ready_when: Vec::new(),
         objects: (0..10).map(large).collect(),
     };
     let draft = RevisionDraft::read(content.clone()).expect("it has objects");

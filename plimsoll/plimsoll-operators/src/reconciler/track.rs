@@ -8,7 +8,7 @@ use plimsoll_api::GroupKind;
 use plimsoll_api::config::{MetaCondition, UpdateState};
 use plimsoll_api::olm::{
     BundleReference, CertificateProvider, DELETION_FINALIZER, OperatorHistory,
-    OperatorRevisionSpec, OperatorSpec, OperatorStatus,
+    OperatorRevisionSpec, OperatorSpec, OperatorStatus, ReadinessRule,
 };
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::reconciler::Uptime;
@@ -58,6 +58,7 @@ pub(super) struct RevisionInputs {
     pub(super) bundle: BundleReference,
     pub(super) config: Option<Value>,
     pub(super) certificates: CertificateProvider,
+    pub(super) ready_when: Vec<ReadinessRule>,
     pub(super) namespace: String,
     /// The unmet constraints that the policy overrides, as sentences.
     pub(super) risks: Vec<String>,
@@ -71,6 +72,7 @@ impl RevisionInputs {
         self.bundle == other.bundle
             && self.config == other.config
             && self.certificates == other.certificates
+            && self.ready_when == other.ready_when
             && self.namespace == other.namespace
     }
 }

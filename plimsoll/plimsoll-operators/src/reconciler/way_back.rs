@@ -101,6 +101,7 @@ impl OperatorHandler<'_> {
             bundle: revision.bundle.clone(),
             config: revision.config.clone(),
             certificates: revision.certificates,
+            ready_when: revision.ready_when.clone(),
             namespace: revision.namespace.clone(),
             risks: risks.to_vec(),
             generation: operator.object.generation,

@@ -262,3 +262,22 @@ fn claims_certificates_and_api_services_are_waited_for() {
     ];
     assert_eq!(steps, expected);
 }
+
+#[test]
+fn what_manifests_name_as_conditions_is_waited_for() {
+    let gate = json!({ "plimsoll.io/ready-when": "self.data.ready == 'true'" });
+    let check = |api_version: &str, kind: &str, expected: &[Readiness]| {
+        let object = manifest(api_version, kind, "kettle", &gate);
+        let plan = rollout(&BundleReference::default(), [object], []);
+        let found: Vec<Readiness> = plan.steps.iter().map(|it| it.readiness).collect();
+        assert_eq!(found, expected, "{kind}");
+        let is_named = plan.steps.last().is_some_and(|it| it.ready_when().is_some());
+        assert_eq!(is_named, kind != "Namespace", "{kind}");
+    };
+    check("v1", "ConfigMap", &[Readiness::RolledOut]);
+    check("example.com/v1", "Whatever", &[Readiness::RolledOut]);
+    check("apps/v1", "Deployment", &[Readiness::RolledOut]);
+    // A claim is awaited where it is applied last.
+    check("v1", "PersistentVolumeClaim", &[Readiness::Applied, Readiness::RolledOut]);
+    check("v1", "Namespace", &[Readiness::Applied]);
+}

@@ -9,8 +9,8 @@ use crate::olm::{
     BundleProperty, BundleReference, CatalogDefect, CatalogDefects, CatalogSource,
     CatalogSourceType, CatalogSpec, CatalogStatus, CertificateProvider, DeletionProgress,
     Dependant, DependencyStatus, InstalledApi, OperatorHistory, OperatorRevisionSpec, OperatorSpec,
-    OperatorStatus, PlatformRequirements, RemainingObjects, RevisionObject, RevisionPart,
-    UpgradePolicy,
+    OperatorStatus, PlatformRequirements, ReadinessRule, RemainingObjects, RevisionObject,
+    RevisionPart, UpgradePolicy,
 };
 use crate::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
 
@@ -84,6 +84,16 @@ fn operator_status() -> OperatorStatus {
     }
 }
 
+fn readiness_rule() -> ReadinessRule {
+    ReadinessRule {
+        group: "example.com".into(),
+        kind: "Kettle".into(),
+        namespace: "kettle".into(),
+        name: "large".into(),
+        rule: "self.status.phase == 'Boiling'".into(),
+    }
+}
+
 #[test]
 fn everything_of_the_add_on_layer_is_declared() {
     let spec = OperatorSpec {
@@ -94,6 +104,7 @@ fn everything_of_the_add_on_layer_is_declared() {
         upgrade_policy: UpgradePolicy::Semver,
         config: Some(json!({"watchNamespace": "tea"})),
         certificates: CertificateProvider::CertManager,
+        ready_when: vec![readiness_rule()],
         revision: Some(2),
         paused: true,
         progress_deadline: "10m".into(),
@@ -146,6 +157,7 @@ fn everything_of_the_add_on_layer_is_declared() {
         omitted_capabilities: vec!["Console".to_owned()],
         config: Some(json!({"watchNamespace": "tea"})),
         certificates: CertificateProvider::ServiceCa,
+        ready_when: vec![readiness_rule()],
         objects: vec![RevisionObject {
             phase: "Workloads".into(),
             object: json!({"kind": "Deployment", "spec": {"replicas": 1}}),

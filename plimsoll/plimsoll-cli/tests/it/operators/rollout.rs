@@ -81,6 +81,39 @@ fn a_rollout_stops_when_its_operator_does_not_start_and_keeps_the_old_one() {
 }
 
 #[test]
+fn a_rollout_waits_until_the_rules_of_its_operator_hold() {
+    on_any_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        for version in ["1.2.1", "1.2.5"] {
+            Fixture::publish(add_ons.catalog.path(), "bar", version);
+        }
+        // At first, metadata of ConfigMaps is enough.
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        let rule = "self.data.version == '1.2.1' || 'lit' in self.metadata.annotations";
+        let rules = json!([{ "kind": "ConfigMap", "name": "bar-config", "rule": rule }]);
+        add_ons.request("bar", json!({ "version": "1.2.5", "readyWhen": rules })).await;
+        let waits = format!("ConfigMap \"bar/bar-config\" is not ready: {rule} is false");
+        let progressing = || async {
+            let operator = add_ons.harness.get(OPERATOR, "bar").await;
+            let message = &condition(&operator["status"], "Progressing")["message"];
+            message.as_str().unwrap_or_default().to_owned()
+        };
+        until("it waits for the rule", progressing, |it| it.contains(&waits)).await;
+        add_ons.expect("bar", &[("version", "1.2.5 (@v1.2.1)")]).await;
+        let lit = json!({ "metadata": { "annotations": { "lit": "true" } } });
+        add_ons.change("v1 ConfigMap bar/bar-config", lit).await;
+        let version = ("version", "1.2.5 (@v1.2.5)");
+        add_ons.expect("bar", &[version, ("Progressing", "False AsExpected")]).await;
+        // A watch of whole objects has missed nothing.
+        add_ons.absent("v1 ConfigMap bar/bar-of-1.2.1").await;
+        add_ons.delete("v1 ConfigMap bar/bar-of-1.2.5").await;
+        add_ons.present("v1 ConfigMap bar/bar-of-1.2.5").await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
 fn an_upgrade_that_is_late_is_rolled_back_if_that_is_wanted() {
     on_any_cluster(|kind| async move {
         let faults = "- {package: bar, fault: NeverAvailable, version: 1.2.5}";

@@ -17,6 +17,7 @@ fn wanted(generation: i64) -> RevisionInputs {
         bundle: BundleReference { name: "bar.v1.0.0".into(), ..BundleReference::default() },
         config: None,
         certificates: CertificateProvider::default(),
+        ready_when: Vec::new(),
         namespace: String::new(),
         risks: Vec::new(),
         generation,

@@ -18,6 +18,7 @@ fn fields() -> Vec<(&'static str, Value)> {
         ("revision", "one"),
         ("paused", "no"),
         ("progressDeadline", "soon"),
+        ("readyWhen", "soon"),
     ];
     let numbers = ["version", "channel", "repository", "namespace"].map(|it| (it, json!(1)));
     texts.into_iter().map(|(field, text)| (field, json!(text))).chain(numbers).collect()
