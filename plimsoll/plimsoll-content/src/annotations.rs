@@ -72,7 +72,17 @@ fn replacement(manifest: &Manifest, add: &mut impl FnMut(String, FindingCode, St
 
 fn gate(manifest: &Manifest, add: &mut impl FnMut(String, FindingCode, String)) {
     let Some(value) = manifest.annotations.get(READY_WHEN) else { return };
-    if let Some(problem) = ready_when::problem(&manifest.key, value) {
+    // Once it is created, such an object is what other clients make of it, the annotation included.
+    let unawaited = [CREATE_ONLY, DELETE].into_iter().find(|it| {
+        manifest.annotations.get(*it).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    });
+    let problem = match unawaited {
+        Some(other) => Some(format!(
+            "has no effect with {other}, since such an object is not awaited: remove one of the two"
+        )),
+        None => ready_when::problem(&manifest.key, value),
+    };
+    if let Some(problem) = problem {
         let message = format!("{READY_WHEN}={value:?} {problem}");
         add(path(READY_WHEN), FindingCode::AnnotationValue, message);
     }

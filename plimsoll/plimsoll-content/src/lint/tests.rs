@@ -206,6 +206,24 @@ fn gates_by_condition_must_be_rules() {
         &object("Namespace", "conditions"),
         "7 (document 0): error [annotation-value]: plimsoll.io/ready-when=\"conditions\" has no effect on objects of kind Namespace",
     );
+    for (other, value) in [("create-only", "'True'"), ("delete", "'true'")] {
+        check(
+            &format!(
+                "{}    release.openshift.io/{other}: {value}\n",
+                object("ConfigMap", "conditions")
+            ),
+            &format!(
+                "8 (document 0): error [annotation-value]: plimsoll.io/ready-when=\"conditions\" has no effect with release.openshift.io/{other}, since such an object is not awaited: remove one of the two"
+            ),
+        );
+    }
+    check(
+        &format!(
+            "{}    release.openshift.io/create-only: 'false'\n",
+            object("ConfigMap", "conditions")
+        ),
+        "",
+    );
 }
 
 #[test]
