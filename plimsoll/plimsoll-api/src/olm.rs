@@ -112,8 +112,8 @@ pub struct OperatorSpec {
     /// Whether the Operator is left as it is: nothing is installed, upgraded, repaired or deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// How long a rollout may take before it counts as failed, such as `10m`; empty for no limit, or for 10
-    /// minutes with `rollback: Automatic`.
+    /// How long a rollout may take before it counts as failed, such as `10m`, without the migration of objects
+    /// at its end; empty for no limit, or for 10 minutes with `rollback: Automatic`.
     // +kubebuilder:validation:MaxLength=32
     // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
     #[serde(skip_serializing_if = "String::is_empty")]

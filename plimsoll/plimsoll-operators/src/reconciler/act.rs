@@ -204,6 +204,7 @@ impl OperatorHandler<'_> {
             namespaces,
             kinds,
             began: steady,
+            has_met_deadline: false,
             is_complete: is_installed,
             overdue: None,
             is_cleaned_up: false,
@@ -236,9 +237,11 @@ impl OperatorHandler<'_> {
             self.output.undecided.insert(self.name.to_owned());
             return;
         }
+        rollout.note_readiness();
+        let is_limited = rollout.overdue.is_none() && !rollout.has_met_deadline;
         let elapsed = self.moment.steady.duration_since(rollout.began);
         let limit = self.operator.object.deadline.and_then(|it| SignedDuration::try_from(it).ok());
-        if rollout.overdue.is_none() && limit.is_some_and(|limit| elapsed >= limit) {
+        if is_limited && limit.is_some_and(|limit| elapsed >= limit) {
             self.rollout_overdue();
         }
     }

@@ -10,7 +10,7 @@ use plimsoll_api::olm::{
     BundleReference, CertificateProvider, DELETION_FINALIZER, OperatorHistory,
     OperatorRevisionSpec, OperatorSpec, OperatorStatus, ReadinessRule,
 };
-use plimsoll_plan::plan::GroupVersionKind;
+use plimsoll_plan::plan::{Action, GroupVersionKind};
 use plimsoll_plan::reconciler::Uptime;
 use plimsoll_plan::reconciler::execution::PlanExecution;
 use serde_json::Value;
@@ -143,6 +143,9 @@ pub(super) struct OperatorRollout {
     pub(super) kinds: BTreeSet<GroupVersionKind>,
     /// The start time, for the deadline.
     pub(super) began: Timestamp,
+    /// Whether everything was applied and ready once, by which the deadline is met. Objects may still have to
+    /// be migrated, which takes longer the more there are.
+    pub(super) has_met_deadline: bool,
     pub(super) is_complete: bool,
     /// The reason that it counts as failed although it continues; `None` if it does not.
     pub(super) overdue: Option<String>,
@@ -151,6 +154,14 @@ pub(super) struct OperatorRollout {
 }
 
 impl OperatorRollout {
+    /// Notes whether everything is applied and ready, but for migrations.
+    pub(super) fn note_readiness(&mut self) {
+        let progress = self.execution.progress();
+        let mut steps = progress.plan().steps.iter().enumerate();
+        self.has_met_deadline |=
+            steps.all(|(index, step)| step.action == Action::Migrate || progress.is_done(index));
+    }
+
     /// Returns whether it waits for the list of a kind: that of one of its objects, or of namespaces.
     pub(super) fn has_kind(&self, kind: &GroupKind) -> bool {
         let steps = &self.execution.progress().plan().steps;
@@ -264,7 +275,8 @@ impl TrackedOperator {
         let execution = rollout.and_then(|it| it.execution.wake_at());
         // A rollout does not fail by its deadline once the deletion was requested.
         let waits = |it: &&OperatorRollout| {
-            !it.is_complete && it.overdue.is_none() && self.object.deleted.is_none()
+            let is_limited = !it.is_complete && !it.has_met_deadline;
+            is_limited && it.overdue.is_none() && self.object.deleted.is_none()
         };
         let deadline = rollout.filter(waits).and_then(|it| {
             let limit = SignedDuration::try_from(self.object.deadline?).ok()?;

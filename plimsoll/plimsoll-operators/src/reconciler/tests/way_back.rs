@@ -1,5 +1,7 @@
 //! Ways back to kept revisions.
 
+use plimsoll_plan::plan::Action;
+
 use super::*;
 
 /// Lets a number of seconds pass in which all requests are answered, except for those that are held. Returns
@@ -154,4 +156,51 @@ fn a_definition_that_no_server_accepts_blocks_an_update_beforehand() {
         assert!(progressing.starts_with("False UpgradeBlocked: "), "{safety}: {progressing}");
         assert!(progressing.ends_with(refused), "{safety}: {progressing}");
     }
+}
+
+/// Answers a request to read a bundle with one whose definition has two versions.
+fn answer_with_versions(course: &mut Course) {
+    let is_it = |it: &OperatorEffect| matches!(it, OperatorEffect::ReadBundle { .. });
+    let index = course.unanswered.iter().position(is_it).expect("a bundle is read");
+    let OperatorEffect::ReadBundle { operator, ticket, bundle, .. } =
+        course.unanswered.remove(index)
+    else {
+        unreachable!("it was found")
+    };
+    let version = |name: &str, is_stored: bool| json!({ "name": name, "served": false, "storage": is_stored });
+    let mut content = content(&operator, bundle);
+    content.objects.push(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "kettles.example.com" },
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": { "kind": "Kettle", "plural": "kettles" },
+            "versions": [version("v1", false), version("v2", true)],
+        },
+    }));
+    let content = Ok(Box::new(content));
+    course.handle(OperatorEvent::BundleRead { operator, ticket, content });
+}
+
+#[test]
+fn a_rollout_that_migrates_objects_is_not_given_up() {
+    let is_migration = |it: &OperatorEffect| matches!(it, OperatorEffect::Execute { plan, step, .. } if plan.steps[*step].action == Action::Migrate);
+    let mut course = Course::begin();
+    course.operator("bar", "1", "1.2.1", true);
+    pass(&mut course, 12, nothing_held);
+    let spec = json!({ "version": "1.2.5", "rollback": "Automatic", "progressDeadline": "8s" });
+    request(&mut course, 2, spec);
+    answer_with_versions(&mut course);
+    // The deadline passes while objects are migrated.
+    pass(&mut course, 30, is_migration);
+    assert!(course.unanswered.iter().any(is_migration), "objects are migrated");
+    let progressing = reported(&course, "Progressing");
+    assert!(progressing.starts_with("True RollingOut: Rolling out v1.2.5: "), "{progressing}");
+    let newest = &course.shown["bar"]["status"]["history"][0];
+    assert_eq!((&newest["revision"], &newest["state"]), (&json!(2), &json!("Partial")));
+    pass(&mut course, 12, nothing_held);
+    let newest = &course.shown["bar"]["status"]["history"][0];
+    assert_eq!((&newest["revision"], &newest["state"]), (&json!(2), &json!("Completed")));
 }
