@@ -69,6 +69,24 @@ impl RevisionKey {
         }
     }
 
+    /// Returns whether an OperatorRevision without a signature for an Operator is signed for this one, at the first
+    /// start with a key or of this version of the program. `is_signed_earlier` says whether an earlier version has
+    /// signed all of its own with the key.
+    pub fn is_taken_over(
+        &self,
+        operator: &Value,
+        name: &str,
+        revision: &Value,
+        is_signed_earlier: bool,
+    ) -> bool {
+        match self.provenance(name, revision) {
+            Provenance::Of(_) => false,
+            // It counted until now, also if the history is too short to name it or its rollout has not begun.
+            Provenance::Earlier => is_of(operator, revision),
+            Provenance::Unknown => !is_signed_earlier && is_recorded(operator, revision),
+        }
+    }
+
     /// Returns what says of a cluster that its OperatorRevisions have signatures of this key.
     pub fn mark(&self) -> String {
         self.code(&[PURPOSE, MARK], &Value::Null)
@@ -135,21 +153,27 @@ fn is_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && differences == 0
 }
 
+/// Returns whether an OperatorRevision and an Operator belong to each other: it names the Operator, which controls
+/// it.
+fn is_of(operator: &Value, revision: &Value) -> bool {
+    let uid = operator["metadata"]["uid"].as_str().unwrap_or_default();
+    let owners = revision["metadata"]["ownerReferences"].as_array();
+    let is_owned =
+        owners.into_iter().flatten().any(|it| it["controller"] == true && it["uid"] == uid);
+    !uid.is_empty() && is_owned && revision["spec"]["operator"] == operator["metadata"]["name"]
+}
+
 /// Returns whether an OperatorRevision without a valid signature is one that its Operator has had: the two belong
 /// to each other, and the status of the Operator, which only the controller writes, names the revision and its
 /// bundle.
 ///
 /// That is all there is to go by when the key is new, on a cluster of an earlier version of this program or after
 /// the key was lost.
-pub fn is_recorded(operator: &Value, revision: &Value) -> bool {
-    let uid = operator["metadata"]["uid"].as_str().unwrap_or_default();
-    let owners = revision["metadata"]["ownerReferences"].as_array();
-    let is_owned =
-        owners.into_iter().flatten().any(|it| it["controller"] == true && it["uid"] == uid);
-    let spec = &revision["spec"];
-    if uid.is_empty() || !is_owned || spec["operator"] != operator["metadata"]["name"] {
+fn is_recorded(operator: &Value, revision: &Value) -> bool {
+    if !is_of(operator, revision) {
         return false;
     }
+    let spec = &revision["spec"];
     let status: OperatorStatus = read_usable(&operator["status"]);
     let number = spec["revision"].as_u64();
     let installed = status.revision.zip(status.bundle.map(|it| it.name));

@@ -11,7 +11,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::DELETION_FINALIZER;
 use plimsoll_api::{ApiKind, OPERATOR, OPERATOR_REVISION};
-use plimsoll_operators::revision_key::{Provenance, RevisionKey, is_recorded};
+use plimsoll_operators::revision_key::RevisionKey;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -32,7 +32,7 @@ const RELEASE_RETRY: Duration = Duration::from_secs(5);
 
 /// Returns the key that signs OperatorRevisions; it is made if there is none. When it is new, the revisions are
 /// signed that the status of their Operator names: they were made without a key, or with one that is lost. Of
-/// those that an earlier version of this program signed, the same are signed anew.
+/// those that an earlier version of this program signed, each is signed for the Operator that controls it.
 ///
 /// # Errors
 ///
@@ -103,8 +103,8 @@ fn secret() -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "Secret"), "secrets")
 }
 
-/// Signs the OperatorRevisions that the status of their Operator names. If an earlier version of this program has
-/// signed all with the key, those without its signature are left out.
+/// Signs the OperatorRevisions that the status of their Operator names, and those that an earlier version of this
+/// program has signed. If that has signed all with the key, those without its signature are left out.
 async fn sign_recorded(
     client: &Client,
     writer: &Writer,
@@ -115,13 +115,8 @@ async fn sign_recorded(
         list(client, OPERATOR).await?.into_iter().map(|it| json!(it)).collect();
     for revision in list(client, OPERATOR_REVISION).await? {
         let (name, object) = (revision.name_any(), json!(revision));
-        let is_signed_anew = match key.provenance(&name, &object) {
-            Provenance::Of(_) => false,
-            Provenance::Earlier => true,
-            Provenance::Unknown => !is_signed_earlier,
-        };
-        let operator = operators.iter().find(|operator| is_recorded(operator, &object));
-        if let Some(operator) = operator.filter(|_| is_signed_anew) {
+        let is_taken_over = |it: &&Value| key.is_taken_over(it, &name, &object, is_signed_earlier);
+        if let Some(operator) = operators.iter().find(is_taken_over) {
             let uid = operator["metadata"]["uid"].as_str().unwrap_or_default();
             let signature = key.signature(&name, uid, &object["spec"]);
             writer.sign_revision(&revision, &signature).await?;

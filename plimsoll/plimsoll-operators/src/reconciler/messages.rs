@@ -11,8 +11,8 @@ use crate::{OperatorBlock, version_text};
 pub(super) const NOT_SIGNED: &str =
     "it does not have the controller's signature, so another client made or changed it: delete it";
 
-/// The reason that an OperatorRevision is not used which an earlier version of this program made and the status
-/// of its Operator did not name at the first start of this one, as a clause.
+/// The reason that an OperatorRevision is not used which an earlier version of this program made and no Operator of
+/// the name controlled at the first start of this one, as a clause.
 pub(super) const SIGNED_EARLIER: &str = "an earlier version of the controller made it, and its signature does \
                                          not say for which Operator: delete it";
 

@@ -127,3 +127,33 @@ fn what_the_status_of_an_operator_names_is_taken_over() {
     let alone = json!({ "metadata": { "name": "bar" }, "status": operator["status"] });
     assert!(!is_recorded(&alone, &revision(3, "bar.v1", "")), "no uid");
 }
+
+#[test]
+fn what_an_earlier_version_signed_is_signed_for_its_operator() {
+    let operator = |uid: &str| json!({ "metadata": { "name": "bar", "uid": uid } });
+    let revision = |signature: &str| {
+        let mut object = with_signature(signature, spec());
+        object["metadata"]["ownerReferences"] = json!([{ "controller": true, "uid": "1" }]);
+        object
+    };
+    // The status names none of them, so that only the signature says that the controller made it.
+    let earlier = revision(&KEY.code(&[EARLIER_PURPOSE, "bar-3"], &spec()));
+    for is_signed_earlier in [true, false] {
+        let is_taken_over = |uid: &str, revision: &Value| {
+            KEY.is_taken_over(&operator(uid), "bar-3", revision, is_signed_earlier)
+        };
+        assert!(is_taken_over("1", &earlier), "{is_signed_earlier}");
+        assert!(!is_taken_over("2", &earlier), "it is controlled by another one");
+        let other = KEY.code(&[EARLIER_PURPOSE, "bar-4"], &spec());
+        assert!(!is_taken_over("1", &revision(&other)), "the signature of another one");
+        assert!(!is_taken_over("1", &revision("")), "no signature");
+        let signed = KEY.signature("bar-3", "0", &spec());
+        assert!(!is_taken_over("1", &revision(&signed)), "it is for another Operator");
+    }
+    // Without a signature, the status has to name it, and no earlier version may have signed all.
+    let mut recorded = operator("1");
+    recorded["status"]["revision"] = spec()["revision"].clone();
+    recorded["status"]["bundle"] = spec()["bundle"].clone();
+    assert!(KEY.is_taken_over(&recorded, "bar-3", &revision(""), false));
+    assert!(!KEY.is_taken_over(&recorded, "bar-3", &revision(""), true));
+}
