@@ -62,6 +62,93 @@ fn an_aborted_deletion_keeps_what_there_is_and_resumes_management() {
     });
 }
 
+/// Creates a part of the record of an abort that was interrupted.
+async fn record(add_ons: &AddOns, name: &str, config: Value) {
+    let spec = json!({
+        "operator": "bar.aborting", "revision": 1, "part": { "number": 1, "of": 1 },
+        "digest": "", "bundle": { "name": "", "version": "" }, "namespace": "",
+        "config": config, "objects": [],
+    });
+    let (version, kind) = ("olm.io/v1", "OperatorRevision");
+    let metadata = json!({ "name": name });
+    let object = json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec });
+    add_ons.apply(object).await;
+}
+
+#[test]
+fn an_operator_that_an_abort_created_again_is_not_lost_when_it_is_deleted_before_the_end() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        let installed = [("Installed", "True"), ("Progressing", "False AsExpected")];
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &installed).await;
+        let before = add_ons.harness.get(OPERATOR, "bar").await;
+        add_ons.kill().await;
+        let (bar, revision) = ("olm.io/v1 Operator bar", "olm.io/v1 OperatorRevision bar-1");
+        add_ons.change(revision, json!({ "metadata": { "ownerReferences": [] } })).await;
+        add_ons.change(bar, json!({ "metadata": { "finalizers": [] } })).await;
+        add_ons.delete(bar).await;
+        add_ons.absent(bar).await;
+        record(&add_ons, "bar.aborting", json!({ "operator": before, "revisions": ["bar-1"] }))
+            .await;
+        // It has neither its revision nor its history yet.
+        let metadata = json!({
+            "name": "bar",
+            "annotations": { "olm.io/abort-of": before["metadata"]["uid"] },
+            "finalizers": [DELETION_FINALIZER],
+        });
+        let (version, mut spec) = ("olm.io/v1", before["spec"].clone());
+        spec["paused"] = json!(true);
+        let again = json!({
+            "apiVersion": version, "kind": "Operator", "metadata": metadata, "spec": spec,
+        });
+        add_ons.apply(again).await;
+        add_ons.delete(bar).await;
+        add_ons.control();
+        RunCommand::new("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
+        add_ons.expect("bar", &installed).await;
+        let after = add_ons.harness.get(OPERATOR, "bar").await;
+        assert_eq!(after["spec"], before["spec"]);
+        assert!(after["metadata"]["annotations"]["olm.io/abort-of"].is_null(), "{after:#}");
+        assert_eq!(after["status"]["history"], before["status"]["history"], "{after:#}");
+        assert_eq!(after["status"]["revision"], 1, "{after:#}");
+        add_ons.present(revision).await;
+        add_ons.absent("olm.io/v1 OperatorRevision bar.aborting").await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn the_record_of_another_abort_is_not_mixed_with_that_of_an_operator() {
+    on_each_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.1");
+        add_ons.request("bar", json!({ "version": "1.2.1" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False AsExpected")]).await;
+        let revision = add_ons.present("olm.io/v1 OperatorRevision bar-1").await;
+        // An earlier Operator of the name has left the record of an abort that was interrupted.
+        let mut earlier = add_ons.harness.get(OPERATOR, "bar").await;
+        earlier["metadata"]["uid"] = json!("another");
+        let mut copy = revision.clone();
+        copy["metadata"]["annotations"] = json!({ "olm.io/signature": "another/code" });
+        record(&add_ons, "bar.aborting", json!({ "operator": earlier, "revisions": [] })).await;
+        record(&add_ons, "bar-1.aborting", json!({ "revision": copy })).await;
+        // A paused deletion waits.
+        let bar = "olm.io/v1 Operator bar";
+        add_ons.change(bar, json!({ "spec": { "paused": true } })).await;
+        add_ons.delete("olm.io/v1 OperatorRevision bar-1").await;
+        add_ons.delete(bar).await;
+        RunCommand::new("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
+        let after = add_ons.present("olm.io/v1 OperatorRevision bar-1").await;
+        let annotations = |it: &Value| it["metadata"]["annotations"].clone();
+        assert_eq!(annotations(&after), annotations(&revision), "{after:#}");
+        add_ons.absent("olm.io/v1 OperatorRevision bar.aborting").await;
+        add_ons.absent("olm.io/v1 OperatorRevision bar-1.aborting").await;
+        add_ons.stop().await;
+    });
+}
+
 #[test]
 fn an_abort_that_was_interrupted_goes_on() {
     on_each_cluster(|kind| async move {
@@ -80,21 +167,8 @@ fn an_abort_that_was_interrupted_goes_on() {
             add_ons.delete(named).await;
             add_ons.absent(named).await;
         }
-        for (name, config) in [
-            ("bar.aborting", json!({ "operator": before, "revisions": [] })),
-            ("bar-1.aborting", json!({ "revision": revision })),
-        ] {
-            let spec = json!({
-                "operator": "bar.aborting", "revision": 1, "part": { "number": 1, "of": 1 },
-                "digest": "", "bundle": { "name": "", "version": "" }, "namespace": "",
-                "config": config, "objects": [],
-            });
-            let (version, kind) = ("olm.io/v1", "OperatorRevision");
-            let metadata = json!({ "name": name });
-            let object =
-                json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec });
-            add_ons.apply(object).await;
-        }
+        record(&add_ons, "bar.aborting", json!({ "operator": before, "revisions": [] })).await;
+        record(&add_ons, "bar-1.aborting", json!({ "revision": revision })).await;
         add_ons.control();
         RunCommand::new("abort bar", "deletion of bar aborted\n").play(&add_ons).await;
         add_ons.expect("bar", &installed).await;

@@ -107,6 +107,14 @@ impl AbortRecord {
         self.operator.metadata.uid.as_deref().unwrap_or_default()
     }
 
+    /// Returns whether the record is that of an Operator, or of its predecessor: an abort that was interrupted has
+    /// created it again, and it is being deleted, too.
+    pub(super) fn is_continued_by(&self, operator: &DynamicObject) -> bool {
+        let abort_of = operator.annotations().get(ABORT_OF_ANNOTATION);
+        operator.metadata.uid.as_deref() == Some(self.uid())
+            || abort_of.is_some_and(|it| it == self.uid())
+    }
+
     /// Returns whether nothing is left to do: its successor is complete.
     pub(super) fn is_done(&self, successor: &DynamicObject) -> bool {
         let predecessors = successor.data["status"]["predecessors"].as_array();
@@ -125,9 +133,10 @@ impl AbortRecord {
             return Ok(());
         }
         let (name, record) = (there.name_any(), recorded_name(&there.name_any()));
+        let kept: String = self.revisions.iter().map(|it| format!(", {it}")).collect();
         bail!(
             "another client has created Operator `{name}` since the abort of its deletion was interrupted; \
-             `kubectl get operatorrevision {record} -o yaml` shows the Operator as it was. Delete {record} and \
+             `kubectl get operatorrevision {record} -o yaml` shows the Operator as it was. Delete {record}{kept} and \
              the OperatorRevisions with the spec.operator {record} once they are not needed"
         );
     }

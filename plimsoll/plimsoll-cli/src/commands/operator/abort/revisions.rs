@@ -20,11 +20,14 @@ pub(super) struct KeptRevisions {
     api: Api<DynamicObject>,
     /// The record of them.
     pub(super) record: AbortRecord,
+    /// The uid of the Operator that is let go: that of the record, or one that an abort has created again.
+    going: String,
 }
 
 impl KeptRevisions {
     /// Removes an Operator from the owners of its OperatorRevisions, so that the API server does not
-    /// delete them with it. They are recorded before.
+    /// delete them with it. They are recorded before. If an abort has created the Operator again, the record stays
+    /// that of its predecessor; one of an Operator that has nothing to do with it is forgotten.
     ///
     /// # Errors
     ///
@@ -35,8 +38,16 @@ impl KeptRevisions {
         earlier: Option<AbortRecord>,
     ) -> Result<Self, anyhow::Error> {
         let uid = operator.metadata.uid.as_deref().unwrap_or_default();
-        let of_same = earlier.as_ref().filter(|it| it.uid() == uid);
-        let mut revisions = of_same.map(|it| it.revisions.clone()).unwrap_or_default();
+        let earlier = match earlier {
+            Some(other) if !other.is_continued_by(operator) => {
+                other.forget().await?;
+                None
+            }
+            earlier => earlier,
+        };
+        let mut revisions = earlier.as_ref().map(|it| it.revisions.clone()).unwrap_or_default();
+        let predecessor = earlier.as_ref().filter(|it| it.uid() != uid);
+        let recorded = predecessor.map_or(operator, |it| &it.operator).clone();
         let api = api(client, OPERATOR_REVISION);
         let found = api.list(&ListParams::default()).await;
         let found = found.context("failed to list OperatorRevisions")?.items.into_iter();
@@ -44,8 +55,8 @@ impl KeptRevisions {
             .filter(|it| it.owner_references().iter().any(|it| it.uid == uid))
             .partition(|it| it.metadata.deletion_timestamp.is_some());
         revisions.extend(before.iter().map(ResourceExt::name_any));
-        let record = AbortRecord::write(client, operator, revisions, terminating, earlier).await?;
-        let kept = Self { api, record };
+        let record = AbortRecord::write(client, &recorded, revisions, terminating, earlier).await?;
+        let kept = Self { api, record, going: uid.to_owned() };
         if let Err(error) = kept.give(None).await {
             kept.give_back().await?;
             return Err(error);
@@ -55,15 +66,20 @@ impl KeptRevisions {
 
     /// Returns the OperatorRevisions of an abort that was interrupted.
     pub(super) fn recorded(client: &Client, record: AbortRecord) -> Self {
-        Self { api: api(client, OPERATOR_REVISION), record }
+        let going = record.uid().to_owned();
+        Self { api: api(client, OPERATOR_REVISION), record, going }
     }
 
-    /// Sets the owners back, and forgets the record.
+    /// Sets the owners back, and forgets the record, unless it is that of a predecessor: then the next abort goes on
+    /// with it.
     ///
     /// # Errors
     ///
     /// When a request fails.
     pub(super) async fn give_back(&self) -> Result<(), anyhow::Error> {
+        if self.going != self.record.uid() {
+            return Ok(());
+        }
         self.give(Some(self.record.uid())).await?;
         self.record.forget().await
     }
@@ -119,8 +135,8 @@ impl KeptRevisions {
 
     /// Returns the owners of an OperatorRevision with an Operator instead of the one whose deletion is aborted.
     fn owners(&self, revision: &DynamicObject, owner: Option<&str>) -> Vec<OwnerReference> {
-        let is_other =
-            |it: &&OwnerReference| it.uid != self.record.uid() && Some(it.uid.as_str()) != owner;
+        let removed = [Some(self.record.uid()), Some(self.going.as_str()), owner];
+        let is_other = |it: &&OwnerReference| !removed.contains(&Some(it.uid.as_str()));
         let mut owners: Vec<OwnerReference> =
             revision.owner_references().iter().filter(is_other).cloned().collect();
         owners.extend(owner.map(|uid| OwnerReference {
@@ -207,8 +223,10 @@ impl KeptRevisions {
         let (name, before) = (successor.name_any(), &self.record.operator.data["status"]);
         let is_kept = before["revision"].as_u64().is_some_and(|it| kept.contains(&it));
         let earlier = before["predecessors"].as_array().into_iter().flatten().cloned();
-        let predecessors: Vec<Value> =
-            [json!(self.record.uid())].into_iter().chain(earlier).collect();
+        // The one that was let go may have made some, too.
+        let let_go = Some(&self.going).filter(|it| *it != self.record.uid());
+        let let_go = let_go.map(|it| json!(it)).into_iter().chain([json!(self.record.uid())]);
+        let predecessors: Vec<Value> = let_go.chain(earlier).collect();
         let mut status = json!({
             "observedGeneration": 0,
             "history": before["history"],
