@@ -22,7 +22,7 @@ use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_simulation::cluster_state::api;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::record::{ABORT_OF_ANNOTATION, AbortRecord};
 use self::revisions::KeptRevisions;
@@ -252,21 +252,56 @@ async fn create_again(
     name: &str,
     record: &AbortRecord,
 ) -> Result<DynamicObject, anyhow::Error> {
-    let whole = &record.operator;
-    let mut spec = whole.data["spec"].clone();
-    spec["paused"] = true.into();
-    let mut annotations = whole.metadata.annotations.clone().unwrap_or_default();
-    annotations.insert(ABORT_OF_ANNOTATION.to_owned(), record.uid().to_owned());
-    let again = json!({
-        "apiVersion": OPERATOR.api_version(),
-        "kind": OPERATOR.kind,
-        "metadata": { "name": name, "labels": whole.metadata.labels, "annotations": annotations },
-        "spec": spec,
-    });
     let parameters =
         PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-    let object = Deserialize::deserialize(&again)?;
+    let object = Deserialize::deserialize(again(name, &record.operator))?;
     api(client, OPERATOR).create(&parameters, &object).await.with_context(|| {
         format!("failed to create Operator `{name}` again; `operator abort {name}` tries it again")
     })
+}
+
+/// Returns the successor of an Operator. It has the finalizer of the controller: a deletion of it waits while it is
+/// paused, so that its OperatorRevisions do not go before it is complete.
+fn again(name: &str, whole: &DynamicObject) -> Value {
+    let mut spec = whole.data["spec"].clone();
+    spec["paused"] = true.into();
+    let mut annotations = whole.metadata.annotations.clone().unwrap_or_default();
+    let uid = whole.metadata.uid.clone().unwrap_or_default();
+    annotations.insert(ABORT_OF_ANNOTATION.to_owned(), uid);
+    json!({
+        "apiVersion": OPERATOR.api_version(),
+        "kind": OPERATOR.kind,
+        "metadata": {
+            "name": name,
+            "labels": whole.metadata.labels,
+            "annotations": annotations,
+            "finalizers": [DELETION_FINALIZER],
+        },
+        "spec": spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_successor_is_held_and_names_its_predecessor() {
+        let whole = json!({
+            "apiVersion": "olm.io/v1", "kind": "Operator",
+            "metadata": { "name": "bar", "uid": "1", "labels": { "a": "b" } },
+            "spec": { "version": "1.2.1", "unknown": 1 },
+        });
+        let whole: DynamicObject = serde_json::from_value(whole).expect("an object");
+        let expected = json!({
+            "apiVersion": "olm.io/v1", "kind": "Operator",
+            "metadata": {
+                "name": "bar", "labels": { "a": "b" },
+                "annotations": { "olm.io/abort-of": "1" },
+                "finalizers": [DELETION_FINALIZER],
+            },
+            "spec": { "version": "1.2.1", "unknown": 1, "paused": true },
+        });
+        assert_eq!(again("bar", &whole), expected);
+    }
 }
