@@ -128,8 +128,7 @@ async fn begin(
              {name}` creates it again"
         ),
         Err(error) => {
-            // Without an answer, it may be gone.
-            if matches!(error, Error::Api(_)) {
+            if is_still_there(&error) {
                 kept.give_back().await?;
             }
             Err(error).with_context(|| format!("failed to abort the deletion of Operator `{name}`"))
@@ -165,6 +164,12 @@ async fn complete(
         .await
         .with_context(|| format!("Operator `{name}` is paused: failed to set spec.paused back"))?;
     kept.record.forget().await
+}
+
+/// Returns whether an Operator is still there although it was to be let go: the request was refused. Without an
+/// answer, and after an error within the server, it may be gone.
+fn is_still_there(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if (400..500).contains(&status.code) && status.code != 404)
 }
 
 /// Returns the finalizers of an Operator that neither the controller nor the API server added, as text;
@@ -235,8 +240,8 @@ async fn taken_over(operators: &Api<Operator>, name: &str) -> Result<(), anyhow:
     };
     tokio::time::timeout(TIMEOUT, taken).await.map_err(|_| {
         anyhow!(
-            "Operator `{name}` is paused: the controller has not taken over its OperatorRevisions; once \
-             its status names the bundle, `operator resume {name}` resumes it"
+            "Operator `{name}` is paused: the controller has not taken over its OperatorRevisions; once it \
+             runs, `operator abort {name}` goes on"
         )
     })
 }
@@ -283,7 +288,20 @@ fn again(name: &str, whole: &DynamicObject) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::Status;
+
     use super::*;
+
+    #[test]
+    fn an_operator_is_still_there_if_the_request_to_let_it_go_was_refused() {
+        for (code, expected) in
+            [(403, true), (409, true), (422, true), (404, false), (500, false), (504, false)]
+        {
+            let error = Error::Api(Box::new(Status::failure("", "").with_code(code)));
+            assert_eq!(is_still_there(&error), expected, "{code}");
+        }
+        assert!(!is_still_there(&Error::Service(anyhow!("the wire is cut").into())), "no answer");
+    }
 
     #[test]
     fn a_successor_is_held_and_names_its_predecessor() {

@@ -108,18 +108,16 @@ impl AbortRecord {
     }
 
     /// Returns whether the record is that of an Operator, or of its predecessor: an abort that was interrupted has
-    /// created it again, and it is being deleted, too.
+    /// created it again, and it is being deleted before it is complete.
     pub(super) fn is_continued_by(&self, operator: &DynamicObject) -> bool {
         let abort_of = operator.annotations().get(ABORT_OF_ANNOTATION);
         operator.metadata.uid.as_deref() == Some(self.uid())
-            || abort_of.is_some_and(|it| it == self.uid())
+            || abort_of.is_some_and(|it| it == self.uid()) && !self.is_done(operator)
     }
 
     /// Returns whether nothing is left to do: its successor is complete.
     pub(super) fn is_done(&self, successor: &DynamicObject) -> bool {
-        let predecessors = successor.data["status"]["predecessors"].as_array();
-        !successor.annotations().contains_key(ABORT_OF_ANNOTATION)
-            && predecessors.into_iter().flatten().any(|it| it == self.uid())
+        is_complete(successor, self.uid())
     }
 
     /// Fails if an Operator was not created again by the abort.
@@ -162,6 +160,15 @@ impl AbortRecord {
         }
         Ok(())
     }
+}
+
+/// Returns whether the successor of the Operator with a uid has its history, and is not held for the abort any more:
+/// the last step resumes it, and so may a person.
+fn is_complete(successor: &DynamicObject, uid: &str) -> bool {
+    let predecessors = successor.data["status"]["predecessors"].as_array();
+    let has_history = predecessors.into_iter().flatten().any(|it| it == uid);
+    let is_paused = successor.data["spec"]["paused"] == true;
+    has_history && !(is_paused && successor.annotations().contains_key(ABORT_OF_ANNOTATION))
 }
 
 /// Returns the name of the OperatorRevision that records an Operator, or has a copy of another OperatorRevision.
@@ -212,4 +219,30 @@ async fn create(
     let parameters =
         PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
     api.create(&parameters, &object).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_successor_is_complete_once_it_has_its_history_and_is_resumed() {
+        for (annotations, is_paused, predecessors, expected) in [
+            (json!({ "olm.io/abort-of": "1" }), true, json!([]), false),
+            (json!({ "olm.io/abort-of": "1" }), false, json!([]), false),
+            (json!({ "olm.io/abort-of": "1" }), true, json!(["1"]), false),
+            (json!({ "olm.io/abort-of": "1" }), false, json!(["1"]), true),
+            (json!({}), true, json!(["1"]), true),
+            (json!({}), false, json!(["0"]), false),
+        ] {
+            let object = json!({
+                "apiVersion": "olm.io/v1", "kind": "Operator",
+                "metadata": { "name": "bar", "uid": "2", "annotations": annotations },
+                "spec": { "paused": is_paused },
+                "status": { "predecessors": predecessors },
+            });
+            let successor: DynamicObject = serde_json::from_value(object).expect("an object");
+            assert_eq!(is_complete(&successor, "1"), expected, "{successor:?}");
+        }
+    }
 }
