@@ -1,5 +1,5 @@
 //! What an interruption of this process ends besides: the programs that render the components of a
-//! release, which are in process groups of their own, where no terminal interrupts them.
+//! release, which are in process groups of their own, where no terminal interrupts or hangs up on them.
 
 use std::io;
 use std::path::Path;
@@ -9,10 +9,14 @@ use std::thread;
 
 use plimsoll_content::authoring::BuiltRelease;
 use plimsoll_source::authoring::{self, BuildError, kill_programs};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Exit code of a command whose terminal was closed.
+const HUNG_UP: i32 = 129;
 /// Exit code of a command that was interrupted.
 const INTERRUPTED: i32 = 130;
+/// Exit code of a command that was quit.
+const QUIT: i32 = 131;
 /// Exit code of a command that was terminated.
 const TERMINATED: i32 = 143;
 
@@ -58,19 +62,57 @@ fn handle(watched: &mpsc::Sender<io::Result<()>>) -> io::Result<()> {
 }
 
 async fn handle_signals(watched: &mpsc::Sender<io::Result<()>>) -> io::Result<()> {
-    let mut interrupts = signal(SignalKind::interrupt())?;
-    let mut terminations = signal(SignalKind::terminate())?;
+    let state = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let watch = |kind| if is_ignored(&state, kind) { Ok(None) } else { signal(kind).map(Some) };
+    let mut hangups = watch(SignalKind::hangup())?;
+    let mut interrupts = watch(SignalKind::interrupt())?;
+    let mut quits = watch(SignalKind::quit())?;
+    let mut terminations = watch(SignalKind::terminate())?;
     // The receiver waits for it.
     let _ = watched.send(Ok(()));
     loop {
-        let code = tokio::select! {
-            _ = interrupts.recv() => INTERRUPTED,
-            _ = terminations.recv() => TERMINATED,
+        let (code, is_awaited) = tokio::select! {
+            () = received(&mut hangups) => (HUNG_UP, false),
+            () = received(&mut interrupts) => (INTERRUPTED, true),
+            () = received(&mut quits) => (QUIT, false),
+            () = received(&mut terminations) => (TERMINATED, true),
         };
         kill_programs();
-        if !STOPS_BY_ITSELF.load(Ordering::SeqCst) {
+        if !is_awaited || !STOPS_BY_ITSELF.load(Ordering::SeqCst) {
             #[expect(clippy::exit, reason = "the signal would have ended the process at once")]
             std::process::exit(code);
         }
+    }
+}
+
+/// Waits for a signal; for ever for one that is not watched.
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns whether a process ignores a signal, as one under `nohup` does, by its state in `/proc`.
+fn is_ignored(state: &str, kind: SignalKind) -> bool {
+    let mask = state.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    let bit = u32::try_from(kind.as_raw_value() - 1).ok();
+    bit.and_then(|bit| mask.checked_shr(bit)).is_some_and(|shifted| shifted & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_those_of_the_mask() {
+        let state = "Name:\tplimsoll\nSigBlk:\t0000000000000004\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(state, SignalKind::hangup()));
+        assert!(!is_ignored(state, SignalKind::interrupt()));
+        assert!(!is_ignored(state, SignalKind::quit()));
+        assert!(!is_ignored("", SignalKind::hangup()));
     }
 }
