@@ -137,19 +137,25 @@ impl Assembly<'_> {
         placed
     }
 
-    /// Reports profiles that an object is for and that the release does not list, if it lists any.
+    /// Reports the profiles that an object is for, if the release lists others only, and those that seem to be
+    /// misspelled. An object for a listed profile may be for others besides, of other products.
     fn check_profiles(&mut self, origin: &Origin, object: &Value) {
         let known = &self.source.profiles;
         let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
-        for key in annotations.into_iter().flat_map(Map::keys).filter(|_| !known.is_empty()) {
-            let named = key.strip_prefix(INCLUDE_PREFIX);
-            let Some(name) = named.filter(|name| !known.iter().any(|it| it == name)) else {
+        let keys = annotations.into_iter().flat_map(Map::keys).filter(|_| !known.is_empty());
+        let named: Vec<&str> = keys.filter_map(|key| key.strip_prefix(INCLUDE_PREFIX)).collect();
+        let (listed, other): (Vec<&str>, Vec<&str>) =
+            named.into_iter().partition(|name| known.iter().any(|it| it == name));
+        for name in other {
+            let left = known.iter().map(String::as_str).filter(|it| !listed.contains(it));
+            let similar = most_similar(name, left);
+            if !listed.is_empty() && similar.is_none() {
                 continue;
-            };
-            let similar = meant(most_similar(name, known.iter().map(String::as_str)));
+            }
             let message = format!(
-                "annotation {key}: {RELEASE_FILE} lists no profile {name:?}{similar}; add it to profiles \
-                 there, or correct the annotation"
+                "annotation {INCLUDE_PREFIX}{name}: {RELEASE_FILE} lists no profile {name:?}{}; add it to \
+                 profiles there, or correct the annotation",
+                meant(similar)
             );
             self.problems.push(origin.problem(message));
         }

@@ -453,6 +453,15 @@ fn what_is_wrong_in_manifests_is_reported_with_its_line() {
         &profiled("centrel"),
         "lamp/a.yaml:1: annotation include.release.openshift.io/centrel: release.yaml lists no profile \"centrel\", did you mean \"central\"?; add it to profiles there, or correct the annotation",
     );
+    // Manifests of other products are for other profiles as well.
+    let besides = |name: &str| {
+        let annotation = format!("{{include.release.openshift.io/{name}: 'true'");
+        let both = format!("{annotation}, include.release.openshift.io/edge: 'true'");
+        format!("{RELEASE}{}", profiled(name).replace(&annotation, &both))
+    };
+    assert!(build(&besides("managed")).is_ok());
+    let problems = build(&besides("centrel")).expect_err("it is misspelled").to_string();
+    assert!(problems.contains("did you mean \"central\"?"), "{problems}");
     check(
         "images:\n- {name: a, from: b, image: c}\n//- lamp/a.yaml\nkind: A\nmetadata: {name: a}\n",
         "release.yaml:6: image a: no manifest names b",
