@@ -10,6 +10,7 @@ use std::sync::Arc;
 use k8s_testkit::prerequisites::skip;
 use plimsoll_content::Payload;
 use plimsoll_source::authoring::build;
+use serde_json::Value;
 
 use crate::harness::{Harness, on_each_cluster, sample_payload};
 use crate::install::assert_present;
@@ -69,6 +70,17 @@ fn a_new_release_lints_clean_and_is_installed_and_updated() {
     let gate = "0000_20_web_99_web.clusteroperator.yaml";
     assert!(second.manifests.iter().any(|manifest| *manifest.file == *gate));
     install_and_update(&first, &second);
+}
+
+#[test]
+fn a_release_that_is_not_there_is_named_as_it_was_asked_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lint = ["release", "lint", "releases/missing", "-o", "sarif"];
+    let Output { status, stdout, .. } = plimsoll(directory.path(), &lint);
+    assert_eq!(status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&stdout).expect("JSON");
+    let location = &report["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(location["artifactLocation"]["uri"], "releases/missing");
 }
 
 #[test]

@@ -72,6 +72,10 @@ pub(super) fn run(
         None => file.path(),
     };
     let files: Vec<String> = files.iter().map(path).collect();
-    let checked = Checked { cases: Cases::Files(&files), ..checked };
+    let mut checked = Checked { cases: Cases::Files(&files), ..checked };
+    if findings.iter().any(|it| Path::new(&it.file) == directory) {
+        // The directory itself cannot be read: it is named as the user named it.
+        checked.directory = Path::new("");
+    }
     diagnostics::write(&checked, &findings, &arguments.output, out)
 }

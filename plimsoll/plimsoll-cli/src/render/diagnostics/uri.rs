@@ -1,7 +1,7 @@
 //! Paths of files as reports for code review have them: URIs relative to the repository.
 
 use std::path::{Component, Path, PathBuf};
-use std::{env, io};
+use std::{env, fs, io};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -27,7 +27,10 @@ impl UriBase {
         let working = env::current_dir()?;
         let is_root = |directory: &&Path| directory.join(".git").exists();
         let root = working.ancestors().find(is_root).unwrap_or(&working);
-        Ok(Self { directory: working.join(directory), root: root.to_owned() })
+        let directory = working.join(directory);
+        // Repositories have files by their places, whatever links lead there.
+        let directory = fs::canonicalize(&directory).unwrap_or(directory);
+        Ok(Self { directory, root: root.to_owned() })
     }
 
     /// Returns the URI of a file: relative if it is below the root, and with `file://` otherwise.
@@ -89,5 +92,16 @@ mod tests {
         let base = UriBase::of(Path::new("nested")).expect("there is a working directory");
         assert!(base.directory.ends_with("nested") && base.directory.starts_with(&base.root));
         assert!(base.uri("a.yaml").ends_with("nested/a.yaml"));
+    }
+
+    #[test]
+    fn links_to_a_repository_lead_into_it() {
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        let link = elsewhere.path().join("link");
+        let working = env::current_dir().expect("there is a working directory");
+        std::os::unix::fs::symlink(&working, &link).expect("a link");
+        let there = UriBase::of(Path::new("")).expect("there is a working directory");
+        let base = UriBase::of(&link).expect("there is a working directory");
+        assert_eq!(base.uri("a.yaml"), there.uri("a.yaml"));
     }
 }
