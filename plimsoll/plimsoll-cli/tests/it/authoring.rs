@@ -188,15 +188,20 @@ impl ProgramSource {
         self
     }
 
-    /// What the build says, with no programs but its own.
-    fn build(&self) -> String {
-        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    /// Builds it with no programs but its own.
+    fn run(&self) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .args(["release", "build", ".", "--output", "out"])
             .env_clear()
             .env("PATH", self.path("bin"))
             .current_dir(self.directory.path())
             .output()
-            .expect("the program runs");
+            .expect("the program runs")
+    }
+
+    /// What the build says.
+    fn build(&self) -> String {
+        let output = self.run();
         String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8")
     }
 
@@ -242,6 +247,27 @@ fn a_chart_is_rendered_with_the_values_and_the_namespace_of_its_component() {
     assert!(
         source.built("release-metadata").contains("\"plimsoll.io/rendered-with\": \"helm v3.9.9\"")
     );
+}
+
+#[test]
+fn a_program_ends_with_the_terminal() {
+    let state = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = state.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    if mask.is_none_or(|mask| mask & 1 == 1) {
+        skip("SIGHUP is ignored, or /proc does not say so");
+        return;
+    }
+    let script = "[ $1 = version ] && printf v3.9.9 && exit
+        echo $$ > process; kill -HUP $PPID; exec /bin/sleep 60";
+    let source = ProgramSource::new("", &CHART).program("helm", script);
+    assert_eq!(source.run().status.code(), Some(129));
+    let process = fs::read_to_string(source.path("process")).expect("it has begun");
+    let stat = format!("/proc/{}/stat", process.trim());
+    // One that nothing waits for stays as a zombie.
+    while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        std::thread::yield_now();
+    }
 }
 
 #[test]
