@@ -99,6 +99,8 @@ fn taken_over(observed: &ObservedObject) -> BTreeSet<String> {
             let (before, after) = (earlier_managers(before), earlier_managers(after));
             before.difference(&after).cloned().collect()
         }
+        // Nothing of the object is left that a manager could own.
+        (Some(before), DryRunOutcome::Replaces { .. }) => earlier_managers(before),
         _ => BTreeSet::new(),
     }
 }

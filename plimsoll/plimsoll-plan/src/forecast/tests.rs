@@ -455,7 +455,11 @@ fn fields_that_only_the_new_definition_knows_are_foreseen() {
 #[test]
 fn managers_that_own_nothing_afterwards_are_taken_over() {
     let map = |file: &str, name: &str| manifest(file, "ConfigMap", name, json!({}));
-    let manifests = [map("0000_10_a_1.yaml", "theirs"), map("0000_10_a_2.yaml", "new")];
+    let manifests = [
+        map("0000_10_a_1.yaml", "theirs"),
+        map("0000_10_a_2.yaml", "new"),
+        map("0000_10_a_3.yaml", "replaced"),
+    ];
     let plan = Arc::new(release("1.1.0", &manifests));
     let object = |managers: &[&str]| {
         let entry = |manager: &&str| json!({ "manager": manager, "operation": "Update" });
@@ -465,13 +469,18 @@ fn managers_that_own_nothing_afterwards_are_taken_over() {
     let before = object(&["another-client", "helm", "olm"]);
     let observed_objects = [
         ObservedObject {
-            before: Some(before),
+            before: Some(before.clone()),
             answer: DryRunOutcome::Would(object(&["another-client", "olm"])),
         },
         ObservedObject { before: None, answer: DryRunOutcome::Would(object(&[])) },
+        ObservedObject {
+            before: Some(before.clone()),
+            answer: DryRunOutcome::Replaces { fields: vec!["data".to_owned()], with: before },
+        },
     ];
     let none = (BTreeSet::new(), BTreeSet::new());
     let forecast = of_cluster(None, plan, &observed_objects, &none.0, &none.1);
     let taken_over: Vec<_> = forecast.taken_over.into_iter().collect();
-    assert_eq!(taken_over, [(0, BTreeSet::from(["helm".to_owned()]))]);
+    let managers = |names: &[&str]| BTreeSet::from_iter(names.iter().map(|it| (*it).to_owned()));
+    assert_eq!(taken_over, [(0, managers(&["helm"])), (2, managers(&["helm", "olm"]))]);
 }
