@@ -94,7 +94,10 @@ impl ObservedRelease {
         let status = &self.status.capabilities;
         let is_in = |names: &[String]| names.iter().any(|it| it == name);
         if !is_in(&status.known_capabilities) {
-            let known = enumerated(&status.known_capabilities);
+            let known = match status.known_capabilities.as_slice() {
+                [] => "none".to_owned(),
+                names => enumerated(names),
+            };
             return Err(format!("this release has no capability {name}; it has {known}"));
         }
         Ok(if is_in(&status.enabled_capabilities) {

@@ -117,6 +117,9 @@ fn the_release_is_planned_by_what_its_cluster_version_reports() {
     check(enable(&["Console"]), &[("/spec/capabilities", requested)], "Await Console >");
     let unknown = "InvalidAction: this release has no capability Storage; it has Build and Console";
     check(enable(&["Console", "Storage"]), &[], unknown);
+    let none = ("/status/capabilities", json!({}));
+    let unknown = "InvalidAction: this release has no capability Storage; it has none";
+    check(enable(&["Storage"]), &[none], unknown);
 }
 
 #[test]
