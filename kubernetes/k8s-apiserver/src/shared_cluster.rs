@@ -11,7 +11,8 @@ use crate::clock::Clock;
 use crate::controllers::Controllers;
 use crate::semantics::cluster::{Cluster, admission};
 use crate::semantics::context::RequestContext;
-use crate::semantics::webhook::replay::WebhookReplay;
+use crate::semantics::registry::ApiResource;
+use crate::semantics::webhook::replay::{self, WebhookReplay};
 use crate::status::{ApiError, Result};
 use crate::webhooks::{self, Webhooks};
 
@@ -76,19 +77,27 @@ impl SharedCluster {
         result
     }
 
-    /// Runs the write of a request.
+    /// Runs the write of a request to a resource.
     ///
-    /// A write that may call webhooks draws from ids of its own, the same in each of its runs.
+    /// The request found the resource before the cluster was locked: if another one has replaced or
+    /// withdrawn it since, the request starts over. Otherwise an object would be stored that no
+    /// definition knows. A write that may call webhooks draws from ids of its own, the same in each
+    /// of its runs.
     ///
     /// # Errors
-    /// Those of `change`, and when the cluster is poisoned.
+    /// Those of `change`, when the request starts over, and when the cluster is poisoned.
     pub(crate) fn write_for<T>(
         &self,
         context: &mut RequestContext,
+        resource: &Arc<ApiResource>,
         change: impl FnOnce(&mut Cluster, &mut RequestContext) -> Result<T>,
     ) -> Result<T> {
         let now = context.now.clone();
         self.write(&now, |cluster| {
+            if !cluster.registry.is_served(resource) {
+                context.replay.start_over();
+                return Err(replay::suspended());
+            }
             if !admission::is_configured(cluster) {
                 return change(cluster, context);
             }

@@ -67,6 +67,12 @@ impl Registry {
         self.by_name.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
+    /// Whether exactly this form of a resource is served now.
+    pub(crate) fn is_served(&self, resource: &Arc<ApiResource>) -> bool {
+        self.find(&resource.group, &resource.version, &resource.plural)
+            .is_some_and(|served| Arc::ptr_eq(served, resource))
+    }
+
     /// Finds a resource by the kind of its objects.
     pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<ApiResource>> {
         self.all().find(|resource| resource.kind == kind && resource.api_version() == api_version)

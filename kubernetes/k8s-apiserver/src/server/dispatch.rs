@@ -31,13 +31,13 @@ mod objects;
 const MANAGER_LEN_MAX: usize = 128;
 
 /// How often a request is replayed with webhook responses: each mutating webhook is one round, and
-/// so is each change of the object in between.
+/// so is each change of the object or its resource in between.
 const ROUNDS_MAX: usize = 64;
 
 /// Handles a request.
 ///
 /// A request that calls webhooks runs again for each response that it needs; see
-/// [`crate::semantics::webhook::replay`].
+/// [`crate::semantics::webhook::replay`]. So does one whose resource was replaced meanwhile.
 pub(crate) async fn handle(
     shared: &Arc<Shared>,
     parts: &Parts,
@@ -55,6 +55,9 @@ pub(crate) async fn handle(
     let mut replay = WebhookReplay::default();
     for _ in 0..ROUNDS_MAX {
         let answered = answer(shared, parts, info, body, &admitted.user, &mut replay);
+        if replay.take_outdated() {
+            continue;
+        }
         if !replay.is_pending() {
             admitted.annotate(&replay.annotations);
             return admitted.complete(answered.unwrap_or_else(|error| respond::error(&error)));

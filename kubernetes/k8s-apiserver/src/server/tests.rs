@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::semantics::cluster::admission::{Admission, WriteAttributes};
 use crate::semantics::context::RequestContext;
+use crate::semantics::registry::ApiResource;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -96,4 +97,33 @@ fn writes_that_do_not_panic_leave_the_cluster_usable() {
     assert_eq!(ask(&server, "POST", NAMESPACES, namespace).0, 201);
     assert_eq!(ask(&server, "POST", NAMESPACES, namespace).0, 409);
     assert_eq!(ask(&server, "GET", "/readyz", "").0, 200);
+}
+
+#[test]
+fn a_write_to_a_resource_that_is_no_longer_served_starts_over() {
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let definition = r#"{"metadata": {"name": "things.example.com"}, "spec": {
+        "group": "example.com", "scope": "Cluster",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+        "versions": [{"name": "v1", "served": true, "storage": true,
+                      "schema": {"openAPIV3Schema": {"type": "object"}}}]}}"#;
+    let server = ApiServer::new(Options::default());
+    assert_eq!(ask(&server, "POST", definitions, definition).0, 201);
+    let found = server
+        .shared
+        .cluster
+        .read(|cluster| Ok(cluster.registry.find("example.com", "v1", "things").map(Arc::clone)));
+    let resource: Arc<ApiResource> = found.unwrap().expect("it is served");
+    let write = || {
+        let mut context = RequestContext::default();
+        let written = server.shared.cluster.write_for(&mut context, &resource, |_, _| Ok(()));
+        (written.is_ok(), context.replay.take_outdated())
+    };
+    assert_eq!(write(), (true, false));
+    // As another thread does while a request decodes its body.
+    let path = format!("{definitions}/things.example.com");
+    assert_eq!(ask(&server, "DELETE", &path, "").0, 200);
+    assert_eq!(write(), (false, true));
+    assert_eq!(ask(&server, "POST", definitions, definition).0, 201);
+    assert_eq!(write(), (false, true), "another definition has taken its place");
 }

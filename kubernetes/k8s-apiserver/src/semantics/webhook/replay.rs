@@ -52,11 +52,13 @@ pub(crate) struct WebhookReplay {
     pending: BTreeMap<String, WebhookCall>,
     ids: Option<Ids>,
     started_at: Option<String>,
+    /// Whether the request has to run again without further calls.
+    is_outdated: bool,
     /// The audit annotations of the last run.
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// The error of a suspended verb; it runs again once its calls were made. No client sees it.
+/// The error of a suspended verb; it runs again, once its calls were made. No client sees it.
 pub(crate) fn suspended() -> ApiError {
     ApiError::internal("a call to a webhook is still open")
 }
@@ -78,6 +80,16 @@ impl WebhookReplay {
     /// The time of the first run of the request.
     pub(crate) fn started_at(&mut self, now: impl FnOnce() -> String) -> String {
         self.started_at.get_or_insert_with(now).clone()
+    }
+
+    /// Has the request run again: what it found in the cluster before it was locked has changed since.
+    pub(crate) fn start_over(&mut self) {
+        self.is_outdated = true;
+    }
+
+    /// Whether the request has to run again; asked once for each run.
+    pub(crate) fn take_outdated(&mut self) -> bool {
+        std::mem::take(&mut self.is_outdated)
     }
 
     /// Whether calls are pending.

@@ -257,10 +257,9 @@ impl ObjectRequest<'_> {
         let object = decode_object(&self.parts.headers, self.body, kind)?;
         let act = if is_binding { pods::bind } else { pods::evict };
         let resource = &self.resource;
-        let done = self
-            .shared
-            .cluster
-            .write_for(context, |cluster, context| act(cluster, context, resource, key, &object))?;
+        let done = self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
+            act(cluster, context, resource, key, &object)
+        })?;
         Ok(respond::document(StatusCode::CREATED, self.accept.format, &done))
     }
 
@@ -395,16 +394,17 @@ impl ObjectRequest<'_> {
         if object.is_null() {
             object = Value::Object(serde_json::Map::new());
         }
-        let created = self.shared.cluster.write_for(context, |cluster, context| {
-            create::create(
-                cluster,
-                context,
-                &self.resource,
-                self.namespace(),
-                object,
-                create::CreateSource::Create,
-            )
-        })?;
+        let created =
+            self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
+                create::create(
+                    cluster,
+                    context,
+                    &self.resource,
+                    self.namespace(),
+                    object,
+                    create::CreateSource::Create,
+                )
+            })?;
         self.show(StatusCode::CREATED, &created)
     }
 
@@ -422,10 +422,10 @@ impl ObjectRequest<'_> {
     fn put(&self, context: &mut RequestContext, target: WriteTarget<'_>) -> Result<Response<Body>> {
         let object = self.body_object()?;
         context.strict_errors = self.strict_errors(context);
-        let (updated, is_new) = self
-            .shared
-            .cluster
-            .write_for(context, |cluster, context| update::put(cluster, context, target, object))?;
+        let (updated, is_new) =
+            self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
+                update::put(cluster, context, target, object)
+            })?;
         self.show(written(is_new), &updated)
     }
 
@@ -481,9 +481,10 @@ impl ObjectRequest<'_> {
     ) -> Result<Response<Body>> {
         let document = self.read_patch()?;
         context.strict_errors = self.strict_errors(context);
-        let (patched, is_new) = self.shared.cluster.write_for(context, |cluster, context| {
-            patch::patch(cluster, context, target, &document)
-        })?;
+        let (patched, is_new) =
+            self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
+                patch::patch(cluster, context, target, &document)
+            })?;
         self.show(written(is_new), &patched)
     }
 
@@ -495,13 +496,13 @@ impl ObjectRequest<'_> {
             }
             Method::PUT => {
                 let wanted = decode_object(&self.parts.headers, self.body, "Scale")?;
-                self.shared.cluster.write_for(context, |cluster, context| {
+                self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
                     scale::write(cluster, context, resource, key, |_| Ok(wanted))
                 })?
             }
             Method::PATCH => {
                 let patch = self.read_patch()?;
-                self.shared.cluster.write_for(context, |cluster, context| {
+                self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
                     if patch.media_type == MediaType::ApplyPatch {
                         return scale::apply(cluster, context, resource, key, &patch.document);
                     }
@@ -532,9 +533,10 @@ impl ObjectRequest<'_> {
     fn delete(&self, context: &mut RequestContext, key: &ObjectKey) -> Result<Response<Body>> {
         let options = DeleteOptions::read(&context.parameters, self.delete_body()?.as_ref())?;
         storage_key::check(&self.resource, key)?;
-        let deleted = self.shared.cluster.write_for(context, |cluster, context| {
-            delete::delete_with_admission(cluster, context, &self.resource, key, &options)
-        })?;
+        let deleted =
+            self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
+                delete::delete_with_admission(cluster, context, &self.resource, key, &options)
+            })?;
         self.show(StatusCode::OK, &delete::answer(&self.resource, &deleted))
     }
 
@@ -542,15 +544,16 @@ impl ObjectRequest<'_> {
         self.require("deletecollection")?;
         let body = self.delete_body()?;
         self.check_collection(context)?;
-        let listing = self.shared.cluster.write_for(context, |cluster, context| {
-            delete::delete_collection(
-                cluster,
-                context,
-                &self.resource,
-                self.namespace(),
-                body.as_ref(),
-            )
-        })?;
+        let listing =
+            self.shared.cluster.write_for(context, &self.resource, |cluster, context| {
+                delete::delete_collection(
+                    cluster,
+                    context,
+                    &self.resource,
+                    self.namespace(),
+                    body.as_ref(),
+                )
+            })?;
         self.show_list(&listing)
     }
 }
