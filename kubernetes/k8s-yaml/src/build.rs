@@ -71,7 +71,8 @@ fn build_eased(
         let source = Source { text: &mending.text, ..source };
         match build_once(source, notes, &mut Places::default()) {
             Err(Failure { left_of_block: Some(at), .. }) if mending.indent_from(at) => {}
-            result => return result,
+            // Offsets in the mended text are not those in the text to be eased.
+            result => return result.map_err(|failure| Failure { strange: None, ..failure }),
         }
     }
 }

@@ -66,37 +66,44 @@ impl<'text> Eased<'text> {
         if self.work > WORK_MAX || !self.text.is_char_boundary(at) {
             return false;
         }
-        let changed = match strange {
-            Strange::Comment(_) => without_comment(&self.text, at),
-            Strange::Tab(_) => self.without_tabs(at),
-        };
-        match changed {
-            Some(changed) if changed != self.text => {
-                self.text = Cow::Owned(changed);
-                true
-            }
-            _ => false,
+        match strange {
+            Strange::Comment(_) => self.blank_comment(at),
+            Strange::Tab(_) => self.blank_tabs(at),
         }
     }
 
     /// Replaces the tabs before an offset on its line, and those that the lines after it begin with.
-    fn without_tabs(&mut self, at: usize) -> Option<String> {
-        let begin = line_start(&self.text, at);
-        let mut changed = self.text.get(..begin)?.to_owned();
-        let mut easing = true;
-        for line in self.text[begin..].split_inclusive('\n') {
-            let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
-            easing &= line[..blank].contains('\t');
-            if easing {
-                self.tabbed.push(changed.len());
-                changed.extend(std::iter::repeat_n(' ', blank));
-                changed.push_str(&line[blank..]);
-            } else {
-                changed.push_str(line);
+    fn blank_tabs(&mut self, at: usize) -> bool {
+        let mut begin = line_start(&self.text, at);
+        let first = self.tabbed.len();
+        while let Some(rest) = self.text.get(begin..) {
+            let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            if !rest[..blank].contains('\t') {
+                break;
             }
+            let next = rest[blank..].find('\n').map_or(rest.len(), |end| blank + end + 1);
+            self.blank(begin..begin + blank);
+            self.tabbed.push(begin);
+            begin += next;
         }
+        let changed = self.tabbed.len() > first;
         self.tabbed.sort_unstable();
-        Some(changed)
+        changed
+    }
+
+    /// Makes blanks of the comment that begins on the line of an offset, at it or behind it.
+    fn blank_comment(&mut self, at: usize) -> bool {
+        let rest = &self.text[at..];
+        let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
+        let Some(begin) = rest[..end].find('#') else { return false };
+        self.blank(at + begin..at + end);
+        true
+    }
+
+    /// Makes blanks of a range, in place: a text may have many.
+    fn blank(&mut self, range: Range<usize>) {
+        let blanks = " ".repeat(range.len());
+        self.text.to_mut().replace_range(range, &blanks);
     }
 
     /// The number of the line, from 0, that Kubernetes' parser refuses in a document of a value, and why.
@@ -156,13 +163,6 @@ fn is_indicator(line: &str) -> bool {
 /// Where the line of an offset begins.
 fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |end| end + 1)
-}
-
-/// Makes blanks of the comment that begins on the line of an offset, at it or behind it.
-fn without_comment(text: &str, at: usize) -> Option<String> {
-    let end = text[at..].find(['\n', '\r']).map_or(text.len(), |end| at + end);
-    let begin = at + text[at..end].find('#')?;
-    Some(format!("{}{}{}", &text[..begin], " ".repeat(end - begin), &text[end..]))
 }
 
 /// Why the content of a scalar in double quotes is refused for one of its escapes.
