@@ -195,8 +195,10 @@ struct Builder<'notes> {
     line: usize,
     /// What stands for byte-order marks.
     mark: Option<char>,
-    /// Where the text ends, if its last line says something and is not ended.
-    unended: Option<usize>,
+    /// Where the text ends.
+    end: usize,
+    /// How many blanks its last line, which is not ended, consists of; `None` if it says something.
+    blanks_at_end: Option<usize>,
     notes: &'notes mut Vec<YamlWarning>,
     root: Option<Value>,
     frames: Vec<Frame>,
@@ -210,11 +212,12 @@ struct Builder<'notes> {
 impl<'notes> Builder<'notes> {
     fn new(source: Source<'_>, notes: &'notes mut Vec<YamlWarning>) -> Self {
         let last = source.text.rsplit(['\n', '\r']).next().unwrap_or_default();
-        let unended = !last.trim_matches(' ').is_empty();
+        let is_blank = last.trim_matches(' ').is_empty();
         Self {
             line: source.line,
             mark: source.mark,
-            unended: unended.then_some(source.text.len()),
+            end: source.text.len(),
+            blanks_at_end: is_blank.then_some(last.len()),
             notes,
             root: None,
             frames: Vec::new(),
@@ -268,9 +271,15 @@ impl<'notes> Builder<'notes> {
             _ => text,
         };
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-        let is_last = self.unended.is_some() && span.end.byte_offset() == self.unended;
+        let is_last = span.end.byte_offset() == Some(self.end);
+        // Blanks say something as far as they go beyond the indentation of the scalar.
+        let says_something = self
+            .blanks_at_end
+            .is_none_or(|blanks| span.indent.is_some_and(|indent| blanks > indent));
         match text.strip_suffix('\n') {
-            Some(unended) if is_block && is_last => Cow::Owned(unended.to_owned()),
+            Some(unended) if is_block && is_last && says_something => {
+                Cow::Owned(unended.to_owned())
+            }
             _ => text,
         }
     }
