@@ -117,14 +117,20 @@ impl<'text> Eased<'text> {
             return None;
         }
         let mut at = 0;
+        // Where the lines so far end, but for blanks.
+        let mut said = 0;
         for (number, line) in self.original.split_inclusive('\n').enumerate() {
             let is_eased = self.tabbed.binary_search(&at).is_ok();
-            let is_free = places.flowing(at) && !places.is_after_plain(self.original, at)
+            let is_free = places.flowing(at) && !places.is_after_plain(said)
                 || is_text && places.within_text(at);
             if (is_eased || line.starts_with('\t')) && !is_free {
                 return Some((number, "found a tab character that violates indentation"));
             }
             let begin = at + line.len() - line.trim_start_matches(' ').len();
+            let is_tab = begin > at && self.original[begin..].starts_with('\t');
+            if is_tab && places.begins_block(begin, said) {
+                return Some((number, "found character that cannot start any token"));
+            }
             let mut entry = &self.original[begin..];
             while let Some(rest) = entry.strip_prefix("- ") {
                 entry = rest.trim_start_matches(' ');
@@ -137,6 +143,8 @@ impl<'text> Eased<'text> {
                 // What follows is another document.
                 return None;
             }
+            let end = line.trim_end_matches([' ', '\t', '\r', '\n']).len();
+            said = if end > 0 { at + end } else { said };
             at += line.len();
         }
         None
@@ -225,7 +233,9 @@ impl Places {
     /// Notes where an event stands.
     pub(super) fn note(&mut self, event: &Event<'_>, span: &Span) {
         let Some(range) = span.byte_range() else { return };
-        if let Event::Scalar(_, ScalarStyle::Plain, ..) = event {
+        if let Event::Scalar(_, ScalarStyle::Plain, ..) = event
+            && !range.is_empty()
+        {
             self.plain.push(range.end);
         }
         match event {
@@ -261,11 +271,20 @@ impl Places {
         contains(&self.quoted, at) || contains(&self.flow, at)
     }
 
-    /// Whether the line that begins at an offset is the next one after a plain scalar within a block, which
-    /// may go on there.
-    fn is_after_plain(&self, text: &str, at: usize) -> bool {
-        let end = text[..at].trim_end_matches([' ', '\t', '\r', '\n']).len();
-        self.has_block && self.plain.binary_search(&end).is_ok()
+    /// Whether a line is the next one after a plain scalar within a block, which may go on there; `said` is
+    /// where the text before the line ends, but for blanks.
+    fn is_after_plain(&self, said: usize) -> bool {
+        self.has_block && self.ends_plain(said)
+    }
+
+    fn ends_plain(&self, at: usize) -> bool {
+        self.plain.binary_search(&at).is_ok()
+    }
+
+    /// Whether a tab at an offset, with only blanks before it on its line, stands where something new may
+    /// begin in a block: it is no part of a scalar or of a flow collection.
+    fn begins_block(&self, at: usize, said: usize) -> bool {
+        !self.flowing(at) && !self.within_text(at) && !self.ends_plain(said)
     }
 
     fn within_text(&self, at: usize) -> bool {

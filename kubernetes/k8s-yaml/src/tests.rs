@@ -291,3 +291,10 @@ fn what_kubernetes_refuses_is_an_error_with_its_line() {
     check("a: 1\nb: \"c\\/d\"\n", "2:1: invalid YAML: found unknown escape character");
     check("%YAML 1.2\na: 1\n", "1:1: invalid YAML: found incompatible YAML document");
 }
+
+#[test]
+fn many_lines_of_tabs_take_time_in_proportion() {
+    let text = format!("a: [x,\n{}]\n", "\t\n".repeat(100_000));
+    let read = first_document(&text).value.map(|value| value.to_string());
+    assert_eq!(read.expect("it is YAML"), r#"{"a":["x"]}"#);
+}
