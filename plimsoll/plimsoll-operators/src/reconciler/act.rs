@@ -124,7 +124,13 @@ impl OperatorHandler<'_> {
                 TargetRevision::Kept { number: *revision, risks: accepted_risks.clone() }
             }
             OperatorAction::Keep | OperatorAction::Blocked(_) => match installed {
-                Some((number, it)) if spec.revision.is_some() || is_up_to_date(it) => kept(number),
+                Some((number, it))
+                    if spec.revision.is_some()
+                        || is_up_to_date(it)
+                        || operator.is_change_given_up() =>
+                {
+                    kept(number)
+                }
                 Some((_, it)) => wanted(&it.bundle, &[]),
                 None => TargetRevision::Unchanged,
             },

@@ -77,11 +77,27 @@ impl TrackedOperator {
         }
     }
 
-    /// Returns whether a bundle was rolled back, so that it is not tried again automatically.
+    /// Returns whether a bundle was rolled back, so that it is not tried again automatically, whatever revision of
+    /// another bundle is rolled out now.
     pub(super) fn was_rolled_back(&self, bundle: &str) -> bool {
-        let mut completed = self.history.iter().skip_while(|it| it.bundle == bundle);
+        let is_under_way = self
+            .history
+            .first()
+            .is_some_and(|it| it.bundle == bundle && it.state == UpdateState::Partial);
+        let completed = self.history.iter().skip_while(|it| it.bundle == bundle);
+        let mut completed = completed.skip_while(|it| it.state == UpdateState::Partial);
         self.object.spec.rollback == RollbackPolicy::Automatic
-            && self.history.first().is_some_and(|it| it.state == UpdateState::Completed)
+            && !is_under_way
             && completed.any(|it| it.bundle == bundle && it.state == UpdateState::Partial)
+    }
+
+    /// Returns whether the rollout of a revision was given up for another one.
+    pub(super) fn was_returned_from(&self, number: u32) -> bool {
+        let newest = self.history.iter().position(|it| it.revision == number);
+        newest.is_some_and(|index| {
+            let mut later = self.history[..index].iter();
+            self.history[index].state == UpdateState::Partial
+                && later.any(|it| it.state == UpdateState::Completed)
+        })
     }
 }

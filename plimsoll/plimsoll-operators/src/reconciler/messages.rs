@@ -51,6 +51,15 @@ pub(super) fn rolled_back(name: &str, bundle: &BundleReference) -> OperatorBlock
     OperatorBlock::new(Reason::UpgradeBlocked, message)
 }
 
+/// Returns the block of a change of the spec whose revision was rolled back.
+pub(super) fn change_rolled_back(name: &str, revision: u32) -> OperatorBlock {
+    let message = format!(
+        "the rollout of {name} as it is requested, revision {revision}, was given up for the revision \
+         before: set spec.rollback to Manual to try it again, or change what is requested"
+    );
+    OperatorBlock::new(Reason::UpgradeBlocked, message)
+}
+
 pub(super) fn namespace_moved(name: &str, from: &str, to: &str) -> OperatorBlock {
     let message = format!(
         "{name} is installed in namespace {from} and is not moved to {to}: set spec.namespace back, or \

@@ -40,6 +40,9 @@ impl TrackedOperator {
             OperatorAction::Upgrade(chosen) if self.was_rolled_back(&chosen.reference.name) => {
                 Some(messages::rolled_back(name, &chosen.reference))
             }
+            OperatorAction::Keep => {
+                self.rolled_back_change().map(|it| messages::change_rolled_back(name, it))
+            }
             _ => None,
         };
         if let Some(block) = block {

@@ -485,6 +485,10 @@ fn a_bundle_is_not_tried_again_after_it_was_rolled_back() {
         (vec![entry("Partial", "bad"), good()], false),
         (vec![good()], false),
         (vec![entry("Completed", "bad"), good(), entry("Partial", "bad")], true),
+        // A change of the spec is rolled out with the bundle that was returned to.
+        (vec![entry("Partial", "good"), good(), entry("Partial", "bad")], true),
+        (vec![entry("Partial", "bad"), good(), entry("Partial", "bad")], false),
+        (vec![entry("Partial", "good"), entry("Partial", "bad"), good()], false),
     ];
     for (history, expected) in table {
         let mut operator = TrackedOperator { history, ..TrackedOperator::default() };

@@ -34,6 +34,35 @@ impl TrackedOperator {
             && overdue.is_some_and(|it| it.bundle.name == bundle)
     }
 
+    /// Returns whether a change of the spec that keeps the bundle is given up for the installed revision, since its
+    /// rollout is overdue or was rolled back, and the policy says so.
+    pub(super) fn is_change_given_up(&self) -> bool {
+        let is_given_up = |it: u32| self.overdue() == Some(it) || self.was_returned_from(it);
+        self.changed_revision().is_some_and(is_given_up)
+    }
+
+    /// Returns the number of the revision of the installed bundle that was rolled back and has what the spec has
+    /// now; `None` if there is none, or the policy is to try it again.
+    pub(super) fn rolled_back_change(&self) -> Option<u32> {
+        self.changed_revision().filter(|it| self.was_returned_from(*it))
+    }
+
+    /// Returns the number of the revision of the installed bundle that was made for the spec as it is; `None` if
+    /// there is none, the installed one is for that spec, or nothing is rolled back automatically.
+    fn changed_revision(&self) -> Option<u32> {
+        let spec = &self.object.spec;
+        let (_, installed) = self.installed_revision()?;
+        let (config, ready_when) = (spec.config.as_ref(), &spec.ready_when);
+        if spec.rollback != RollbackPolicy::Automatic
+            || spec.revision.is_some()
+            || installed.is_made_for(config, spec.certificates, ready_when, None)
+        {
+            return None;
+        }
+        let made = self.made(&self.wanted(&installed.bundle, &[]), None);
+        made.map(|(number, _)| number)
+    }
+
     /// Returns the number of the revision whose rollout is overdue; `None` if none is, or no other revision is
     /// installed.
     fn overdue(&self) -> Option<u32> {

@@ -81,3 +81,42 @@ fn rules_that_mean_nothing_change_nothing() {
     let progressing = reported(&course, "Progressing");
     assert!(progressing.contains("spec.readyWhen[0] selects no object"), "{progressing}");
 }
+
+/// Returns the history of the Operator `bar`, newest first, as texts such as `1 Completed`.
+fn history(course: &Course) -> Vec<String> {
+    let history = course.shown["bar"]["status"]["history"].as_array().expect("a history");
+    let entry =
+        |it: &Value| format!("{} {}", it["revision"], it["state"].as_str().unwrap_or_default());
+    history.iter().map(entry).collect()
+}
+
+#[test]
+fn rules_that_never_hold_are_given_up_for_good_with_what_they_came_with() {
+    for (version, expected) in [
+        ("1.2.1", vec!["1 Completed", "2 Partial", "1 Completed"]),
+        // The bundle before is tried with the rules, too.
+        ("1.2.5", vec!["1 Completed", "3 Partial", "1 Completed", "2 Partial", "1 Completed"]),
+    ] {
+        let mut course = Course::begin();
+        course.operator("bar", "1", "1.2.1", true);
+        pass(&mut course, 12, nothing_held);
+        let mut spec = spec(RULE);
+        spec["version"] = version.into();
+        spec["rollback"] = "Automatic".into();
+        spec["progressDeadline"] = "8s".into();
+        request(&mut course, 2, spec.clone());
+        pass(&mut course, 60, nothing_held);
+        assert_eq!(history(&course), expected, "{version}");
+        assert_eq!(course.shown["bar"]["status"]["revision"], 1, "{version}");
+        let progressing = reported(&course, "Progressing");
+        assert!(progressing.starts_with("False UpgradeBlocked: "), "{version}: {progressing}");
+        assert!(progressing.contains("was given up for the revision before"), "{progressing}");
+        pass(&mut course, 60, nothing_held);
+        assert_eq!(history(&course), expected, "{version}: nothing is tried again");
+
+        spec["rollback"] = "Manual".into();
+        request(&mut course, 3, spec);
+        pass(&mut course, 6, nothing_held);
+        assert_eq!(history(&course)[0], "2 Partial", "{version}: it is tried again");
+    }
+}
