@@ -9,7 +9,7 @@ use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_source::catalog::Bytes;
 
 use super::inspect::Cluster;
-use crate::resources::Resources;
+use crate::resources::{Discovered, Resources};
 use crate::write::chain;
 
 /// The number of packages that are named for a kind.
@@ -42,9 +42,20 @@ pub(super) async fn unserved_kinds(
     let is_unserved = |it: &&GroupVersionKind| {
         asked.contains(&(it.group.as_str(), it.version.as_str())) && found.get(it).is_none()
     };
-    let unserved = kinds.iter().filter(is_unserved).map(|kind| UnservedKind {
+    let unserved: Vec<&GroupVersionKind> = kinds.iter().filter(is_unserved).collect();
+    let others = match unserved.is_empty() {
+        true => Resources::default(),
+        // What was known before may have come or gone.
+        false => {
+            let discovered = Discovered::read(&cluster.client).await;
+            let failed =
+                |error: kube::Error| format!("failed to discover all kinds: {}", chain(&error));
+            discovered.map_err(failed)?.resources
+        }
+    };
+    let unserved = unserved.into_iter().map(|kind| UnservedKind {
         kind: kind.clone(),
-        versions: other_versions(&cluster.resources, kind),
+        versions: other_versions(&others, kind),
         providers: providers(catalogs, kind),
     });
     let unserved = unserved.collect();
@@ -57,7 +68,7 @@ fn is_of_kubernetes(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
-/// Returns the other versions in which a kind is served, as far as it is known.
+/// Returns the other versions in which a kind is served.
 fn other_versions(resources: &Resources, kind: &GroupVersionKind) -> Vec<String> {
     let is_other = |it: &GroupVersionKind| {
         it.group == kind.group && it.kind == kind.kind && it.version != kind.version
