@@ -1,6 +1,6 @@
 //! Fields that no update of an object changes, and the replacement of objects that change in one.
 
-use k8s_schema::{apply_builtin_defaults, changed_immutable_fields};
+use k8s_schema::{apply_builtin_defaults, builtin, changed_immutable_fields, go_round_trip};
 use plimsoll_api::ObjectKey;
 use serde_json::Value;
 
@@ -40,7 +40,11 @@ pub fn changed_fields(before: &Manifest, after: &Manifest) -> Vec<String> {
     let completed = |manifest: &Manifest| {
         let mut object = manifest.object();
         apply_builtin_defaults(&key.group, &manifest.version, &key.kind, &mut object);
-        object
+        // An API server stores a field that is empty as one that is not there, and 1024Mi as 1Gi.
+        let mut stored = object.clone();
+        let schema = builtin::schema(&key.group, &manifest.version, &key.kind);
+        let is_read = schema.is_some_and(|it| go_round_trip(&it, &mut stored).is_ok());
+        if is_read { stored } else { object }
     };
     let (before, after) = (completed(before), completed(after));
     if is(key, "apiextensions.k8s.io", "CustomResourceDefinition") {
@@ -203,6 +207,34 @@ mod tests {
         let scope = |scope: &str| json!({ "spec": { "scope": scope } });
         let (version, kind) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
         check(version, kind, scope("Cluster"), scope("Namespaced"), &["spec.scope"]);
+    }
+
+    #[test]
+    fn what_is_stored_alike_is_no_change() {
+        let pod = |spec: Value| json!({ "spec": { "template": { "spec": spec } } });
+        let container = json!({ "name": "a", "resources": { "limits": { "memory": "1Gi" } } });
+        let explicit = json!({
+            "name": "a", "env": [], "resources": { "limits": { "memory": "1024Mi" } },
+        });
+        check(
+            "batch/v1",
+            "Job",
+            pod(json!({ "containers": [container] })),
+            pod(json!({ "containers": [explicit], "hostNetwork": false })),
+            &[],
+        );
+        let volume = |nfs: Value| json!({ "spec": { "nfs": nfs } });
+        check(
+            "v1",
+            "PersistentVolume",
+            volume(json!({ "server": "a", "path": "/b" })),
+            volume(json!({ "server": "a", "path": "/b", "readOnly": false })),
+            &[],
+        );
+        let template = |spec: Value| json!({ "spec": { "spec": spec } });
+        let devices = template(json!({ "devices": {} }));
+        let (version, kind) = ("resource.k8s.io/v1", "ResourceClaimTemplate");
+        check(version, kind, devices, template(json!({})), &[]);
     }
 
     #[test]
