@@ -78,8 +78,11 @@ async fn found(
         Scope::Cluster => Api::all_with(client, &served.resource),
         Scope::Namespaced => Api::namespaced_with(client, &key.namespace, &served.resource),
     };
-    let live = api.get_metadata_opt(&key.name).await;
-    let live = live.map_err(|error| format!("failed to read {key}: {}", chain(&error)))?;
+    let live = match api.get_metadata_opt(&key.name).await {
+        // The kind is not served any more, so it has no objects.
+        Err(kube::Error::Api(status)) if status.code == 404 => None,
+        live => live.map_err(|error| format!("failed to read {key}: {}", chain(&error)))?,
+    };
     Ok(live.map(|live| found_object(key, &live.metadata)))
 }
 
