@@ -14,14 +14,15 @@ use semver::Version;
 use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{self, ChosenBundle, Outcome, ProblemRequest, catalog_name, is_pinned};
-use super::{OperatorInputs, RequestedOperator};
+use super::{OperatorInputs, RequestedOperator, RequestedPackage};
 
 /// A request to install packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstallRequest {
-    /// The names of the packages.
-    pub packages: Vec<String>,
-    /// The range of versions, which the Operators then follow; without it, the newest version is pinned.
+    /// The packages, some with a range of their own.
+    pub packages: Vec<RequestedPackage>,
+    /// The range of the packages that have none of their own, which the Operators then follow; without it,
+    /// the newest version is pinned.
     pub version_range: Option<String>,
     /// The channel to install the packages from; any without it.
     pub channel: Option<String>,
@@ -44,6 +45,19 @@ pub struct InstallRequest {
     pub only_new: bool,
 }
 
+impl InstallRequest {
+    /// Returns the names of the packages.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.packages.iter().map(|it| it.name.as_str())
+    }
+
+    /// Returns the requested range of a package; `None` if it is not requested or any version will do.
+    pub fn range_of(&self, name: &str) -> Option<&str> {
+        let package = self.packages.iter().find(|it| it.name == name)?;
+        package.range.as_deref().or(self.version_range.as_deref())
+    }
+}
+
 /// The result of planning an installation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstallPlan {
@@ -53,8 +67,8 @@ pub struct InstallPlan {
     pub edges: Vec<String>,
     /// The overrides of the request that had an effect, a line each.
     pub overrides: Vec<String>,
-    /// The meaning of the requested range; `None` if it needs no explanation.
-    pub range: Option<String>,
+    /// The meanings of the requested ranges that need an explanation.
+    pub ranges: Vec<String>,
     /// The Operators to create: the requested ones first, then their dependencies.
     pub operators: Vec<PlannedOperator>,
     /// The defects of the catalogs, a sentence each.
@@ -86,7 +100,7 @@ impl InstallPlan {
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.edges.iter().map(|it| format!("* {it}")).collect();
         lines.extend(self.overrides.iter().map(|it| format!("* override: {it}")));
-        lines.extend(self.range.clone());
+        lines.extend(self.ranges.iter().cloned());
         match self.operators.as_slice() {
             [] => lines.push(format!("Nothing to do: {} is installed", self.packages.join(", "))),
             operators => {
@@ -182,9 +196,9 @@ pub fn plan_install(
     let providers: Result<Vec<_>, _> =
         request.providers.iter().map(|it| choices(it, catalogs)).collect();
     let providers: Vec<ProviderChoice> = providers?.into_iter().flatten().collect();
-    let exists = |it: &&String| request.only_new && inputs.operators.contains_key(*it);
-    if let Some(name) = request.packages.iter().find(exists) {
-        return Err(InstallError::Exists(name.clone()));
+    let exists = |it: &&str| request.only_new && inputs.operators.contains_key(*it);
+    if let Some(name) = request.names().find(exists) {
+        return Err(InstallError::Exists(name.to_owned()));
     }
     let planner = Planner { inputs, catalogs, request, providers };
     let converged = converge(inputs, catalogs);
@@ -199,7 +213,7 @@ pub fn plan_install(
                 Resolution::Solved(solution) => Some(planner.plan(nothing, &solution)),
                 Resolution::Unsatisfiable(_) | Resolution::LimitExceeded => None,
             };
-            let packages = request.packages.clone();
+            let packages = request.names().map(str::to_owned).collect();
             let preferences = planner.unsatisfiable_preferences(&problem);
             let conflict = InstallConflict { packages, explanation, alone, preferences };
             Err(InstallError::Unsatisfiable(Box::new(conflict)))
@@ -244,10 +258,10 @@ impl Planner<'_> {
     /// Returns the problem: the requested packages beside the installed ones.
     fn problem(&self, inputs: OperatorInputs<'_>) -> Problem {
         let asked = self.request;
-        let request = |package: &String| PackageRequest {
-            package: package.clone(),
+        let request = |package: &RequestedPackage| PackageRequest {
+            package: package.name.clone(),
             channel: asked.channel.clone(),
-            version: asked.version_range.clone(),
+            version: asked.range_of(&package.name).map(str::to_owned),
             catalog: asked.repository.as_deref().map(catalog_name),
             ignore_dependencies: asked.no_dependencies,
             ..PackageRequest::default()
@@ -273,6 +287,7 @@ impl Planner<'_> {
             (Some("same"), None) | (None, _) => Vec::new(),
             (Some(name), _) => vec![catalog_name(name)],
         };
+        let names: Vec<String> = asked.names().map(str::to_owned).collect();
         let request = ProblemRequest {
             catalogs: self.catalogs.to_vec(),
             requests: asked.packages.iter().map(request).collect(),
@@ -282,7 +297,7 @@ impl Planner<'_> {
                 prefer_catalogs: preferred,
             },
             follows: &follows,
-            installs: &asked.packages,
+            installs: &names,
         };
         planner::problem(inputs, request)
     }
@@ -321,13 +336,14 @@ impl Planner<'_> {
         let chosen = planner::chosen(self.catalogs, solution);
         let after = Outcome::new(inputs, self.catalogs, &chosen);
         let mut plan = InstallPlan {
-            packages: asked.packages.clone(),
+            packages: asked.names().map(str::to_owned).collect(),
             overrides: solution.overrides.clone(),
-            range: asked.version_range.as_deref().and_then(expanded),
+            ranges: asked.names().filter_map(|it| expanded(asked.range_of(it)?)).collect(),
             warnings: solution.warnings.clone(),
             ..InstallPlan::default()
         };
-        let mut queue: Vec<&str> = asked.packages.iter().map(String::as_str).collect();
+        plan.ranges.dedup();
+        let mut queue: Vec<&str> = asked.names().collect();
         let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
         let mut at = 0;
         while let Some(name) = queue.get(at).copied() {
@@ -355,19 +371,20 @@ impl Planner<'_> {
     ) -> Option<PlannedOperator> {
         let asked = self.request;
         let present = after.inputs.operators.get(name);
-        let is_dependency = !asked.packages.iter().any(|it| it == name);
-        let (range, catalog) = match (chosen, &asked.version_range) {
-            (Some(chosen), Some(range)) if !is_dependency => (range.clone(), chosen.catalog),
-            (Some(chosen), range) => {
-                let present = present.filter(|_| is_dependency);
-                (after.version(name, present, range.is_none()), chosen.catalog)
-            }
-            (None, _) if is_dependency => {
-                let catalog = &present?.installed.as_ref()?.reference.catalog;
-                (after.revised(name, present?)?, catalog.as_str())
-            }
-            (None, _) => return None,
-        };
+        let is_dependency = !asked.names().any(|it| it == name);
+        let (range, catalog) =
+            match (chosen, asked.range_of(name).or(asked.version_range.as_deref())) {
+                (Some(chosen), Some(range)) if !is_dependency => (range.to_owned(), chosen.catalog),
+                (Some(chosen), range) => {
+                    let present = present.filter(|_| is_dependency);
+                    (after.version(name, present, range.is_none()), chosen.catalog)
+                }
+                (None, _) if is_dependency => {
+                    let catalog = &present?.installed.as_ref()?.reference.catalog;
+                    (after.revised(name, present?)?, catalog.as_str())
+                }
+                (None, _) => return None,
+            };
         Some(PlannedOperator {
             name: name.to_owned(),
             version: after.bundles.get(name)?.version.clone(),

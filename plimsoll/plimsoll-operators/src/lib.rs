@@ -32,6 +32,7 @@ pub mod observed;
 mod planner;
 pub mod ready_when;
 pub mod reconciler;
+mod request;
 pub mod revision_key;
 pub mod rollout;
 mod selection;
@@ -50,6 +51,7 @@ use serde::{Deserialize, Serialize};
 pub use self::change_set::{ChangeSet, ChangeSetError};
 pub use self::decide::decide;
 pub use self::installed::installed_bundle;
+pub use self::request::RequestedPackage;
 
 /// An Operator as it is requested, and what is installed of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -22,7 +22,7 @@ use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
-use crate::{OperatorInputs, RequestedOperator};
+use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
 
 /// The name of the class that installs a package.
 pub const INSTALL: &str = "operator-install";
@@ -100,7 +100,7 @@ impl Planner<'_> {
     fn install_request(&self) -> InstallRequest {
         let action = self.action;
         InstallRequest {
-            packages: vec![action.text("package").to_owned()],
+            packages: vec![RequestedPackage::named(action.text("package"))],
             version_range: action.optional_text("version"),
             channel: action.optional_text("channel"),
             repository: action.optional_text("repository"),

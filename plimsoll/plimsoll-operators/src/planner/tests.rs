@@ -6,6 +6,7 @@ use plimsoll_resolve::{Property, bundle_from_properties};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::RequestedPackage;
 use crate::install::{InstallPlan, InstallRequest, plan_install};
 use crate::lint::{LintInputs, lint};
 use crate::loadout::{Loadout, LoadoutFile};
@@ -32,11 +33,13 @@ pub(crate) fn wrong_dependencies(
     });
     let findings = lint(LintInputs {
         loadout: &Loadout::read(manifests.collect()),
+        path: "loadout",
         base: None,
         current,
         catalogs: of,
         unavailable: &BTreeMap::new(),
         facts: &facts(30),
+        unsafe_definitions: &BTreeMap::new(),
         expressions: &NoExpressions,
     });
     let codes = [LoadoutCode::DependencyOutOfRange, LoadoutCode::DependencyRange];
@@ -52,7 +55,7 @@ fn plan(
     range: Option<&str>,
 ) -> InstallPlan {
     let request = InstallRequest {
-        packages: vec![package.to_owned()],
+        packages: vec![RequestedPackage::named(package)],
         version_range: range.map(str::to_owned),
         ..InstallRequest::default()
     };

@@ -9,11 +9,11 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::OperatorInputs;
 use plimsoll_operators::install::{
     InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install,
 };
 use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::{OperatorInputs, RequestedPackage};
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
@@ -31,9 +31,9 @@ use crate::prompt::{DefaultAnswer, Prompter};
 /// The packages to install, and the options for choosing their bundles.
 #[derive(Debug, Args)]
 pub struct InstallChoice {
-    /// Packages to install
-    #[arg(required = true, value_name = "PACKAGE")]
-    pub(super) packages: Vec<String>,
+    /// Packages to install, each with a range of its own if it needs one, such as foo@~1.2
+    #[arg(required = true, value_name = "PACKAGE[@RANGE]")]
+    pub(super) packages: Vec<RequestedPackage>,
     /// Versions that will do, such as "~1.2"; the Operators then follow their ranges
     #[arg(long, value_name = "RANGE", aliases = ["versionRange", "version"])]
     version_range: Option<String>,
@@ -202,11 +202,11 @@ pub(super) async fn plan(
     let loadout = Loadout::read(files);
     let usual = source.directory.is_none().then_some(StateSource::Cluster);
     let state = source.state.read_or(source.client, usual).await?;
-    let requested = request.packages.iter().cloned();
+    let requested = request.names().map(str::to_owned);
     let chosen =
         || request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
     let parts = state.parts(requested.chain(chosen()).chain(state.all_names(&loadout)));
-    for package in &request.packages {
+    for package in request.names() {
         state.require_package(package)?;
     }
     let names: Vec<&str> = parts.iter().map(|it| it.name.name.as_str()).collect();
@@ -218,7 +218,8 @@ pub(super) async fn plan(
         }
     }
     let declared = loadout.operators.iter().map(|it| it.name.clone());
-    state.require_readable(request.packages.iter().cloned().chain(chosen()).chain(declared))?;
+    let requested = request.names().map(str::to_owned);
+    state.require_readable(requested.chain(chosen()).chain(declared))?;
     let operators = state.operators(&loadout, &parts);
     let inputs = OperatorInputs {
         operators: &operators,
