@@ -26,7 +26,7 @@ use plimsoll_operators::deletion_plan::{
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
-use self::consent::{Consent, ask_for_dependants, ask_safely};
+use self::consent::{CONTINUE, Consent, ask_for_dependants, ask_safely};
 use super::dry_run::DryRun;
 use super::state::{AddOnState, observed, status};
 use super::{finalizers, patch_parameters};
@@ -42,7 +42,7 @@ const REFUSED: &str = "It is not deleted: ";
 /// The options for a deletion.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DeletionOptions {
-    /// Do not ask, whatever depends on it and whatever runs
+    /// Neither show the plan nor ask, whatever depends on it and whatever runs
     #[arg(long)]
     force: bool,
     /// Agree to every question
@@ -70,7 +70,7 @@ pub struct DeleteArguments {
     /// Operators
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Refuse if others depend on it; ask if objects of its kinds exist, and for each orphan
+    /// Refuse if others depend on it; also ask if objects of its kinds exist, and for each orphan
     #[arg(long, conflicts_with = "force")]
     safe: bool,
     /// Delete the dependencies that nothing depends on any more, too
@@ -241,10 +241,10 @@ pub(super) async fn autoremove(
     let consent = if options.force {
         Consent::Delete(names)
     } else {
-        write!(out, "{}", plan.text())?;
+        out.write_all(plan.text().as_bytes())?;
         let runs = names.iter().any(|name| deletion.has_workloads(name));
         let warning = if runs { "WARNING: there are running workloads. " } else { "" };
-        let question = format!("{warning}Would you like to continue?");
+        let question = format!("{warning}{CONTINUE}");
         match prompter.confirm(&question, DefaultAnswer::No, out)? {
             true => Consent::Delete(names),
             false => Consent::Declined,

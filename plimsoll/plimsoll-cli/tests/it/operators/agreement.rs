@@ -27,6 +27,7 @@ fn a_deletion_stops_if_the_cluster_is_not_any_more_as_it_was_shown() {
             bars.create(&Default::default(), &object).await.expect("it may be created");
         };
         let shows = [
+            "bar v1.2.5 will be deleted\n",
             "The cluster has changed since this was planned:\n",
             "+   workloads: 1 Bar.bar.example.com in default\n",
         ];

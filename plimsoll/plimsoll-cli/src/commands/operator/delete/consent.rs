@@ -1,12 +1,15 @@
 //! The questions before a deletion.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, Write};
 
 use plimsoll_operators::deletion_plan::depend;
 
 use super::Deletion;
 use crate::prompt::{DefaultAnswer, Prompter};
+
+/// The question about a plan; the end of a warning.
+pub(super) const CONTINUE: &str = "Would you like to continue?";
 
 /// The decision of the user about a plan that was shown.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub(super) enum Consent {
     Refused(String),
 }
 
-/// Asks the user to agree to the deletion of each Operator that others depend on.
+/// Shows the plan, and asks the user to agree to it: to each Operator that others depend on, or else once.
 pub(super) async fn ask_for_dependants(
     deletion: &mut Deletion<'_>,
     names: BTreeSet<String>,
@@ -28,25 +31,42 @@ pub(super) async fn ask_for_dependants(
     out: &mut dyn Write,
 ) -> Result<Consent, anyhow::Error> {
     let plan = deletion.plan(&names, cascade).await?;
-    for it in &plan.delete {
-        let dependants = plan.dependants_of(&it.name);
-        if dependants.is_empty() {
-            continue;
-        }
-        let (name, depend) = (&it.name, depend(&dependants));
-        let question = format!(
+    out.write_all(plan.text().as_bytes())?;
+    let with_dependants = plan.delete.iter().map(|it| (&it.name, plan.dependants_of(&it.name)));
+    let with_dependants = with_dependants.filter(|(_, dependants)| !dependants.is_empty());
+    let questions = with_dependants.map(|(name, dependants)| {
+        let depend = depend(&dependants);
+        format!(
             "WARNING: deleting {name} will lead to an inconsistent state: {depend} on {name}. \
-             Would you like to continue?"
-        );
-        if !prompter.confirm(&question, DefaultAnswer::No, out)? {
-            return Ok(Consent::Declined);
-        }
-    }
-    Ok(Consent::Delete(names))
+             {CONTINUE}"
+        )
+    });
+    Ok(match is_agreed(questions.collect(), prompter, out)? {
+        true => Consent::Delete(names),
+        false => Consent::Declined,
+    })
 }
 
-/// Refuses to delete Operators that others depend on, and asks the user about operands and about
-/// each orphan.
+/// Asks questions, or the general one if there is none, until one is answered no. Returns whether all were
+/// answered yes.
+fn is_agreed(
+    mut questions: Vec<String>,
+    prompter: &mut Prompter,
+    out: &mut dyn Write,
+) -> io::Result<bool> {
+    if questions.is_empty() {
+        questions.push(CONTINUE.to_owned());
+    }
+    for question in &questions {
+        if !prompter.confirm(question, DefaultAnswer::No, out)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Refuses to delete Operators that others depend on; otherwise shows the plan, and asks the user about operands,
+/// or else once, and about each orphan.
 pub(super) async fn ask_safely(
     deletion: &mut Deletion<'_>,
     mut names: BTreeSet<String>,
@@ -62,29 +82,18 @@ pub(super) async fn ask_safely(
             return Ok(Consent::Refused(format!("could not delete {name}: {depend} on {name}")));
         }
     }
-    for it in &plan.delete {
-        if deletion.has_workloads(&it.name) {
-            let question = format!(
-                "WARNING: {} still has running workloads. Would you like to continue?",
-                it.name
-            );
-            if !prompter.confirm(&question, DefaultAnswer::No, out)? {
-                return Ok(Consent::Declined);
-            }
-        }
+    out.write_all(plan.text().as_bytes())?;
+    let with_workloads = plan.delete.iter().filter(|it| deletion.has_workloads(&it.name));
+    let questions = with_workloads
+        .map(|it| format!("WARNING: {} still has running workloads. {CONTINUE}", it.name));
+    if !is_agreed(questions.collect(), prompter, out)? {
+        return Ok(Consent::Declined);
     }
     let mut kept = BTreeSet::new();
     loop {
         let plan = deletion.plan(&names, cascade).await?;
         let next = plan.orphans.iter().find(|it| !kept.contains(*it));
         let Some(orphan) = next.cloned() else { return Ok(Consent::Delete(names)) };
-        // Nothing is deleted without asking.
-        if matches!(prompter, Prompter::NonInteractive) {
-            return Ok(Consent::Refused(format!(
-                "{orphan} would become an orphaned dependency, and there is no terminal to ask: add \
-                 `--cascade` to delete it too, or delete without `--safe`"
-            )));
-        }
         let runs = deletion.has_workloads(&orphan);
         let of: Vec<&str> = plan.delete.iter().map(|it| it.name.as_str()).collect();
         let question = format!(
