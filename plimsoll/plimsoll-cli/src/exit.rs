@@ -22,6 +22,9 @@ pub const UNSATISFIABLE: Exit = Exit(3);
 /// A person, or the absence of one, declined what was planned; nothing was changed.
 pub const DECLINED: Exit = Exit(3);
 
+/// A person interrupted a wait; the output says what goes on.
+pub const INTERRUPTED: Exit = Exit(130);
+
 /// What an operation does not do, in the words of the design document.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]

@@ -1,5 +1,6 @@
 //! What an interruption of this process ends besides: the programs that render the components of a
-//! release, which are in process groups of their own, where no terminal interrupts or hangs up on them.
+//! release, which are in process groups of their own, where no terminal interrupts or hangs up on them. And
+//! interruptions of commands that wait.
 
 use std::io;
 use std::path::Path;
@@ -83,6 +84,16 @@ async fn handle_signals(watched: &mpsc::Sender<io::Result<()>>) -> io::Result<()
             std::process::exit(code);
         }
     }
+}
+
+/// Waits until this process is interrupted, which does not end it from then on; for ever if it ignores
+/// interruptions, as in the background of a script.
+pub(crate) async fn interrupted() {
+    let state = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kind = SignalKind::interrupt();
+    // Without its handler an interruption ends the process at once.
+    let mut interrupts = if is_ignored(&state, kind) { None } else { signal(kind).ok() };
+    received(&mut interrupts).await;
 }
 
 /// Waits for a signal; for ever for one that is not watched.

@@ -39,7 +39,8 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => match error.downcast_ref::<exit::Refusal>() {
             Some(refusal) => {
-                anstream::eprintln!("Error: {refusal}");
+                let head = if refusal.exit == exit::INTERRUPTED { "" } else { "Error: " };
+                anstream::eprintln!("{head}{refusal}");
                 refusal.exit.into()
             }
             None => {

@@ -22,6 +22,7 @@ mod decide;
 pub mod deletion;
 pub mod deletion_plan;
 pub mod install;
+pub mod installation;
 mod installed;
 pub mod inventory;
 pub mod lint;

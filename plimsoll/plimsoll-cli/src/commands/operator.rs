@@ -3,12 +3,13 @@
 //!
 //! Exit codes: [`exit::SUCCESS`] when it is done, [`exit::FAILURE`] when it failed or was refused,
 //! [`exit::USAGE`] for a command line that cannot be understood, [`exit::DECLINED`] when a person
-//! declined it or something blocks it.
+//! declined it or something blocks it, [`exit::INTERRUPTED`] when a person interrupted a wait.
 //!
 //! [`exit::SUCCESS`]: crate::exit::SUCCESS
 //! [`exit::FAILURE`]: crate::exit::FAILURE
 //! [`exit::USAGE`]: crate::exit::USAGE
 //! [`exit::DECLINED`]: crate::exit::DECLINED
+//! [`exit::INTERRUPTED`]: crate::exit::INTERRUPTED
 
 pub mod abort;
 pub mod action;
@@ -38,6 +39,8 @@ pub(crate) mod state;
 pub mod tree;
 mod unreadable;
 pub mod update;
+mod wait;
+mod watch;
 pub mod why;
 
 use std::io::Write;

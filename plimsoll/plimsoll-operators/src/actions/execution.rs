@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use plimsoll_api::olm::action::{
     ActionSpec, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
 };
-use plimsoll_api::{ConditionStatus, Reason, duration};
+use plimsoll_api::{Reason, duration};
 
 use super::ActionFailure;
 use super::release::{self, ObservedRelease};
+use crate::installation::InstallationState;
 use crate::observed::ObservedOperator;
 
 /// The deadline of an Action that does not specify one.
@@ -116,22 +117,20 @@ fn installed(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Obs
         let message = format!("{name} is being deleted");
         return (ChangeState::Failed, Reason::Deleting.to_string(), message);
     }
-    let condition = |type_: &str| there.status.conditions.iter().find(|it| it.type_ == type_);
-    let progressing = condition("Progressing");
     let rolling = Reason::RollingOut.to_string();
-    if there.status.observed_generation != there.generation {
-        return (ChangeState::Written, rolling, String::new());
+    match InstallationState::of(there, &change.version) {
+        InstallationState::Unseen => return (ChangeState::Written, rolling, String::new()),
+        InstallationState::Installed => {
+            let reason = match change.dependency && change.operation == ChangeOperation::Create {
+                true => Reason::DependencyCreated,
+                false => Reason::InstallationSucceeded,
+            };
+            let message = format!("{name}@{} was successfully installed", change.version);
+            return (ChangeState::Completed, reason.to_string(), message);
+        }
+        InstallationState::UnderWay { .. } | InstallationState::AtRest { .. } => {}
     }
-    let is_idle = progressing.is_some_and(|it| it.status == ConditionStatus::False);
-    let is_installed = condition("Installed").is_some_and(|it| it.status == ConditionStatus::True);
-    if is_idle && is_installed && there.version() == change.version {
-        let reason = match change.dependency && change.operation == ChangeOperation::Create {
-            true => Reason::DependencyCreated,
-            false => Reason::InstallationSucceeded,
-        };
-        let message = format!("{name}@{} was successfully installed", change.version);
-        return (ChangeState::Completed, reason.to_string(), message);
-    }
+    let progressing = there.status.conditions.iter().find(|it| it.type_ == "Progressing");
     let mut conditions = there.status.conditions.iter();
     let lasting = conditions.find(|it| LASTING.iter().any(|reason| it.reason == reason.as_str()));
     match (lasting, progressing) {

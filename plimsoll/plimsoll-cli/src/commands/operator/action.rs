@@ -19,6 +19,7 @@ use plimsoll_controller::api_resource;
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use serde_json::Value;
 
+use super::wait::TIMEOUT;
 use crate::arguments::name;
 use crate::prompt::Prompter;
 use crate::render::format::Format;
@@ -70,9 +71,15 @@ struct WaitArguments {
     /// Do not wait until it ends
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait until it ends; for ever without it
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
-    timeout: Option<Duration>,
+    /// How long to wait until it ends; 0s for ever
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration::parse,
+        default_value = TIMEOUT,
+        conflicts_with = "no_wait"
+    )]
+    timeout: Duration,
 }
 
 /// A condition that a plan has to meet.

@@ -1,26 +1,19 @@
-//! The writes of Operators to a cluster, all of them or, if the API server rejects one, none; and
-//! the wait until they are installed.
+//! The writes of Operators to a cluster, all of them or, if the API server rejects one, none.
 
 use std::io::Write;
-use std::pin::pin;
-use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
-use futures::StreamExt as _;
+use anyhow::Context as _;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DeleteParams, DynamicObject, Patch, PostParams, Preconditions};
-use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
 use plimsoll_simulation::cluster_state::api;
-use semver::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::state::status;
 use super::{FIELD_MANAGER, dry_run_suffix, patch_parameters};
 
 /// The maximum number of attempts to undo a change while the controller writes the same Operator.
@@ -227,68 +220,6 @@ fn report(
             WriteAction::Patch { .. } => "configured",
         };
         writeln!(out, "operator.olm.io/{name} {done}{suffix}")?;
-    }
-    Ok(())
-}
-
-/// Waits until Operators are installed in the given versions, forever if there is no timeout.
-///
-/// # Errors
-///
-/// When an Operator is deleted in the meantime, or the timeout expires.
-pub(super) async fn wait(
-    client: &Client,
-    targets: &[(String, Version)],
-    timeout: Option<Duration>,
-    out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
-    let installed = wait_for_all(client, targets, out);
-    match timeout {
-        Some(timeout) => tokio::time::timeout(timeout, installed)
-            .await
-            .map_err(|_| anyhow!("not everything is installed yet: `operator list` shows what"))?,
-        None => installed.await,
-    }
-}
-
-async fn wait_for_all(
-    client: &Client,
-    targets: &[(String, Version)],
-    out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
-    let operators: Api<Operator> = Api::all(client.clone());
-    for (name, version) in targets {
-        let mut seen = pin!(watch_object(operators.clone(), name));
-        let mut shown = String::new();
-        while let Some(object) = seen.next().await {
-            // The watch restarts by itself.
-            let Ok(object) = object else { continue };
-            let Some(operator) = object else {
-                bail!("Operator `{name}` was deleted before it was installed");
-            };
-            let status = status(&operator);
-            if Some(status.observed_generation) != operator.metadata.generation {
-                continue;
-            }
-            let condition =
-                |type_: &str| status.conditions.iter().find(|condition| condition.type_ == type_);
-            let is_there = status.bundle.is_some_and(|it| it.version == version.to_string());
-            let is_installed =
-                condition("Installed").is_some_and(|it| it.status.as_str() == "True");
-            let progressing = condition("Progressing");
-            if is_there
-                && is_installed
-                && progressing.is_some_and(|it| it.status.as_str() == "False")
-            {
-                break;
-            }
-            let message = progressing.map(|it| it.message.clone()).unwrap_or_default();
-            if !message.is_empty() && message != shown {
-                writeln!(out, "{name}: {message}")?;
-                shown = message;
-            }
-        }
-        writeln!(out, "{name} v{version} installed")?;
     }
     Ok(())
 }

@@ -1,21 +1,19 @@
 //! `plimsoll operator delete` and `autoremove`: deleting Operators.
 
 mod consent;
+mod follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::Args;
 use diffy::{Hunk, Line};
-use futures::StreamExt as _;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use kube::api::{DeleteParams, Patch, Preconditions};
-use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::{Operator, duration};
@@ -27,8 +25,10 @@ use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
 use self::consent::{CONTINUE, Consent, ask_for_dependants, ask_safely};
+use self::follow::{follow, unfinished};
 use super::dry_run::DryRun;
 use super::state::{AddOnState, observed, status};
+use super::wait::{TIMEOUT, WaitLimits};
 use super::{finalizers, patch_parameters};
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
@@ -36,8 +36,6 @@ use crate::render::format::Format;
 
 /// The value of `spec.deletion.crds` that keeps definitions.
 const ORPHAN: &str = "Orphan";
-/// The beginning of the message with which the controller refuses a deletion.
-const REFUSED: &str = "It is not deleted: ";
 
 /// The options for a deletion.
 #[derive(Debug, Clone, Default, Args)]
@@ -56,9 +54,15 @@ pub struct DeletionOptions {
     /// Do not wait until the deletion ends
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait until the deletion ends; for ever without it
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
-    timeout: Option<Duration>,
+    /// How long to wait until the deletion ends; 0s for ever
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration::parse,
+        default_value = TIMEOUT,
+        conflicts_with = "no_wait"
+    )]
+    timeout: Duration,
     /// Output format of the plan
     #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
     output: Format,
@@ -313,30 +317,38 @@ async fn carry_out(
     for kept in &current.needed {
         writeln!(out, "{} is kept: {} on it", kept.name, depend(&kept.needed_by))?;
     }
-    let operators: Api<Operator> = Api::all(now.client.clone());
-    let deadline = options.timeout.map(|timeout| tokio::time::Instant::now() + timeout);
-    for it in &current.delete {
-        let operator = now.state.operator(&it.name)?;
-        request_deletion(&operators, &it.name, operator, options).await?;
+    delete_each(&now, &current, options, out).await
+}
+
+/// Deletes Operators one after another, each once the one before it is gone.
+async fn delete_each(
+    deletion: &Deletion<'_>,
+    plan: &DeletionPlan,
+    options: &DeletionOptions,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let operators: Api<Operator> = Api::all(deletion.client.clone());
+    let mut limits = WaitLimits::new(options.timeout);
+    let mut left = plan.delete.iter().map(|it| it.name.as_str());
+    while let Some(name) = left.next() {
+        let operator = deletion.state.operator(name)?;
+        request_deletion(&operators, name, operator, options).await?;
         if options.no_wait {
-            writeln!(out, "{} is being deleted", it.name)?;
+            writeln!(out, "{name} is being deleted")?;
             continue;
         }
         let uid = operator.metadata.uid.as_deref().unwrap_or_default();
-        let followed = follow(&operators, &it.name, uid, out);
-        let ended = match deadline {
-            Some(deadline) => {
-                tokio::time::timeout_at(deadline, followed).await.map_err(|_| {
-                    anyhow!("{} is still being deleted: `operator describe {0}` shows why", it.name)
-                })??
-            }
-            None => followed.await?,
+        let mut shown = String::new();
+        let followed = follow(&operators, name, uid, &mut shown, out);
+        let ended = match limits.during(followed).await {
+            Ok(ended) => ended?,
+            Err(limit) => return Err(unfinished(limit, name, &shown, left)),
         };
         if let Some(why) = ended {
-            let message = format!("could not delete {}: {why}", it.name);
+            let message = format!("could not delete {name}: {why}");
             return Err(Refusal { message, exit: exit::DECLINED }.into());
         }
-        writeln!(out, "{} deleted", it.name)?;
+        writeln!(out, "{name} deleted")?;
     }
     Ok(exit::SUCCESS.into())
 }
@@ -423,40 +435,4 @@ async fn send_deletion(
         Err(Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(error).with_context(context),
     }
-}
-
-/// Prints the progress of a deletion until the Operator is gone. Returns the reason if the
-/// controller refuses the deletion.
-async fn follow(
-    operators: &Api<Operator>,
-    name: &str,
-    uid: &str,
-    out: &mut dyn Write,
-) -> Result<Option<String>, anyhow::Error> {
-    let mut seen = pin!(watch_object(operators.clone(), name));
-    let mut shown = String::new();
-    while let Some(object) = seen.next().await {
-        // The watch restarts by itself.
-        let Ok(object) = object else { continue };
-        let Some(operator) = object.filter(|it| it.metadata.uid.as_deref() == Some(uid)) else {
-            return Ok(None);
-        };
-        if operator.metadata.deletion_timestamp.is_none() {
-            continue;
-        }
-        let status = status(&operator);
-        let progressing = status.conditions.iter().find(|it| it.type_ == "Progressing");
-        let message = progressing.map(|it| it.message.clone()).unwrap_or_default();
-        if let Some(refusal) = message.strip_prefix(REFUSED) {
-            return Ok(Some(refusal.to_owned()));
-        }
-        if let Some(progress) = &status.deletion {
-            let text = format!("{name}: {}: {message}", progress.phase);
-            if text != shown {
-                writeln!(out, "{text}")?;
-                shown = text;
-            }
-        }
-    }
-    Ok(None)
 }

@@ -12,11 +12,12 @@ use plimsoll_operators::install::InstallRequest;
 use serde_json::{Value, json};
 
 use super::agreement::{Planned as _, agreed};
-use super::apply::{apply, dry_run_writes, wait};
+use super::apply::{apply, dry_run_writes};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::StateArguments;
 use super::resolve::{InstallChoice, InstallSource, plan};
+use super::wait::{TIMEOUT, wait};
 use crate::arguments::name;
 use crate::exit;
 use crate::prompt::{DefaultAnswer, Prompter};
@@ -41,9 +42,15 @@ pub struct InstallArguments {
     /// Do not wait until everything is installed
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait until everything is installed; for ever without it
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
-    timeout: Option<Duration>,
+    /// How long to wait until everything is installed; 0s for ever
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration::parse,
+        default_value = TIMEOUT,
+        conflicts_with = "no_wait"
+    )]
+    timeout: Duration,
     /// Output format of the Operators
     #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
     output: Format,

@@ -22,13 +22,14 @@ use plimsoll_operators::{OperatorInputs, RequestedOperator};
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
-use super::apply::{apply, dry_run_writes, leave_change_set, wait};
+use super::apply::{apply, dry_run_writes, leave_change_set};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
 use super::preview::{PreviewedBundle, preview_bundles};
+use super::wait::{TIMEOUT, wait};
 use crate::arguments::name::hint;
 use crate::exit::{self, Exit, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
@@ -58,9 +59,15 @@ pub struct UpdateArguments {
     /// Do not wait until everything is installed
     #[arg(long)]
     no_wait: bool,
-    /// How long to wait until everything is installed; for ever without it
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "no_wait")]
-    timeout: Option<Duration>,
+    /// How long to wait until everything is installed; 0s for ever
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration::parse,
+        default_value = TIMEOUT,
+        conflicts_with = "no_wait"
+    )]
+    timeout: Duration,
     /// Output format of the plan
     #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
     output: Format,

@@ -8,50 +8,54 @@ use std::time::Duration;
 
 use anyhow::bail;
 use futures::StreamExt as _;
-use kube::api::DynamicObject;
+use kube::Client;
 use kube::runtime::watcher::watch_object;
-use kube::{Api, Client};
 use plimsoll_api::ApiKind;
 use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState, PlannedChange};
 use plimsoll_resolve::printable::on_one_line;
 use serde::Deserialize as _;
 
+use super::super::wait::WaitLimits;
 use super::actions;
 use crate::exit;
 
-/// Prints the progress of an object until it ends.
+/// Prints the progress of an object until it ends, for ever if the timeout is zero.
 pub(super) async fn wait(
     client: &Client,
     kind: ApiKind,
     namespace: &str,
     name: &str,
-    timeout: Option<Duration>,
+    timeout: Duration,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let api = actions(client, namespace, kind);
-    let followed = follow(api, kind, namespace, name, out);
-    let Some(most) = timeout else { return followed.await };
-    match tokio::time::timeout(most, followed).await {
+    let mut shown = BTreeMap::new();
+    let followed = follow(client, kind, namespace, name, &mut shown, out);
+    match WaitLimits::new(timeout).during(followed).await {
         Ok(ended) => ended,
-        Err(_) => bail!(
-            "{} `{name}` has not ended within {} s: it continues, `kubectl get {} {name} -n {namespace}` \
-             shows it",
-            kind.kind,
-            most.as_secs(),
-            kind.plural
-        ),
+        Err(limit) => {
+            let state =
+                shown.get("").map_or("the controller has not reported on it yet", String::as_str);
+            let goes_on = format!(
+                "It goes on: `kubectl get {} {name} -n {namespace}` shows how far it is",
+                kind.plural
+            );
+            Err(limit.error(&format!("  {} {name}: {state}\n", kind.kind), &goes_on))
+        }
     }
 }
 
+/// Prints the progress of an object until it ends. `shown` are the texts that were printed last: of the object,
+/// under an empty name, and of what it changes.
 async fn follow(
-    api: Api<DynamicObject>,
+    client: &Client,
     kind: ApiKind,
     namespace: &str,
     name: &str,
+    shown: &mut BTreeMap<String, String>,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
+    let api = actions(client, namespace, kind);
     let mut seen = pin!(watch_object(api, name));
-    let mut shown: BTreeMap<String, String> = BTreeMap::new();
     while let Some(object) = seen.next().await {
         // The watch restarts by itself.
         let Ok(object) = object else { continue };

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use kube::Client;
@@ -231,7 +232,7 @@ pub(super) async fn logs(
         writeln!(out, "{time} {}", on_one_line(&line))?;
     }
     if arguments.follow && !action.status.state.is_final() {
-        return wait(client, ACTION, &namespace, name, None, out).await;
+        return wait(client, ACTION, &namespace, name, Duration::ZERO, out).await;
     }
     Ok(exit::SUCCESS.into())
 }
