@@ -6,6 +6,7 @@ pub(crate) mod diagnostics;
 pub mod forecast;
 pub mod format;
 pub mod graph;
+pub(crate) mod growing_table;
 pub mod json_path;
 pub mod live;
 pub mod logs;

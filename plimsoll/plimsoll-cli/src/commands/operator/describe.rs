@@ -1,19 +1,25 @@
 //! `plimsoll operator describe`: an Operator with its conditions, dependencies and events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Write;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use clap::Args;
+use futures::StreamExt as _;
 use kube::Client;
-use plimsoll_api::Operator;
+use kube::runtime::watcher;
 use plimsoll_api::olm::OperatorStatus;
+use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_operators::deletion_plan::workload_text;
 use plimsoll_resolve::printable::on_one_line;
+use plimsoll_simulation::cluster_state::api;
+use serde_json::json;
 
 use super::events::{read_events, write_events};
 use super::state::{AddOnState, is_dependency, status};
+use super::watch::changes;
 use crate::exit;
 use crate::render::format::Format;
 
@@ -25,6 +31,9 @@ const NONE: &str = "<none>";
 pub struct DescribeArguments {
     /// Operator
     name: String,
+    /// Describe it again when it changes, until it is deleted or the command is interrupted
+    #[arg(long, short)]
+    watch: bool,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -41,10 +50,25 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let state = AddOnState::read(client).await?;
-    let operator = state.operator(&arguments.name)?;
-    if !arguments.output.write(operator, out)? {
-        out.write_all(description(&arguments.name, &state.operators).as_bytes())?;
-        let events = read_events(client, std::slice::from_ref(&arguments.name)).await?;
+    state.operator(&arguments.name)?;
+    write(client, arguments, &state, out).await?;
+    if arguments.watch {
+        watch(client, arguments, &state, out).await?;
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Describes an Operator.
+async fn write(
+    client: &Client,
+    arguments: &DescribeArguments,
+    state: &AddOnState,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let DescribeArguments { name, output, .. } = arguments;
+    if !output.write(state.operator(name)?, out)? {
+        out.write_all(description(name, &state.operators).as_bytes())?;
+        let events = read_events(client, std::slice::from_ref(name)).await?;
         match events.is_empty() {
             true => writeln!(out, "Events:       {NONE}")?,
             false => {
@@ -53,7 +77,48 @@ pub(super) async fn run(
             }
         }
     }
-    Ok(exit::SUCCESS.into())
+    Ok(out.flush()?)
+}
+
+/// Describes an Operator again when what is shown of it changes, until it is deleted. `state` was shown before.
+async fn watch(
+    client: &Client,
+    arguments: &DescribeArguments,
+    state: &AddOnState,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let DescribeArguments { name, output, .. } = arguments;
+    let is_for_people = matches!(output, Format::Text | Format::Wide);
+    let content = |state: &AddOnState| match is_for_people {
+        true => description(name, &state.operators),
+        false => json!(state.operators.get(name)).to_string(),
+    };
+    let mut shown = content(state);
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let known = BTreeSet::from([name.clone()]);
+    let mut changes = pin!(changes(api(client, OPERATOR), config, known));
+    while let Some(change) = changes.next().await {
+        if change.object.is_none() {
+            if is_for_people {
+                writeln!(out, "\noperator.olm.io/{name} deleted")?;
+            }
+            return Ok(());
+        }
+        let state = AddOnState::read(client).await?;
+        let current = content(&state);
+        // A deletion since is the next change.
+        if current == shown || !state.operators.contains_key(name) {
+            continue;
+        }
+        match output {
+            Format::Text | Format::Wide => writeln!(out)?,
+            Format::Yaml => writeln!(out, "---")?,
+            _ => {}
+        }
+        write(client, arguments, &state, out).await?;
+        shown = current;
+    }
+    Ok(())
 }
 
 /// Describes an Operator in the form of `kubectl describe`.

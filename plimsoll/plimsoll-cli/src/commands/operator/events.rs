@@ -1,5 +1,7 @@
 //! `plimsoll operator events`: the events of Operators.
 
+mod watch;
+
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -23,21 +25,29 @@ use crate::render::table;
 pub(super) const EVENT: ApiKind =
     ApiKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events" };
 const EVENT_NAMESPACE: &str = "default";
+/// The headings of a table of events.
+const HEADINGS: [&str; 5] = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"];
 
 /// Arguments of `plimsoll operator events`.
 #[derive(Debug, Args)]
 pub struct EventsArguments {
     /// Operators; all without any
     names: Vec<String>,
+    /// Print each event that occurs, until the command is interrupted
+    #[arg(long, short)]
+    watch: bool,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
 /// An event of an Operator.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OperatorEvent {
+    /// The name of its object.
+    #[serde(skip)]
+    id: String,
     /// The time at which it last occurred; absent if the event does not say.
     time: Option<Timestamp>,
     #[serde(rename = "type")]
@@ -66,6 +76,10 @@ pub(super) async fn run(
             state.operator(name)?;
         }
     }
+    if arguments.watch {
+        watch::watch(client, &arguments.names, events, &arguments.output, out).await?;
+        return Ok(exit::SUCCESS.into());
+    }
     if !arguments.output.write(&events, out)? {
         match events.is_empty() {
             true => writeln!(out, "No events found")?,
@@ -80,38 +94,45 @@ pub(super) async fn read_events(
     client: &Client,
     names: &[String],
 ) -> Result<Vec<OperatorEvent>, anyhow::Error> {
-    let events: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), EVENT_NAMESPACE, &api_resource(EVENT));
-    let list = events.list(&ListParams::default()).await.context("failed to list events")?;
-    let event = |event: DynamicObject| {
-        let regarding = &event.data["regarding"];
-        let text = |field: &str| event.data[field].as_str().unwrap_or_default().to_owned();
-        let operator = regarding["name"].as_str()?.to_owned();
-        let is_of_operator = regarding["kind"] == "Operator"
-            && regarding["apiVersion"] == "olm.io/v1"
-            && (names.is_empty() || names.contains(&operator));
-        let time = event.data["series"]["lastObservedTime"].as_str();
-        let time = time.or(event.data["eventTime"].as_str()).and_then(|it| it.parse().ok());
-        is_of_operator.then(|| OperatorEvent {
-            time: time.or(event.creation_timestamp().map(|it| it.0)),
-            type_: text("type"),
-            reason: text("reason"),
-            operator,
-            message: text("note"),
-        })
-    };
-    let mut found: Vec<OperatorEvent> = list.items.into_iter().filter_map(event).collect();
+    let list = api(client).list(&ListParams::default()).await.context("failed to list events")?;
+    let found = list.items.iter().filter_map(|it| operator_event(it, names));
+    let mut found: Vec<OperatorEvent> = found.collect();
     found.sort_by_key(|it| it.time);
     Ok(found)
 }
 
+/// Returns the events of cluster-scoped objects.
+fn api(client: &Client) -> Api<DynamicObject> {
+    Api::namespaced_with(client.clone(), EVENT_NAMESPACE, &api_resource(EVENT))
+}
+
+/// Returns an event if it is one of some Operators, or of any without names.
+fn operator_event(event: &DynamicObject, names: &[String]) -> Option<OperatorEvent> {
+    let regarding = &event.data["regarding"];
+    let text = |field: &str| event.data[field].as_str().unwrap_or_default().to_owned();
+    let operator = regarding["name"].as_str()?.to_owned();
+    let is_of_operator = regarding["kind"] == "Operator"
+        && regarding["apiVersion"] == "olm.io/v1"
+        && (names.is_empty() || names.contains(&operator));
+    let time = event.data["series"]["lastObservedTime"].as_str();
+    let time = time.or(event.data["eventTime"].as_str()).and_then(|it| it.parse().ok());
+    is_of_operator.then(|| OperatorEvent {
+        id: event.name_any(),
+        time: time.or(event.creation_timestamp().map(|it| it.0)),
+        type_: text("type"),
+        reason: text("reason"),
+        operator,
+        message: text("note"),
+    })
+}
+
 pub(super) fn write_events(events: &[OperatorEvent], out: &mut dyn Write) -> anyhow::Result<()> {
-    let now = now();
-    let row = |it: &OperatorEvent| {
-        let seen = it.time.map_or_else(|| "<unknown>".to_owned(), |time| age(time, now));
-        let object = format!("operator/{}", it.operator);
-        vec![seen, it.type_.clone(), it.reason.clone(), object, it.message.clone()]
-    };
-    let rows: Vec<Vec<String>> = events.iter().map(row).collect();
-    Ok(table::print(out, &["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"], &rows)?)
+    let rows: Vec<Vec<String>> = events.iter().map(cells).collect();
+    Ok(table::print(out, &HEADINGS, &rows)?)
+}
+
+fn cells(event: &OperatorEvent) -> Vec<String> {
+    let seen = event.time.map_or_else(|| "<unknown>".to_owned(), |time| age(time, now()));
+    let object = format!("operator/{}", event.operator);
+    vec![seen, event.type_.clone(), event.reason.clone(), object, event.message.clone()]
 }

@@ -1,5 +1,7 @@
 //! `plimsoll operator list`: the Operators of a cluster.
 
+mod watch;
+
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -32,13 +34,16 @@ pub struct ListArguments {
     selector: String,
     #[command(flatten)]
     catalogs: CatalogChoice,
+    /// Print each Operator again when it changes, until the command is interrupted
+    #[arg(long, short)]
+    watch: bool,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
 /// An Operator in the list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Row {
     name: String,
@@ -83,6 +88,12 @@ pub(super) async fn run(
         .iter()
         .map(|(name, operator)| row(name, operator, &catalogs))
         .collect::<Result<_, _>>()?;
+    if arguments.watch {
+        catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+        let (selector, format) = (&arguments.selector, &arguments.output);
+        watch::watch(client, selector, rows, &catalogs, format, out).await?;
+        return Ok(exit::SUCCESS.into());
+    }
     write(&rows, &arguments.output, now(), out)?;
     catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     Ok(exit::SUCCESS.into())
@@ -158,33 +169,38 @@ fn write(rows: &[Row], format: &Format, now: Timestamp, out: &mut dyn Write) -> 
         writeln!(out, "No resources found")?;
         return Ok(());
     }
-    let cells = |row: &Row| {
-        let update = match (&row.update, row.update_known) {
-            (Some(version), _) => version.clone(),
-            (None, true) => String::new(),
-            (None, false) => UNKNOWN.to_owned(),
-        };
-        let orphaned = if row.orphaned { "True" } else { "False" };
-        let mut cells = vec![
-            row.name.clone(),
-            row.installed.clone(),
-            row.satisfied.clone(),
-            row.version.clone(),
-            orphaned.to_owned(),
-            update,
-        ];
-        if format.is_wide() {
-            let age = row.created.map_or_else(|| UNKNOWN.to_owned(), |created| age(created, now));
-            let texts = [&row.available, &row.progressing, &row.catalog, &row.namespace, &age];
-            cells.extend(texts.map(Clone::clone));
-            cells.push(row.message.clone());
-        }
-        cells
-    };
-    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let cells: Vec<Vec<String>> = rows.iter().map(|it| cells(it, format, now)).collect();
+    Ok(table::print(out, &headings(format), &cells)?)
+}
+
+fn headings(format: &Format) -> Vec<&'static str> {
     let mut headings = vec!["NAME", "INSTALLED", "SATISFIED", "VERSION", "ORPHANED", "UPDATE"];
     if format.is_wide() {
         headings.extend(["AVAILABLE", "PROGRESSING", "CATALOG", "NAMESPACE", "AGE", "MESSAGE"]);
     }
-    Ok(table::print(out, &headings, &cells)?)
+    headings
+}
+
+fn cells(row: &Row, format: &Format, now: Timestamp) -> Vec<String> {
+    let update = match (&row.update, row.update_known) {
+        (Some(version), _) => version.clone(),
+        (None, true) => String::new(),
+        (None, false) => UNKNOWN.to_owned(),
+    };
+    let orphaned = if row.orphaned { "True" } else { "False" };
+    let mut cells = vec![
+        row.name.clone(),
+        row.installed.clone(),
+        row.satisfied.clone(),
+        row.version.clone(),
+        orphaned.to_owned(),
+        update,
+    ];
+    if format.is_wide() {
+        let age = row.created.map_or_else(|| UNKNOWN.to_owned(), |created| age(created, now));
+        let texts = [&row.available, &row.progressing, &row.catalog, &row.namespace, &age];
+        cells.extend(texts.map(Clone::clone));
+        cells.push(row.message.clone());
+    }
+    cells
 }

@@ -226,7 +226,9 @@ fn what_does_not_go_is_named_with_its_finalizer_and_goes_once_it_may() {
         let run = RunCommand::new;
         run("delete bar --force-finalizers --dry-run", &shown).play(&add_ons).await;
         let removed = format!("finalizers of {object} removed\n");
-        run("delete bar --force-finalizers --yes", &removed).play(&add_ons).await;
+        let watched = run("describe bar --watch", "\noperator.olm.io/bar deleted\n");
+        let forced = run("delete bar --force-finalizers --yes", &removed);
+        tokio::join!(watched.play(&add_ons), forced.play(&add_ons));
         add_ons.absent("olm.io/v1 Operator bar").await;
         add_ons.absent("apps/v1 Deployment bar/bar-operator").await;
         add_ons.stop().await;
