@@ -142,18 +142,23 @@ impl CapabilityRegistry {
 /// How alike two names must be for one to be the other misspelt: 1 is equal.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// The most similar of some names, if any is similar at all; case counts little.
+/// The name with the nearest spelling, if any is similar at all; case counts little. A swap of two
+/// neighbouring letters is one edit; of names equally near, the one that begins alike.
 pub fn most_similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.trim().to_lowercase();
     let scored = names.filter(|candidate| *candidate != name).map(|candidate| {
-        let likeness = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
-        (likeness, candidate)
+        let lower = candidate.to_lowercase();
+        let likeness = strsim::jaro_winkler(&wanted, &lower);
+        (strsim::osa_distance(&wanted, &lower), likeness, candidate)
     });
-    let similar = scored.filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+    let similar = scored.filter(|(_, likeness, _)| *likeness >= LIKENESS_MIN);
     // Of equally similar ones the first, whatever the order of floating-point maxima.
+    let is_nearer = |next: &(usize, f64, &str), best: &(usize, f64, &str)| {
+        next.0 < best.0 || (next.0 == best.0 && next.1 > best.1)
+    };
     similar
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })
-        .map(|(_, candidate)| candidate)
+        .reduce(|best, next| if is_nearer(&next, &best) { next } else { best })
+        .map(|(_, _, candidate)| candidate)
 }
 
 #[cfg(test)]

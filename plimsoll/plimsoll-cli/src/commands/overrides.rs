@@ -14,6 +14,7 @@ use kube::discovery::Scope;
 use kube::{Api, Discovery};
 use plimsoll_api::config::ComponentOverride;
 use plimsoll_api::{CLUSTER_VERSION_NAME, ClusterVersion, ObjectKey, whole_seconds};
+use plimsoll_content::capability::{meant, most_similar};
 use plimsoll_plan::spec::overrides::{CORRECTION, OVERRIDE_TERMS, Overrides, Terms};
 use serde_json::{Value, json};
 
@@ -273,6 +274,13 @@ struct Served {
     namespaced: bool,
 }
 
+impl Served {
+    /// Returns what users call it.
+    fn names(&self) -> [&str; 2] {
+        [&self.kind, &self.plural]
+    }
+}
+
 impl ObjectArguments {
     /// Takes `KIND[.GROUP]/NAME` apart.
     fn split_name(&mut self) -> Result<(), anyhow::Error> {
@@ -301,16 +309,17 @@ impl ObjectArguments {
             (is_called(&it.kind) || is_called(&it.plural))
                 && (it.group == entry.group || !self.kind.contains('.'))
         };
-        let meant: Vec<&Served> = served.iter().filter(is_meant).collect();
-        let exact = meant.iter().find(|it| it.group == entry.group);
-        let found = match (exact, meant.as_slice()) {
+        let named: Vec<&Served> = served.iter().filter(is_meant).collect();
+        let exact = named.iter().find(|it| it.group == entry.group);
+        let found = match (exact, named.as_slice()) {
             (Some(found), _) => found,
             (None, [found]) => found,
             (None, []) if entry.kind.starts_with(char::is_uppercase) => return Ok(()),
             (None, []) => anyhow::bail!(
-                "the server has no kind {:?}; `kubectl api-resources` lists those it has, and one \
-                 that it will have is written as in a manifest, such as `Deployment.apps`",
-                self.kind
+                "the server has no kind {:?}{}; `kubectl api-resources` lists those it has, and \
+                 one that it will have is written as in a manifest, such as `Deployment.apps`",
+                self.kind,
+                meant(most_similar(&entry.kind, served.iter().flat_map(Served::names)))
             ),
             (None, several) => {
                 let names: Vec<String> =
@@ -470,7 +479,10 @@ mod tests {
         check("events.events.k8s.io", Ok("Event.events.k8s.io"));
         check("Later.example.com", Ok("Later.example.com"));
         check("role", Err("Role.a.io or Role.b.io"));
-        check("configmpa", Err("the server has no kind \"configmpa\""));
+        check(
+            "configmpa",
+            Err("the server has no kind \"configmpa\", did you mean \"ConfigMap\"?"),
+        );
         let mut nowhere = ObjectArguments { namespace: String::new(), ..object("configmap", "x") };
         assert!(nowhere.complete(&served).is_err(), "it has a namespace");
         let mut node = ObjectArguments { namespace: String::new(), ..object("node", "x") };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{CURRENT, CapabilityRegistry};
+use super::{CURRENT, CapabilityRegistry, most_similar};
 use crate::Manifest;
 
 fn manifest(spec: &Value) -> Manifest {
@@ -57,6 +57,23 @@ fn names_are_case_sensitive_and_misspelt_ones_are_guessed() {
     }
     assert_eq!(registry.similar_set("vcurrent"), Some(CURRENT));
     assert_eq!(registry.similar_set("none"), Some("None"));
+}
+
+#[test]
+fn the_nearest_spelling_is_meant() {
+    let names = ["bar-operator", "fiz-operator", "foo-operator", "operator", "stable"];
+    for (name, meant) in [
+        ("fo-operator", Some("foo-operator")),
+        ("foo-operatro", Some("foo-operator")),
+        ("fix-operator", Some("fiz-operator")),
+        ("Bra-Operator", Some("bar-operator")),
+        ("operater", Some("operator")),
+        ("stabel", Some("stable")),
+        ("xyz", None),
+    ] {
+        assert_eq!(most_similar(name, names.into_iter()), meant, "{name}");
+        assert_eq!(most_similar(name, names.into_iter().rev()), meant, "{name}");
+    }
 }
 
 #[test]

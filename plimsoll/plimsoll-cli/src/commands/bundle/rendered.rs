@@ -10,6 +10,7 @@ use plimsoll_source::catalog::{bundle_content, open_source};
 use serde_json::Value;
 
 use super::render::{CANNOT_BE_RENDERED, read_bundle, refusal};
+use crate::arguments::name::hint;
 
 /// The objects of the bundle in a directory.
 ///
@@ -35,7 +36,9 @@ pub(crate) fn of_package(catalog: &Path, package: &str) -> Result<Vec<Vec<Value>
     let index = open_source(&source, None).with_context(context)?.index;
     let block = index.package(package).with_context(context)?;
     let Some(block) = block else {
-        anyhow::bail!("catalog `{}` has no package `{package}`", catalog.display());
+        let names: Vec<&str> = index.package_names().collect();
+        let hint = hint(package, names.into_iter());
+        anyhow::bail!("catalog `{}` has no package `{package}`{hint}", catalog.display());
     };
     let indexed = block.read().with_context(context)?;
     let names: Vec<&str> = indexed.bundles.iter().map(|it| &*it.name).collect();
