@@ -9,3 +9,4 @@ pub mod installation;
 pub(crate) mod name;
 pub mod registry;
 pub mod store;
+pub(crate) mod value;

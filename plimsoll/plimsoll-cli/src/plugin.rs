@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, CommandFactory as _, Parser};
 use plimsoll_api::duration;
 use plimsoll_resolve::printable::on_one_line;
 
+use crate::arguments::catalog::CatalogPath;
 use crate::arguments::cluster::ClusterArguments;
 use crate::commands::operator::OperatorArguments;
 use crate::commands::operator::catalogs::CatalogChoice;
@@ -136,7 +137,7 @@ fn completions(words: &[String]) -> Completions {
             cluster.request_timeout = duration::parse(value).unwrap_or(ANSWER_TIME_MAX);
         }
         Some("namespace") => namespace = Some(value.to_owned()),
-        Some("catalog") => catalogs.catalog.push(value.to_owned()),
+        Some("catalog") => catalogs.catalog.extend(CatalogPath::without_namespace(value).ok()),
         Some(_) | None => {}
     };
     let mut given = Vec::new();

@@ -57,7 +57,7 @@ pub(crate) fn with_catalog<T>(
 }
 
 /// A catalog of a command line: `PATH` or `[NAMESPACE/]NAME=PATH`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CatalogPath {
     /// Its namespace; empty if it was given none.
     pub(crate) namespace: String,
@@ -67,17 +67,44 @@ pub(crate) struct CatalogPath {
 }
 
 impl CatalogPath {
-    /// Reads it; any text is one.
-    pub(crate) fn parse(text: &str) -> Self {
-        let (name, path) = match text.split_once('=') {
-            Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
-            None => (name_of(Path::new(text)), PathBuf::from(text)),
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// When the path is empty, or a name that is given.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let Some((given, path)) = text.split_once('=') else {
+            if text.is_empty() {
+                return Err("it names no file: write PATH or NAME=PATH".to_owned());
+            }
+            let path = PathBuf::from(text);
+            return Ok(Self { namespace: String::new(), name: name_of(&path), path });
         };
-        let (namespace, name) = match name.split_once('/') {
-            Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
-            None => (String::new(), name),
+        let (namespace, name) = match given.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, given),
         };
-        Self { namespace, name, path }
+        if name.is_empty() || namespace == Some("") {
+            return Err("a name before `=` is empty: write PATH or NAME=PATH".to_owned());
+        }
+        if path.is_empty() {
+            return Err(format!("it names no file: write {given}=PATH"));
+        }
+        let namespace = namespace.unwrap_or_default().to_owned();
+        Ok(Self { namespace, name: name.to_owned(), path: PathBuf::from(path) })
+    }
+
+    /// Reads one of a cluster, whose Catalogs are in no namespace.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`], and when a namespace is given.
+    pub(crate) fn without_namespace(text: &str) -> Result<Self, String> {
+        let found = Self::parse(text)?;
+        match found.namespace.is_empty() {
+            true => Ok(found),
+            false => Err("a Catalog is in no namespace: write PATH or NAME=PATH".to_owned()),
+        }
     }
 }
 
@@ -120,4 +147,28 @@ pub(crate) fn shown<T>(path: &Path, load: impl FnOnce(&mut dyn FnMut(Progress)) 
         let _ = write!(io::stderr(), "\r\x1b[2K");
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalog_is_a_path_with_or_without_a_name() {
+        for (text, namespace, name, path) in [
+            ("there/main.v1.json", "", "main", "there/main.v1.json"),
+            (".hidden", "", ".hidden", ".hidden"),
+            ("main=there", "", "main", "there"),
+            ("team/main=there=here", "team", "main", "there=here"),
+        ] {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            let expected = CatalogPath { namespace, name, path: PathBuf::from(path) };
+            assert_eq!(CatalogPath::parse(text), Ok(expected), "{text}");
+        }
+        for text in ["", "=", "=there", "main=", "/main=there", "team/=there"] {
+            assert!(CatalogPath::parse(text).is_err(), "{text}");
+        }
+        assert!(CatalogPath::without_namespace("team/main=there").is_err());
+        assert!(CatalogPath::without_namespace("main=there").is_ok());
+    }
 }

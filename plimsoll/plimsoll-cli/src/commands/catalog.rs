@@ -10,6 +10,7 @@ pub(crate) mod show;
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::arguments::catalog::CatalogArguments;
@@ -70,7 +71,7 @@ pub struct ShowArguments {
     /// Name of the package
     package: String,
     /// Only this channel
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     /// Output format; pictures show the update graph
     #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::PICTURES, default_value_t)]

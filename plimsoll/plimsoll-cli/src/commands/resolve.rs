@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{
@@ -23,6 +24,8 @@ use plimsoll_source::whole_file;
 use semver::Version;
 use serde::Serialize;
 
+use crate::arguments::catalog::CatalogPath;
+use crate::arguments::value;
 use crate::exit;
 use crate::render::format::{Format, FormatParser, ignore_broken_pipe};
 use crate::render::resolution;
@@ -33,14 +36,14 @@ pub struct ResolveArguments {
     /// Packages to install or update
     packages: Vec<String>,
     /// Versions that will do, such as ">=1.2, <2"
-    #[arg(long, value_name = "RANGE")]
+    #[arg(long, value_name = "RANGE", value_parser = value::range)]
     version: Option<String>,
     /// Channel to take the packages from; the default one otherwise
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     /// File or directory of a catalog, or [NAMESPACE/]NAME=PATH; the first is preferred to the second
-    #[arg(long, value_name = "FILE")]
-    catalog: Vec<String>,
+    #[arg(long, value_name = "FILE", value_parser = CatalogPath::parse)]
+    catalog: Vec<CatalogPath>,
     /// What is installed: a YAML or JSON list with package, version and channel of each
     #[arg(long, value_name = "FILE")]
     installed: Option<PathBuf>,
@@ -64,7 +67,7 @@ pub struct ResolveArguments {
     #[arg(long)]
     no_dependencies: bool,
     /// Exclude a package, or one bundle of it
-    #[arg(long, value_name = "PACKAGE[/BUNDLE]")]
+    #[arg(long, value_name = "PACKAGE[/BUNDLE]", value_parser = value::exclusion)]
     exclude: Vec<String>,
     /// Choose the provider of an API
     #[arg(long, value_name = "GROUP/VERSION/KIND=PACKAGE")]

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use kube::api::DynamicObject;
 use kube::{Api, Client, Error};
@@ -109,13 +110,13 @@ pub struct RunArguments {
     #[arg(long)]
     name: Option<String>,
     /// Version or range of versions of the package
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     version: Option<String>,
     /// Channel to take the package from
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     /// Catalog to take the package from, by its name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     repository: Option<String>,
     /// Whether Operators are created for what the package requires
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]

@@ -25,8 +25,8 @@ pub struct CatalogChoice {
     ///
     /// A NAME that a Catalog of the cluster has stands for that one: a copy of what the controller
     /// reads. Without this option, Catalogs are used whose directory can be read from here.
-    #[arg(long, value_name = "FILE")]
-    pub catalog: Vec<String>,
+    #[arg(long, value_name = "FILE", value_parser = CatalogPath::without_namespace)]
+    pub(crate) catalog: Vec<CatalogPath>,
     /// Ignore the cached indices
     #[arg(long)]
     pub no_cache: bool,
@@ -100,8 +100,8 @@ impl CatalogChoice {
         let cache = if self.no_cache { None } else { cache_directory(INDICES) };
         let cache = cache.as_deref().map(Cache::new);
         let mut catalogs = OpenedCatalogs { opened: Vec::new(), elsewhere: Vec::new() };
-        for (text, position) in self.catalog.iter().zip(0..) {
-            let CatalogPath { namespace: _, name, path } = CatalogPath::parse(text);
+        for (catalog, position) in self.catalog.iter().zip(0..) {
+            let CatalogPath { namespace: _, name, path } = catalog.clone();
             if catalogs.opened.iter().any(|other| other.name == name) {
                 bail!(
                     "two catalogs are named `{name}`: name one of them, as in `--catalog other={}`",

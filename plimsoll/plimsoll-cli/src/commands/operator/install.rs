@@ -80,7 +80,7 @@ pub(super) async fn run(
     let namespace = arguments.namespace.clone();
     let collision_protection = arguments.collision_protection.clone();
     let request =
-        InstallRequest { namespace, collision_protection, only_new: true, ..choice.request()? };
+        InstallRequest { namespace, collision_protection, only_new: true, ..choice.request() };
     let state = StateArguments::of_cluster(arguments.catalogs.clone());
     let source = InstallSource { client: Some(client), state: &state, directory: None };
     let planned = plan(&source, choice, &request, out).await?;

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
 use plimsoll_content::catalog::IndexedPackage;
 use plimsoll_resolve::Api as ProvidedApi;
@@ -35,7 +36,7 @@ pub struct ShowArguments {
     /// Name of the package
     package: String,
     /// Only this channel
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     #[command(flatten)]
     pub(super) catalogs: CatalogChoice,

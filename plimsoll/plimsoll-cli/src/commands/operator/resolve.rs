@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::install::{
@@ -14,7 +15,6 @@ use plimsoll_operators::install::{
 };
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::{OperatorInputs, RequestedPackage};
-use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
 use super::apply::{OperatorWrite, apply, dry_run_writes};
@@ -25,6 +25,7 @@ use super::lock;
 use super::manifests::write_manifests;
 use super::preview::{PreviewedBundle, preview_bundles};
 use crate::arguments::name::hint;
+use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
 
@@ -35,22 +36,25 @@ pub struct InstallChoice {
     #[arg(required = true, value_name = "PACKAGE[@RANGE]")]
     pub(super) packages: Vec<RequestedPackage>,
     /// Versions that will do, such as "~1.2"; the Operators then follow their ranges
-    #[arg(long, value_name = "RANGE", aliases = ["versionRange", "version"])]
+    #[arg(long, value_name = "RANGE", alias = "versionRange", value_parser = value::range)]
     version_range: Option<String>,
+    /// The same as --version-range
+    #[arg(long, value_name = "RANGE", value_parser = value::range, conflicts_with = "version_range")]
+    version: Option<String>,
     /// Channel to take the packages from; the default one otherwise
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     /// Catalog to take the packages from, by its name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     repository: Option<String>,
     /// Choose who satisfies a requirement: PACKAGE=PACKAGE or GROUP/VERSION/KIND=PACKAGE
-    #[arg(long = "use", value_name = "PROVIDED=PACKAGE")]
+    #[arg(long = "use", value_name = "PROVIDED=PACKAGE", value_parser = value::provider)]
     provider: Vec<String>,
     /// Exclude a package, or one bundle of it
-    #[arg(long, value_name = "PACKAGE[/BUNDLE]")]
+    #[arg(long, value_name = "PACKAGE[/BUNDLE]", value_parser = value::exclusion)]
     exclude: Vec<String>,
     /// Prefer a catalog for dependencies, by its name; `same` for that of --repository
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     prefer_repository: Option<String>,
     /// Install the packages without their dependencies
     #[arg(long)]
@@ -62,17 +66,10 @@ pub struct InstallChoice {
 
 impl InstallChoice {
     /// Returns the request.
-    ///
-    /// # Errors
-    ///
-    /// When the range cannot be read.
-    pub(super) fn request(&self) -> Result<InstallRequest, anyhow::Error> {
-        if let Some(range) = &self.version_range {
-            Range::parse(range).context("--version-range")?;
-        }
-        Ok(InstallRequest {
+    pub(super) fn request(&self) -> InstallRequest {
+        InstallRequest {
             packages: self.packages.clone(),
-            version_range: self.version_range.clone(),
+            version_range: self.version_range.clone().or_else(|| self.version.clone()),
             channel: self.channel.clone(),
             repository: self.repository.clone(),
             namespace: None,
@@ -82,7 +79,7 @@ impl InstallChoice {
             prefer_repository: self.prefer_repository.clone(),
             no_dependencies: self.no_dependencies,
             only_new: false,
-        })
+        }
     }
 }
 
@@ -259,7 +256,7 @@ pub async fn run(
     prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (choice, request) = (&arguments.choice, arguments.choice.request()?);
+    let (choice, request) = (&arguments.choice, arguments.choice.request());
     let directory = arguments.directory();
     if arguments.dry_run.is_on_server() && directory.is_some() {
         bail!("--dry-run=server is for --apply: files are not sent to a server");

@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail};
 use plimsoll_content::expressions::Cel;
 use plimsoll_content::yaml;
-use plimsoll_resolve::range::masterminds;
 use plimsoll_resolve::{
     Api, Bundle, BundleExclusion, CatalogName, ChannelPolicy, ClusterFacts, FollowedChannel,
     InstalledBundle, OperatorGroup, PackageRequest, Problem, ProviderChoice, Query,
@@ -109,9 +108,6 @@ fn requests(
     arguments: &ResolveArguments,
     sources: &[Named<'_>],
 ) -> Result<Vec<PackageRequest>, anyhow::Error> {
-    if let Some(range) = &arguments.version {
-        masterminds::Range::parse(range)?;
-    }
     let bundles: Vec<(&str, CatalogName)> = sources
         .iter()
         .filter(|named| named.is_bundle)
@@ -216,6 +212,9 @@ fn overrides(
         let (api, package) = text.split_once('=').ok_or_else(wrong)?;
         let parts: Vec<&str> = api.split('/').collect();
         let [group, version, kind] = parts.as_slice() else { return Err(wrong()) };
+        if kind.is_empty() || package.is_empty() {
+            return Err(wrong());
+        }
         Ok(ProviderChoice {
             api: Api {
                 group: (*group).to_owned(),

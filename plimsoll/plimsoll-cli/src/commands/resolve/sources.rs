@@ -75,8 +75,8 @@ fn open_all(
     arguments: &ResolveArguments,
     cache: Option<&Cache>,
 ) -> Result<Vec<Opened>, anyhow::Error> {
-    let catalogs = arguments.catalog.iter().zip(0i64..).map(|(text, weight)| {
-        let CatalogPath { namespace, name, path } = CatalogPath::parse(text);
+    let catalogs = arguments.catalog.iter().zip(0i64..).map(|(catalog, weight)| {
+        let CatalogPath { namespace, name, path } = catalog.clone();
         (namespace, name, path, weight, false)
     });
     let bundles = arguments.bundle.iter().map(|path| {

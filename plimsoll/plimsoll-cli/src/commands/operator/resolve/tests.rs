@@ -227,7 +227,7 @@ async fn a_snapshot_has_the_answer_that_the_controller_gives() {
         let words = [&["resolve", "--state", &snapshot, "--dry-run", "--write", &nowhere], options]
             .concat();
         let line = Line::try_parse_from(words).expect("it is a command line");
-        let request = line.arguments.choice.request().expect("a request");
+        let request = line.arguments.choice.request();
         let planned = match plan_install(inputs, &parts, &request) {
             Ok(plan) => plan.text(),
             Err(InstallError::Unsatisfiable(conflict)) => conflict.text(),
