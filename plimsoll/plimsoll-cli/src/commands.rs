@@ -27,7 +27,7 @@ use clap::Subcommand;
 
 use crate::exit;
 use crate::render::format::is_broken_pipe;
-use crate::render::logs;
+use crate::render::{logs, table};
 
 /// What the program can be asked to do.
 #[derive(Debug, Subcommand)]
@@ -102,6 +102,7 @@ const SERVER_THREADS: usize = 4;
 ///
 /// Whatever kept the command from doing what it was asked to.
 pub fn run(command: Command) -> Result<ExitCode, anyhow::Error> {
+    table::fit_to_terminal();
     let out = &mut anstream::stdout();
     let result = match command {
         Command::Release(command) => release::run(command, out),

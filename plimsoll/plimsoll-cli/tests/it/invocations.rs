@@ -104,7 +104,11 @@ fn answer(line: &str, directory: &Path, environment: &[(&str, &str)]) -> String 
     for (sign, bytes) in [('>', output.stdout), ('!', output.stderr)] {
         for text in String::from_utf8_lossy(&bytes).lines() {
             // How old a catalog is depends on the moment.
-            let text = if text.starts_with("state: ") { "state: …" } else { text };
+            let text = match text.split_once(' ') {
+                Some(("state:", _)) => "state: …",
+                Some(("catalog:", _)) => "catalog: …",
+                Some(_) | None => text,
+            };
             let text = format!("{sign} {text}");
             writeln!(answer, "{}", text.trim_end()).expect("a string takes everything");
         }

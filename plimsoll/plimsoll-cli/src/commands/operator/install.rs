@@ -84,7 +84,7 @@ pub(super) async fn run(
     let state = StateArguments::of_cluster(arguments.catalogs.clone());
     let source = InstallSource { client: Some(client), state: &state, directory: None };
     let planned = plan(&source, choice, &request, out).await?;
-    planned.state.announce();
+    planned.state.announce(arguments.output.is_wide());
     if arguments.dry_run.is_set() {
         let writes = planned.writes(&request);
         let is_written = match &arguments.output {

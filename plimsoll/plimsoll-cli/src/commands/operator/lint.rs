@@ -74,7 +74,7 @@ pub async fn run(
         files = &fixed;
     }
     if arguments.output == Format::Text || arguments.output.is_wide() {
-        anstream::eprintln!("{}", state.header());
+        anstream::eprintln!("{}", state.header(arguments.output.is_wide()));
     }
     state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     let files: Vec<String> = files.files.iter().map(|it| it.path.clone()).collect();

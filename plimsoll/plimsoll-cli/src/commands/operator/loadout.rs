@@ -1,6 +1,7 @@
 //! Loadouts: directories of Operators, and the state that they are checked against.
 
 mod files;
+mod header;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,8 +35,6 @@ use super::state::{AddOnState, revisions, status};
 use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
 use crate::commands::resolve::input::Cluster;
-use crate::process::now;
-use crate::render::age::age;
 
 /// The maximum size of a snapshot, in bytes.
 const SNAPSHOT_SIZE_MAX: u64 = 1 << 30;
@@ -203,28 +202,6 @@ impl StateArguments {
 }
 
 impl LoadoutState {
-    /// Returns a line that identifies the state: its source, and the catalogs with their digests
-    /// and ages.
-    pub(crate) fn header(&self) -> String {
-        let source = &self.source;
-        let version = self.facts.kubernetes.as_ref();
-        let version = version.map(|it| format!("; Kubernetes {it}")).unwrap_or_default();
-        let catalogs = self.catalogs.opened.iter().map(|it| {
-            let age = it.since.map(|since| format!(" ({} old)", age(since, now())));
-            format!("{} {}{}", it.name, it.digest, age.unwrap_or_default())
-        });
-        let kept = self.snapshot.catalogs.iter();
-        let kept = kept.map(|it| format!("{} {}", it.part.name, it.digest));
-        let catalogs: Vec<String> = catalogs.chain(kept).collect();
-        format!("state: {source}{version}; catalogs: {}", catalogs.join(", "))
-    }
-
-    /// Prints the header of the state, and the notes about its catalogs.
-    pub(crate) fn announce(&self) {
-        anstream::eprintln!("{}", self.header());
-        self.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
-    }
-
     /// Returns the packages that can be reached from some names, by catalog.
     pub(crate) fn parts(&self, names: impl Iterator<Item = String>) -> Vec<CatalogPart> {
         let indexed: Vec<IndexedCatalog<'_, _>> =

@@ -47,7 +47,7 @@ pub(super) async fn run(
     let loadout = Loadout::read_sound(read_files(directory)?).map_err(|error| anyhow!(error))?;
     let state = state.read(client).await?;
     state.require_readable(state.all_names(&loadout))?;
-    state.announce();
+    state.announce(false);
     let lock = resolved(&state, &loadout);
     if *dry_run {
         out.write_all(lock.text().as_bytes())?;

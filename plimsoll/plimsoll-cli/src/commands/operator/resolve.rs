@@ -263,7 +263,7 @@ pub async fn run(
     }
     let source = InstallSource { client, state: &arguments.state, directory };
     let planned = plan(&source, choice, &request, out).await?;
-    planned.state.announce();
+    planned.state.announce(false);
     if let Some(directory) = directory.filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
     }

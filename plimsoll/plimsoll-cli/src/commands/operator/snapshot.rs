@@ -38,7 +38,7 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let state = arguments.state.read_or(client, Some(StateSource::Cluster)).await?;
-    state.announce();
+    state.announce(false);
     for package in &arguments.packages {
         state.require_package(package)?;
     }

@@ -168,7 +168,7 @@ pub(super) async fn run(
         bail!("--dry-run=server is for the Operators of a cluster: files are not sent to a server");
     }
     let planned = plan(client, arguments, &ranges, out).await?;
-    planned.state.announce();
+    planned.state.announce(arguments.output.is_wide());
     if let Some(directory) = arguments.filename.as_deref().filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
     }
