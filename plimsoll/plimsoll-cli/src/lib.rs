@@ -7,6 +7,7 @@ mod interruption;
 mod patch;
 mod plugin;
 mod process;
+mod progress;
 pub mod prompt;
 pub mod render;
 pub mod traces;

@@ -30,7 +30,8 @@ pub use cache::Cache;
 use files::{Found, FoundFile, find};
 pub use roots::CatalogRoots;
 pub use source::{
-    ContentError, OpenBundle, OpenCatalog, bundle_content, open_cached, open_source, version_of,
+    ContentError, OpenBundle, OpenCatalog, bundle_content, open_cached, open_source,
+    open_source_with, version_of,
 };
 
 use crate::bounded::{open_ordinary, read_bounded};

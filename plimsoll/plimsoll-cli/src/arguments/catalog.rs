@@ -1,16 +1,14 @@
 //! Opening catalogs: the cache directory, progress in a terminal, damaged indices.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
 use plimsoll_content::catalog::{CatalogIndex, IndexError};
 use plimsoll_source::catalog::{Bytes, Cache, Progress, open, rebuild};
 
-/// How long a load may take before its progress is shown.
-const PATIENCE: Duration = Duration::from_millis(400);
+use crate::progress::ProgressLine;
+
 /// Where the catalogs lie in a pod, and where a controller looks for them unless it is named other
 /// directories.
 pub(crate) const CATALOGS_PATH: &str = "/catalogs";
@@ -129,24 +127,15 @@ pub(crate) fn cache_directory(sort: &str) -> Option<PathBuf> {
 
 /// Loads, and shows the progress on the terminal if it takes long.
 pub(crate) fn shown<T>(path: &Path, load: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
-    let begun = Instant::now();
-    let is_terminal = io::stderr().is_terminal();
+    let line = ProgressLine::begin(format!("reading {}", path.display()));
     let mut shown = None;
-    let result = load(&mut |progress| {
-        if !is_terminal || begun.elapsed() < PATIENCE {
-            return;
-        }
+    load(&mut |progress| {
         let percent = progress.done.saturating_mul(100).checked_div(progress.all).unwrap_or(100);
         if shown != Some(percent) {
             shown = Some(percent);
-            // A terminal that went away is no reason to stop.
-            let _ = write!(io::stderr(), "\r\x1b[2Kreading {} {percent}%", path.display());
+            line.show(&format!("{percent}%"));
         }
-    });
-    if shown.is_some() {
-        let _ = write!(io::stderr(), "\r\x1b[2K");
-    }
-    result
+    })
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::progress::{shorten, stderr_width};
+
 /// Time between two drawings: fast enough to look alive, slow enough for any terminal.
 const FRAME: Duration = Duration::from_millis(100);
 /// Lines of waiting objects that are shown; the rest is counted.
 const WAITS_SHOWN: usize = 8;
-/// Width of a terminal that does not report its own.
-const WIDTH: usize = 80;
 /// Width of a progress bar.
 const BAR_WIDTH: usize = 24;
 
@@ -62,12 +62,11 @@ impl Terminal {
     }
 
     fn width(&self) -> usize {
-        let size = match self {
-            Self::Stderr => terminal_size::terminal_size_of(io::stderr()),
+        match self {
+            Self::Stderr => stderr_width(),
             #[cfg(test)]
-            Self::Memory(_) => None,
-        };
-        size.map_or(WIDTH, |(width, _)| usize::from(width.0))
+            Self::Memory(_) => 80,
+        }
     }
 }
 
@@ -194,17 +193,6 @@ fn wait_line(wait: &WaitView, now: Timestamp) -> String {
 fn bar(done: usize, total: usize) -> String {
     let filled = (BAR_WIDTH * done).checked_div(total).unwrap_or(BAR_WIDTH);
     format!("[{}{}]", "=".repeat(filled), " ".repeat(BAR_WIDTH - filled))
-}
-
-/// A line of at most `width` characters, none of which moves the cursor.
-fn shorten(line: &str, width: usize) -> String {
-    let line = line.replace(char::is_control, " ");
-    if line.chars().count() <= width || width == 0 {
-        return line;
-    }
-    let mut short: String = line.chars().take(width.saturating_sub(1)).collect();
-    short.push('…');
-    short
 }
 
 #[cfg(test)]

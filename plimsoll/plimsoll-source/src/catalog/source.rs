@@ -19,7 +19,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::files::{Found, IGNORE_FILE};
 use super::ignored::IgnorePatterns;
-use super::{Bytes, Cache, CatalogError, PIECE, found, index, open_found, unreadable, whole};
+use super::{
+    Bytes, Cache, CatalogError, PIECE, Progress, found, index, open_found, unreadable, whole,
+};
 use crate::store::StoreError;
 use crate::store::oci::{LayoutImage, OciLayout};
 
@@ -116,10 +118,22 @@ pub fn open_source(
     source: &CatalogSource,
     cache: Option<&Cache>,
 ) -> Result<OpenCatalog, CatalogError> {
+    open_source_with(source, cache, &mut |_| {})
+}
+
+/// Does the same as [`open_source`], and reports how much of a directory is read.
+///
+/// # Errors
+/// As [`open_source`].
+pub fn open_source_with(
+    source: &CatalogSource,
+    cache: Option<&Cache>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<OpenCatalog, CatalogError> {
     let path = Path::new(&source.path);
     match source.type_ {
         CatalogSourceType::Directory => unchanged(path, |found| {
-            let opened = open_found(path, found, cache, &mut |_| {})?;
+            let opened = open_found(path, found, cache, progress)?;
             Ok(OpenCatalog { digest: format!("{SHA256}{}", opened.digest), ..opened })
         }),
         CatalogSourceType::ImageLayout => {

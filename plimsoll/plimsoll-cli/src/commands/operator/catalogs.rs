@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use plimsoll_api::Catalog;
 use plimsoll_api::olm::{CatalogAvailability, CatalogSource, CatalogSourceType};
 use plimsoll_content::catalog::{CatalogIndex, IndexedPackage};
-use plimsoll_source::catalog::{Bytes, Cache, OpenCatalog, open_source};
+use plimsoll_source::catalog::{Bytes, Cache, OpenCatalog, open_source_with};
 
-use crate::arguments::catalog::{CatalogPath, INDICES, cache_directory};
+use crate::arguments::catalog::{CatalogPath, INDICES, cache_directory, shown};
 use crate::arguments::name::hint;
 
 /// The number of characters of a digest that are shown: the algorithm and twelve digits.
@@ -109,7 +109,7 @@ impl CatalogChoice {
                 );
             }
             let source = directory(&path);
-            let content = open_source(&source, cache.as_ref())
+            let content = shown(&path, |show| open_source_with(&source, cache.as_ref(), show))
                 .with_context(|| format!("failed to open catalog `{}`", path.display()))?;
             if content.index.package_names().next().is_none() {
                 bail!(
@@ -137,7 +137,8 @@ impl OpenedCatalogs {
     /// Opens a Catalog of the cluster, if it can be read on this machine.
     fn add(&mut self, catalog: &Catalog, cache: Option<&Cache>) {
         let name = catalog.metadata.name.clone().unwrap_or_default();
-        match open_source(&catalog.spec.source, cache) {
+        let source = &catalog.spec.source;
+        match shown(Path::new(&source.path), |show| open_source_with(source, cache, show)) {
             Ok(content) => {
                 let weight = catalog.spec.weight;
                 let source = catalog.spec.source.clone();

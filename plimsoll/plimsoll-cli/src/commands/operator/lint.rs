@@ -15,6 +15,7 @@ use plimsoll_source::whole_file;
 
 use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};
 use super::lock;
+use crate::progress::ProgressLine;
 use crate::render::diagnostics::{self, Cases, Checked};
 use crate::render::format::{Format, FormatParser};
 
@@ -84,6 +85,7 @@ pub async fn run(
 }
 
 fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec<Diagnostic> {
+    let _progress = ProgressLine::begin("checking");
     let base_names = base.into_iter().flat_map(|it| &it.operators).map(|it| it.name.clone());
     let parts = state.parts(state.all_names(loadout).chain(base_names));
     lint(LintInputs {

@@ -35,6 +35,7 @@ use super::state::{AddOnState, revisions, status};
 use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
 use crate::commands::resolve::input::Cluster;
+use crate::progress::ProgressLine;
 
 /// The maximum size of a snapshot, in bytes.
 const SNAPSHOT_SIZE_MAX: u64 = 1 << 30;
@@ -188,9 +189,10 @@ impl StateArguments {
         let state = AddOnState::read(client).await?;
         let catalogs = self.catalogs.open(&state.catalogs)?;
         catalogs.require()?;
-        let facts = plimsoll_controller::operators::read_facts(client)
-            .await
-            .context("failed to read the version and nodes of the cluster")?;
+        let progress = ProgressLine::begin("reading the version and nodes of the cluster");
+        let facts = plimsoll_controller::operators::read_facts(client).await;
+        drop(progress);
+        let facts = facts.context("failed to read the version and nodes of the cluster")?;
         let revisions = revisions(client).await?;
         let snapshot = LoadoutSnapshot::default();
         let AddOnState { operators: in_cluster, mut unreadable, .. } = state;

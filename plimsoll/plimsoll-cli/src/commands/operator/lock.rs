@@ -17,6 +17,7 @@ use plimsoll_source::whole_file;
 
 use super::loadout::{LoadoutState, StateArguments, read_files};
 use crate::exit::{self, Refusal};
+use crate::progress::ProgressLine;
 
 /// Name of the lock file, which is in the directory of the Operators.
 const LOCK_FILE: &str = "operators.lock";
@@ -137,6 +138,7 @@ fn write(directory: &Path, lock: &OperatorLock, out: &mut dyn Write) -> Result<(
 
 /// Returns the bundles that are installed in the end, if nothing else changes.
 fn resolved(state: &LoadoutState, loadout: &Loadout) -> OperatorLock {
+    let _progress = ProgressLine::begin("resolving");
     let parts = state.parts(state.all_names(loadout));
     let operators = state.operators(loadout, &parts);
     let inputs = OperatorInputs {

@@ -15,6 +15,7 @@ use super::state::AddOnState;
 use crate::commands::catalog::search as catalog_search;
 use crate::commands::catalog::show::package_text;
 use crate::exit;
+use crate::progress::ProgressLine;
 use crate::render::format::{Format, FormatParser};
 use crate::render::table;
 
@@ -140,11 +141,13 @@ pub(super) async fn search(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (_, catalogs) = opened(client, &arguments.catalogs).await?;
+    let progress = ProgressLine::begin("searching");
     let mut found = Vec::new();
     for catalog in &catalogs.opened {
         let name = Some(catalog.name.as_str());
         found.extend(catalog_search::packages(&catalog.index, &arguments.words, name)?);
     }
+    drop(progress);
     catalog_search::write(&found, &arguments.output, out)?;
     print_notes(&catalogs);
     Ok(exit::SUCCESS.into())
@@ -180,6 +183,7 @@ pub(super) async fn who_provides(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (state, catalogs) = opened(client, &arguments.catalogs).await?;
+    let progress = ProgressLine::begin("searching");
     let mut found = Vec::new();
     for catalog in &catalogs.opened {
         for name in catalog.index.package_names() {
@@ -187,6 +191,7 @@ pub(super) async fn who_provides(
             found.extend(provided_by(&block.read()?, &catalog.name, &arguments.api));
         }
     }
+    drop(progress);
     for package in &mut found {
         let status = state.operators.get(&package.name).and_then(|it| it.status.as_ref());
         let bundle = status.and_then(|it| it.bundle.as_ref());

@@ -27,6 +27,7 @@ use super::preview::{PreviewedBundle, preview_bundles};
 use crate::arguments::name::hint;
 use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
+use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
 
 /// The packages to install, and the options for choosing their bundles.
@@ -199,6 +200,7 @@ pub(super) async fn plan(
     let loadout = Loadout::read(files);
     let usual = source.directory.is_none().then_some(StateSource::Cluster);
     let state = source.state.read_or(source.client, usual).await?;
+    let progress = ProgressLine::begin("planning");
     let requested = request.names().map(str::to_owned);
     let chosen =
         || request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
@@ -224,7 +226,9 @@ pub(super) async fn plan(
         facts: &state.facts,
         expressions: &Cel,
     };
-    match plan_install(inputs, &parts, request) {
+    let planned = plan_install(inputs, &parts, request);
+    drop(progress);
+    match planned {
         Ok(plan) => Ok(PlannedInstall { state, loadout, plan, conflict: None }),
         Err(InstallError::InvalidProvider(why)) => bail!(why),
         Err(InstallError::LimitExceeded) => bail!(

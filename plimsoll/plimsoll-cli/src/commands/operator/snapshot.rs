@@ -9,6 +9,7 @@ use plimsoll_operators::loadout::Loadout;
 
 use super::loadout::{StateArguments, StateSource};
 use crate::exit;
+use crate::progress::ProgressLine;
 
 /// Arguments of `plimsoll operator snapshot`.
 #[derive(Debug, Args)]
@@ -44,6 +45,9 @@ pub(super) async fn run(
     }
     let packages = arguments.packages.iter().cloned();
     state.require_readable(state.all_names(&Loadout::default()).chain(packages))?;
-    out.write_all(state.snapshot(&arguments.packages).text().as_bytes())?;
+    let progress = ProgressLine::begin("collecting packages");
+    let text = state.snapshot(&arguments.packages).text();
+    drop(progress);
+    out.write_all(text.as_bytes())?;
     Ok(exit::SUCCESS.into())
 }

@@ -12,6 +12,7 @@ use plimsoll_simulation::cluster_state::api;
 
 use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
+use crate::progress::ProgressLine;
 
 /// The Operators and Catalogs of a cluster, by name.
 #[derive(Debug, Clone, Default)]
@@ -140,7 +141,10 @@ async fn list(
     selector: &str,
 ) -> Result<Vec<DynamicObject>, anyhow::Error> {
     let parameters = ListParams::default().labels(selector);
-    match api.list(&parameters).await {
+    let progress = ProgressLine::begin(format!("reading {kinds} of the cluster"));
+    let listed = api.list(&parameters).await;
+    drop(progress);
+    match listed {
         Ok(list) => Ok(list.items),
         Err(Error::Api(status)) if status.code == 404 => Err(anyhow!(
             "the cluster has no {kinds}: deploy the controller first; `plimsoll manifests --operators` \

@@ -32,6 +32,7 @@ use super::preview::{PreviewedBundle, preview_bundles};
 use super::wait::{TIMEOUT, wait};
 use crate::arguments::name::hint;
 use crate::exit::{self, Exit, Refusal};
+use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 
@@ -289,6 +290,7 @@ async fn plan(
 ) -> Result<PlannedUpdate, anyhow::Error> {
     let (state, loadout) = read(client, arguments).await?;
     state.require_readable(state.all_names(&loadout))?;
+    let progress = ProgressLine::begin("planning");
     let parts = state.parts(state.all_names(&loadout));
     let mut operators = state.operators(&loadout, &parts);
     if let Some(directory) = &arguments.filename
@@ -316,7 +318,9 @@ async fn plan(
         facts: &state.facts,
         expressions: &Cel,
     };
-    match plan_update(inputs, &parts, &request) {
+    let planned = plan_update(inputs, &parts, &request);
+    drop(progress);
+    match planned {
         Ok(plan) => Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) }),
         Err(error) => Err(refusal(error, &operators, out)),
     }
