@@ -49,6 +49,16 @@ impl ClusterArguments {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
+    /// Whether there is a cluster where kubectl looks for one: in a kubeconfig, or around the pod. A
+    /// kubeconfig that cannot be read names one, too; which one is not known then.
+    pub fn is_configured(&self) -> bool {
+        match kubeconfig::find(self.kubeconfig.as_deref()) {
+            Ok(Some(found)) => found.has_context(),
+            Ok(None) => std::env::var_os(IN_POD).is_some(),
+            Err(_) => true,
+        }
+    }
+
     /// Which cluster it is, for people: the context of the kubeconfig.
     ///
     /// # Errors

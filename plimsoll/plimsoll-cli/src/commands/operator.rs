@@ -51,7 +51,7 @@ use clap::{Args, Subcommand};
 use kube::Client;
 use kube::api::PatchParams;
 
-use self::catalogs::CatalogChoice;
+use self::catalogs::{CatalogChoice, or_without_cluster};
 use crate::arguments::cluster::ClusterArguments;
 use crate::prompt::Prompter;
 
@@ -125,26 +125,32 @@ pub enum OperatorCommand {
 }
 
 impl OperatorCommand {
-    /// Returns whether it can do without a cluster.
-    fn needs_no_cluster(&self) -> bool {
+    /// Returns whether it does without a cluster: it is requested to, or there is none and the command
+    /// line names the catalogs.
+    fn needs_no_cluster(&self, cluster: &ClusterArguments) -> bool {
         let needs_none = match self {
             Self::Resolve(arguments) => arguments.needs_no_cluster(),
-            Self::Lint(arguments) => arguments.state.needs_no_cluster(),
-            Self::Lock(arguments) => arguments.state.needs_no_cluster(),
+            Self::Lint(arguments) => arguments.state.is_without_cluster(),
+            Self::Lock(arguments) => arguments.state.is_without_cluster(),
             Self::Update(arguments) => arguments.needs_no_cluster(),
             Self::Snapshot(arguments) => arguments.needs_no_cluster(),
+            Self::Search(arguments) => arguments.lookup.needs_no_cluster(),
+            Self::Show(arguments) => arguments.lookup.needs_no_cluster(),
+            Self::WhoProvides(arguments) => arguments.lookup.needs_no_cluster(),
             Self::Policy(_) => true,
             _ => false,
         };
-        needs_none || self.catalogs().is_some_and(CatalogChoice::is_named)
+        let has_catalogs = || self.catalogs().is_some_and(CatalogChoice::is_named);
+        !cluster.is_named() && (needs_none || (has_catalogs() && !cluster.is_configured()))
     }
 
-    /// The catalogs with which it needs no cluster, if the command line names some.
+    /// The catalogs with which it needs no cluster; `None` if it needs one, or the command line says
+    /// where the state comes from.
     fn catalogs(&self) -> Option<&CatalogChoice> {
         match self {
-            Self::Search(arguments) => Some(&arguments.catalogs),
-            Self::Show(arguments) => Some(&arguments.catalogs),
-            Self::WhoProvides(arguments) => Some(&arguments.catalogs),
+            Self::Search(arguments) => arguments.lookup.catalogs(),
+            Self::Show(arguments) => arguments.lookup.catalogs(),
+            Self::WhoProvides(arguments) => arguments.lookup.catalogs(),
             Self::Resolve(arguments) => arguments.catalogs(),
             Self::Lint(arguments) => arguments.state.catalogs(),
             Self::Lock(arguments) => arguments.state.catalogs(),
@@ -226,11 +232,12 @@ pub async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let OperatorArguments { command, cluster } = arguments;
     let mut prompter = Prompter::new(command.is_agreed());
-    let client = if command.needs_no_cluster() && !cluster.is_named() {
+    let client = if command.needs_no_cluster(&cluster) {
         None
     } else {
         let client = cluster.watching_client("operator").await;
         Some(match command.catalogs() {
+            Some(catalogs) if catalogs.is_named() => or_without_cluster(client, Some(catalogs))?,
             Some(_) => client.context("no catalog is named with --catalog FILE")?,
             None => client?,
         })

@@ -67,6 +67,12 @@ fn quoted(paths: &[PathBuf]) -> String {
 }
 
 impl FoundKubeconfig {
+    /// Whether it has any context: one whose last cluster was deleted has none.
+    pub(super) fn has_context(&self) -> bool {
+        let current = self.kubeconfig.current_context.as_deref().unwrap_or_default();
+        !current.is_empty() || !self.kubeconfig.contexts.is_empty()
+    }
+
     /// Refuses a context that the kubeconfig does not have, or the lack of one.
     pub(super) fn check_context(&self, named: Option<&str>) -> Result<(), anyhow::Error> {
         let Self { kubeconfig, origin } = self;

@@ -204,7 +204,27 @@ impl OpenedCatalogs {
             }
         }
         let names: Vec<&str> = self.opened.iter().flat_map(|it| it.index.package_names()).collect();
-        bail!("no catalog has package `{name}`{}", hint(name, names.into_iter()))
+        let elsewhere = self.elsewhere.iter().map(|(name, path)| {
+            format!("; Catalog `{name}` at `{}` cannot be read from here", path.display())
+        });
+        let (hint, elsewhere) = (hint(name, names.into_iter()), elsewhere.collect::<String>());
+        bail!("no catalog has package `{name}`{hint}{elsewhere}")
+    }
+}
+
+/// Names the way to do without a cluster in the error of one that cannot be read, if it was not asked for and
+/// the command line names catalogs.
+///
+/// # Errors
+///
+/// When there was an error.
+pub(crate) fn or_without_cluster<T>(
+    result: Result<T, anyhow::Error>,
+    catalogs: Option<&CatalogChoice>,
+) -> Result<T, anyhow::Error> {
+    match catalogs.is_some_and(CatalogChoice::is_named) {
+        true => result.context("failed to read the cluster, which `--state files` does without"),
+        false => result,
     }
 }
 

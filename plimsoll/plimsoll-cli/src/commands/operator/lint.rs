@@ -77,7 +77,7 @@ pub async fn run(
     if arguments.output == Format::Text || arguments.output.is_wide() {
         anstream::eprintln!("{}", state.header(arguments.output.is_wide()));
     }
-    state.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    state.print_notes();
     let files: Vec<String> = files.files.iter().map(|it| it.path.clone()).collect();
     let (command, directory) = ("plimsoll operator lint", Path::new(""));
     let checked = Checked { command, directory, cases: Cases::Files(&files) };

@@ -30,7 +30,7 @@ use plimsoll_source::bounded::read_text;
 
 pub(crate) use self::files::{read_files, read_revision};
 use super::apply::OperatorWrite;
-use super::catalogs::{CatalogChoice, OpenedCatalogs};
+use super::catalogs::{CatalogChoice, OpenedCatalogs, or_without_cluster};
 use super::state::{AddOnState, revisions, status};
 use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
@@ -120,6 +120,12 @@ impl StateArguments {
         matches!(self.state, Some(StateSource::Files | StateSource::Snapshot(_)))
     }
 
+    /// Returns whether the state of files is read without a cluster, whatever catalogs are named: facts stand
+    /// for one.
+    pub(super) fn is_without_cluster(&self) -> bool {
+        self.needs_no_cluster() || (self.state.is_none() && self.facts.is_some())
+    }
+
     /// Returns the catalogs with which the state can be read without a cluster; `None` if the
     /// command line names the source of the state.
     pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
@@ -149,6 +155,7 @@ impl StateArguments {
         otherwise: Option<StateSource>,
     ) -> Result<LoadoutState, anyhow::Error> {
         let usual = if client.is_some() { StateSource::Hybrid } else { StateSource::Files };
+        let is_usual = self.state.is_none() && otherwise.is_none();
         let source = self.state.clone().or(otherwise).unwrap_or(usual);
         let facts = self.facts.as_deref().map(Cluster::read).transpose()?;
         let facts = facts.map(|it| it.facts()).transpose()?;
@@ -186,14 +193,16 @@ impl StateArguments {
             });
         }
         let client = client.context("no cluster is configured; name one with --kubeconfig FILE")?;
-        let state = AddOnState::read(client).await?;
+        let without = is_usual.then_some(&self.catalogs);
+        let state = or_without_cluster(AddOnState::read(client).await, without)?;
         let catalogs = self.catalogs.open(&state.catalogs)?;
         catalogs.require()?;
         let progress = ProgressLine::begin("reading the version and nodes of the cluster");
         let facts = plimsoll_controller::operators::read_facts(client).await;
         drop(progress);
-        let facts = facts.context("failed to read the version and nodes of the cluster")?;
-        let revisions = revisions(client).await?;
+        let facts = facts.context("failed to read the version and nodes of the cluster");
+        let facts = or_without_cluster(facts, without)?;
+        let revisions = or_without_cluster(revisions(client).await, without)?;
         let snapshot = LoadoutSnapshot::default();
         let AddOnState { operators: in_cluster, mut unreadable, .. } = state;
         if self.catalogs.is_named() {

@@ -10,7 +10,7 @@ use plimsoll_content::catalog::IndexedPackage;
 use plimsoll_resolve::Api as ProvidedApi;
 use serde::Serialize;
 
-use super::catalogs::{CatalogChoice, OpenedCatalogs};
+use super::catalogs::{CatalogChoice, OpenedCatalogs, or_without_cluster};
 use super::state::AddOnState;
 use crate::commands::catalog::search as catalog_search;
 use crate::commands::catalog::show::package_text;
@@ -19,13 +19,39 @@ use crate::progress::ProgressLine;
 use crate::render::format::{Format, FormatParser};
 use crate::render::table;
 
+/// The source of the state that is no cluster.
+const FILES: &str = "files";
+
+/// Where packages are looked up.
+#[derive(Debug, Args)]
+pub struct LookupArguments {
+    /// Whether the cluster is read: `files` for the catalogs of --catalog alone
+    #[arg(long, value_name = "SOURCE", value_parser = [FILES, "cluster"])]
+    state: Option<String>,
+    #[command(flatten)]
+    catalogs: CatalogChoice,
+}
+
+impl LookupArguments {
+    /// Returns whether the cluster is not to be read.
+    pub(super) fn needs_no_cluster(&self) -> bool {
+        self.state.as_deref() == Some(FILES)
+    }
+
+    /// Returns the catalogs with which a cluster is not needed; `None` if the command line says whether it
+    /// is.
+    pub(super) fn catalogs(&self) -> Option<&CatalogChoice> {
+        self.state.is_none().then_some(&self.catalogs)
+    }
+}
+
 /// Arguments of `plimsoll operator search`.
 #[derive(Debug, Args)]
 pub struct SearchArguments {
     /// Words that names, descriptions or provided kinds must contain; all packages without any
     words: Vec<String>,
     #[command(flatten)]
-    pub(super) catalogs: CatalogChoice,
+    pub(super) lookup: LookupArguments,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -40,7 +66,7 @@ pub struct ShowArguments {
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
     #[command(flatten)]
-    pub(super) catalogs: CatalogChoice,
+    pub(super) lookup: LookupArguments,
     /// Output format; pictures show the update graph
     #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::PICTURES, default_value_t)]
     output: Format,
@@ -53,7 +79,7 @@ pub struct WhoProvidesArguments {
     #[arg(value_name = "API", value_parser = WantedApi::parse)]
     api: WantedApi,
     #[command(flatten)]
-    pub(super) catalogs: CatalogChoice,
+    pub(super) lookup: LookupArguments,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -111,23 +137,23 @@ struct ProvidingPackage {
     installed: Option<String>,
 }
 
-/// Opens the catalogs of the command line, or else those of the cluster. Also returns the state of
-/// the cluster, which is empty if it was not read.
+/// Opens the catalogs of the command line, or else those of the cluster, and prints notes about them. Also
+/// returns the state of the cluster, which is empty if it was not read.
 async fn opened(
     client: Option<&Client>,
-    choice: &CatalogChoice,
+    lookup: &LookupArguments,
 ) -> Result<(AddOnState, OpenedCatalogs), anyhow::Error> {
-    let state = match client {
-        Some(client) => AddOnState::read(client).await?,
+    let state = match client.filter(|_| !lookup.needs_no_cluster()) {
+        Some(client) => {
+            let state = AddOnState::read(client).await;
+            or_without_cluster(state, lookup.catalogs())?
+        }
         None => AddOnState::default(),
     };
-    let catalogs = choice.open(&state.catalogs)?;
+    let catalogs = lookup.catalogs.open(&state.catalogs)?;
     catalogs.require()?;
-    Ok((state, catalogs))
-}
-
-fn print_notes(catalogs: &OpenedCatalogs) {
     catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    Ok((state, catalogs))
 }
 
 /// Runs `plimsoll operator search`.
@@ -140,7 +166,7 @@ pub(super) async fn search(
     arguments: &SearchArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (_, catalogs) = opened(client, &arguments.catalogs).await?;
+    let (_, catalogs) = opened(client, &arguments.lookup).await?;
     let progress = ProgressLine::begin("searching");
     let mut found = Vec::new();
     for catalog in &catalogs.opened {
@@ -149,7 +175,6 @@ pub(super) async fn search(
     }
     drop(progress);
     catalog_search::write(&found, &arguments.output, out)?;
-    print_notes(&catalogs);
     Ok(exit::SUCCESS.into())
 }
 
@@ -163,12 +188,11 @@ pub(super) async fn show(
     arguments: &ShowArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (_, catalogs) = opened(client, &arguments.catalogs).await?;
+    let (_, catalogs) = opened(client, &arguments.lookup).await?;
     let text = catalogs.with_package(&arguments.package, |_, package| {
         package_text(package, arguments.channel.as_deref(), &arguments.output)
     })?;
     out.write_all(&text)?;
-    print_notes(&catalogs);
     Ok(exit::SUCCESS.into())
 }
 
@@ -182,7 +206,7 @@ pub(super) async fn who_provides(
     arguments: &WhoProvidesArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (state, catalogs) = opened(client, &arguments.catalogs).await?;
+    let (state, catalogs) = opened(client, &arguments.lookup).await?;
     let progress = ProgressLine::begin("searching");
     let mut found = Vec::new();
     for catalog in &catalogs.opened {
@@ -200,7 +224,6 @@ pub(super) async fn who_provides(
     if !arguments.output.write(&found, out)? {
         write_providing(&found, out)?;
     }
-    print_notes(&catalogs);
     // The exit code says whether a package was found, as with grep.
     Ok(if found.is_empty() { exit::FAILURE } else { exit::SUCCESS }.into())
 }

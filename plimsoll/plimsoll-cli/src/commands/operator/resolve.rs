@@ -110,7 +110,7 @@ pub struct ResolveArguments {
 impl ResolveArguments {
     /// Returns whether the command needs no cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        !self.apply && self.state.needs_no_cluster()
+        !self.apply && self.state.is_without_cluster()
     }
 
     /// Returns the catalogs with which the command needs no cluster.
@@ -241,6 +241,7 @@ pub(super) async fn plan(
             if let Some(plan) = conflict.overridden().filter(|_| choice.force) {
                 return Ok(PlannedInstall { state, loadout, plan, conflict: Some(*conflict) });
             }
+            state.print_notes();
             out.write_all(conflict.text().as_bytes())?;
             let message = conflict.message();
             Err(Refusal { message, exit: exit::UNSATISFIABLE }.into())

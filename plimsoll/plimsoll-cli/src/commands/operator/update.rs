@@ -79,7 +79,10 @@ pub struct UpdateArguments {
 impl UpdateArguments {
     /// Returns whether the command needs no cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        self.state.needs_no_cluster()
+        match self.filename {
+            Some(_) => self.state.is_without_cluster(),
+            None => self.state.needs_no_cluster(),
+        }
     }
 
     /// Returns the catalogs with which the command needs no cluster.
@@ -322,7 +325,10 @@ async fn plan(
     drop(progress);
     match planned {
         Ok(plan) => Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) }),
-        Err(error) => Err(refusal(error, &operators, out)),
+        Err(error) => {
+            state.print_notes();
+            Err(refusal(error, &operators, out))
+        }
     }
 }
 

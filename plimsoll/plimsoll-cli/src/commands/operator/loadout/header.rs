@@ -30,6 +30,11 @@ impl LoadoutState {
     /// Prints the header of the state, and the notes about its catalogs.
     pub(crate) fn announce(&self, is_wide: bool) {
         anstream::eprintln!("{}", self.header(is_wide));
+        self.print_notes();
+    }
+
+    /// Prints the notes about the catalogs, such as those that are left out.
+    pub(crate) fn print_notes(&self) {
         self.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     }
 }
@@ -52,6 +57,7 @@ mod tests {
         let catalog = |name: &str, digit: &str| SnapshotCatalog {
             digest: format!("sha256:{}", digit.repeat(64)),
             images: BTreeMap::new(),
+            digests: BTreeMap::new(),
             part: CatalogPart {
                 name: CatalogName { namespace: String::new(), name: name.to_owned() },
                 weight: 0,
