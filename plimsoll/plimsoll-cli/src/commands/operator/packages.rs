@@ -1,11 +1,13 @@
 //! `plimsoll operator search`, `show` and `who-provides`: the packages of catalogs.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
+use plimsoll_content::capability::most_similar;
 use plimsoll_content::catalog::IndexedPackage;
 use plimsoll_resolve::Api as ProvidedApi;
 use serde::Serialize;
@@ -224,6 +226,13 @@ pub(super) async fn who_provides(
     if !arguments.output.write(&found, out)? {
         write_providing(&found, out)?;
     }
+    if found.is_empty() {
+        let kinds = provided_kinds(&catalogs)?;
+        let wanted = &arguments.api.kind;
+        if let Some(kind) = most_similar(wanted, kinds.iter().map(String::as_str)) {
+            anstream::eprintln!("note: no package provides `{wanted}`, did you mean `{kind}`?");
+        }
+    }
     // The exit code says whether a package was found, as with grep.
     Ok(if found.is_empty() { exit::FAILURE } else { exit::SUCCESS }.into())
 }
@@ -244,6 +253,21 @@ fn write_providing(found: &[ProvidingPackage], out: &mut dyn Write) -> anyhow::R
     };
     let rows: Vec<Vec<String>> = found.iter().map(row).collect();
     Ok(table::print(out, &["NAME", "CATALOG", "VERSIONS", "INSTALLED", "API"], &rows)?)
+}
+
+/// Returns the kinds that the packages of catalogs provide.
+fn provided_kinds(catalogs: &OpenedCatalogs) -> Result<BTreeSet<String>, anyhow::Error> {
+    let mut kinds = BTreeSet::new();
+    for catalog in &catalogs.opened {
+        for name in catalog.index.package_names() {
+            let Some(block) = catalog.index.package(name)? else { continue };
+            let package = block.read()?;
+            for bundle in &package.bundles {
+                kinds.extend(package.provided(bundle).map(|api| api.kind.to_string()));
+            }
+        }
+    }
+    Ok(kinds)
 }
 
 /// Returns the versions of a package that provide an API, by group and version of the API.
