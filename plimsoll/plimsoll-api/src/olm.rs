@@ -38,6 +38,8 @@ pub const INSTALLED_AS_DEPENDENCY: &str = "dependency";
 /// Annotation of an Operator: `ID/MEMBERS`, the set of Operators that are changed together, and the
 /// number of its members.
 pub const CHANGE_SET_ANNOTATION: &str = "olm.io/change-set";
+/// Annotation of an Operator that was created again and is not complete yet: the uid of its predecessor.
+pub const ABORT_OF_ANNOTATION: &str = "olm.io/abort-of";
 /// Annotation of an OperatorRevision: `UID/CODE`, the uid of the Operator that the controller made it for, and
 /// the code by which the controller recognizes that.
 pub const SIGNATURE_ANNOTATION: &str = "olm.io/signature";

@@ -315,5 +315,7 @@ codes! {
     Deadlock = "OL015", Error;
     /// An Operator that was removed although others depend on it.
     NeededRemoved = "OL016", Warning;
+    /// An annotation or label of `olm.io` that nothing reads, or a value of one that means nothing.
+    UnreadLabel = "OL019", Warning;
     }
 }

@@ -25,6 +25,7 @@ mod packed;
 pub mod payload;
 pub mod position;
 pub mod ready_when;
+pub mod spelling;
 pub mod template;
 
 pub use definition::Definition;

@@ -16,7 +16,7 @@ use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, Requi
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
 
 use super::installed::unmet;
-use super::loadout::{ConvergedOperators, DeclaredOperator, Loadout, converge};
+use super::loadout::{ConvergedOperators, DeclaredOperator, Loadout, ObjectPlace, converge};
 use super::planner::{ChosenBundles, Outcome};
 use super::{
     OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, RequestedOperator,
@@ -133,16 +133,16 @@ impl<'a> Linter<'a> {
         code: LoadoutCode,
         message: String,
     ) -> &mut Diagnostic {
-        let DeclaredOperator { document, lines, .. } = declared;
+        let DeclaredOperator { place, lines, .. } = declared;
         let file = &self.inputs.loadout.files[declared.file];
         let package = declared.name.clone();
-        let found = file.diagnostic(*document, lines, field, code, message);
+        let found = file.diagnostic(place, lines, field, code, message);
         self.findings.push_mut(Diagnostic { package, ..found })
     }
 
     fn duplicate(&mut self, declared: &DeclaredOperator, first: &DeclaredOperator) {
         let file = &self.inputs.loadout.files[first.file].path;
-        let (line, _) = first.lines.position("metadata.name");
+        let (line, _) = first.position("metadata.name");
         let name = &declared.name;
         let message = format!(
             "{name} is declared a second time; the first is in {file}:{line}, and applying both leaves \
@@ -193,7 +193,7 @@ impl<'a> Linter<'a> {
         if let Some(set) = self.together.get(name) {
             let message = format!("{}; it can only move together with others", block.message);
             let help = format!("annotate all of them with {CHANGE_SET_ANNOTATION}: {set}");
-            let edit = edit(&["metadata", "annotations", CHANGE_SET_ANNOTATION], set);
+            let edit = edit(declared, &["metadata", "annotations", CHANGE_SET_ANNOTATION], set);
             let finding = self.add(declared, "spec.version", Deadlock, message);
             (finding.help, finding.edit) = (Some(help), Some(edit));
             return;
@@ -330,21 +330,22 @@ impl<'a> Linter<'a> {
         let installed = self.converged.operators.get(name).and_then(|it| it.installed.as_ref());
         let Some(installed) = installed else { return };
         let version = installed.bundle.version.to_string();
-        if declared.spec.version.trim().is_empty() && declared.spec.revision.is_none() {
+        let is_unpinned = declared.spec.version.trim().is_empty() && !declared.has_unread_version;
+        if is_unpinned && declared.spec.revision.is_none() {
             let message = format!(
                 "{name} has no version: today it becomes {}, another day another one",
                 version_text(&version)
             );
             let finding = self.add(declared, "metadata.name", LoadoutCode::Unpinned, message);
             finding.help = Some(format!("set spec.version to {version}"));
-            finding.edit = Some(edit(&["spec", "version"], &version));
+            finding.edit = Some(edit(declared, &["spec", "version"], &version));
         } else if declared.is_dependency
             && !decision.dependants.is_empty()
             && let Some((message, range)) = ranges::problem(&self.outcome, declared)
         {
             let finding = self.add(declared, "spec.version", LoadoutCode::DependencyRange, message);
             finding.help = Some(format!("set spec.version to {range:?}"));
-            finding.edit = Some(edit(&["spec", "version"], &range));
+            finding.edit = Some(edit(declared, &["spec", "version"], &range));
         }
     }
 }
@@ -360,8 +361,9 @@ fn fresh(package: &str) -> OfferRequest<'_> {
     }
 }
 
-fn edit(path: &[&str], value: &str) -> FieldEdit {
-    FieldEdit { path: path.iter().map(|it| (*it).to_owned()).collect(), value: value.to_owned() }
+fn edit(declared: &DeclaredOperator, field: &[&str], value: &str) -> FieldEdit {
+    let keys = declared.place.keys(field);
+    FieldEdit { path: keys.into_iter().map(str::to_owned).collect(), value: value.to_owned() }
 }
 
 /// Applies the edits of findings. The files of the result have the changes.
@@ -371,8 +373,9 @@ pub fn apply_edits(loadout: &Loadout, findings: &[Diagnostic]) -> Loadout {
         let file = loadout.files.iter().position(|it| it.path == *file);
         let (Some(file), Some(document), Some(edit)) = (file, *document, edit) else { continue };
         let path: Vec<&str> = edit.path.iter().map(String::as_str).collect();
+        let place = ObjectPlace { document, path: Vec::new() };
         // What cannot be changed is still reported.
-        let _ = fixed.set_field(file, document, &path, &edit.value);
+        let _ = fixed.set_field(file, &place, &path, &edit.value);
     }
     Loadout::read(fixed.files)
 }

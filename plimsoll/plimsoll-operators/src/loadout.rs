@@ -1,20 +1,17 @@
 //! Loadouts: Operators as files declare them, and the result of applying them to a cluster (OPR-15, OPR-21).
 
 mod converge;
+mod fields;
+mod read;
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::olm::{
-    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
-};
-use plimsoll_content::diagnostic::{Diagnostic, LoadoutCode};
+use plimsoll_api::olm::OperatorSpec;
+use plimsoll_content::diagnostic::{Diagnostic, LoadoutCode, Severity};
 use plimsoll_content::yaml::{self, EditError, Lines};
-use serde::Deserialize;
-use serde_json::{Map, Value};
 
 pub use self::converge::{ConvergedOperators, converge};
 use super::installed::kinds;
-use super::ready_when::{InvalidRule, problems};
 use super::{InstalledOperator, RequestedOperator};
 
 /// A file of a loadout.
@@ -27,22 +24,49 @@ pub struct LoadoutFile {
 }
 
 impl LoadoutFile {
-    /// Returns a diagnostic of a field of a document.
+    /// Returns a diagnostic of a field of an object.
     pub(super) fn diagnostic(
         &self,
-        document: usize,
+        place: &ObjectPlace,
         lines: &Lines,
         field: &str,
         code: LoadoutCode,
         message: String,
     ) -> Diagnostic {
-        let (line, column) = lines.position(field);
+        let (line, column) = lines.position(&place.field(field));
         Diagnostic {
-            document: Some(document),
+            document: Some(place.document),
             line: Some(line),
             column: Some(column),
             ..code.diagnostic(&self.path, message)
         }
+    }
+}
+
+/// The place of an object in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectPlace {
+    /// The index of its document in the file, from 0, not counting empty ones.
+    pub document: usize,
+    /// The path to the object in its document, such as `items` and `[0]`; empty if it is the document.
+    pub path: Vec<String>,
+}
+
+impl ObjectPlace {
+    /// Returns the path of a field of the object in its document, as text.
+    fn field(&self, field: &str) -> String {
+        let mut text = String::new();
+        for part in self.path.iter().map(String::as_str).chain([field]) {
+            let is_first = text.is_empty() || part.is_empty() || part.starts_with('[');
+            text.push_str(if is_first { "" } else { "." });
+            text.push_str(part);
+        }
+        text
+    }
+
+    /// Returns the keys that lead to a field of the object in its document.
+    pub(super) fn keys<'a>(&'a self, field: &[&'a str]) -> Vec<&'a str> {
+        self.path.iter().map(String::as_str).chain(field.iter().copied()).collect()
     }
 }
 
@@ -59,9 +83,11 @@ pub struct DeclaredOperator {
     pub change_set: Option<String>,
     /// The index of its file in [`Loadout::files`].
     pub file: usize,
-    /// The index of its document in the file, from 0, not counting empty ones.
-    pub document: usize,
-    /// The positions of its fields.
+    /// Where it is in the file.
+    pub place: ObjectPlace,
+    /// Whether a version is written that cannot be read.
+    pub(super) has_unread_version: bool,
+    /// The positions of the fields of its document.
     pub(super) lines: Lines,
 }
 
@@ -77,66 +103,35 @@ pub struct Loadout {
 }
 
 impl Loadout {
-    /// Reads files. Documents of other kinds are ignored.
-    pub fn read(files: Vec<LoadoutFile>) -> Self {
-        let mut loadout = Self { files, ..Self::default() };
-        let known = spec_fields();
-        for (at, file) in loadout.files.iter().enumerate() {
-            let lines = yaml::lines(&file.text);
-            let documents = yaml::parse(&file.text).into_iter();
-            let documents = documents.filter(|it| it.value != Ok(Value::Null));
-            for ((document, read), lines) in documents.enumerate().zip(lines) {
-                let found = |field: &str, code: LoadoutCode, message: String| {
-                    file.diagnostic(document, &lines, field, code, message)
-                };
-                let value = match read.value {
-                    Ok(value) => value,
-                    Err(error) => {
-                        let (line, column) = (Some(error.line), Some(error.column));
-                        let defect = found("", LoadoutCode::Unreadable, error.to_string());
-                        loadout.defects.push(Diagnostic { line, column, ..defect });
-                        continue;
-                    }
-                };
-                match operator(&value, at, document, &lines, &known) {
-                    Ok(Some((operator, defects))) => {
-                        for key in lines.repeated(&read.notes) {
-                            let defect = found("", LoadoutCode::Unreadable, key.to_string());
-                            let package = operator.name.clone();
-                            let (line, column) = (Some(key.line), None);
-                            loadout.defects.push(Diagnostic { package, line, column, ..defect });
-                        }
-                        for FieldDefect { field, code, message } in defects {
-                            let package = operator.name.clone();
-                            let defect = found(&field, code, message);
-                            loadout.defects.push(Diagnostic { package, ..defect });
-                        }
-                        loadout.operators.push(operator);
-                    }
-                    Ok(None) => {}
-                    Err((field, message)) => {
-                        loadout.defects.push(found(field, LoadoutCode::Unreadable, message));
-                    }
-                }
-            }
-        }
-        loadout
-    }
-
-    /// Reads files that must be without defects.
+    /// Reads files that must be without errors.
     ///
     /// # Errors
     ///
-    /// The first defect, with its position.
+    /// The first error, with its position.
     pub fn read_sound(files: Vec<LoadoutFile>) -> Result<Self, String> {
-        let loadout = Self::read(files);
-        match loadout.defects.first() {
-            None => Ok(loadout),
-            Some(defect) => Err(format!(
-                "{}: {}; `operator lint` finds everything that is wrong",
-                defect.place(),
-                defect.message
-            )),
+        Self::read(files).without(|_| true)
+    }
+
+    /// Reads files whose Operators must be without errors; what declares none may be anything.
+    ///
+    /// # Errors
+    ///
+    /// The first error of an Operator, with its position.
+    pub fn read_understood(files: Vec<LoadoutFile>) -> Result<Self, String> {
+        Self::read(files).without(|defect| !defect.package.is_empty())
+    }
+
+    /// Returns the loadout, unless it has an error of some kind.
+    fn without(self, is_refused: impl Fn(&Diagnostic) -> bool) -> Result<Self, String> {
+        let mut errors = self.defects.iter().filter(|it| it.severity == Severity::Error);
+        match errors.find(|it| is_refused(it)) {
+            None => Ok(self),
+            Some(defect) => {
+                let (place, message) = (defect.place(), &defect.message);
+                let separator = if message.ends_with('?') { " " } else { "; " };
+                let all = "`operator lint` finds everything that is wrong";
+                Err(format!("{place}: {message}{separator}{all}"))
+            }
         }
     }
 
@@ -160,12 +155,12 @@ impl Loadout {
     pub fn set_field(
         &mut self,
         file: usize,
-        document: usize,
+        place: &ObjectPlace,
         path: &[&str],
         value: &str,
     ) -> Result<(), EditError> {
         let file = self.files.get_mut(file).ok_or(EditError::NoDocument)?;
-        file.text = yaml::set_field(&file.text, document, path, value)?;
+        file.text = yaml::set_field(&file.text, place.document, &place.keys(path), value)?;
         Ok(())
     }
 
@@ -177,11 +172,11 @@ impl Loadout {
     pub fn remove_field(
         &mut self,
         file: usize,
-        document: usize,
+        place: &ObjectPlace,
         path: &[&str],
     ) -> Result<(), EditError> {
         let file = self.files.get_mut(file).ok_or(EditError::NoDocument)?;
-        file.text = yaml::remove_field(&file.text, document, path)?;
+        file.text = yaml::remove_field(&file.text, place.document, &place.keys(path))?;
         Ok(())
     }
 }
@@ -194,6 +189,11 @@ impl DeclaredOperator {
             ..RequestedOperator::new(self.spec.clone(), self.is_dependency)
         }
     }
+
+    /// Returns the line and column of a field, or of what surrounds it.
+    pub(super) fn position(&self, field: &str) -> (usize, usize) {
+        self.lines.position(&self.place.field(field))
+    }
 }
 
 impl RequestedOperator {
@@ -204,117 +204,4 @@ impl RequestedOperator {
         self.installed = Some(installed);
         self
     }
-}
-
-/// A defect of a field.
-struct FieldDefect {
-    /// The path of the field.
-    field: String,
-    code: LoadoutCode,
-    message: String,
-}
-
-/// An Operator, and the defects of its fields.
-type OperatorWithDefects = (DeclaredOperator, Vec<FieldDefect>);
-
-/// Reads an Operator and the defects of its fields; `None` for another kind of object.
-fn operator(
-    value: &Value,
-    file: usize,
-    document: usize,
-    lines: &Lines,
-    known: &[String],
-) -> Result<Option<OperatorWithDefects>, (&'static str, String)> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let Some(object) = value.as_object() else {
-        return Err(("", "a manifest is a mapping with apiVersion, kind and metadata".to_owned()));
-    };
-    let (Some(version), Some(kind)) = (text(&value["apiVersion"]), text(&value["kind"])) else {
-        return Err(("", "apiVersion and kind are missing: no manifest".to_owned()));
-    };
-    let Some((group, version)) = version.split_once('/') else { return Ok(None) };
-    if group != "olm.io" || kind != "Operator" {
-        return Ok(None);
-    }
-    if version != "v1" {
-        return Err(("apiVersion", format!("olm.io has no version {version}: write olm.io/v1")));
-    }
-    let Some(name) = text(&value["metadata"]["name"]) else {
-        return Err((
-            "metadata",
-            "metadata.name is missing: it is the name of the package".to_owned(),
-        ));
-    };
-    let empty = Map::new();
-    let written = match object.get("spec") {
-        None | Some(Value::Null) => &empty,
-        Some(Value::Object(spec)) => spec,
-        Some(_) => return Err(("spec", "spec is not a mapping".to_owned())),
-    };
-    let (spec, defects) = spec(&name, written, known);
-    let metadata = &value["metadata"];
-    let change_set = text(&metadata["annotations"][CHANGE_SET_ANNOTATION]);
-    let is_dependency = metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY;
-    let lines = lines.clone();
-    let operator =
-        DeclaredOperator { name, spec, is_dependency, change_set, file, document, lines };
-    Ok(Some((operator, defects)))
-}
-
-/// Reads a spec field by field, so that one defect does not hide others.
-fn spec(
-    name: &str,
-    written: &Map<String, Value>,
-    known: &[String],
-) -> (OperatorSpec, Vec<FieldDefect>) {
-    let mut defects = Vec::new();
-    let mut usable = Map::new();
-    for (field, value) in written {
-        let path = format!("spec.{field}");
-        if !known.contains(field) {
-            let (code, message) = match (field.as_str(), value.as_str()) {
-                ("package", Some(package)) if package != name => (
-                    LoadoutCode::Duplicate,
-                    format!(
-                        "the name of an Operator is that of its package: name it {package} instead of \
-                         {name}, and remove spec.package"
-                    ),
-                ),
-                _ => (
-                    LoadoutCode::Unreadable,
-                    format!("an Operator has no field {path}; there is {}", known.join(", ")),
-                ),
-            };
-            defects.push(FieldDefect { field: path, code, message });
-            continue;
-        }
-        let alone = Value::Object(Map::from_iter([(field.clone(), value.clone())]));
-        match OperatorSpec::deserialize(&alone) {
-            Ok(_) => {
-                usable.insert(field.clone(), value.clone());
-            }
-            Err(error) => {
-                let message = format!("{path}: {error}");
-                let code = LoadoutCode::Unreadable;
-                defects.push(FieldDefect { field: path, code, message });
-            }
-        }
-    }
-    let spec = OperatorSpec::deserialize(&Value::Object(usable)).unwrap_or_default();
-    for InvalidRule { field, cause } in problems(&spec.ready_when) {
-        let message = format!("{field}: {cause}");
-        defects.push(FieldDefect { field, code: LoadoutCode::Unreadable, message });
-    }
-    (spec, defects)
-}
-
-/// Returns the fields of a spec in the CustomResourceDefinition of Operator.
-fn spec_fields() -> Vec<String> {
-    let definitions = plimsoll_api::crd::operator_manifests();
-    let definition = definitions.iter().find(|it| it["spec"]["names"]["kind"] == "Operator");
-    let fields = definition.and_then(|it| {
-        it["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-            .as_object()
-    });
-    fields.into_iter().flat_map(|it| it.keys().cloned()).collect()
 }

@@ -17,14 +17,14 @@ use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DynamicObject, Patch, PostParams};
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Error, Resource};
-use plimsoll_api::olm::DELETION_FINALIZER;
+use plimsoll_api::olm::{ABORT_OF_ANNOTATION, DELETION_FINALIZER};
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_simulation::cluster_state::api;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::record::{ABORT_OF_ANNOTATION, AbortRecord};
+use self::record::AbortRecord;
 use self::revisions::KeptRevisions;
 use super::state::{AddOnState, status};
 use super::{FIELD_MANAGER, patch_parameters};

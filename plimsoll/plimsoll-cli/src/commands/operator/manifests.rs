@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL};
 use plimsoll_content::yaml::EditError;
-use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::loadout::{Loadout, ObjectPlace};
 use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
 use plimsoll_source::whole_file;
 
@@ -31,9 +31,9 @@ pub(super) fn write_manifests(
     let mut changed = BTreeSet::new();
     let mut new = Vec::new();
     for it in operators {
-        match loadout.operator(&it.name).map(|it| (it.file, it.document)) {
-            Some((file, document)) => {
-                change(loadout, file, document, it)?;
+        match loadout.operator(&it.name).map(|it| (it.file, it.place.clone())) {
+            Some((file, place)) => {
+                change(loadout, file, &place, it)?;
                 changed.insert(file);
             }
             None => {
@@ -64,7 +64,7 @@ pub(super) fn write_manifests(
 fn change(
     loadout: &mut Loadout,
     file: usize,
-    document: usize,
+    document: &ObjectPlace,
     operator: &OperatorManifest,
 ) -> Result<(), anyhow::Error> {
     let OperatorManifest { name, version, change_set, .. } = operator;

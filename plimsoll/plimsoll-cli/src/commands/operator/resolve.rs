@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
@@ -197,7 +197,7 @@ pub(super) async fn plan(
 ) -> Result<PlannedInstall, anyhow::Error> {
     let directory = source.directory.filter(|it| it.exists());
     let files = directory.map(read_files).transpose()?.unwrap_or_default();
-    let loadout = Loadout::read(files);
+    let loadout = Loadout::read_understood(files).map_err(|error| anyhow!(error))?;
     let usual = source.directory.is_none().then_some(StateSource::Cluster);
     let state = source.state.read_or(source.client, usual).await?;
     let progress = ProgressLine::begin("planning");

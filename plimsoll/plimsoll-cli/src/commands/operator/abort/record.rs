@@ -12,13 +12,11 @@ use json_patch::{PatchOperation, ReplaceOperation};
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PostParams};
 use kube::{Api, Client, Error, ResourceExt};
 use plimsoll_api::OPERATOR_REVISION;
+use plimsoll_api::olm::ABORT_OF_ANNOTATION;
 use plimsoll_simulation::cluster_state::api;
 use serde_json::{Value, json};
 
 use crate::commands::operator::{FIELD_MANAGER, patch_parameters};
-
-/// Annotation of an Operator that was created again and is not complete yet: the uid of its predecessor.
-pub(super) const ABORT_OF_ANNOTATION: &str = "olm.io/abort-of";
 
 /// The record of the abort of a deletion.
 pub(super) struct AbortRecord {

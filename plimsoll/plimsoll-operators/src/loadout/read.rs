@@ -1,0 +1,201 @@
+//! Reading of loadouts: the Operators in files, and everything that cannot be read as one.
+
+use plimsoll_api::olm::{
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
+};
+use plimsoll_content::diagnostic::{Diagnostic, LoadoutCode};
+use plimsoll_content::yaml::{self, Lines, YamlDocument};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
+use super::fields::{FieldDefect, OperatorSchema};
+use super::{DeclaredOperator, Loadout, LoadoutFile, ObjectPlace};
+use crate::ready_when::{InvalidRule, problems};
+
+impl Loadout {
+    /// Reads files. Objects of other kinds are ignored.
+    pub fn read(files: Vec<LoadoutFile>) -> Self {
+        let schema = OperatorSchema::new();
+        let mut loadout = Self { files, ..Self::default() };
+        for (at, file) in loadout.files.iter().enumerate() {
+            let (operators, defects) = (Vec::new(), Vec::new());
+            let mut reader = FileReader { at, file, schema: &schema, operators, defects };
+            reader.file();
+            loadout.operators.extend(reader.operators);
+            loadout.defects.extend(reader.defects);
+        }
+        loadout
+    }
+}
+
+/// Reads a file.
+struct FileReader<'f> {
+    /// The index of the file.
+    at: usize,
+    file: &'f LoadoutFile,
+    schema: &'f OperatorSchema,
+    operators: Vec<DeclaredOperator>,
+    defects: Vec<Diagnostic>,
+}
+
+impl FileReader<'_> {
+    fn file(&mut self) {
+        let lines = yaml::lines(&self.file.text);
+        let documents = yaml::parse(&self.file.text).into_iter();
+        let documents = documents.filter(|it| it.value != Ok(Value::Null));
+        for ((document, read), lines) in documents.enumerate().zip(lines) {
+            self.document(document, read, &lines);
+        }
+    }
+
+    fn document(&mut self, document: usize, read: YamlDocument, lines: &Lines) {
+        let place = ObjectPlace { document, path: Vec::new() };
+        let value = match read.value {
+            Ok(value) => value,
+            Err(error) => {
+                let message = error.to_string();
+                let (line, column) = (Some(error.line), Some(error.column));
+                let defect = FieldDefect::unreadable("", message);
+                let found = self.diagnostic(&place, lines, "", defect);
+                self.defects.push(Diagnostic { line, column, ..found });
+                return;
+            }
+        };
+        let before = self.operators.len();
+        self.object(&value, &place, lines);
+        let Some((first, others)) =
+            self.operators.get(before..).and_then(<[DeclaredOperator]>::split_first)
+        else {
+            return;
+        };
+        for key in lines.repeated(&read.notes) {
+            let is_before = |it: &&DeclaredOperator| it.position("").0 <= key.line;
+            let operator = others.iter().rev().find(is_before).unwrap_or(first);
+            let defect = FieldDefect::unreadable("", key.to_string());
+            let found = self.diagnostic(&place, lines, &operator.name, defect);
+            let (line, column) = (Some(key.line), None);
+            self.defects.push(Diagnostic { line, column, ..found });
+        }
+    }
+
+    /// Returns a defect as a diagnostic of an Operator; its name is empty if it is not known.
+    fn diagnostic(
+        &self,
+        place: &ObjectPlace,
+        lines: &Lines,
+        operator: &str,
+        defect: FieldDefect,
+    ) -> Diagnostic {
+        let FieldDefect { field, code, severity, message } = defect;
+        let found = self.file.diagnostic(place, lines, &field, code, message);
+        Diagnostic { package: operator.to_owned(), severity, ..found }
+    }
+
+    /// Reads an object.
+    fn object(&mut self, value: &Value, place: &ObjectPlace, lines: &Lines) {
+        match kind(value) {
+            Ok(true) => match name(value) {
+                Ok(name) => self.operator(name, value, place, lines),
+                Err(defect) => self.defects.push(self.diagnostic(place, lines, "", defect)),
+            },
+            Ok(false) => {}
+            Err(defect) => self.defects.push(self.diagnostic(place, lines, "", defect)),
+        }
+    }
+
+    /// Reads an Operator.
+    fn operator(&mut self, name: &str, value: &Value, place: &ObjectPlace, lines: &Lines) {
+        let mut defects = self.schema.defects(name, value);
+        let empty = Map::new();
+        let written = value["spec"].as_object().unwrap_or(&empty);
+        let spec = spec(written, &mut defects);
+        let metadata = &value["metadata"];
+        let change_set = metadata["annotations"][CHANGE_SET_ANNOTATION].as_str();
+        let operator = DeclaredOperator {
+            name: name.to_owned(),
+            spec,
+            is_dependency: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY,
+            change_set: change_set.map(str::to_owned),
+            file: self.at,
+            place: place.clone(),
+            has_unread_version: written.get("version").is_some_and(|it| !it.is_string()),
+            lines: lines.clone(),
+        };
+        for defect in defects {
+            let found = self.diagnostic(place, lines, name, defect);
+            self.defects.push(found);
+        }
+        self.operators.push(operator);
+    }
+}
+
+/// Returns whether an object is an Operator, or what keeps it from being an object.
+fn kind(value: &Value) -> Result<bool, FieldDefect> {
+    if !value.is_object() {
+        return Err(FieldDefect::unreadable(
+            "",
+            "a manifest is a mapping with apiVersion, kind and metadata",
+        ));
+    }
+    let (Some(version), Some(kind)) = (value["apiVersion"].as_str(), value["kind"].as_str()) else {
+        return Err(FieldDefect::unreadable("", "apiVersion and kind are missing: no manifest"));
+    };
+    let Some((group, version)) = version.split_once('/') else { return Ok(false) };
+    if group != "olm.io" || kind != "Operator" {
+        return Ok(false);
+    }
+    match version {
+        "v1" => Ok(true),
+        _ => Err(FieldDefect::unreadable(
+            "apiVersion",
+            format!("olm.io has no version {version}: write olm.io/v1"),
+        )),
+    }
+}
+
+/// Returns the name of an Operator, unless what is written is too little of one.
+fn name(value: &Value) -> Result<&str, FieldDefect> {
+    let name = match &value["metadata"]["name"] {
+        Value::String(name) if !name.is_empty() => name,
+        Value::Null | Value::String(_) => {
+            let message = "metadata.name is missing: it is the name of the package";
+            return Err(FieldDefect::unreadable("metadata", message));
+        }
+        other => {
+            let message = format!("metadata.name is {other}, and must be a text: put it in quotes");
+            return Err(FieldDefect::unreadable("metadata.name", message));
+        }
+    };
+    match &value["spec"] {
+        Value::Null | Value::Object(_) => Ok(name),
+        _ => Err(FieldDefect::unreadable("spec", "spec is not a mapping")),
+    }
+}
+
+/// Reads a spec without the fields that have defects, and adds those that it finds itself: one defect does not
+/// hide others.
+fn spec(written: &Map<String, Value>, defects: &mut Vec<FieldDefect>) -> OperatorSpec {
+    let mut usable = Map::new();
+    for (field, value) in written {
+        let path = format!("spec.{field}");
+        let is_refused = |it: &FieldDefect| {
+            let within = it.field.strip_prefix(&path);
+            it.code == LoadoutCode::Unreadable
+                && within.is_some_and(|it| it.is_empty() || it.starts_with(['.', '[']))
+        };
+        let alone = Value::Object(Map::from_iter([(field.clone(), value.clone())]));
+        match OperatorSpec::deserialize(&alone) {
+            Ok(_) => {
+                usable.insert(field.clone(), value.clone());
+            }
+            Err(_) if defects.iter().any(is_refused) => {}
+            Err(error) => defects.push(FieldDefect::unreadable(&path, format!("{path}: {error}"))),
+        }
+    }
+    let spec = OperatorSpec::deserialize(&Value::Object(usable)).unwrap_or_default();
+    for InvalidRule { field, cause } in problems(&spec.ready_when) {
+        let message = format!("{field}: {cause}");
+        defects.push(FieldDefect::unreadable(field, message));
+    }
+    spec
+}
