@@ -30,8 +30,8 @@ pub enum EditError {
     OtherMeaning,
 }
 
-/// Sets a field of a document to a string; mappings on its path that are missing are added. Documents
-/// are numbered from 0, empty ones not counted.
+/// Sets a field of a document to a string; mappings on its path that are missing are added. A part of the
+/// path such as `[0]` leads to an item of a list. Documents are numbered from 0, empty ones not counted.
 ///
 /// # Errors
 /// [`EditError`]; a text that is returned says the same as the one before, except for the field.
@@ -90,6 +90,9 @@ fn assign(value: &mut Value, path: &[&str], to: Option<&str>) -> Option<()> {
     if value.is_null() {
         *value = Value::Object(Map::new());
     }
+    if let (Value::Array(items), Some(index)) = (&mut *value, index_of(key)) {
+        return assign(items.get_mut(index)?, rest, to);
+    }
     let map = value.as_object_mut()?;
     if rest.is_empty() && to.is_none() {
         return map.remove(*key).map(|_| ());
@@ -100,7 +103,11 @@ fn assign(value: &mut Value, path: &[&str], to: Option<&str>) -> Option<()> {
 fn empty_to_null(value: &mut Value, path: &[&str]) {
     match path.split_first() {
         Some((key, rest)) => {
-            if let Some(inner) = value.as_object_mut().and_then(|it| it.get_mut(*key)) {
+            let inner = match value {
+                Value::Array(items) => index_of(key).and_then(|index| items.get_mut(index)),
+                other => other.as_object_mut().and_then(|it| it.get_mut(*key)),
+            };
+            if let Some(inner) = inner {
                 empty_to_null(inner, rest);
             }
         }
@@ -240,14 +247,44 @@ fn one_line(text: &str, block: &Range<usize>, value: &str) -> Replacement {
     (block.start..block.start + content.len(), insert)
 }
 
+/// The number in a part of a path such as `[0]`.
+fn index_of(part: &str) -> Option<usize> {
+    part.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
+}
+
+/// A collection around the current node.
+enum Frame {
+    /// A mapping, with the key of the value that is next; `None` if a key is next.
+    Mapping(Option<String>),
+    /// A list, with the number of items before the one that is next.
+    List(usize),
+}
+
+impl Frame {
+    /// Whether a part of a path leads to the node that is next.
+    fn is_at(&self, part: &str) -> bool {
+        match self {
+            Self::Mapping(key) => key.as_deref() == Some(part),
+            Self::List(index) => index_of(part) == Some(*index),
+        }
+    }
+
+    /// Moves on behind a node.
+    fn pass(&mut self) {
+        match self {
+            Self::Mapping(key) => *key = None,
+            Self::List(index) => *index += 1,
+        }
+    }
+}
+
 /// The value at a path; the document itself at the empty one.
 fn find(text: &str, path: &[&str]) -> Option<Found> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     // Bytes of characters: the parser counts characters.
     let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-    // Keys around the current node; `None` for what is no mapping, or awaits a key.
-    let mut around: Vec<(bool, Option<String>)> = Vec::new();
+    let mut around: Vec<Frame> = Vec::new();
     let mut found: Option<Found> = None;
     for next in Parser::new_from_str_with_options(text, options) {
         let (event, span) = next.ok()?;
@@ -256,10 +293,10 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
         if let Some(mapping) = found.take() {
             return completed(mapping, &event, start, span.start.col());
         }
-        let is_value = !matches!(around.last(), Some((true, None)));
+        let is_value = !matches!(around.last(), Some(Frame::Mapping(None)));
         let is_here = is_value
             && around.len() == path.len()
-            && around.iter().zip(path).all(|((_, key), name)| key.as_deref() == Some(*name));
+            && around.iter().zip(path).all(|(frame, part)| frame.is_at(part));
         match event {
             Event::Scalar(content, style, ..) => {
                 if is_here {
@@ -274,9 +311,9 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
                     return Some(Found { span: start..end, mapping: None, is_block });
                 }
                 match around.last_mut() {
-                    Some((true, key @ None)) => *key = Some(content.to_string()),
-                    Some((true, key)) => *key = None,
-                    Some((false, _)) | None => {}
+                    Some(Frame::Mapping(key @ None)) => *key = Some(content.to_string()),
+                    Some(frame) => frame.pass(),
+                    None => {}
                 }
             }
             Event::Alias(_) if is_here => return None,
@@ -291,18 +328,18 @@ fn find(text: &str, path: &[&str]) -> Option<Found> {
                     }
                     found = Some(Found { span: start..start, mapping: None, is_block: false });
                 }
-                around.push((true, None));
+                around.push(Frame::Mapping(None));
             }
-            Event::SequenceStart(..) => around.push((false, None)),
+            Event::SequenceStart(..) => around.push(Frame::List(0)),
             Event::MappingEnd | Event::SequenceEnd => {
                 around.pop();
-                if let Some((true, key)) = around.last_mut() {
-                    *key = None;
+                if let Some(frame) = around.last_mut() {
+                    frame.pass();
                 }
             }
             Event::Alias(_) => {
-                if let Some((true, key)) = around.last_mut() {
-                    *key = None;
+                if let Some(frame) = around.last_mut() {
+                    frame.pass();
                 }
             }
             _ => {}

@@ -2,6 +2,7 @@
 
 mod converge;
 mod fields;
+mod objects;
 mod read;
 
 use std::collections::BTreeMap;

@@ -78,6 +78,34 @@ fn a_field_that_is_missing_is_added() {
 }
 
 #[test]
+fn fields_of_items_change() {
+    check(
+        "kind: List\nitems:\n- a: [b]\n- # ours\n  spec:\n    version: 1.0.0 # pinned\n- spec: {}\n",
+        "items|[1]|spec|version",
+        "2.0.0",
+        "kind: List\nitems:\n- a: [b]\n- # ours\n  spec:\n    version: 2.0.0 # pinned\n- spec: {}\n",
+    );
+    check(
+        "items:\n  - [a]\n  - kind: A\n    b: c\n",
+        "items|[1]|spec|version",
+        "2.0.0",
+        "items:\n  - [a]\n  - spec:\n      version: 2.0.0\n    kind: A\n    b: c\n",
+    );
+    check(
+        r#"{"items": [{"spec": {}}, {"spec": {"version": "1.0.0"}}]}"#,
+        "items|[1]|spec|version",
+        "2.0.0",
+        r#"{"items": [{"spec": {}}, {"spec": {"version": "2.0.0"}}]}"#,
+    );
+    check("'[0]': a\n", "[0]", "b", "'[0]': b\n");
+    let path = ["items", "[1]", "a"];
+    assert_eq!(set_field("items: [{}]\n", 0, &path, "b"), Err(EditError::Form));
+    let removed = remove_field("items:\n- a: b\n- c: d\n  a: b\n", 0, &path);
+    assert_eq!(removed.as_deref(), Ok("items:\n- a: b\n- c: d\n"));
+    assert_eq!(remove_field("items:\n- a: b\n- a: b\n", 0, &path), Err(EditError::Form));
+}
+
+#[test]
 fn the_numbered_document_changes() {
     let text = "a: {b: 1.0.0}\n---\n# nothing\n---\na: {b: 1.0.0}\n";
     let changed = set_field(text, 1, &["a", "b"], "2.0.0").expect("it is there");

@@ -9,6 +9,7 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::fields::{FieldDefect, OperatorSchema};
+use super::objects::{self, FileObject, classify};
 use super::{DeclaredOperator, Loadout, LoadoutFile, ObjectPlace};
 use crate::ready_when::{InvalidRule, problems};
 
@@ -91,16 +92,27 @@ impl FileReader<'_> {
         Diagnostic { package: operator.to_owned(), severity, ..found }
     }
 
-    /// Reads an object.
+    /// Reads an object: an Operator, or a list that may contain some.
     fn object(&mut self, value: &Value, place: &ObjectPlace, lines: &Lines) {
-        match kind(value) {
-            Ok(true) => match name(value) {
-                Ok(name) => self.operator(name, value, place, lines),
-                Err(defect) => self.defects.push(self.diagnostic(place, lines, "", defect)),
+        let meant = value["metadata"]["name"].as_str().filter(|_| value["kind"].is_string());
+        let (meant, defect) = match classify(value) {
+            Ok(FileObject::Operator) => match name(value) {
+                Ok(name) => return self.operator(name, value, place, lines),
+                Err(defect) => (meant, defect),
             },
-            Ok(false) => {}
-            Err(defect) => self.defects.push(self.diagnostic(place, lines, "", defect)),
-        }
+            Ok(FileObject::List(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    let mut place = place.clone();
+                    place.path.extend(["items".to_owned(), format!("[{index}]")]);
+                    self.object(&objects::item(value, item), &place, lines);
+                }
+                return;
+            }
+            Ok(FileObject::Other) => return,
+            Err(defect) => (meant.filter(|_| value["apiVersion"].is_string()), defect),
+        };
+        let found = self.diagnostic(place, lines, meant.unwrap_or_default(), defect);
+        self.defects.push(found);
     }
 
     /// Reads an Operator.
@@ -126,30 +138,6 @@ impl FileReader<'_> {
             self.defects.push(found);
         }
         self.operators.push(operator);
-    }
-}
-
-/// Returns whether an object is an Operator, or what keeps it from being an object.
-fn kind(value: &Value) -> Result<bool, FieldDefect> {
-    if !value.is_object() {
-        return Err(FieldDefect::unreadable(
-            "",
-            "a manifest is a mapping with apiVersion, kind and metadata",
-        ));
-    }
-    let (Some(version), Some(kind)) = (value["apiVersion"].as_str(), value["kind"].as_str()) else {
-        return Err(FieldDefect::unreadable("", "apiVersion and kind are missing: no manifest"));
-    };
-    let Some((group, version)) = version.split_once('/') else { return Ok(false) };
-    if group != "olm.io" || kind != "Operator" {
-        return Ok(false);
-    }
-    match version {
-        "v1" => Ok(true),
-        _ => Err(FieldDefect::unreadable(
-            "apiVersion",
-            format!("olm.io has no version {version}: write olm.io/v1"),
-        )),
     }
 }
 

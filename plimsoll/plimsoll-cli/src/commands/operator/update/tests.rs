@@ -112,6 +112,23 @@ async fn check(directory: &Path, options: &[&str], expected: &str, code: u8) {
 }
 
 #[tokio::test]
+async fn operators_of_a_list_are_rewritten_in_their_place() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let list = |baz: &str| {
+        format!(
+            "apiVersion: v1\nkind: List\nitems:\n\
+             - {{apiVersion: olm.io/v1, kind: Operator, metadata: {{name: buz-operator}}, spec: {{version: 0.2.4}}}}\n\
+             - apiVersion: olm.io/v1\n  kind: Operator\n  metadata: {{name: baz-operator}}\n  \
+             spec:\n    version: {baz} # pinned\n"
+        )
+    };
+    std::fs::write(directory.path().join("all.yaml"), list("1.2.4")).expect("a file");
+    let (code, text) = attempt(directory.path(), &["--latest", "--yes"]).await.expect("a plan");
+    assert_eq!(code, ExitCode::SUCCESS, "{text}");
+    assert_eq!(files(directory.path())[0].1, list("1.5.6"));
+}
+
+#[tokio::test]
 async fn the_transcripts_of_the_design_document() {
     let directory = loadout();
     let (path, before) = (directory.path(), files(directory.path()));
