@@ -315,6 +315,10 @@ codes! {
     Deadlock = "OL015", Error;
     /// An Operator that was removed although others depend on it.
     NeededRemoved = "OL016", Warning;
+    /// A directory or file without Operators.
+    NoOperators = "OL017", Error;
+    /// A change set that cannot be read, or that lacks members.
+    ChangeSet = "OL018", Error;
     /// An annotation or label of `olm.io` that nothing reads, or a value of one that means nothing.
     UnreadLabel = "OL019", Warning;
     }

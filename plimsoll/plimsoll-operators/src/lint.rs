@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, InstallConstraints};
-use plimsoll_content::diagnostic::{Diagnostic, FieldEdit, LoadoutCode, Severity};
+use plimsoll_content::diagnostic::{Diagnostic, FieldEdit, LoadoutCode, Severity, has_errors};
 use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, RequiredNames};
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
@@ -23,11 +23,16 @@ use super::{
     version_text,
 };
 
+/// The field with the change set of an Operator.
+const CHANGE_SET_FIELD: &str = "metadata.annotations.olm.io/change-set";
+
 /// The inputs of a lint.
 #[derive(Clone, Copy)]
 pub struct LintInputs<'a> {
     /// The Operators that are to be applied.
     pub loadout: &'a Loadout,
+    /// The path of the directory or file that declares them, as findings show it.
+    pub path: &'a str,
     /// The Operators that were applied before, for rules about changes; `None` if unknown. Operators of the
     /// cluster take precedence.
     pub base: Option<&'a Loadout>,
@@ -94,6 +99,10 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
         together: sets::deadlocks(inputs, &converged),
         findings: loadout.defects.clone(),
     };
+    if loadout.operators.is_empty() && !has_errors(&loadout.defects) {
+        let message = "nothing here declares an Operator of olm.io/v1";
+        linter.findings.push(LoadoutCode::NoOperators.diagnostic(inputs.path, message));
+    }
     let mut names = BTreeMap::new();
     for declared in &loadout.operators {
         match names.get(declared.name.as_str()) {
@@ -186,7 +195,7 @@ impl<'a> Linter<'a> {
     /// Reports the block of a decision.
     fn blocked(&mut self, declared: &DeclaredOperator, block: &OperatorBlock) {
         use LoadoutCode::{
-            ClusterUnfit, Conflict, Deadlock, NoVersion, NotUpgradable, PackageNotFound,
+            ChangeSet, ClusterUnfit, Conflict, Deadlock, NoVersion, NotUpgradable, PackageNotFound,
             UnknownSource,
         };
         let name = declared.name.as_str();
@@ -211,6 +220,11 @@ impl<'a> Linter<'a> {
             Reason::ChannelNotFound => ("spec.channel", UnknownSource, None),
             Reason::CatalogNotFound | Reason::AmbiguousCatalog => {
                 ("spec.repository", UnknownSource, None)
+            }
+            Reason::InvalidChangeSet => (CHANGE_SET_FIELD, ChangeSet, None),
+            Reason::ChangeSetIncomplete => {
+                let text = "annotate the others, or set the number of members to that of these";
+                (CHANGE_SET_FIELD, ChangeSet, Some(text.to_owned()))
             }
             Reason::ClusterIncompatible => ("spec.version", ClusterUnfit, None),
             Reason::Conflict => ("metadata.name", Conflict, None),

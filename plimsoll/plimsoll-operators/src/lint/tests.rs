@@ -55,6 +55,7 @@ fn found(scenario: &Scenario<'_>, loadout: &Loadout) -> Vec<Diagnostic> {
     let base = (!base.is_empty()).then(|| Loadout::read(base));
     let inputs = LintInputs {
         loadout,
+        path: "loadout",
         base: base.as_ref(),
         current: &current,
         catalogs: &of,

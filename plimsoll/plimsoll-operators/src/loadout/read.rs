@@ -13,6 +13,9 @@ use super::objects::{self, FileObject, classify};
 use super::{DeclaredOperator, Loadout, LoadoutFile, ObjectPlace};
 use crate::ready_when::{InvalidRule, problems};
 
+/// The names of files that Kustomize reads itself: they need neither apiVersion nor kind.
+const KUSTOMIZATIONS: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
+
 impl Loadout {
     /// Reads files. Objects of other kinds are ignored.
     pub fn read(files: Vec<LoadoutFile>) -> Self {
@@ -62,6 +65,11 @@ impl FileReader<'_> {
                 return;
             }
         };
+        let file_name = self.file.path.rsplit('/').next().unwrap_or_default();
+        let is_bare = value.is_object() && value["apiVersion"].is_null() && value["kind"].is_null();
+        if is_bare && KUSTOMIZATIONS.contains(&file_name) {
+            return;
+        }
         let before = self.operators.len();
         self.object(&value, &place, lines);
         let Some((first, others)) =

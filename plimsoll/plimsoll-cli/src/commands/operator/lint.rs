@@ -59,7 +59,8 @@ pub async fn run(
     if arguments.locked {
         lock::require(&arguments.directory, &state, &loadout)?;
     }
-    let mut findings = found(&loadout, base.as_ref(), &state);
+    let path = arguments.directory.display().to_string();
+    let mut findings = found(&path, &loadout, base.as_ref(), &state);
     let mut files = &loadout;
     let fixed;
     if arguments.fix {
@@ -71,7 +72,7 @@ pub async fn run(
                 anstream::eprintln!("fixed {}", after.path);
             }
         }
-        findings = found(&fixed, base.as_ref(), &state);
+        findings = found(&path, &fixed, base.as_ref(), &state);
         files = &fixed;
     }
     if arguments.output == Format::Text || arguments.output.is_wide() {
@@ -84,12 +85,18 @@ pub async fn run(
     diagnostics::write(&checked, &findings, &arguments.output, out)
 }
 
-fn found(loadout: &Loadout, base: Option<&Loadout>, state: &LoadoutState) -> Vec<Diagnostic> {
+fn found(
+    path: &str,
+    loadout: &Loadout,
+    base: Option<&Loadout>,
+    state: &LoadoutState,
+) -> Vec<Diagnostic> {
     let _progress = ProgressLine::begin("checking");
     let base_names = base.into_iter().flat_map(|it| &it.operators).map(|it| it.name.clone());
     let parts = state.parts(state.all_names(loadout).chain(base_names));
     lint(LintInputs {
         loadout,
+        path,
         base,
         current: &state.current(loadout, &parts),
         catalogs: &parts,

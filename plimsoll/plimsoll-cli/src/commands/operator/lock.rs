@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
@@ -46,6 +46,9 @@ pub(super) async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let LockArguments { directory, dry_run, state } = arguments;
     let loadout = Loadout::read_sound(read_files(directory)?).map_err(|error| anyhow!(error))?;
+    if loadout.operators.is_empty() {
+        bail!("`{}` has no Operators", directory.display());
+    }
     let state = state.read(client).await?;
     state.require_readable(state.all_names(&loadout))?;
     state.announce(false);

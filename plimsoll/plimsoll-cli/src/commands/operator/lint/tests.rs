@@ -90,6 +90,13 @@ async fn what_a_revision_had_is_compared() {
     std::fs::remove_file(directory.path().join("ledger.yaml")).expect("the file");
     let (_, text) = attempt(directory.path(), &["--base", "HEAD"]).await.expect("files");
     assert!(text.contains("[OL016]"), "{text}");
+    let file = directory.path().join("lantern.yaml");
+    let (_, text) = attempt(&file, &["--base", "HEAD"]).await.expect("a file");
+    assert!(text.contains("[OL003]"), "{text}");
+    let new = directory.path().join("tide.yaml");
+    std::fs::write(&new, operator("tide", "{version: 0.4.0}")).expect("a file");
+    let (_, text) = attempt(&new, &["--base", "HEAD"]).await.expect("a file");
+    assert_eq!(text, "0 errors, 0 warnings\n");
     let error = attempt(directory.path(), &["--base", "--upload-pack=x"]).await;
     assert!(error.is_err(), "no revision");
     let error = attempt(directory.path(), &["--base", "nowhere"]).await.expect_err("no revision");

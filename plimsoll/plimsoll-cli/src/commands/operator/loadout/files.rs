@@ -73,16 +73,28 @@ fn is_manifest(path: &Path) -> bool {
     EXTENSIONS.iter().any(|it| extension == *it)
 }
 
-/// Reads the manifests below a directory as they are at a revision of its Git repository.
+/// Reads the manifests below a directory, or a single file, as they are at a revision of its Git repository. A
+/// file that is not there at the revision has no manifests.
 ///
 /// # Errors
 ///
 /// When Git cannot be run, or does not know the revision.
 pub(crate) fn read_revision(
-    directory: &Path,
+    path: &Path,
     revision: &str,
 ) -> Result<Vec<LoadoutFile>, anyhow::Error> {
-    let context = || format!("failed to read `{}` at {revision}", directory.display());
+    let context = || format!("failed to read `{}` at {revision}", path.display());
+    let is_file = !path.is_dir();
+    let directory = match path.parent() {
+        Some(parent) if is_file && parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) if is_file => parent,
+        Some(_) | None => path,
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_read = |listed: &str| match is_file {
+        true => listed == name,
+        false => is_manifest(Path::new(listed)) && !listed.split('/').any(|it| it.starts_with('.')),
+    };
     let commit = format!("{revision}^{{commit}}");
     let commit = git(directory, &["rev-parse", "--verify", "--end-of-options", &commit])
         .with_context(context)?;
@@ -91,16 +103,13 @@ pub(crate) fn read_revision(
         .with_context(context)?;
     let prefix = git(directory, &["rev-parse", "--show-prefix"]).with_context(context)?;
     let prefix = prefix.trim_end_matches('\n');
-    let paths: Vec<&str> = listed
-        .split('\0')
-        .filter_map(|it| it.strip_prefix(prefix))
-        .filter(|it| is_manifest(Path::new(it)) && !it.split('/').any(|it| it.starts_with('.')))
-        .collect();
+    let listed = listed.split('\0').filter_map(|it| it.strip_prefix(prefix));
     let mut files = Vec::new();
-    for path in paths {
-        let object = format!("{commit}:{prefix}{path}");
+    for listed in listed.filter(|it| is_read(it)) {
+        let object = format!("{commit}:{prefix}{listed}");
         let text = git(directory, &["cat-file", "blob", &object]).with_context(context)?;
-        files.push(LoadoutFile { path: directory.join(path).display().to_string(), text });
+        let path = if is_file { path.to_owned() } else { directory.join(listed) };
+        files.push(LoadoutFile { path: path.display().to_string(), text });
     }
     Ok(files)
 }
