@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{InstalledOperator, RequestedOperator, version_text};
 
 /// The version of the file format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The bundles that a loadout resolves to, by Operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,27 +30,47 @@ struct LockedBundle {
     /// The image with the content; empty if the catalog has the content itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     image: String,
+    /// The digest of the content: of the image, or of the files that the catalog has; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    content_digest: String,
     /// The digest of the catalog's description of the bundle: what it provides, requires and is compatible
     /// with.
-    digest: String,
+    description_digest: String,
+}
+
+/// The content of a bundle.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LockedContent {
+    /// The image that it lies in; empty if the catalog has it itself.
+    pub image: String,
+    /// Its digest; empty if it is not known, as of an image with a tag alone.
+    pub digest: String,
+}
+
+/// The part of a lock file that all versions of the format have.
+#[derive(Deserialize)]
+struct AnyLock {
+    format: u32,
 }
 
 impl OperatorLock {
-    /// Locks the installed bundles of Operators; `image` returns the image with the content of a bundle.
+    /// Locks the installed bundles of Operators; `contents` has the content of each, by Operator.
     pub fn new(
         operators: &BTreeMap<String, RequestedOperator>,
-        image: &dyn Fn(&str, &InstalledOperator) -> String,
+        contents: &BTreeMap<String, LockedContent>,
     ) -> Self {
         let locked = operators.iter().filter_map(|(name, operator)| {
             let installed = operator.installed.as_ref()?;
+            let LockedContent { image, digest } = contents.get(name).cloned().unwrap_or_default();
             let text = serde_json::to_vec(&installed.bundle).expect("all keys are strings");
             let bundle = LockedBundle {
                 version: installed.bundle.version.to_string(),
                 bundle: installed.reference.name.clone(),
                 channel: installed.reference.channel.clone(),
                 catalog: installed.reference.catalog.clone(),
-                image: image(name, installed),
-                digest: sha256([text.as_slice()]),
+                image,
+                content_digest: digest,
+                description_digest: sha256([text.as_slice()]),
             };
             Some((name.clone(), bundle))
         });
@@ -63,12 +83,32 @@ impl OperatorLock {
     ///
     /// A sentence, when the text is not JSON of this form, or has another format version.
     pub fn read(text: &str) -> Result<Self, String> {
-        let lock: Self = serde_json::from_str(text)
-            .map_err(|error| format!("it is not what `operator lock` writes: {error}"))?;
-        match lock.format {
-            FORMAT => Ok(lock),
-            found => Err(format!("its format is {found}, not {FORMAT}: run `operator lock`")),
+        let other =
+            |error: serde_json::Error| format!("it is not what `operator lock` writes: {error}");
+        let AnyLock { format } = serde_json::from_str(text).map_err(other)?;
+        match format {
+            FORMAT => serde_json::from_str(text).map_err(other),
+            found => {
+                let anew = "write it anew with `operator lock`";
+                Err(format!("its format is {found}, not {FORMAT}: {anew}"))
+            }
         }
+    }
+
+    /// Returns a sentence for each bundle whose image is not locked, since its reference has a tag alone.
+    pub fn unlocked_images(&self) -> Vec<String> {
+        let unlocked = self.operators.iter().filter(|(_, it)| {
+            let LockedBundle { image, content_digest, .. } = it;
+            !image.is_empty() && content_digest.is_empty()
+        });
+        let sentence = |(name, bundle): (&String, &LockedBundle)| {
+            let (image, version) = (&bundle.image, version_text(&bundle.version));
+            format!(
+                "the content of {name} {version} is not locked: its image {image} has no digest, and its tag \
+                 may get other content"
+            )
+        };
+        unlocked.map(sentence).collect()
     }
 
     /// Returns the lock file as text. Equal content has equal text.
@@ -150,9 +190,13 @@ mod tests {
     use super::*;
     use crate::tests::{FIXTURE, catalogs, operators};
 
-    fn lock(text: &str, image: &str) -> OperatorLock {
-        let of = catalogs(FIXTURE);
-        OperatorLock::new(&operators(&of, text), &|name, _| format!("example.com/{name}{image}"))
+    fn lock(text: &str, digest: &str) -> OperatorLock {
+        let operators = operators(&catalogs(FIXTURE), text);
+        let content = |name: &String| {
+            let image = format!("example.com/{name}");
+            (name.clone(), LockedContent { image, digest: digest.to_owned() })
+        };
+        OperatorLock::new(&operators, &operators.keys().map(content).collect())
     }
 
     #[test]
@@ -167,12 +211,16 @@ mod tests {
             "foo is locked at v1.2.3, and would be v1.2.5",
         ];
         assert_eq!(before.differences(&after), expected);
-        let republished = lock("foo: at 1.2.3\nbar: at 1.2.5; from other/stable", "@sha256:0");
+        let republished = lock("foo: at 1.2.3\nbar: at 1.2.5; from other/stable", "sha256:0");
         let expected = [
             "bar is locked from catalog main, and would be from other",
             "foo v1.2.3 is another bundle than the locked one",
         ];
         assert_eq!(before.differences(&republished), expected);
+        let expected = "the content of foo v1.2.3 is not locked: its image example.com/foo has no digest, and \
+                        its tag may get other content";
+        assert_eq!(lock("foo: at 1.2.3", "").unlocked_images(), [expected]);
+        assert_eq!(republished.unlocked_images(), Vec::<String>::new());
     }
 
     #[test]
@@ -189,8 +237,8 @@ mod tests {
     fn another_text_is_refused() {
         let refused = |text: &str| OperatorLock::read(text).unwrap_err();
         assert!(refused("foo").starts_with("it is not what `operator lock` writes: "));
-        assert!(refused(r#"{"format": 1, "operators": {}, "x": 1}"#).contains("unknown field `x`"));
-        let newer = refused(r#"{"format": 2, "operators": {}}"#);
-        assert_eq!(newer, "its format is 2, not 1: run `operator lock`");
+        assert!(refused(r#"{"format": 2, "operators": {}, "x": 1}"#).contains("unknown field `x`"));
+        let older = refused(r#"{"format": 1, "operators": {"foo": {"digest": "sha256:0"}}}"#);
+        assert_eq!(older, "its format is 1, not 2: write it anew with `operator lock`");
     }
 }

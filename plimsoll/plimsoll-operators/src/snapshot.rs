@@ -37,6 +37,9 @@ pub struct SnapshotCatalog {
     /// The images with the content of bundles, by bundle name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub images: BTreeMap<String, String>,
+    /// The digests of content that no image names the digest of, by bundle name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub digests: BTreeMap<String, String>,
     /// The packages that the snapshot has of it.
     #[serde(flatten)]
     pub part: CatalogPart,
@@ -162,13 +165,15 @@ mod tests {
         let digest = "sha256:abc".to_owned();
         let catalogs = of.into_iter().map(|part| {
             let images = BTreeMap::from([("foo.v1.2.3".to_owned(), "example.com/foo".to_owned())]);
-            SnapshotCatalog { digest: digest.clone(), images, part }
+            let digests = BTreeMap::from([("bar.v1.2.5".to_owned(), "sha256:b".to_owned())]);
+            SnapshotCatalog { digest: digest.clone(), images, digests, part }
         });
         let unavailable = BTreeMap::from([("other".to_owned(), "it is elsewhere".to_owned())]);
         let taken = LoadoutSnapshot::new(facts(30), operators, catalogs.collect(), unavailable);
         let text = taken.text();
         let read = LoadoutSnapshot::read(&text).unwrap();
         assert_eq!(read.text(), text);
+        assert_eq!(read.catalogs[0].digests, taken.catalogs[0].digests);
         assert_eq!(read.operators["foo"].owned, taken.operators["foo"].owned);
         let catalog = &read.catalogs[0];
         assert_eq!(catalog.packages(), ["foo", "bar", "baz"]);

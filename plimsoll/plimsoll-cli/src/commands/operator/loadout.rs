@@ -1,5 +1,6 @@
 //! Loadouts: directories of Operators, and the state that they are checked against.
 
+mod content;
 mod files;
 mod header;
 
@@ -286,11 +287,6 @@ impl LoadoutState {
         Ok(())
     }
 
-    /// Returns the image of a bundle; empty if the catalog has the content of the bundle itself.
-    pub(crate) fn image(&self, package: &str, reference: &BundleReference) -> String {
-        self.image_of(package, &reference.name, &reference.catalog).unwrap_or_default()
-    }
-
     fn image_of(&self, package: &str, bundle: &str, catalog: &str) -> Option<String> {
         if let Some(opened) = self.catalogs.opened.iter().find(|it| it.name == catalog) {
             let block = opened.index.package(package).ok()??;
@@ -312,20 +308,27 @@ impl LoadoutState {
             let digest = opened.map(|it| &it.digest).or(kept.map(|it| &it.digest));
             digest.cloned().unwrap_or_default()
         };
-        let images = |part: &CatalogPart| -> BTreeMap<String, String> {
-            let bundles = part.packages.iter().flat_map(|package| {
-                package.bundles.iter().map(|bundle| (&package.name, &bundle.name))
-            });
-            let image = |(package, bundle): (&String, &String)| {
-                let image = self.image_of(package, bundle, &part.name.name)?;
-                (!image.is_empty()).then(|| (bundle.clone(), image))
-            };
-            bundles.filter_map(image).collect()
-        };
-        let catalogs = parts.into_iter().map(|part| SnapshotCatalog {
-            digest: digest(&part),
-            images: images(&part),
-            part,
+        let catalogs = parts.into_iter().map(|part| {
+            let (mut images, mut digests) = (BTreeMap::new(), BTreeMap::new());
+            for package in &part.packages {
+                for bundle in &package.bundles {
+                    let name = bundle.name.clone();
+                    let reference = BundleReference {
+                        name: name.clone(),
+                        catalog: part.name.name.clone(),
+                        ..BundleReference::default()
+                    };
+                    // Of content that cannot be read, no digest is known.
+                    let content = self.content(&package.name, &reference).unwrap_or_default();
+                    if !content.digest.is_empty() && !content.image.contains('@') {
+                        digests.insert(name.clone(), content.digest);
+                    }
+                    if !content.image.is_empty() {
+                        images.insert(name, content.image);
+                    }
+                }
+            }
+            SnapshotCatalog { digest: digest(&part), images, digests, part }
         });
         let (facts, unavailable) = (self.facts.clone(), self.unavailable());
         LoadoutSnapshot::new(facts, operators, catalogs.collect(), unavailable)

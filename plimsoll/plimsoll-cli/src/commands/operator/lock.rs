@@ -1,6 +1,7 @@
 //! `plimsoll operator lock`, and `--locked`: the exact bundles that a directory of Operators
 //! resolves to.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,7 +53,8 @@ pub(super) async fn run(
     let state = state.read(client).await?;
     state.require_readable(state.all_names(&loadout))?;
     state.announce(false);
-    let lock = resolved(&state, &loadout);
+    let lock = resolved(&state, &loadout)?;
+    lock.unlocked_images().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     if *dry_run {
         out.write_all(lock.text().as_bytes())?;
     } else {
@@ -92,7 +94,7 @@ pub(super) fn require(
         None => {
             format!("--locked: there is no `{}`: write it with `operator lock`", path.display())
         }
-        Some(lock) => match lock.differences(&resolved(state, loadout)).as_slice() {
+        Some(lock) => match lock.differences(&resolved(state, loadout)?).as_slice() {
             [] => return Ok(()),
             differences => format!(
                 "--locked: `{}` is out of date: {}; write it anew with `operator lock`",
@@ -118,7 +120,7 @@ pub(super) fn refresh(
         return Ok(());
     }
     let loadout = Loadout::read(read_files(directory)?);
-    write(directory, &resolved(state, &loadout), out)
+    write(directory, &resolved(state, &loadout)?, out)
 }
 
 fn path(directory: &Path) -> PathBuf {
@@ -140,7 +142,11 @@ fn write(directory: &Path, lock: &OperatorLock, out: &mut dyn Write) -> Result<(
 }
 
 /// Returns the bundles that are installed in the end, if nothing else changes.
-fn resolved(state: &LoadoutState, loadout: &Loadout) -> OperatorLock {
+///
+/// # Errors
+///
+/// When the content of a bundle cannot be read.
+fn resolved(state: &LoadoutState, loadout: &Loadout) -> Result<OperatorLock, anyhow::Error> {
     let _progress = ProgressLine::begin("resolving");
     let parts = state.parts(state.all_names(loadout));
     let operators = state.operators(loadout, &parts);
@@ -151,5 +157,11 @@ fn resolved(state: &LoadoutState, loadout: &Loadout) -> OperatorLock {
         expressions: &Cel,
     };
     let converged = converge(inputs, &parts);
-    OperatorLock::new(&converged.operators, &|name, it| state.image(name, &it.reference))
+    let mut contents = BTreeMap::new();
+    for (name, operator) in &converged.operators {
+        if let Some(installed) = &operator.installed {
+            contents.insert(name.clone(), state.content(name, &installed.reference)?);
+        }
+    }
+    Ok(OperatorLock::new(&converged.operators, &contents))
 }

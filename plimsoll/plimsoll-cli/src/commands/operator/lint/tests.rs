@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Parser;
 
+use super::super::lock::{self, LockArguments};
 use super::{LintArguments, run};
 
 #[derive(Parser)]
@@ -68,6 +69,44 @@ async fn what_has_one_answer_is_changed_in_the_files() {
     assert_eq!(text, "0 errors, 0 warnings\n");
     let fixed = std::fs::read_to_string(&path).expect("the file");
     assert_eq!(fixed, operator("tide", "{version: 0.4.0} # any"));
+}
+
+#[derive(Parser)]
+struct LockLine {
+    #[command(flatten)]
+    arguments: LockArguments,
+}
+
+#[tokio::test]
+async fn a_lock_is_out_of_date_once_the_content_of_a_bundle_changed() {
+    let catalog = tempfile::tempdir().expect("a directory");
+    let bundle = catalog.path().join("lantern/2.2.0");
+    for part in ["manifests", "metadata"] {
+        std::fs::create_dir_all(bundle.join(part)).expect("a directory");
+        let original = Path::new("../../examples/bundles/lantern/2.2.0").join(part);
+        for entry in original.read_dir().expect("the bundle") {
+            let file = entry.expect("a file").path();
+            let copy = bundle.join(part).join(file.file_name().expect("a name"));
+            std::fs::copy(&file, copy).expect("a copy");
+        }
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("lantern.yaml");
+    std::fs::write(&path, operator("lantern", "{version: 2.2.0}")).expect("a file");
+    let (loadout, catalog) = (directory.path().display(), catalog.path().display());
+    let state = format!("--no-cache --state files --catalog {catalog}");
+    let line = format!("lock {loadout} {state}");
+    let LockLine { arguments } = LockLine::try_parse_from(line.split(' ')).expect("a line");
+    lock::run(None, &arguments, &mut Vec::new()).await.expect("a lock file");
+    let line = format!("lint {loadout} {state} --locked");
+    let Line { arguments } = Line::try_parse_from(line.split(' ')).expect("a line");
+    run(None, &arguments, &mut Vec::new()).await.expect("it is as locked");
+    let definition = bundle.join("manifests/beacons.crd.yaml");
+    let text = std::fs::read_to_string(&definition).expect("the definition");
+    std::fs::write(definition, format!("{text}# another\n")).expect("a file");
+    let error = run(None, &arguments, &mut Vec::new()).await.expect_err("it changed");
+    let says = "lantern v2.2.0 is another bundle than the locked one; write it anew";
+    assert!(error.to_string().contains(says), "{error}");
 }
 
 #[tokio::test]
