@@ -3,18 +3,20 @@
 //! The Operators are converged with the decisions that the controller makes ([`converge`]). A finding is an
 //! unwanted decision with the line that causes it. No rule is implemented a second time here.
 
+mod moves;
 mod ranges;
 mod sets;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, InstallConstraints};
+use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, CrdUpgradeSafety, InstallConstraints};
 use plimsoll_content::diagnostic::{Diagnostic, FieldEdit, LoadoutCode, Severity, has_errors};
 use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, RequiredNames};
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
 
+pub use self::moves::{BundleMove, moves};
 use super::installed::unmet;
 use super::loadout::{ConvergedOperators, DeclaredOperator, Loadout, ObjectPlace, converge};
 use super::planner::{ChosenBundles, Outcome};
@@ -45,6 +47,9 @@ pub struct LintInputs<'a> {
     pub unavailable: &'a BTreeMap<String, String>,
     /// The facts about the cluster.
     pub facts: &'a ClusterFacts,
+    /// What users of definitions cannot follow in the updates that [`moves()`] returns: sentences without a full
+    /// stop, by Operator.
+    pub unsafe_definitions: &'a BTreeMap<String, Vec<String>>,
     /// The evaluator of constraint expressions.
     pub expressions: &'a dyn Expressions,
 }
@@ -54,26 +59,41 @@ impl<'a> LintInputs<'a> {
         let Self { unavailable, facts, expressions, .. } = self;
         OperatorInputs { operators, unavailable, facts, expressions }
     }
+
+    /// Returns the converged Operators of the previous loadout; `None` if it is unknown.
+    fn converged_base(self) -> Option<ConvergedOperators> {
+        let operators = self.base?.requested();
+        let Self { catalogs, unavailable, facts, expressions, .. } = self;
+        let inputs = OperatorInputs { operators: &operators, unavailable, facts, expressions };
+        Some(converge(inputs, catalogs))
+    }
+
+    /// Returns the Operators once the loadout is applied, with what is installed of each until then. `base` are
+    /// the converged Operators of the previous loadout.
+    fn applied(self, base: Option<&ConvergedOperators>) -> BTreeMap<String, RequestedOperator> {
+        let Self { loadout, current, .. } = self;
+        let before = match base {
+            Some(converged) if current.is_empty() => &converged.operators,
+            Some(_) | None => current,
+        };
+        let mut operators = current.clone();
+        for (name, mut operator) in loadout.requested() {
+            if let Some(there) = before.get(&name) {
+                operator.installed.clone_from(&there.installed);
+                operator.owned.clone_from(&there.owned);
+                operator.created = there.created;
+            }
+            operators.insert(name, operator);
+        }
+        operators
+    }
 }
 
 /// Returns all findings, by file and line.
 pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
-    let LintInputs { loadout, base, current, .. } = inputs;
-    let base_operators = base.map(Loadout::requested).unwrap_or_default();
-    let base_converged = base.map(|_| converge(inputs.deciding(&base_operators), inputs.catalogs));
-    let before = match &base_converged {
-        Some(converged) if current.is_empty() => &converged.operators,
-        Some(_) | None => current,
-    };
-    let mut operators = current.clone();
-    for (name, mut operator) in loadout.requested() {
-        if let Some(there) = before.get(&name) {
-            operator.installed.clone_from(&there.installed);
-            operator.owned.clone_from(&there.owned);
-            operator.created = there.created;
-        }
-        operators.insert(name, operator);
-    }
+    let loadout = inputs.loadout;
+    let base_converged = inputs.converged_base();
+    let operators = inputs.applied(base_converged.as_ref());
     let converged = converge(inputs.deciding(&operators), inputs.catalogs);
     let waiting = converged.decisions.iter().filter(|(_, it)| {
         matches!(&it.action, OperatorAction::Blocked(block) if block.reason == Reason::ConstraintsUnmet)
@@ -180,6 +200,7 @@ impl<'a> Linter<'a> {
             self.add(declared, field, code, message.clone()).help = Some(help);
         }
         self.requirements(declared, decision);
+        self.definitions(declared);
         if decision.is_orphaned {
             let message = format!("{name} is a dependency, and nothing depends on it");
             let finding = self.add(declared, "metadata.name", LoadoutCode::Orphan, message);
@@ -336,6 +357,18 @@ impl<'a> Linter<'a> {
         let found = offers(self.inputs.catalogs, self.inputs.facts, &fresh(package));
         let newest = found.offers.iter().find(|it| it.ineligible.is_none())?;
         Some(version_text(&newest.bundle.version.to_string()))
+    }
+
+    /// Reports definitions whose change users cannot follow.
+    fn definitions(&mut self, declared: &DeclaredOperator) {
+        let problems = self.inputs.unsafe_definitions.get(&declared.name);
+        let is_enforced = declared.spec.crd_upgrade_safety == CrdUpgradeSafety::Enforce;
+        for problem in problems.into_iter().flatten() {
+            let code = LoadoutCode::UnsafeDefinition;
+            let finding = self.add(declared, "spec.version", code, problem.clone());
+            finding.help = is_enforced
+                .then(|| "set spec.crdUpgradeSafety to Warn to update all the same".to_owned());
+        }
     }
 
     /// Reports problems of the requested version.

@@ -49,10 +49,22 @@ impl<'t> Scenario<'t> {
 }
 
 fn found(scenario: &Scenario<'_>, loadout: &Loadout) -> Vec<Diagnostic> {
+    with_inputs(scenario, loadout, lint)
+}
+
+/// Calls a function with the inputs of a scenario.
+fn with_inputs<T>(
+    scenario: &Scenario<'_>,
+    loadout: &Loadout,
+    act: impl FnOnce(LintInputs<'_>) -> T,
+) -> T {
     let of = catalogs(scenario.part("catalogs").unwrap_or(crate::tests::FIXTURE));
     let current = scenario.part("cluster").map(|it| operators(&of, it)).unwrap_or_default();
     let base = scenario.files("base");
     let base = (!base.is_empty()).then(|| Loadout::read(base));
+    let definitions = scenario.part("definitions").unwrap_or_default().lines();
+    let definitions = definitions.filter_map(|line| line.split_once(": "));
+    let definitions = definitions.map(|(name, text)| (name.to_owned(), vec![text.to_owned()]));
     let inputs = LintInputs {
         loadout,
         path: "loadout",
@@ -61,9 +73,10 @@ fn found(scenario: &Scenario<'_>, loadout: &Loadout) -> Vec<Diagnostic> {
         catalogs: &of,
         unavailable: &BTreeMap::new(),
         facts: &facts(30),
+        unsafe_definitions: &definitions.collect(),
         expressions: &NoExpressions,
     };
-    lint(inputs)
+    act(inputs)
 }
 
 fn rendered(findings: &[Diagnostic]) -> String {
@@ -91,6 +104,22 @@ fn every_scenario_has_its_findings_and_no_others() {
         }
     }
     assert!(wrong.is_empty(), "other findings:\n{wrong}");
+}
+
+#[test]
+fn moves_lead_from_what_is_installed_to_what_will_be() {
+    let scenarios = Scenario::all(include_str!("scenarios/changes.txt"));
+    let check = |title: &str, expected: &[&str]| {
+        let scenario = scenarios.iter().find(|it| it.title == title).expect("a scenario");
+        let loadout = Loadout::read(scenario.files("file"));
+        let moves = with_inputs(scenario, &loadout, moves);
+        let moves = moves.iter().map(|it| format!("{} -> {}", it.from.name, it.to.name));
+        assert_eq!(moves.collect::<Vec<_>>(), expected, "{title}");
+    };
+    check("an update that is possible", &["foo.v1.2.3 -> foo.v1.2.9"]);
+    check("OL011 an update that no edge leads to", &[]);
+    check("OL016 no Operator needs what was removed", &[]);
+    check("OL012 an update from the files before", &["baz.v1.2.4 -> baz.v1.5.6"]);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! `plimsoll operator lint`: checking a directory of Operators before it is applied (OPR-19).
 
+mod definitions;
+
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +12,7 @@ use clap::Args;
 use kube::Client;
 use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::lint::{LintInputs, apply_edits, lint};
+use plimsoll_operators::lint::{BundleMove, LintInputs, apply_edits, lint, moves};
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_source::whole_file;
 
@@ -60,10 +63,10 @@ pub async fn run(
         lock::require(&arguments.directory, &state, &loadout)?;
     }
     let path = arguments.directory.display().to_string();
-    let mut findings = found(&path, &loadout, base.as_ref(), &state);
     let mut files = &loadout;
     let fixed;
     if arguments.fix {
+        let findings = found(&path, &loadout, base.as_ref(), &state, &|_| BTreeMap::new());
         fixed = apply_edits(&loadout, &findings);
         for (before, after) in loadout.files.iter().zip(&fixed.files) {
             if before.text != after.text {
@@ -72,9 +75,10 @@ pub async fn run(
                 anstream::eprintln!("fixed {}", after.path);
             }
         }
-        findings = found(&path, &fixed, base.as_ref(), &state);
         files = &fixed;
     }
+    let unsafe_definitions = |moved: &[BundleMove]| definitions::problems(&state, moved);
+    let findings = found(&path, files, base.as_ref(), &state, &unsafe_definitions);
     if arguments.output == Format::Text || arguments.output.is_wide() {
         anstream::eprintln!("{}", state.header(arguments.output.is_wide()));
     }
@@ -85,25 +89,35 @@ pub async fn run(
     diagnostics::write(&checked, &findings, &arguments.output, out)
 }
 
+/// Returns what users of definitions cannot follow in moves, by Operator.
+type UnsafeDefinitions<'a> = dyn Fn(&[BundleMove]) -> BTreeMap<String, Vec<String>> + 'a;
+
+/// Returns the findings about Operators; `unsafe_definitions` returns what users of definitions cannot follow in
+/// updates.
 fn found(
     path: &str,
     loadout: &Loadout,
     base: Option<&Loadout>,
     state: &LoadoutState,
+    unsafe_definitions: &UnsafeDefinitions<'_>,
 ) -> Vec<Diagnostic> {
     let _progress = ProgressLine::begin("checking");
     let base_names = base.into_iter().flat_map(|it| &it.operators).map(|it| it.name.clone());
     let parts = state.parts(state.all_names(loadout).chain(base_names));
-    lint(LintInputs {
+    let (current, unavailable) = (state.current(loadout, &parts), state.unavailable());
+    let inputs = LintInputs {
         loadout,
         path,
         base,
-        current: &state.current(loadout, &parts),
+        current: &current,
         catalogs: &parts,
-        unavailable: &state.unavailable(),
+        unavailable: &unavailable,
         facts: &state.facts,
+        unsafe_definitions: &BTreeMap::new(),
         expressions: &Cel,
-    })
+    };
+    let found = unsafe_definitions(&moves(inputs));
+    lint(LintInputs { unsafe_definitions: &found, ..inputs })
 }
 
 #[cfg(test)]
