@@ -86,7 +86,7 @@ impl OperatorSchema {
             let code = LoadoutCode::Duplicate;
             return FieldDefect { code, ..FieldDefect::unreadable(path, message) };
         }
-        let (parent, field) = path.rsplit_once('.').unwrap_or(("", &path));
+        let (parent, field) = path.rsplit_once('.').unwrap_or(("", path.as_str()));
         let known = self.known(parent);
         let instead = match most_similar(field, known.iter().copied()) {
             None if known.is_empty() => String::new(),

@@ -71,6 +71,30 @@ async fn what_has_one_answer_is_changed_in_the_files() {
     assert_eq!(fixed, operator("tide", "{version: 0.4.0} # any"));
 }
 
+/// Writes a version of the example bundle to a tree of bundles, whose definition admits these colours.
+fn write_bundle(catalog: &Path, version: &str, colours: &str) {
+    for part in ["manifests", "metadata"] {
+        let to = catalog.join("lantern").join(version).join(part);
+        std::fs::create_dir_all(&to).expect("a directory");
+        let original = Path::new("../../examples/bundles/lantern/2.2.0").join(part);
+        for entry in original.read_dir().expect("the bundle") {
+            let from = entry.expect("a file").path();
+            let text = std::fs::read_to_string(&from).expect("a file");
+            let text = text.replace("2.2.0", version).replace("[red, yellow, green]", colours);
+            std::fs::write(to.join(from.file_name().expect("a name")), text).expect("a file");
+        }
+    }
+}
+
+/// Runs Git in a directory.
+fn git(directory: &Path, arguments: &[&str]) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    let all = identity.iter().chain(arguments);
+    let mut git = Command::new("git");
+    let output = git.arg("-C").arg(directory).args(all).output().expect("git runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
 #[derive(Parser)]
 struct LockLine {
     #[command(flatten)]
@@ -80,20 +104,12 @@ struct LockLine {
 #[tokio::test]
 async fn a_lock_is_out_of_date_once_the_content_of_a_bundle_changed() {
     let catalog = tempfile::tempdir().expect("a directory");
-    let bundle = catalog.path().join("lantern/2.2.0");
-    for part in ["manifests", "metadata"] {
-        std::fs::create_dir_all(bundle.join(part)).expect("a directory");
-        let original = Path::new("../../examples/bundles/lantern/2.2.0").join(part);
-        for entry in original.read_dir().expect("the bundle") {
-            let file = entry.expect("a file").path();
-            let copy = bundle.join(part).join(file.file_name().expect("a name"));
-            std::fs::copy(&file, copy).expect("a copy");
-        }
-    }
+    write_bundle(catalog.path(), "2.2.0", "[red, yellow, green]");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("lantern.yaml");
     std::fs::write(&path, operator("lantern", "{version: 2.2.0}")).expect("a file");
-    let (loadout, catalog) = (directory.path().display(), catalog.path().display());
+    let tree = catalog.path().to_owned();
+    let (loadout, catalog) = (directory.path().display(), tree.display());
     let state = format!("--no-cache --state files --catalog {catalog}");
     let line = format!("lock {loadout} {state}");
     let LockLine { arguments } = LockLine::try_parse_from(line.split(' ')).expect("a line");
@@ -101,31 +117,49 @@ async fn a_lock_is_out_of_date_once_the_content_of_a_bundle_changed() {
     let line = format!("lint {loadout} {state} --locked");
     let Line { arguments } = Line::try_parse_from(line.split(' ')).expect("a line");
     run(None, &arguments, &mut Vec::new()).await.expect("it is as locked");
-    let definition = bundle.join("manifests/beacons.crd.yaml");
-    let text = std::fs::read_to_string(&definition).expect("the definition");
-    std::fs::write(definition, format!("{text}# another\n")).expect("a file");
+    write_bundle(&tree, "2.2.0", "[red]");
     let error = run(None, &arguments, &mut Vec::new()).await.expect_err("it changed");
     let says = "lantern v2.2.0 is another bundle than the locked one; write it anew";
     assert!(error.to_string().contains(says), "{error}");
 }
 
 #[tokio::test]
+async fn definitions_are_compared_with_those_of_the_files_before() {
+    let catalog = tempfile::tempdir().expect("a directory");
+    write_bundle(catalog.path(), "2.2.0", "[red, yellow, green]");
+    write_bundle(catalog.path(), "2.3.0", "[red]");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("lantern.yaml");
+    let spec = |version: &str| {
+        let policy = "{upgrade: Warn}";
+        operator("lantern", &format!("{{version: {version}, constraintPolicy: {policy}}}"))
+    };
+    std::fs::write(&path, spec("2.2.0")).expect("a file");
+    git(directory.path(), &["init", "-q"]);
+    git(directory.path(), &["add", "."]);
+    git(directory.path(), &["commit", "-q", "-m", "all"]);
+    std::fs::write(&path, spec("2.3.0")).expect("a file");
+    let (loadout, catalog) = (directory.path().display(), catalog.path().display());
+    let line = format!("lint {loadout} --no-cache --state files --catalog {catalog} --base HEAD");
+    let Line { arguments } = Line::try_parse_from(line.split(' ')).expect("a line");
+    let mut out = Vec::new();
+    run(None, &arguments, &mut out).await.expect("files");
+    let text = String::from_utf8(out).expect("text");
+    let says = "lantern.yaml:5:8: warning [OL012]: the update from v2.2.0 to v2.3.0 changes \
+                beacons.lantern.example.com v1 ^.spec.colour: ";
+    assert!(text.contains(says), "{text}");
+}
+
+#[tokio::test]
 async fn what_a_revision_had_is_compared() {
     let directory = tempfile::tempdir().expect("a directory");
-    let git = |arguments: &[&str]| {
-        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
-        let all = identity.iter().chain(arguments);
-        let mut git = Command::new("git");
-        let output = git.arg("-C").arg(directory.path()).args(all).output().expect("git runs");
-        assert!(output.status.success(), "{output:?}");
-    };
-    git(&["init", "-q"]);
+    git(directory.path(), &["init", "-q"]);
     for (name, version) in [("lantern", "{version: 1.1.1}"), ("ledger", "{version: 1.4.0}")] {
         let path = directory.path().join(format!("{name}.yaml"));
         std::fs::write(path, operator(name, version)).expect("a file");
     }
-    git(&["add", "."]);
-    git(&["commit", "-q", "-m", "all"]);
+    git(directory.path(), &["add", "."]);
+    git(directory.path(), &["commit", "-q", "-m", "all"]);
     std::fs::remove_file(directory.path().join("ledger.yaml")).expect("the file");
     let (_, text) = attempt(directory.path(), &["--base", "HEAD"]).await.expect("files");
     assert!(text.contains("[OL016]"), "{text}");
