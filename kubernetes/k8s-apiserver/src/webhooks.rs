@@ -43,6 +43,8 @@ pub trait ServiceResolver: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Webhooks {
     handlers: BTreeMap<String, Handler>,
+    /// The handler of every host that has none of its own; `None` if those are called over HTTPS.
+    other: Option<Handler>,
     services: Option<Arc<dyn ServiceResolver>>,
 }
 
@@ -71,12 +73,27 @@ impl Webhooks {
         B::Data: Send,
         B::Error: Into<BoxError>,
     {
-        let handler = service.map_err(Into::into).and_then(|response: Response<B>| async move {
-            let (parts, body) = response.into_parts();
-            let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
-            Ok(Response::from_parts(parts, bytes))
-        });
-        self.handlers.insert(host.to_owned(), BoxCloneSyncService::new(handler));
+        self.handlers.insert(host.to_owned(), handler(service));
+        self
+    }
+
+    /// Calls the webhooks at all other hosts in process, as [`Webhooks::in_process`] does: nothing is
+    /// called over HTTPS any more.
+    #[must_use]
+    pub fn otherwise_in_process<S, B>(mut self, service: S) -> Self
+    where
+        S: tower::Service<Request<Full<Bytes>>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        self.other = Some(handler(service));
         self
     }
 
@@ -93,7 +110,7 @@ impl Webhooks {
         endpoint: &Endpoint,
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<'static, Result<Response<Bytes>, String>> {
-        if let Some(handler) = self.handlers.get(endpoint.host()) {
+        if let Some(handler) = self.handlers.get(endpoint.host()).or(self.other.as_ref()) {
             let response = handler.clone().oneshot(request);
             return Box::pin(async move { response.await.map_err(|error| error.to_string()) });
         }
@@ -115,10 +132,29 @@ impl Webhooks {
     }
 }
 
+/// Returns a service as the handler of webhooks.
+fn handler<S, B>(service: S) -> Handler
+where
+    S: tower::Service<Request<Full<Bytes>>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let handler = service.map_err(Into::into).and_then(|response: Response<B>| async move {
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+        Ok(Response::from_parts(parts, bytes))
+    });
+    BoxCloneSyncService::new(handler)
+}
+
 impl fmt::Debug for Webhooks {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Webhooks")
             .field("in_process", &self.handlers.keys().collect::<Vec<_>>())
+            .field("otherwise_in_process", &self.other.is_some())
             .field("services", &self.services.is_some())
             .finish()
     }

@@ -17,7 +17,9 @@ mod watches;
 
 pub use self::content::render;
 pub use self::facts::read as read_facts;
+pub use self::inspect::INVALIDATED;
 pub use self::preview::{PreviewedRevision, RevisionPreview, preview};
+pub use self::revisions::key_secret as revision_key_secret;
 
 use std::sync::Arc;
 

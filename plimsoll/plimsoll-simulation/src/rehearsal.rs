@@ -1,5 +1,5 @@
 //! Rehearsals: an update carried out on a copy of a cluster, by the controller that would carry it
-//! out on the cluster itself.
+//! out on the cluster itself. So are changes of Operators (`operators`).
 //!
 //! The copy is in an embedded API server, operators and workloads are simulated, and time is
 //! virtual: the clock of the runtime only advances when all tasks wait. So hours pass in seconds,
@@ -16,12 +16,14 @@
 
 mod copy;
 mod error;
+mod operators;
 mod recorder;
 mod result;
 mod timeline;
 mod webhooks;
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +51,11 @@ use crate::simulated_operators::{self, FaultError, Faults, SimulatedRelease, Sim
 
 pub use copy::{ClusterSnapshot, CopyError};
 pub use error::RehearsalError;
+pub use operators::{
+    ObjectCounts, OperatorRequest, OperatorTransition, OperatorTrouble, OperatorsRehearsal,
+    OperatorsResult, RehearsedCatalog, RehearsedCondition, RehearsedOperator, TroubleKind,
+    UnreadCatalog,
+};
 pub use result::{RehearsalResult, UnmanagedObject};
 pub use timeline::{ConditionTransition, RehearsalEnd, StepWait, Timeline};
 
@@ -94,6 +101,51 @@ pub enum InitialState {
     Empty,
 }
 
+impl InitialState {
+    /// Returns the copy of a cluster; `None` if it begins empty.
+    fn snapshot(&self) -> Option<&ClusterSnapshot> {
+        match self {
+            Self::Cluster(snapshot) => Some(snapshot),
+            Self::Release(_) | Self::Empty => None,
+        }
+    }
+}
+
+/// Runs a rehearsal on a runtime of its own, in virtual time.
+fn in_virtual_time<T>(
+    rehearsal: impl Future<Output = Result<T, RehearsalError>>,
+) -> Result<T, RehearsalError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
+    let result = runtime.block_on(rehearsal);
+    runtime.shutdown_background();
+    result
+}
+
+/// Returns a clock that begins when the copy of a cluster was last changed.
+fn virtual_clock(snapshot: Option<&ClusterSnapshot>) -> VirtualClock {
+    VirtualClock::from(snapshot.map_or_else(clock::start_time, ClusterSnapshot::newest))
+}
+
+/// Returns a server with the copy of a cluster, or with an empty one.
+fn server(
+    snapshot: Option<&ClusterSnapshot>,
+    clock: VirtualClock,
+) -> Result<ApiServer, RehearsalError> {
+    let options = Options {
+        clock: Arc::new(clock),
+        webhooks: webhooks::agreeing(),
+        // This server cannot be reached from outside, and every rehearsal is to be the same.
+        access: AccessOptions { keys: KeySource::Seed(0), ..AccessOptions::default() },
+        ..Options::default()
+    };
+    match snapshot {
+        Some(snapshot) => ApiServer::restore(snapshot.bytes(), options)
+            .map_err(|source| RehearsalError::InvalidCopy { source }),
+        None => Ok(ApiServer::new(options)),
+    }
+}
+
 impl Rehearsal {
     /// Runs the rehearsal on a runtime of its own; takes seconds.
     ///
@@ -106,21 +158,12 @@ impl Rehearsal {
         if let InitialState::Release(outgoing) = &mut self.initial_state {
             *outgoing = without_conditions(Arc::clone(outgoing));
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()?;
-        let result = runtime.block_on(self.run_in_virtual_time());
-        runtime.shutdown_background();
-        result
+        in_virtual_time(self.run_in_virtual_time())
     }
 
     async fn run_in_virtual_time(mut self) -> Result<RehearsalResult, RehearsalError> {
-        let clock = VirtualClock::from(match &self.initial_state {
-            InitialState::Cluster(snapshot) => snapshot.newest(),
-            InitialState::Release(_) | InitialState::Empty => clock::start_time(),
-        });
-        let server = self.server(clock)?;
+        let clock = virtual_clock(self.initial_state.snapshot());
+        let server = server(self.initial_state.snapshot(), clock)?;
         let client = Client::new(server.clone(), "default");
         let unmanaged = match &self.initial_state {
             InitialState::Release(outgoing) => self.install(&client, outgoing, clock).await?,
@@ -183,33 +226,6 @@ impl Rehearsal {
             timeline,
             forecast,
         })
-    }
-
-    fn server(&self, clock: VirtualClock) -> Result<ApiServer, RehearsalError> {
-        let mut payloads = vec![&self.next];
-        let mut objects = Vec::new();
-        match &self.initial_state {
-            InitialState::Release(outgoing) => payloads.push(outgoing),
-            InitialState::Cluster(snapshot) => {
-                objects.extend(snapshot.objects().map(|(_, object)| object));
-            }
-            InitialState::Empty => {}
-        }
-        let manifests = payloads.into_iter().flat_map(|payload| &payload.manifests);
-        let manifests = manifests.filter(|it| webhooks::may_configure(&it.key.kind));
-        let objects = objects.into_iter().chain(manifests.map(|manifest| manifest.object()));
-        let options = Options {
-            clock: Arc::new(clock),
-            webhooks: webhooks::content(objects),
-            // This server cannot be reached from outside, and every rehearsal is to be the same.
-            access: AccessOptions { keys: KeySource::Seed(0), ..AccessOptions::default() },
-            ..Options::default()
-        };
-        match &self.initial_state {
-            InitialState::Cluster(snapshot) => ApiServer::restore(snapshot.bytes(), options)
-                .map_err(|source| RehearsalError::InvalidCopy { source }),
-            InitialState::Release(_) | InitialState::Empty => Ok(ApiServer::new(options)),
-        }
     }
 
     /// Installs the outgoing release on an empty cluster. What the embedded server rejects, though

@@ -31,6 +31,9 @@ const PAGE_SIZE: u32 = 100;
 /// The number of invalidated objects that are named; the others are counted.
 const INVALIDATED_NAMED_MAX: usize = 3;
 
+/// The words that introduce the objects that a new definition makes invalid, in messages about it.
+pub const INVALIDATED: &str = "objects would be invalid";
+
 /// The cluster that is inspected.
 pub(super) struct Cluster {
     pub(super) client: Client,
@@ -177,7 +180,7 @@ async fn invalidated(
         more => format!(", and {more} more"),
     };
     let named = named.join(", ");
-    Ok((count > 0).then(|| format!("{name}: objects would be invalid: {named}{more}")))
+    Ok((count > 0).then(|| format!("{name}: {INVALIDATED}: {named}{more}")))
 }
 
 /// Describes an object and the first of its errors.

@@ -10,7 +10,7 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
 use plimsoll_api::olm::DELETION_FINALIZER;
-use plimsoll_api::{ApiKind, OPERATOR, OPERATOR_REVISION};
+use plimsoll_api::{ApiKind, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_operators::revision_key::RevisionKey;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -29,6 +29,16 @@ const KEY: &str = "key";
 const SIGNED: &str = "olm.io/signed";
 /// The delay before a failed release is repeated.
 const RELEASE_RETRY: Duration = Duration::from_secs(5);
+
+/// Returns the Secret with the key that signs OperatorRevisions.
+pub fn key_secret() -> ObjectKey {
+    ObjectKey {
+        group: String::new(),
+        kind: "Secret".to_owned(),
+        namespace: LEASE_NAMESPACE.to_owned(),
+        name: SECRET.to_owned(),
+    }
+}
 
 /// Returns the key that signs OperatorRevisions; it is made if there is none. When it is new, the revisions are
 /// signed that the status of their Operator names: they were made without a key, or with one that is lost. Of

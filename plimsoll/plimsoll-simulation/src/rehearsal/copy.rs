@@ -1,9 +1,9 @@
-//! Copies of clusters: the objects that concern a release, in the snapshot format of the embedded
-//! API server.
+//! Copies of clusters: the objects that concern a release or Operators, in the snapshot format of the
+//! embedded API server.
 //!
 //! Copied are the objects that the release names and those that are ours already, all definitions,
 //! namespaces, ClusterOperators, Operators and admission policies without parameters, and what decides
-//! about updates. Admission webhooks and aggregated API servers that the release does not name are not copied,
+//! about updates. For Operators these are also their Catalogs, OperatorRevisions and operands. Admission webhooks and aggregated API servers that the release does not name are not copied,
 //! and neither are objects of kinds that the embedded server neither has nor gets by a definition. No webhook
 //! is called in a rehearsal, and no request is forwarded to another server.
 
@@ -15,11 +15,13 @@ use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_apiserver::{ApiServer, Options};
 use kube::api::ListParams;
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, Client};
-use plimsoll_api::ObjectKey;
+use plimsoll_api::olm::OPERATOR_LABEL;
+use plimsoll_api::{CATALOG, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::Payload;
+use plimsoll_controller::operators::revision_key_secret;
 use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -60,7 +62,7 @@ const FIRST_SUBNET: usize = 100;
 /// Kinds of which everything is copied, by group.
 const COPIED_KINDS: [(&str, &str); 9] = [
     ("", "Namespace"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apiextensions.k8s.io", DEFINITION),
     ("config.openshift.io", "ClusterVersion"),
     ("config.openshift.io", "ClusterOperator"),
     ("config.openshift.io", "FeatureGate"),
@@ -75,6 +77,9 @@ const COPIED_OBJECTS: [(&str, &str, &str); 2] = [
     ("ConfigMap", "openshift-config-managed", "admin-gates"),
     ("ConfigMap", "openshift-config", "admin-acks"),
 ];
+
+/// The kind of definitions.
+const DEFINITION: &str = "CustomResourceDefinition";
 
 /// Kinds of which nothing is copied, although it may be ours: they only report what happened.
 const EXCLUDED_KINDS: [(&str, &str); 2] = [("", "Event"), ("events.k8s.io", "Event")];
@@ -136,6 +141,31 @@ impl ClusterSnapshot {
     ///
     /// When discovery fails, or a kind cannot be listed for another reason than permissions.
     pub async fn of_cluster(client: &Client, payload: &Payload) -> Result<Self, CopyError> {
+        let named = payload.manifests.iter().map(|manifest| manifest.key.clone()).collect();
+        Self::of_selected(client, &Selection { named, resources: BTreeSet::new() }).await
+    }
+
+    /// Copies the objects that concern Operators.
+    ///
+    /// # Errors
+    ///
+    /// When discovery fails, or a kind cannot be listed for another reason than permissions.
+    pub async fn of_operators(client: &Client) -> Result<Self, CopyError> {
+        let definitions = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", DEFINITION);
+        let definitions = ApiResource::from_gvk(&definitions);
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
+        let defined = api.list_metadata(&ListParams::default().labels(OPERATOR_LABEL)).await;
+        let failed = |source| CopyError::Copy { resource: definitions.plural.clone(), source };
+        let defined = defined.map_err(failed)?.items.into_iter();
+        let operands = defined.filter_map(|it| it.metadata.name);
+        let kinds = [CATALOG, OPERATOR_REVISION];
+        let kinds = kinds.iter().map(|it| format!("{}.{}", it.plural, it.group));
+        let named = BTreeSet::from([revision_key_secret()]);
+        let resources = operands.chain(kinds).collect();
+        Self::of_selected(client, &Selection { named, resources }).await
+    }
+
+    async fn of_selected(client: &Client, selection: &Selection) -> Result<Self, CopyError> {
         let live = Discovery::new(client.clone()).run_aggregated().await;
         let live = match live {
             Ok(live) => live,
@@ -148,10 +178,8 @@ impl ClusterSnapshot {
         let embedded = embedded_kinds(&base).await;
         let embedded = embedded.map_err(|source| CopyError::Discover { source })?;
         let kinds = kinds(&live, &embedded);
-        let named: BTreeSet<ObjectKey> =
-            payload.manifests.iter().map(|manifest| manifest.key.clone()).collect();
         let found: Vec<CopiedObjects> = futures::stream::iter(&kinds)
-            .map(|kind| copy_kind(client, kind, &named))
+            .map(|kind| copy_kind(client, kind, selection))
             .buffered(REQUESTS_MAX)
             .try_collect()
             .await?;
@@ -177,6 +205,14 @@ impl ClusterSnapshot {
         let bytes = merged(&base, copied).map_err(|source| CopyError::Merge { source })?;
         Ok(Self::of_bytes(bytes, not_copied.into_iter().collect()))
     }
+}
+
+/// The objects that are copied, beside those that always are.
+struct Selection {
+    /// Objects by their names.
+    named: BTreeSet<ObjectKey>,
+    /// Resources (`plural.group`) of which everything is copied.
+    resources: BTreeSet<String>,
 }
 
 /// Objects by resource, namespace and name.
@@ -248,14 +284,16 @@ fn kinds(live: &Discovery, embedded: &BTreeMap<(String, String), String>) -> Vec
 async fn copy_kind(
     client: &Client,
     kind: &LiveKind,
-    named: &BTreeSet<ObjectKey>,
+    selection: &Selection,
 ) -> Result<CopiedObjects, CopyError> {
     let LiveKind { resource, namespaced, .. } = kind;
     let all: Api<DynamicObject> = Api::all_with(client.clone(), resource);
     let parameters = ListParams::default();
     let failed = |source| CopyError::Copy { resource: resource.plural.clone(), source };
     let mut found = CopiedObjects::new();
-    if COPIED_KINDS.contains(&(&resource.group, &resource.kind)) {
+    let is_whole = COPIED_KINDS.contains(&(&resource.group, &resource.kind))
+        || selection.resources.contains(&storage(resource));
+    if is_whole {
         let list = match all.list(&parameters).await {
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
             list => list.map_err(failed)?,
@@ -277,7 +315,7 @@ async fn copy_kind(
             namespace: object.metadata.namespace.clone().unwrap_or_default(),
             name: object.metadata.name.clone().unwrap_or_default(),
         };
-        if !is_wanted(&key, &object.metadata, named) {
+        if !is_wanted(&key, &object.metadata, &selection.named) {
             continue;
         }
         let api: Api<DynamicObject> = if *namespaced {
@@ -394,7 +432,7 @@ fn revision(object: &Value) -> u64 {
 }
 
 /// The lines of a snapshot that hold objects.
-fn objects(bytes: &[u8]) -> impl Iterator<Item = (String, Value)> {
+pub(super) fn objects(bytes: &[u8]) -> impl Iterator<Item = (String, Value)> {
     bytes.lines().skip(1).filter_map(|line| {
         let mut line: Value = serde_json::from_str(&line.ok()?).ok()?;
         let resource = line["resource"].as_str()?.to_owned();

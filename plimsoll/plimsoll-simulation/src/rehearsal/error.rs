@@ -50,6 +50,26 @@ pub enum RehearsalError {
     /// The controller failed.
     #[error("the controller failed")]
     Controller(#[from] plimsoll_controller::Error),
+    /// The controller of Operators does not begin to work.
+    #[error(
+        "the controller of Operators does not begin to work on the copy of the cluster: see whether Secret \
+         plimsoll-revisions of namespace kube-system has a usable key"
+    )]
+    NotStarted,
+    /// The API server refuses a change of an Operator.
+    #[error("the API server refuses the change of Operator `{name}`")]
+    Refused {
+        /// The name of the Operator.
+        name: String,
+        /// The error of the client.
+        source: kube::Error,
+    },
+    /// The objects of the copy cannot be read.
+    #[error("failed to read the copy of the cluster")]
+    Copy {
+        /// The error of the encoding.
+        source: io::Error,
+    },
     /// A fault names an operator that there is not.
     #[error(transparent)]
     Faults(#[from] FaultError),

@@ -1,7 +1,6 @@
 //! Clusters, and what is copied of them.
 
 use kube::api::PostParams;
-use kube::core::GroupVersionKind;
 use plimsoll_content::Manifest;
 use plimsoll_content::payload::{TemplateContext, parse};
 use serde::Deserialize as _;

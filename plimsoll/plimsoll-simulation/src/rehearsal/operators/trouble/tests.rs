@@ -1,0 +1,89 @@
+//! Operators as they report themselves in the end, and what is wrong with them.
+
+use serde_json::json;
+
+use super::*;
+
+/// Returns the content of a cluster with Operator `foo`.
+fn content(
+    generation: i64,
+    conditions: &[(&str, &str, &str, &str)],
+    risks: &str,
+) -> ClusterContent {
+    let conditions = conditions.iter().map(|(type_, status, reason, message)| {
+        json!({
+            "type": type_, "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    });
+    let revision = json!({
+        "state": "Completed", "startedTime": "2026-01-01T00:00:00Z", "completionTime": null,
+        "revision": generation, "bundle": "foo.v1.0.0", "version": "1.0.0",
+        "acceptedRisks": risks,
+    });
+    let object = json!({
+        "metadata": { "name": "foo", "generation": generation },
+        "status": {
+            "observedGeneration": generation,
+            "conditions": conditions.collect::<Vec<_>>(),
+            "history": [revision],
+        },
+    });
+    ClusterContent::of(std::iter::once(("operators.olm.io".to_owned(), object)))
+}
+
+/// Checks what is wrong after a change, each as `KIND REASON`, with `earlier` or `accepted` behind it.
+fn check(before: &ClusterContent, after: &ClusterContent, expected: &[&str]) {
+    let found = troubles("foo", before, after).into_iter().map(|it| {
+        let notes = [(it.is_earlier, " earlier"), (it.is_accepted, " accepted")];
+        let notes: String = notes.iter().filter(|(is, _)| *is).map(|(_, note)| *note).collect();
+        format!("{:?} {}{notes}", it.kind, it.reason)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+const WELL: [(&str, &str, &str, &str); 3] = [
+    ("Installed", "True", "InstallationSucceeded", ""),
+    ("ConstraintsSatisfied", "True", "AsExpected", ""),
+    ("Progressing", "False", "AsExpected", ""),
+];
+
+#[test]
+fn an_operator_is_unsatisfied_stuck_or_invalidates_objects() {
+    let well = content(1, &WELL, "");
+    let progressing = |status, reason, message| {
+        content(2, &[WELL[0], WELL[1], ("Progressing", status, reason, message)], "")
+    };
+    let unmet = ("ConstraintsSatisfied", "False", "UnmetDependency", "foo depends on bar");
+    check(&well, &content(2, &WELL, ""), &[]);
+    check(&well, &progressing("True", "RollingOut", "1 of 2 objects"), &["Stuck RollingOut"]);
+    check(&well, &progressing("False", "InstallationFailed", ""), &["Stuck InstallationFailed"]);
+    check(&well, &progressing("False", "Paused", ""), &[]);
+    let message = "foo.v2.0.0 changes definitions: foos: objects would be invalid: Foo a/b";
+    let invalidated = progressing("False", "UpgradeBlocked", message);
+    check(&well, &invalidated, &["Invalidated UpgradeBlocked"]);
+    let unsatisfied = content(2, &[WELL[0], unmet, WELL[2]], "");
+    check(&well, &unsatisfied, &["Unsatisfied UnmetDependency"]);
+    // What waits for a requirement is not stuck besides.
+    let waits = ("Progressing", "False", "ConstraintsUnmet", "");
+    let installed = ("Installed", "False", "ConstraintsUnmet", "");
+    let blocked = content(2, &[installed, unmet, waits], "");
+    check(&ClusterContent::default(), &blocked, &["Unsatisfied UnmetDependency"]);
+    check(
+        &well,
+        &content(2, &[("Invalid", "True", "InvalidSpec", "")], ""),
+        &["Stuck InvalidSpec"],
+    );
+}
+
+#[test]
+fn what_was_so_before_and_what_is_accepted_is_marked() {
+    let unmet = ("ConstraintsSatisfied", "False", "UnmetDependency", "foo depends on bar");
+    let unsatisfied = |generation| content(generation, &[WELL[0], unmet, WELL[2]], "");
+    check(&unsatisfied(1), &unsatisfied(1), &["Unsatisfied UnmetDependency earlier"]);
+    // A change was requested, and it does not help.
+    check(&unsatisfied(1), &unsatisfied(2), &["Unsatisfied UnmetDependency"]);
+    let risks = "foos: objects would be invalid: Foo a/b";
+    check(&content(1, &WELL, ""), &content(2, &WELL, risks), &["Invalidated  accepted"]);
+    check(&content(1, &WELL, risks), &content(1, &WELL, risks), &[]);
+}
