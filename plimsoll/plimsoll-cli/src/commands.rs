@@ -60,7 +60,7 @@ pub enum Command {
     /// List, set and clear overrides, which make objects unmanaged
     #[command(name = "override")]
     Overrides(overrides::OverrideArguments),
-    /// Rehearse an update on a copy of the cluster
+    /// Rehearse an update, or a change of Operators, on a copy of the cluster
     ///
     /// The copy is in an embedded API server; operators, workloads and time are simulated, so it
     /// takes seconds. The cluster itself is not changed.

@@ -33,6 +33,7 @@ pub mod packages;
 pub mod pause;
 pub mod policy;
 mod preview;
+pub(crate) mod rehearse;
 pub mod resolve;
 pub mod snapshot;
 pub(crate) mod state;

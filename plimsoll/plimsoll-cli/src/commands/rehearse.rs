@@ -1,4 +1,6 @@
-//! `plimsoll rehearse`: an update on a copy of the cluster, before it happens.
+//! `plimsoll rehearse`: an update, or a change of Operators, on a copy of the cluster, before it happens.
+
+mod operators;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::{ArgGroup, Args};
 use plimsoll_content::authoring::Origin;
 use plimsoll_content::diagnostic::{Diagnostic, Severity, has_errors};
@@ -20,6 +22,7 @@ use plimsoll_plan::plan::Excluded;
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::faults;
 use crate::arguments::store::{LoadedRelease, StoreArguments};
+use crate::commands::operator::catalogs::CatalogChoice;
 use crate::exit;
 use crate::render::diagnostics;
 use crate::render::format::ignore_broken_pipe;
@@ -32,6 +35,7 @@ use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
 
 /// What to rehearse, and on what.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("change").required(true))]
 #[command(group = ArgGroup::new("initial_state").required(true))]
 #[command(group = ArgGroup::new("live")
     .args(["kubeconfig", "context"])
@@ -40,8 +44,24 @@ use plimsoll_simulation::rehearsal::{ClusterSnapshot, InitialState, Rehearsal};
 pub struct RehearseArguments {
     /// The release to update to: a version of the store, the directory of
     /// a payload, or a reference to an image
-    #[arg(long, value_name = "VERSION|DIR|REFERENCE")]
-    pub to: String,
+    #[arg(
+        long,
+        value_name = "VERSION|DIR|REFERENCE",
+        group = "change",
+        conflicts_with_all = ["catalog", "no_cache"]
+    )]
+    pub to: Option<String>,
+    /// The Operators to apply: a directory or a file of their manifests
+    #[arg(
+        long,
+        value_name = "DIR",
+        group = "change",
+        conflicts_with_all = ["from", "payloads", "force", "profile", "feature_set"]
+    )]
+    pub operators: Option<PathBuf>,
+    /// Where packages are looked for
+    #[command(flatten)]
+    pub catalogs: CatalogChoice,
     /// Where versions are looked for
     #[command(flatten)]
     pub store: StoreArguments,
@@ -95,9 +115,13 @@ pub struct RehearseArguments {
 /// cannot be copied.
 pub fn run(arguments: RehearseArguments, out: &mut dyn Write) -> Result<ExitCode, anyhow::Error> {
     logs::init_quiet();
+    if let Some(directory) = &arguments.operators {
+        return operators::run(&arguments, directory, out);
+    }
+    let to = arguments.to.as_deref().context("name a release with --to")?;
     let feature_set = arguments.feature_set.as_deref();
     let LoadedRelease { files, payload, origins } =
-        arguments.store.load_with_files(&arguments.to, &arguments.profile, feature_set)?;
+        arguments.store.load_with_files(to, &arguments.profile, feature_set)?;
     let version = payload.release.version.clone();
     let source = LintedSource { version, files, origins };
     let found = source.lint(&[]);
@@ -225,5 +249,23 @@ mod tests {
         check("--from 1 --context c", Some("'--from <VERSION|DIR|REFERENCE>' cannot be used with"));
         check("--snapshot s --save t", Some("'--snapshot <FILE>' cannot be used with"));
         check("--kubeconfig f", Some("required arguments were not provided"));
+        check("--from 1 --catalog c", Some("'--to <VERSION|DIR|REFERENCE>' cannot be used with"));
+    }
+
+    #[test]
+    fn what_belongs_to_a_release_is_refused_beside_operators() {
+        let check = |line: &str, is_refused: bool| {
+            let line = format!("rehearse --operators d {line}");
+            let parsed = Line::try_parse_from(line.split(' '));
+            assert_eq!(parsed.is_err(), is_refused, "{line}: {:?}", parsed.err());
+        };
+        check("--from-cluster --catalog c --kubeconfig f --save s --faults x", false);
+        check("--install --catalog c", false);
+        check("--snapshot s", false);
+        check("--from 1", true);
+        check("--install --to 2", true);
+        check("--install --payloads p", true);
+        check("--install --force", true);
+        check("--install --profile p", true);
     }
 }

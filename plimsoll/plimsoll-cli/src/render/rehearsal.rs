@@ -1,6 +1,7 @@
 //! Rehearsals as people and programs read them: a plan with times, and how it ended.
 
 mod markdown;
+pub mod operators;
 mod text;
 
 use std::io::Write;

@@ -39,6 +39,10 @@ pub struct InstallArguments {
     yes: bool,
     #[command(flatten)]
     dry_run: DryRun,
+    /// Carry the plan out on a copy of the cluster, in simulated time, and change nothing: show what would be
+    /// unsatisfied, stuck or invalid
+    #[arg(long)]
+    rehearse: bool,
     /// Do not wait until everything is installed
     #[arg(long)]
     no_wait: bool,
@@ -85,6 +89,10 @@ pub(super) async fn run(
     let source = InstallSource { client: Some(client), state: &state, directory: None };
     let planned = plan(&source, choice, &request, out).await?;
     planned.state.announce(arguments.output.is_wide());
+    if arguments.rehearse {
+        let plan = planned.rehearsed(&request);
+        return Ok(plan.rehearse(Some(client), &arguments.output, out).await?.into());
+    }
     if arguments.dry_run.is_set() {
         let writes = planned.writes(&request);
         let is_written = match &arguments.output {

@@ -24,11 +24,13 @@ use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
 use super::preview::{PreviewedBundle, preview_bundles};
+use super::rehearse::RehearsedPlan;
 use crate::arguments::name::hint;
 use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
 use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
+use crate::render::format::Format;
 
 /// The packages to install, and the options for choosing their bundles.
 #[derive(Debug, Args)]
@@ -100,6 +102,10 @@ pub struct ResolveArguments {
     locked: bool,
     #[command(flatten)]
     dry_run: DryRun,
+    /// Carry the plan out on a copy of the cluster, in simulated time, and change nothing: show what would be
+    /// unsatisfied, stuck or invalid
+    #[arg(long, requires = "apply")]
+    rehearse: bool,
     /// Answer yes to every question
     #[arg(long, short)]
     pub(super) yes: bool,
@@ -160,6 +166,11 @@ impl PlannedInstall {
     /// Returns the writes to a cluster, dependencies first.
     pub(super) fn writes(&self, request: &InstallRequest) -> Vec<OperatorWrite> {
         self.state.writes(&self.plan.manifests(request))
+    }
+
+    /// Returns the plan as it is rehearsed.
+    pub(super) fn rehearsed(&self, request: &InstallRequest) -> RehearsedPlan<'_> {
+        RehearsedPlan { text: self.text(), state: &self.state, writes: self.writes(request) }
     }
 
     /// Prints what would become of the objects of the Operators, dependencies first. Returns the exit code.
@@ -271,6 +282,9 @@ pub async fn run(
     planned.state.announce(false);
     if let Some(directory) = directory.filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
+    }
+    if arguments.rehearse {
+        return Ok(planned.rehearsed(&request).rehearse(client, &Format::Text, out).await?.into());
     }
     out.write_all(planned.text().as_bytes())?;
     if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {

@@ -29,6 +29,7 @@ use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
 use super::preview::{PreviewedBundle, preview_bundles};
+use super::rehearse::RehearsedPlan;
 use super::wait::{TIMEOUT, wait};
 use crate::arguments::name::hint;
 use crate::exit::{self, Exit, Refusal};
@@ -57,6 +58,10 @@ pub struct UpdateArguments {
     pub(super) yes: bool,
     #[command(flatten)]
     dry_run: DryRun,
+    /// Carry the plan out on a copy of the cluster, in simulated time, and change nothing: show what would be
+    /// unsatisfied, stuck or invalid
+    #[arg(long, conflicts_with = "filename")]
+    rehearse: bool,
     /// Do not wait until everything is installed
     #[arg(long)]
     no_wait: bool,
@@ -215,6 +220,11 @@ async fn show(
     update: &UpdatePlan,
     out: &mut dyn Write,
 ) -> Result<ControlFlow<Exit>, anyhow::Error> {
+    if arguments.rehearse {
+        let (text, state) = (planned.text(), &planned.state);
+        let plan = RehearsedPlan { text, state, writes: state.writes(&update.manifests()) };
+        return Ok(ControlFlow::Break(plan.rehearse(client, &arguments.output, out).await?));
+    }
     if arguments.output == Format::Name {
         let changes = update.operators.iter().filter(|it| it.is_written() || it.is_moved());
         changes.into_iter().try_for_each(|it| writeln!(out, "{}", it.name))?;

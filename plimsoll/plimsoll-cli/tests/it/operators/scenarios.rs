@@ -55,6 +55,7 @@ scenarios! {
     commands_preview: commands("commands-preview.yaml");
     commands_read: printed("commands-read.yaml");
     commands_update: printed("commands-update.yaml");
+    commands_rehearse: commands("commands-rehearse.yaml");
     commands_request_actions: commands_with_actions("commands-action.yaml");
     persona_control_freak: commands("persona-control-freak.yaml");
     persona_gitops: commands("persona-gitops.yaml");
