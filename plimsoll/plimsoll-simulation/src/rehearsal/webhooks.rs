@@ -52,9 +52,45 @@ fn agreed(review: &Value) -> Value {
 mod tests {
     //! What webhooks answer.
 
-    use serde_json::json;
+    use k8s_apiserver::{ApiServer, Options};
+    use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::PostParams;
+    use kube::{Api, Client};
+    use serde_json::{from_value, json};
 
-    use super::agreed;
+    use super::{agreed, agreeing};
+
+    #[test]
+    fn a_webhook_that_comes_later_agrees_too() {
+        let configuration = json!({
+            "metadata": { "name": "guard" },
+            "webhooks": [{
+                "name": "guard.harbour.example",
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Fail",
+                "clientConfig": { "service": { "name": "guard", "namespace": "harbour" } },
+                "rules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"],
+                    "operations": ["CREATE"], "resources": ["configmaps"],
+                }],
+            }],
+        });
+        let map = json!({ "metadata": { "name": "one", "namespace": "default" } });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(async {
+            let options = Options { webhooks: agreeing(), ..Options::default() };
+            let client = Client::new(ApiServer::new(options), "default");
+            let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+            let configuration = from_value(configuration).expect("it is a configuration");
+            let created = webhooks.create(&PostParams::default(), &configuration).await;
+            created.expect("it is created");
+            let maps: Api<ConfigMap> = Api::namespaced(client, "default");
+            let map = from_value(map).expect("it is a ConfigMap");
+            maps.create(&PostParams::default(), &map).await.expect("nothing refuses it");
+        });
+    }
 
     #[test]
     fn every_webhook_agrees() {
