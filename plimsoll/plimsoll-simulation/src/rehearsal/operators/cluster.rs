@@ -129,3 +129,6 @@ fn essence(mut object: Value) -> Value {
     }
     object
 }
+
+#[cfg(test)]
+mod tests;
