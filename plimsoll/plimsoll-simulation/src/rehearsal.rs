@@ -23,7 +23,6 @@ mod timeline;
 mod webhooks;
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 //!
 //! Copied are the objects that the release names and those that are ours already, all definitions,
 //! namespaces, ClusterOperators, Operators and admission policies without parameters, and what decides
-//! about updates. For Operators these are also their Catalogs, OperatorRevisions and operands. Admission webhooks and aggregated API servers that the release does not name are not copied,
+//! about updates. For Operators these are also their Catalogs, OperatorRevisions and operands, and nodes.
+//! Admission webhooks and aggregated API servers that the release does not name are not copied,
 //! and neither are objects of kinds that the embedded server neither has nor gets by a definition. No webhook
 //! is called in a rehearsal, and no request is forwarded to another server.
 

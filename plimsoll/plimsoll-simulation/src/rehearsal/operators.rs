@@ -184,7 +184,7 @@ impl OperatorsRehearsal {
         let clock = virtual_clock(self.cluster.as_ref());
         let server = server(self.cluster.as_ref(), clock)?;
         let client = Client::new(server.clone(), "default");
-        // Nothing is read from where the copy says it is.
+        // The controller is not to read a catalog from another place first.
         self.set_catalogs(&client).await?;
         let before = ClusterContent::of_server(&server)?;
         let stop = CancellationToken::new();
@@ -233,6 +233,7 @@ impl OperatorsRehearsal {
                 roots: CatalogRoots::new([PathBuf::from("/")]),
                 cache: self.cache.clone(),
                 actions: None,
+                queries: None,
             },
             view,
         }
