@@ -146,7 +146,8 @@ impl ClusterSnapshot {
     /// When discovery fails, or a kind cannot be listed for another reason than permissions.
     pub async fn of_cluster(client: &Client, payload: &Payload) -> Result<Self, CopyError> {
         let named = payload.manifests.iter().map(|manifest| manifest.key.clone()).collect();
-        Self::of_selected(client, &Selection { named, resources: BTreeSet::new() }).await
+        let (resources, stored) = (BTreeSet::new(), BTreeMap::new());
+        Self::of_selected(client, &Selection { named, resources, stored }).await
     }
 
     /// Copies the objects that concern Operators.
@@ -158,15 +159,16 @@ impl ClusterSnapshot {
         let definitions = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", DEFINITION);
         let definitions = ApiResource::from_gvk(&definitions);
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &definitions);
-        let defined = api.list_metadata(&ListParams::default().labels(OPERATOR_LABEL)).await;
+        let defined = api.list(&ListParams::default().labels(OPERATOR_LABEL)).await;
         let failed = |source| CopyError::Copy { resource: definitions.plural.clone(), source };
         let defined = defined.map_err(failed)?.items.into_iter();
-        let operands = defined.filter_map(|it| it.metadata.name);
+        let stored = defined.filter_map(|it| Some((it.metadata.name?, stored_version(&it.data)?)));
+        let stored: BTreeMap<String, String> = stored.collect();
         let kinds = [CATALOG, OPERATOR_REVISION];
         let kinds = kinds.iter().map(|it| format!("{}.{}", it.plural, it.group));
         let named = BTreeSet::from([revision_key_secret()]);
-        let resources = operands.chain(kinds).chain([NODES.to_owned()]).collect();
-        Self::of_selected(client, &Selection { named, resources }).await
+        let resources = stored.keys().cloned().chain(kinds).chain([NODES.to_owned()]).collect();
+        Self::of_selected(client, &Selection { named, resources, stored }).await
     }
 
     async fn of_selected(client: &Client, selection: &Selection) -> Result<Self, CopyError> {
@@ -181,7 +183,7 @@ impl ClusterSnapshot {
         let base = ApiServer::new(Options::default());
         let embedded = embedded_kinds(&base).await;
         let embedded = embedded.map_err(|source| CopyError::Discover { source })?;
-        let kinds = kinds(&live, &embedded);
+        let kinds = kinds(&live, &embedded, &selection.stored);
         let found: Vec<CopiedObjects> = futures::stream::iter(&kinds)
             .map(|kind| copy_kind(client, kind, selection))
             .buffered(REQUESTS_MAX)
@@ -217,6 +219,8 @@ struct Selection {
     named: BTreeSet<ObjectKey>,
     /// Resources (`plural.group`) of which everything is copied.
     resources: BTreeSet<String>,
+    /// The versions in which the objects of definitions are stored, as far as they are known, by resource.
+    stored: BTreeMap<String, String>,
 }
 
 /// Objects by resource, namespace and name.
@@ -254,7 +258,11 @@ async fn embedded_kinds(
 }
 
 /// The kinds of the live cluster whose objects can be listed, once each.
-fn kinds(live: &Discovery, embedded: &BTreeMap<(String, String), String>) -> Vec<LiveKind> {
+fn kinds(
+    live: &Discovery,
+    embedded: &BTreeMap<(String, String), String>,
+    stored: &BTreeMap<String, String>,
+) -> Vec<LiveKind> {
     let mut kinds: BTreeMap<(String, String), LiveKind> = BTreeMap::new();
     for group in live.groups() {
         for version in group.versions() {
@@ -269,11 +277,12 @@ fn kinds(live: &Discovery, embedded: &BTreeMap<(String, String), String>) -> Vec
                     Some(_) => EmbeddedSupport::None,
                     None => EmbeddedSupport::Definition,
                 };
+                let is_stored = stored.get(&storage(&resource)) == Some(&resource.version);
                 let namespaced = capabilities.scope == Scope::Namespaced;
                 let kind = LiveKind { resource, namespaced, support };
-                // The version that the embedded server keeps, or else the one listed first.
+                // The version that objects are stored in, or else the one listed first.
                 match kinds.get(&names) {
-                    Some(before) if before.support != EmbeddedSupport::None => {}
+                    Some(before) if before.support != EmbeddedSupport::None && !is_stored => {}
                     _ => {
                         kinds.insert(names, kind);
                     }
@@ -376,6 +385,13 @@ fn storage(resource: &ApiResource) -> String {
     } else {
         format!("{}.{}", resource.plural, resource.group)
     }
+}
+
+/// Returns the version that the objects of a definition are stored in.
+fn stored_version(definition: &Value) -> Option<String> {
+    let versions = definition["spec"]["versions"].as_array()?;
+    let stored = versions.iter().find(|it| it["storage"] == true)?;
+    stored["name"].as_str().map(str::to_owned)
 }
 
 /// The resources that copied definitions bring.
