@@ -35,6 +35,13 @@ pub struct Refusal {
     pub exit: Exit,
 }
 
+impl Refusal {
+    /// Returns the refusal of a command line whose parts contradict each other.
+    pub(crate) fn usage(message: String) -> Self {
+        Self { message, exit: USAGE }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.0)

@@ -10,6 +10,7 @@ use plimsoll_resolve::{
     solve,
 };
 use semver::Version;
+use serde_json::Value;
 
 use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
@@ -24,6 +25,8 @@ pub struct InstallRequest {
     /// The range of the packages that have none of their own, which the Operators then follow; without it,
     /// the newest version is pinned.
     pub version_range: Option<String>,
+    /// The Operators of packages as files declare them, by name: they are written so, in the chosen version.
+    pub declared: BTreeMap<String, Value>,
     /// The channel to install the packages from; any without it.
     pub channel: Option<String>,
     /// The name of the catalog to install the packages from; any without it.
@@ -55,6 +58,22 @@ impl InstallRequest {
     pub fn range_of(&self, name: &str) -> Option<&str> {
         let package = self.packages.iter().find(|it| it.name == name)?;
         package.range.as_deref().or(self.version_range.as_deref())
+    }
+
+    /// Returns the channel to install a package from; `None` for any.
+    pub fn channel_of(&self, name: &str) -> Option<&str> {
+        self.declared_field(name, "channel").or(self.channel.as_deref())
+    }
+
+    /// Returns the name of the catalog to install a package from; `None` for any.
+    pub fn repository_of(&self, name: &str) -> Option<&str> {
+        self.declared_field(name, "repository").or(self.repository.as_deref())
+    }
+
+    /// Returns a field of the spec that a file declares; `None` if it is absent or empty.
+    fn declared_field(&self, name: &str, field: &str) -> Option<&str> {
+        let value = self.declared.get(name)?["spec"][field].as_str()?;
+        Some(value).filter(|it| !it.is_empty())
     }
 }
 
@@ -143,16 +162,18 @@ impl InstallConflict {
 impl PlannedOperator {
     /// Returns the Operator as it is written for a request.
     pub fn manifest(&self, request: &InstallRequest) -> OperatorManifest {
-        let requested = |value: &Option<String>| value.clone().filter(|_| !self.is_dependency);
+        let requested =
+            |value: Option<&str>| value.filter(|_| !self.is_dependency).map(str::to_owned);
         OperatorManifest {
             name: self.name.clone(),
             version: self.range.clone(),
             is_dependency: self.is_dependency,
-            channel: requested(&request.channel),
-            repository: requested(&request.repository),
-            namespace: requested(&request.namespace),
-            collision_protection: requested(&request.collision_protection),
+            channel: requested(request.channel_of(&self.name)),
+            repository: requested(request.repository_of(&self.name)),
+            namespace: requested(request.namespace.as_deref()),
+            collision_protection: requested(request.collision_protection.as_deref()),
             change_set: ChangeSetEdit::Keep,
+            declared: request.declared.get(&self.name).cloned().unwrap_or_default(),
         }
     }
 }
@@ -260,9 +281,9 @@ impl Planner<'_> {
         let asked = self.request;
         let request = |package: &RequestedPackage| PackageRequest {
             package: package.name.clone(),
-            channel: asked.channel.clone(),
+            channel: asked.channel_of(&package.name).map(str::to_owned),
             version: asked.range_of(&package.name).map(str::to_owned),
-            catalog: asked.repository.as_deref().map(catalog_name),
+            catalog: asked.repository_of(&package.name).map(catalog_name),
             ignore_dependencies: asked.no_dependencies,
             ..PackageRequest::default()
         };

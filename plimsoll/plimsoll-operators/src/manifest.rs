@@ -26,6 +26,9 @@ pub struct OperatorManifest {
     pub collision_protection: Option<String>,
     /// The change of the annotation of its change set.
     pub change_set: ChangeSetEdit,
+    /// The object as a file declares it: whatever the other fields do not say is as in it. Null if no file does.
+    /// Only written if it is created.
+    pub declared: Value,
 }
 
 /// A change of the annotation of a change set.
@@ -55,14 +58,24 @@ impl OperatorManifest {
     pub fn object(&self) -> Value {
         let is_dependency = self.is_dependency;
         let installed_as = if is_dependency { INSTALLED_AS_DEPENDENCY } else { INSTALLED_AS_USER };
+        let metadata = &self.declared["metadata"];
+        let fields = |of: &Value| of.as_object().cloned().unwrap_or_default();
+        let mut labels = fields(&metadata["labels"]);
+        labels.entry(INSTALLED_AS_LABEL).or_insert_with(|| installed_as.into());
+        let mut spec = fields(&self.declared["spec"]);
+        spec.insert("version".to_owned(), self.version.as_str().into());
         let mut object = json!({
             "apiVersion": OPERATOR.api_version(),
             "kind": OPERATOR.kind,
-            "metadata": { "name": self.name, "labels": { (INSTALLED_AS_LABEL): installed_as } },
-            "spec": { "version": self.version },
+            "metadata": { "name": self.name, "labels": labels },
+            "spec": spec,
         });
+        let annotations = fields(&metadata["annotations"]);
+        if !annotations.is_empty() {
+            object["metadata"]["annotations"] = annotations.into();
+        }
         if let Some(set) = self.change_set.value() {
-            object["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
+            object["metadata"]["annotations"][CHANGE_SET_ANNOTATION] = set.into();
         }
         for (field, value) in self.sources() {
             object["spec"][field] = value.into();
@@ -80,5 +93,54 @@ impl OperatorManifest {
             ("collisionProtection", &self.collision_protection),
         ];
         fields.into_iter().filter_map(|(field, value)| Some((field, value.as_deref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{ChangeSetEdit, OperatorManifest};
+
+    #[test]
+    fn what_a_file_declares_stays_unless_the_plan_says_otherwise() {
+        let check = |declared: Value, set: ChangeSetEdit, expected: Value| {
+            let manifest = OperatorManifest {
+                name: "foo".to_owned(),
+                version: "1.2.3".to_owned(),
+                change_set: set,
+                declared,
+                ..OperatorManifest::default()
+            };
+            assert_eq!(manifest.object(), expected);
+        };
+        check(
+            Value::Null,
+            ChangeSetEdit::Keep,
+            json!({
+                "apiVersion": "olm.io/v1", "kind": "Operator",
+                "metadata": { "name": "foo", "labels": { "olm.io/installed-as": "user" } },
+                "spec": { "version": "1.2.3" },
+            }),
+        );
+        check(
+            json!({
+                "metadata": {
+                    "labels": { "team": "quay", "olm.io/installed-as": "dependency" },
+                    "annotations": { "note": "kept" },
+                },
+                "spec": { "version": "~1.2", "upgradePolicy": "Any" },
+            }),
+            ChangeSetEdit::Set("a/2".to_owned()),
+            json!({
+                "apiVersion": "olm.io/v1", "kind": "Operator",
+                "metadata": {
+                    "name": "foo",
+                    "labels": { "team": "quay", "olm.io/installed-as": "dependency" },
+                    "annotations": { "note": "kept", "olm.io/change-set": "a/2" },
+                },
+                "spec": { "version": "1.2.3", "upgradePolicy": "Any" },
+            }),
+        );
     }
 }

@@ -50,25 +50,33 @@ pub struct UpdateRequest {
     /// The requested versions of single Operators, as ranges by name; if there are any, nothing else is
     /// requested.
     pub ranges: BTreeMap<String, String>,
+    /// Operators to update to the newest version that they can reach, though pinned; if there are any names or
+    /// ranges, nothing else is requested.
+    pub names: BTreeSet<String>,
     /// Whether all changed Operators form one change set; otherwise only if they cannot be updated one by
     /// one.
     pub together: bool,
 }
 
 impl UpdateRequest {
-    /// Returns whether nothing is requested: no range and no newest version, no Operator follows a range, and
-    /// no earlier update left a change set behind.
+    /// Returns whether nothing is requested: no range, no name and no newest version, no Operator follows a
+    /// range, and no earlier update left a change set behind.
     pub fn is_idle(&self, operators: &BTreeMap<String, RequestedOperator>) -> bool {
         let mut sets = operators.values().filter_map(|it| it.change_set.as_deref());
         let is_left_behind = self.together && sets.any(is_set_of_update);
-        !self.latest && self.ranges.is_empty() && all_pinned(operators) && !is_left_behind
+        !self.latest && !self.is_selective() && all_pinned(operators) && !is_left_behind
+    }
+
+    /// Returns whether single Operators are requested.
+    fn is_selective(&self) -> bool {
+        !self.ranges.is_empty() || !self.names.is_empty()
     }
 }
 
 /// The reason that there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UpdateError {
-    /// A range was requested for an Operator that does not exist.
+    /// An Operator was named that does not exist.
     UnknownOperator {
         /// The name of the Operator.
         name: String,
@@ -96,6 +104,9 @@ pub fn plan_update(
     catalogs: &[CatalogPart],
     request: &UpdateRequest,
 ) -> Result<UpdatePlan, UpdateError> {
+    if let Some(name) = request.names.iter().find(|it| !inputs.operators.contains_key(*it)) {
+        return Err(UpdateError::UnknownOperator { name: name.clone() });
+    }
     for (name, range) in &request.ranges {
         let Some(operator) = inputs.operators.get(name) else {
             return Err(UpdateError::UnknownOperator { name: name.clone() });
@@ -211,7 +222,8 @@ impl Planner<'_> {
         let used = after.used_by(after.bundles.keys().copied());
         let is_orphan = |name: &&&str| {
             let operator = &self.inputs.operators[**name];
-            operator.is_dependency && !used.contains(**name) && !ranges.contains_key(**name)
+            let is_named = ranges.contains_key(**name) || self.request.names.contains(**name);
+            operator.is_dependency && !used.contains(**name) && !is_named
         };
         if let Some(name) = requested.iter().find(is_orphan) {
             return Ok(Attempt::Orphan((*name).to_owned()));
@@ -251,11 +263,12 @@ impl Planner<'_> {
 
     /// Returns the Operators to update if possible. Those that follow a range are always included.
     fn requested(&self) -> BTreeSet<&str> {
-        let UpdateRequest { latest, ranges, together: _ } = self.request;
+        let UpdateRequest { latest, ranges, names, together: _ } = self.request;
+        let is_latest = *latest && !self.request.is_selective();
         let is_requested = |name: &str, it: &RequestedOperator| {
             let is_pinned = is_pinned(&it.spec.version);
             let follows = !is_pinned && !it.is_dependency;
-            ranges.contains_key(name) || follows || (*latest && ranges.is_empty())
+            ranges.contains_key(name) || names.contains(name) || follows || is_latest
         };
         let operators = self.inputs.operators.iter();
         let requested = operators.filter(|(name, it)| {

@@ -139,7 +139,12 @@ impl InstallConfig {
     }
 }
 
-fn read_input() -> io::Result<String> {
+/// Reads standard input, as far as a file that people write may be large.
+///
+/// # Errors
+///
+/// The error of the system, or that it is not UTF-8.
+pub(crate) fn read_input() -> io::Result<String> {
     let mut text = String::new();
     io::stdin().take(WRITTEN_SIZE_MAX).read_to_string(&mut text)?;
     Ok(text)

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
+use plimsoll_operators::RequestedPackage;
 
 use crate::arguments::catalog::CatalogArguments;
 use crate::render::format::{Format, FormatParser};
@@ -68,8 +69,9 @@ pub struct SearchArguments {
 pub struct ShowArguments {
     #[command(flatten)]
     catalog: CatalogArguments,
-    /// Name of the package
-    package: String,
+    /// Name of the package, with the versions to show if not all, such as foo@~1.2
+    #[arg(value_name = "PACKAGE[@RANGE]")]
+    package: RequestedPackage,
     /// Only this channel
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,

@@ -75,6 +75,11 @@ pub enum Format {
 }
 
 impl Format {
+    /// Whether people read it, and not programs.
+    pub fn is_for_people(&self) -> bool {
+        matches!(self, Self::Text | Self::Wide)
+    }
+
     /// Whether people get all there is.
     pub fn is_wide(&self) -> bool {
         *self == Self::Wide

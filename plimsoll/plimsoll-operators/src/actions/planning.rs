@@ -262,6 +262,7 @@ impl Planner<'_> {
         let request = UpdateRequest {
             latest: self.action.is_set("parameters.latest"),
             ranges,
+            names: BTreeSet::new(),
             together: self.action.is_set("parameters.together"),
         };
         let inputs = self.inventory.inputs(self.expressions);

@@ -21,10 +21,14 @@ const PINNED: &str = "
     fiz: version 2.9.2; at 2.9.2
     buz: version 0.2.4; at 0.2.4";
 
-/// Parses a request: `latest`, `together` and ranges such as `foo@~1.2`.
+/// Parses a request: `latest`, `together`, ranges such as `foo@~1.2` and names such as `+foo`.
 fn request(text: &str) -> UpdateRequest {
     let mut request = UpdateRequest::default();
     for word in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
+        if let Some(name) = word.strip_prefix('+') {
+            request.names.insert(name.to_owned());
+            continue;
+        }
         match word.split_once('@') {
             Some((name, range)) => {
                 request.ranges.insert(name.to_owned(), range.to_owned());
@@ -164,6 +168,32 @@ fn what_is_pinned_moves_only_when_that_is_requested() {
          foo: 1.2.2 @1.2.2 -> 1.2.9 @1.2.9
          writes bar fiz foo",
     );
+}
+
+#[test]
+fn named_operators_move_though_pinned_and_others_do_not() {
+    check(
+        FIXTURE,
+        PINNED,
+        "+fiz",
+        "bar: 1.2.5 @1.2.5
+         buz: 0.2.4 @0.2.4
+         fiz: 2.9.2 @2.9.2 -> 3.0.1 @3.0.1
+         foo: 1.2.2 @1.2.2
+         writes fiz",
+    );
+    check(
+        FIXTURE,
+        PINNED,
+        "+fiz; foo@~1.2; latest",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         buz: 0.2.4 @0.2.4
+         fiz: 2.9.2 @2.9.2 -> 3.0.1 @3.0.1
+         foo: 1.2.2 @1.2.2 -> 1.2.9 @1.2.9
+         writes bar fiz foo",
+    );
+    check(FIXTURE, PINNED, "+fi", "unknown fi");
 }
 
 #[test]

@@ -7,7 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use plimsoll_content::catalog::{IndexedBundle, IndexedChannel, IndexedPackage};
 use plimsoll_content::diagnostic::Diagnostic;
+use plimsoll_operators::RequestedPackage;
 use plimsoll_resolve::printable::on_one_line;
+use plimsoll_resolve::range::masterminds::Range;
+use plimsoll_resolve::version::parse_tolerant;
 use serde::Serialize;
 
 use super::{ShowArguments, graph};
@@ -17,6 +20,9 @@ use crate::exit;
 use crate::render::diagnostics;
 use crate::render::format::Format;
 use crate::render::table;
+
+/// Most versions that an error lists.
+const VERSIONS_LISTED: usize = 8;
 
 /// A package as programs read it.
 #[derive(Debug, Serialize)]
@@ -65,25 +71,27 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let text = with_catalog(&arguments.catalog, |index| {
-        let block = index.package(&arguments.package)?.with_context(|| {
+        let RequestedPackage { name, range } = &arguments.package;
+        let block = index.package(name)?.with_context(|| {
             let names: Vec<&str> = index.package_names().collect();
-            let hint = hint(&arguments.package, names.into_iter());
-            format!("the catalog has no package `{}`{hint}", arguments.package)
+            format!("the catalog has no package `{name}`{}", hint(name, names.into_iter()))
         })?;
-        package_text(block.read()?, arguments.channel.as_deref(), &arguments.output)
+        let channel = arguments.channel.as_deref();
+        package_text(block.read()?, channel, range.as_deref(), &arguments.output)
     })?;
     out.write_all(&text)?;
     Ok(exit::SUCCESS.into())
 }
 
-/// A package, or one channel of it, as it is shown.
+/// A package, or one channel or some versions of it, as it is shown. Pictures show all versions.
 ///
 /// # Errors
 ///
-/// When it has no such channel, or has no form in a format.
+/// When it has no such channel or version, or has no form in a format.
 pub(crate) fn package_text(
     mut package: IndexedPackage<'_>,
     channel: Option<&str>,
+    range: Option<&str>,
     output: &Format,
 ) -> Result<Vec<u8>, anyhow::Error> {
     if let Some(wanted) = channel {
@@ -94,13 +102,32 @@ pub(crate) fn package_text(
         }
         package.channels.retain(|channel| *channel.name == *wanted);
     }
+    let mut shown = shown(&package);
+    if let Some(range) = range {
+        restrict(&mut shown, range)?;
+    }
     let mut text = Vec::new();
     if let Format::Picture(picture) = output {
         text.extend(graph::of(&package).draw(*picture).into_bytes());
-    } else if !output.write(&shown(&package), &mut text)? {
-        write_text(&package, output.is_wide(), &mut text)?;
+    } else if !output.write(&shown, &mut text)? {
+        write_text(&package, &shown, output.is_wide(), &mut text)?;
     }
     Ok(text)
+}
+
+/// Leaves out the versions that are not in a range.
+fn restrict(shown: &mut Shown<'_>, range: &str) -> Result<(), anyhow::Error> {
+    let wanted = Range::parse(range)?;
+    let is_wanted = |version: &str| parse_tolerant(version).is_ok_and(|it| wanted.matches(&it));
+    if !shown.bundles.iter().any(|it| is_wanted(it.version)) {
+        let there = shown.bundles.iter().take(VERSIONS_LISTED).map(|it| it.version);
+        let there: Vec<&str> = there.collect();
+        let more = if shown.bundles.len() > there.len() { ", …" } else { "" };
+        let there = there.join(", ");
+        bail!("no version of `{}` matches {range}; there is {there}{more}", shown.name);
+    }
+    shown.bundles.retain(|it| is_wanted(it.version));
+    Ok(())
 }
 
 fn shown<'a>(package: &'a IndexedPackage<'a>) -> Shown<'a> {
@@ -168,8 +195,12 @@ fn channels_of<'a>(package: &'a IndexedPackage<'a>, bundle: &IndexedBundle<'_>) 
     package.channels.iter().filter(has).map(|channel| &*channel.name).collect()
 }
 
-fn write_text(package: &IndexedPackage<'_>, is_wide: bool, out: &mut Vec<u8>) -> io::Result<()> {
-    let shown = shown(package);
+fn write_text(
+    package: &IndexedPackage<'_>,
+    shown: &Shown<'_>,
+    is_wide: bool,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
     let facts = [
         ("Name", shown.name),
         ("Display name", shown.display_name),

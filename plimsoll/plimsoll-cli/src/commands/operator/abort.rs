@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 
 use self::record::AbortRecord;
 use self::revisions::KeptRevisions;
+use super::dry_run::DryRun;
 use super::state::{AddOnState, status};
 use super::{FIELD_MANAGER, patch_parameters};
 use crate::exit;
@@ -43,9 +44,8 @@ const ORPHAN_FINALIZER: &str = "orphan";
 pub struct AbortArguments {
     /// Operator whose deletion is aborted
     name: String,
-    /// Show what would be done, and change nothing
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 /// Runs `plimsoll operator abort`: keeps what is left of an Operator that is being deleted, and
@@ -80,7 +80,14 @@ pub(super) async fn run(
                      aborted once they are removed by whoever added them"
                 );
             }
-            if *dry_run {
+            if dry_run.is_set() {
+                if dry_run.is_on_server() {
+                    let operators: Api<Operator> = Api::all(client.clone());
+                    let tried = let_go(&operators, name, &whole, true).await;
+                    tried.with_context(|| {
+                        format!("failed to abort the deletion of Operator `{name}`")
+                    })?;
+                }
                 writeln!(out, "{planned}")?;
                 return Ok(exit::SUCCESS.into());
             }
@@ -95,7 +102,7 @@ pub(super) async fn run(
             if let Some(there) = there.as_ref().filter(|_| !is_done) {
                 record.require_successor(there)?;
             }
-            if *dry_run {
+            if dry_run.is_set() {
                 writeln!(out, "{planned}: that was interrupted")?;
                 return Ok(exit::SUCCESS.into());
             }
@@ -197,6 +204,17 @@ async fn release(
     name: &str,
     whole: &DynamicObject,
 ) -> Result<bool, Error> {
+    let_go(operators, name, whole, false).await?;
+    Ok(is_gone(operators, name, whole.metadata.uid.as_deref()).await)
+}
+
+/// Removes the finalizers of an Operator, unless they have changed since it was read.
+async fn let_go(
+    operators: &Api<Operator>,
+    name: &str,
+    whole: &DynamicObject,
+    is_dry_run: bool,
+) -> Result<(), Error> {
     let uid = whole.metadata.uid.as_deref();
     let field = |name: &str| PointerBuf::from_tokens(["metadata", name]);
     let is = |name: &str, value| PatchOperation::Test(TestOperation { path: field(name), value });
@@ -205,8 +223,7 @@ async fn release(
         is("finalizers", json!(whole.metadata.finalizers)),
         PatchOperation::Remove(RemoveOperation { path: field("finalizers") }),
     ]));
-    operators.patch_metadata(name, &patch_parameters(false), &patch).await?;
-    Ok(is_gone(operators, name, uid).await)
+    operators.patch_metadata(name, &patch_parameters(is_dry_run), &patch).await.map(|_| ())
 }
 
 /// Waits until the object with a uid is gone. Returns whether it is within [`TIMEOUT`].

@@ -13,15 +13,17 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, Error};
 use plimsoll_api::{ACTION, ApiKind, duration};
 use plimsoll_controller::api_resource;
+use plimsoll_operators::RequestedPackage;
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use serde_json::Value;
 
+use super::dry_run::DryRun;
 use super::wait::TIMEOUT;
-use crate::arguments::name;
+use crate::arguments::name::{self, hint};
 use crate::prompt::Prompter;
 use crate::render::format::Format;
 
@@ -97,13 +99,48 @@ enum Precondition {
     NoOrphans,
 }
 
+/// The part of a request that is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TrialStrategy {
+    /// The controller makes the plan, and changes nothing
+    Plan,
+    /// Nothing is sent
+    Client,
+    /// The API server checks the request, and stores nothing
+    Server,
+}
+
+/// The option for a dry run of a request.
+#[derive(Debug, Clone, Copy, Args)]
+struct Trial {
+    /// Change nothing: only have the plan made (`plan`, or no value), only say what would be requested
+    /// (`client`), or have the API server check it (`server`)
+    #[arg(
+        long,
+        value_name = "STRATEGY",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "plan"
+    )]
+    dry_run: Option<TrialStrategy>,
+}
+
+impl Trial {
+    /// Returns whether the controller only makes the plan.
+    fn is_plan(self) -> bool {
+        self.dry_run == Some(TrialStrategy::Plan)
+    }
+}
+
 /// Arguments of `plimsoll operator action run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// Class of the Action, such as operator-install
     class: String,
-    /// Package that it is about
-    package: Option<String>,
+    /// Package that it is about, with its version or range, such as foo@~1.2
+    #[arg(value_name = "PACKAGE[@RANGE]")]
+    package: Option<RequestedPackage>,
     #[command(flatten)]
     namespace: NamespaceArguments,
     /// Name of the Action; one that begins with the class without it
@@ -133,9 +170,8 @@ pub struct RunArguments {
     /// How long it may take from its start, such as `10m`
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     deadline: Option<Duration>,
-    /// Only make the plan
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    trial: Trial,
     /// Try again after failures, at most so many
     #[arg(long, value_name = "NUMBER", conflicts_with = "schedule")]
     retry: Option<u32>,
@@ -189,6 +225,8 @@ pub struct ApproveArguments {
     /// Agree to the plan
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 /// Arguments of `plimsoll operator action retry`.
@@ -199,6 +237,8 @@ pub struct RetryArguments {
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
+    #[command(flatten)]
+    trial: Trial,
     #[command(flatten)]
     wait: WaitArguments,
 }
@@ -211,6 +251,8 @@ pub struct CancelArguments {
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 /// Arguments of `plimsoll operator action logs`.
@@ -284,9 +326,12 @@ async fn read(client: &Client, namespace: &str, name: &str) -> Result<ActionObje
     let found =
         found.map_err(|error| failed(error, || format!("failed to read Action `{name}`")))?;
     let Some(found) = found else {
-        bail!(
-            "there is no Action `{name}` in namespace {namespace}: `operator action list` lists them"
-        );
+        let hint = match actions(client, namespace, ACTION).list(&ListParams::default()).await {
+            Ok(list) => hint(name, list.items.iter().filter_map(|it| it.metadata.name.as_deref())),
+            // Whoever may not list Actions gets no names of them.
+            Err(_) => String::new(),
+        };
+        bail!("there is no Action `{name}` in namespace {namespace}{hint}");
     };
     let value = serde_json::to_value(found)?;
     ActionObject::read(&value).map_err(|error| anyhow!("Action `{name}` cannot be read: {error}"))

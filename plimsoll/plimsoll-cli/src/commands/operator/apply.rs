@@ -69,11 +69,15 @@ impl OperatorWrite {
         Self { name, action }
     }
 
-    /// Returns the object that is created; `None` if one is patched.
-    pub(super) fn object(&self) -> Option<&Value> {
+    /// Returns the object as the write asks for it; `there` is the one of the cluster.
+    pub(super) fn requested(&self, there: Option<&Operator>) -> Value {
         match &self.action {
-            WriteAction::Create { object } => Some(object),
-            WriteAction::Patch { .. } => None,
+            WriteAction::Create { object } => object.clone(),
+            WriteAction::Patch { patch, undo: _ } => {
+                let mut object = json!(there);
+                json_patch::merge(&mut object, patch);
+                without_managers(object)
+            }
         }
     }
 
@@ -149,6 +153,14 @@ impl OperatorWrite {
     }
 }
 
+/// Returns an object without the ownership of its fields, as kubectl prints it.
+fn without_managers(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
 /// Returns whether two objects have the same values in the fields of a merge patch.
 fn is_same_in(patch: &Value, one: &Value, other: &Value) -> bool {
     match patch {
@@ -159,7 +171,7 @@ fn is_same_in(patch: &Value, one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Writes Operators in order, after a dry run of all of them.
+/// Writes Operators in order, after a dry run of all of them. Returns the objects as the API server has them.
 ///
 /// # Errors
 ///
@@ -168,7 +180,7 @@ pub(super) async fn apply(
     client: &Client,
     writes: &[OperatorWrite],
     out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
+) -> Result<Vec<Value>, anyhow::Error> {
     let operators: Api<DynamicObject> = api(client, OPERATOR);
     check(client, writes).await?;
     let mut written: Vec<(&OperatorWrite, DynamicObject)> = Vec::new();
@@ -183,10 +195,11 @@ pub(super) async fn apply(
             }
         }
     }
-    report(writes, false, out)
+    report(writes, false, out)?;
+    Ok(written.iter().map(|(_, object)| without_managers(json!(object))).collect())
 }
 
-/// Makes a dry run of the writes, and prints the result.
+/// Makes a dry run of the writes, and prints the result. Returns the objects as the API server would have them.
 ///
 /// # Errors
 ///
@@ -195,17 +208,19 @@ pub(super) async fn dry_run_writes(
     client: &Client,
     writes: &[OperatorWrite],
     out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
-    check(client, writes).await?;
-    report(writes, true, out)
+) -> Result<Vec<Value>, anyhow::Error> {
+    let checked = check(client, writes).await?;
+    report(writes, true, out)?;
+    Ok(checked)
 }
 
-async fn check(client: &Client, writes: &[OperatorWrite]) -> Result<(), anyhow::Error> {
+async fn check(client: &Client, writes: &[OperatorWrite]) -> Result<Vec<Value>, anyhow::Error> {
     let operators: Api<DynamicObject> = api(client, OPERATOR);
+    let mut checked = Vec::new();
     for write in writes {
-        write.send(&operators, true).await?;
+        checked.push(without_managers(json!(write.send(&operators, true).await?)));
     }
-    Ok(())
+    Ok(checked)
 }
 
 fn report(

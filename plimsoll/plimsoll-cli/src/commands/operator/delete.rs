@@ -27,6 +27,8 @@ use serde_json::{Value, json};
 use self::consent::{CONTINUE, Consent, ask_for_dependants, ask_safely};
 use self::follow::{follow, unfinished};
 use super::dry_run::DryRun;
+use super::output::Output;
+use super::selection::OperatorSelection;
 use super::state::{AddOnState, observed, status};
 use super::wait::{TIMEOUT, WaitLimits};
 use super::{finalizers, patch_parameters};
@@ -63,17 +65,17 @@ pub struct DeletionOptions {
         conflicts_with = "no_wait"
     )]
     timeout: Duration,
-    /// Output format of the plan
-    #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
+    /// Output format of the plan; if it is for programs, everything else goes to standard error
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
 }
 
 /// Arguments of `plimsoll operator delete`.
 #[derive(Debug, Args)]
+#[command(mut_group("OperatorSelection", |it| it.required(true)))]
 pub struct DeleteArguments {
-    /// Operators
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
+    #[command(flatten)]
+    selection: OperatorSelection,
     /// Refuse if others depend on it; also ask if objects of its kinds exist, and for each orphan
     #[arg(long, conflicts_with = "force")]
     safe: bool,
@@ -190,20 +192,19 @@ impl<'a> Deletion<'a> {
 ///
 /// # Errors
 ///
-/// When the cluster cannot be reached or has no Operator of a name, or the API server refuses a deletion.
+/// When the cluster cannot be reached or has no Operator of a name or label, or the API server refuses a
+/// deletion.
 pub(super) async fn delete(
     client: &Client,
     arguments: &DeleteArguments,
     prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let DeleteArguments { names, safe, cascade, force_finalizers, options } = arguments;
+    let DeleteArguments { selection, safe, cascade, force_finalizers, options } = arguments;
     let mut deletion = Deletion::read(client, options.keep_crds).await?;
     // All names are checked before anything changes.
-    for name in names {
-        deletion.state.operator(name)?;
-    }
-    let names: BTreeSet<String> = names.iter().cloned().collect();
+    let names = selection.names(client, &deletion.state).await?;
+    let names: BTreeSet<String> = names.into_iter().collect();
     if *force_finalizers {
         let (state, is_dry_run) = (&deletion.state, options.dry_run.is_set());
         return finalizers::remove(client, state, &names, is_dry_run, prompter, out).await;
@@ -212,12 +213,16 @@ pub(super) async fn delete(
         let plan = deletion.plan(&names, *cascade).await?;
         return try_deletion(&deletion, &plan, options, out).await;
     }
+    let mut output = Output::new(&options.output, out);
+    let said = output.people();
     let consent = match (options.force, *safe) {
         (true, _) => Consent::Delete(names),
-        (false, true) => ask_safely(&mut deletion, names, *cascade, prompter, out).await?,
-        (false, false) => ask_for_dependants(&mut deletion, names, *cascade, prompter, out).await?,
+        (false, true) => ask_safely(&mut deletion, names, *cascade, prompter, said).await?,
+        (false, false) => {
+            ask_for_dependants(&mut deletion, names, *cascade, prompter, said).await?
+        }
     };
-    carry_out(deletion, consent, *cascade, options, out).await
+    carry_out(deletion, consent, *cascade, options, &mut output).await
 }
 
 /// Runs `plimsoll operator autoremove`.
@@ -234,27 +239,29 @@ pub(super) async fn autoremove(
     let AutoremoveArguments { options } = arguments;
     let mut deletion = Deletion::read(client, options.keep_crds).await?;
     let names = orphans(&deletion.operators);
+    let mut output = Output::new(&options.output, out);
     if names.is_empty() {
-        writeln!(out, "No orphans: nothing to delete")?;
+        writeln!(output.people(), "No orphans: nothing to delete")?;
         return Ok(exit::SUCCESS.into());
     }
     let plan = deletion.plan(&names, false).await?;
     if options.dry_run.is_set() {
-        return try_deletion(&deletion, &plan, options, out).await;
+        return try_deletion(&deletion, &plan, options, output.out()).await;
     }
+    let said = output.people();
     let consent = if options.force {
         Consent::Delete(names)
     } else {
-        out.write_all(plan.text().as_bytes())?;
+        said.write_all(plan.text().as_bytes())?;
         let runs = names.iter().any(|name| deletion.has_workloads(name));
         let warning = if runs { "WARNING: there are running workloads. " } else { "" };
         let question = format!("{warning}{CONTINUE}");
-        match prompter.confirm(&question, DefaultAnswer::No, out)? {
+        match prompter.confirm(&question, DefaultAnswer::No, said)? {
             true => Consent::Delete(names),
             false => Consent::Declined,
         }
     };
-    carry_out(deletion, consent, false, options, out).await
+    carry_out(deletion, consent, false, options, &mut output).await
 }
 
 /// Prints a plan, after a dry run of the deletions on the API server if that is requested.
@@ -294,8 +301,9 @@ async fn carry_out(
     consent: Consent,
     cascade: bool,
     options: &DeletionOptions,
-    out: &mut dyn Write,
+    output: &mut Output<'_>,
 ) -> Result<ExitCode, anyhow::Error> {
+    let out = output.people();
     let names = match consent {
         Consent::Delete(names) => names,
         Consent::Declined => {

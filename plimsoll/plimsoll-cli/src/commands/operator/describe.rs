@@ -18,9 +18,10 @@ use plimsoll_simulation::cluster_state::api;
 use serde_json::json;
 
 use super::events::{read_events, write_events};
+use super::selection::OperatorSelection;
 use super::state::{AddOnState, is_dependency, status};
 use super::watch::changes;
-use crate::exit;
+use crate::exit::{self, Refusal};
 use crate::render::format::Format;
 
 /// The placeholder for an empty value.
@@ -28,10 +29,11 @@ const NONE: &str = "<none>";
 
 /// Arguments of `plimsoll operator describe`.
 #[derive(Debug, Args)]
+#[command(mut_group("OperatorSelection", |it| it.required(true)))]
 pub struct DescribeArguments {
-    /// Operator
-    name: String,
-    /// Describe it again when it changes, until it is deleted or the command is interrupted
+    #[command(flatten)]
+    selection: OperatorSelection,
+    /// Describe it again when it changes, until it is deleted or the command is interrupted; of one Operator
     #[arg(long, short)]
     watch: bool,
     /// Output format
@@ -50,10 +52,22 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let state = AddOnState::read(client).await?;
-    state.operator(&arguments.name)?;
-    write(client, arguments, &state, out).await?;
-    if arguments.watch {
-        watch(client, arguments, &state, out).await?;
+    let names = arguments.selection.names(client, &state).await?;
+    if let ([_, _, ..], true) = (names.as_slice(), arguments.watch) {
+        return Err(Refusal::usage("--watch is for one Operator: name it".to_owned()).into());
+    }
+    if !arguments.output.is_for_people() && !arguments.watch {
+        write_objects(&names, &state, &arguments.output, out)?;
+        return Ok(exit::SUCCESS.into());
+    }
+    for (at, name) in names.iter().enumerate() {
+        if at > 0 {
+            out.write_all(b"\n\n")?;
+        }
+        write(client, name, &arguments.output, &state, out).await?;
+        if arguments.watch {
+            watch(client, name, &arguments.output, &state, out).await?;
+        }
     }
     Ok(exit::SUCCESS.into())
 }
@@ -61,11 +75,11 @@ pub(super) async fn run(
 /// Describes an Operator.
 async fn write(
     client: &Client,
-    arguments: &DescribeArguments,
+    name: &String,
+    output: &Format,
     state: &AddOnState,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
-    let DescribeArguments { name, output, .. } = arguments;
     if !output.write(state.operator(name)?, out)? {
         out.write_all(description(name, &state.operators).as_bytes())?;
         let events = read_events(client, std::slice::from_ref(name)).await?;
@@ -83,11 +97,11 @@ async fn write(
 /// Describes an Operator again when what is shown of it changes, until it is deleted. `state` was shown before.
 async fn watch(
     client: &Client,
-    arguments: &DescribeArguments,
+    name: &String,
+    output: &Format,
     state: &AddOnState,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
-    let DescribeArguments { name, output, .. } = arguments;
     let is_for_people = matches!(output, Format::Text | Format::Wide);
     let content = |state: &AddOnState| match is_for_people {
         true => description(name, &state.operators),
@@ -115,9 +129,29 @@ async fn watch(
             Format::Yaml => writeln!(out, "---")?,
             _ => {}
         }
-        write(client, arguments, &state, out).await?;
+        write(client, name, output, &state, out).await?;
         shown = current;
     }
+    Ok(())
+}
+
+/// Writes Operators for programs, several as a list.
+fn write_objects(
+    names: &[String],
+    state: &AddOnState,
+    output: &Format,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let operators: Vec<&Operator> =
+        names.iter().map(|name| state.operator(name)).collect::<Result<_, _>>()?;
+    match operators.as_slice() {
+        [operator] => output.write(operator, out)?,
+        operators if *output == Format::Name => output.write(&operators, out)?,
+        operators => {
+            let list = json!({ "apiVersion": "v1", "kind": "List", "items": operators });
+            output.write(&list, out)?
+        }
+    };
     Ok(())
 }
 

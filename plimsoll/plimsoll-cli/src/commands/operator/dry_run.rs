@@ -14,8 +14,8 @@ pub enum DryRunStrategy {
 /// The option for a dry run.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct DryRun {
-    /// Show the plan, and change nothing; with `server`, the API server also checks what would be written, and
-    /// `install`, `resolve` and `update` show what would become of each object
+    /// Show what would be done, and change nothing; with `server`, the API server also checks what would be
+    /// written, and `install`, `resolve`, `update` and `rollback` show what would become of each object
     #[arg(
         long,
         value_name = "STRATEGY",
@@ -31,6 +31,20 @@ impl DryRun {
     /// Returns whether nothing is changed.
     pub(super) fn is_set(self) -> bool {
         self.dry_run.is_some()
+    }
+
+    /// Returns whether a request is sent, though perhaps only to be checked.
+    pub(super) fn is_sent(self) -> bool {
+        self.dry_run != Some(DryRunStrategy::Client)
+    }
+
+    /// Returns the end of a line about a change, which says that it was only tried.
+    pub(super) fn suffix(self) -> &'static str {
+        match self.dry_run {
+            None => "",
+            Some(DryRunStrategy::Client) => " (dry run)",
+            Some(DryRunStrategy::Server) => " (server dry run)",
+        }
     }
 
     /// Returns whether the API server checks what would be written.

@@ -14,6 +14,7 @@ use plimsoll_api::ApiKind;
 use plimsoll_controller::api_resource;
 use serde::Serialize;
 
+use super::selection::{OperatorSelection, labelled};
 use super::state::AddOnState;
 use crate::exit;
 use crate::process::now;
@@ -31,8 +32,8 @@ const HEADINGS: [&str; 5] = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
 /// Arguments of `plimsoll operator events`.
 #[derive(Debug, Args)]
 pub struct EventsArguments {
-    /// Operators; all without any
-    names: Vec<String>,
+    #[command(flatten)]
+    selection: OperatorSelection,
     /// Print each event that occurs, until the command is interrupted
     #[arg(long, short)]
     watch: bool,
@@ -67,17 +68,22 @@ pub(super) async fn run(
     arguments: &EventsArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let events = read_events(client, &arguments.names).await?;
-    if events.is_empty() && !arguments.names.is_empty() {
+    let selection = &arguments.selection;
+    let names = match selection.selector() {
+        "" => selection.named()?.unwrap_or_default(),
+        selector => labelled(client, selector).await?,
+    };
+    let events = read_events(client, &names).await?;
+    if events.is_empty() && !names.is_empty() {
         // The events of a deleted Operator exist for a while. A name that never existed is an
         // error.
         let state = AddOnState::read(client).await?;
-        for name in &arguments.names {
+        for name in &names {
             state.operator(name)?;
         }
     }
     if arguments.watch {
-        watch::watch(client, &arguments.names, events, &arguments.output, out).await?;
+        watch::watch(client, &names, events, &arguments.output, out).await?;
         return Ok(exit::SUCCESS.into());
     }
     if !arguments.output.write(&events, out)? {

@@ -16,9 +16,10 @@ use plimsoll_api::{Operator, OperatorRevision};
 use serde::Serialize;
 use serde_json::json;
 
+use super::dry_run::DryRun;
+use super::patch_parameters;
 use super::preview::{preview_kept, recorded};
 use super::state::{AddOnState, revisions, status};
-use super::{dry_run_suffix, patch_parameters};
 use crate::exit;
 use crate::process::now;
 use crate::render::age::age;
@@ -43,16 +44,8 @@ pub struct RollbackArguments {
     /// Number of the revision; the last complete one before the current one without it
     #[arg(long, value_name = "NUMBER", value_parser = revision_number)]
     to_revision: Option<u32>,
-    /// Show which objects would change, and let the API server check the change without making it
-    #[arg(
-        long,
-        value_name = "STRATEGY",
-        value_parser = ["server"],
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "server"
-    )]
-    dry_run: Option<String>,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 fn revision_number(text: &str) -> Result<u32, String> {
@@ -178,20 +171,22 @@ pub(super) async fn rollback(
     let revisions = revisions(client).await?;
     let installations = installations(operator, &revisions);
     let target = target(name, &installations, arguments.to_revision)?;
-    let is_dry_run = arguments.dry_run.is_some();
+    let dry_run = arguments.dry_run;
     let patch = Patch::Merge(json!({ "spec": { "revision": target.revision } }));
     let operators: Api<Operator> = Api::all(client.clone());
-    operators
-        .patch(name, &patch_parameters(is_dry_run), &patch)
-        .await
-        .with_context(|| format!("failed to change Operator `{name}`"))?;
+    if dry_run.is_sent() {
+        operators
+            .patch(name, &patch_parameters(dry_run.is_set()), &patch)
+            .await
+            .with_context(|| format!("failed to change Operator `{name}`"))?;
+    }
     let Installation { revision, version, .. } = target;
     writeln!(
         out,
         "operator.olm.io/{name} rolled back to revision {revision} (v{version}){}",
-        dry_run_suffix(is_dry_run)
+        dry_run.suffix()
     )?;
-    if is_dry_run {
+    if dry_run.is_on_server() {
         let exit = preview_kept(client, name, operator, &revisions, *revision, out).await?;
         return Ok(exit.into());
     }

@@ -1,7 +1,7 @@
 //! `plimsoll operator install`: `operator resolve --apply`, followed by a wait until everything is
 //! installed.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use clap::Args;
 use kube::Client;
 use plimsoll_api::duration;
 use plimsoll_operators::install::InstallRequest;
-use serde_json::{Value, json};
 
 use super::agreement::{Planned as _, agreed};
 use super::apply::{apply, dry_run_writes};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::StateArguments;
-use super::resolve::{InstallChoice, InstallSource, plan};
+use super::output::Output;
+use super::resolve::{InstallChoice, InstallSource, PlannedInstall, plan};
 use super::wait::{TIMEOUT, wait};
 use crate::arguments::name;
 use crate::exit;
@@ -55,8 +55,8 @@ pub struct InstallArguments {
         conflicts_with = "no_wait"
     )]
     timeout: Duration,
-    /// Output format of the Operators
-    #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
+    /// Output format of the Operators; if it is for programs, everything else goes to standard error
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
     #[command(flatten)]
     catalogs: CatalogChoice,
@@ -83,54 +83,58 @@ pub(super) async fn run(
     let choice = &arguments.choice;
     let namespace = arguments.namespace.clone();
     let collision_protection = arguments.collision_protection.clone();
-    let request =
-        InstallRequest { namespace, collision_protection, only_new: true, ..choice.request() };
+    let request = choice.request(choice.declared()?)?;
+    let request = InstallRequest { namespace, collision_protection, only_new: true, ..request };
     let state = StateArguments::of_cluster(arguments.catalogs.clone());
     let source = InstallSource { client: Some(client), state: &state, directory: None };
-    let planned = plan(&source, choice, &request, out).await?;
+    let mut output = Output::new(&arguments.output, out);
+    let planned = plan(&source, choice, &request, output.people()).await?;
     planned.state.announce(arguments.output.is_wide());
     if arguments.rehearse {
         let plan = planned.rehearsed(&request);
-        return Ok(plan.rehearse(Some(client), &arguments.output, out).await?.into());
+        return Ok(plan.rehearse(Some(client), &arguments.output, output.out()).await?.into());
     }
     if arguments.dry_run.is_set() {
-        let writes = planned.writes(&request);
-        let is_written = match &arguments.output {
-            Format::Name => {
-                writes.iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
-                true
-            }
-            output => {
-                let items: Vec<&Value> = writes.iter().filter_map(|it| it.object()).collect();
-                let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
-                output.write(&list, out)?
-            }
-        };
-        if !is_written {
-            out.write_all(planned.text().as_bytes())?;
-        }
-        if arguments.dry_run.is_on_server() {
-            let mut discarded = io::sink();
-            let said: &mut dyn Write = if is_written { &mut discarded } else { &mut *out };
-            dry_run_writes(client, &writes, said).await?;
-            if !is_written {
-                return Ok(planned.preview(client, &request, out).await?.into());
-            }
-        }
-        return Ok(exit::SUCCESS.into());
+        return attempt(client, arguments, &planned, &request, &mut output).await;
     }
-    out.write_all(planned.text().as_bytes())?;
+    output.people().write_all(planned.text().as_bytes())?;
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
     let (question, default) = ("Would you like to continue?", DefaultAnswer::Yes);
-    let Some(current) = agreed(&planned, question, default, prompter, out, again).await? else {
-        writeln!(out, "Nothing was changed")?;
+    let said = output.people();
+    let Some(current) = agreed(&planned, question, default, prompter, said, again).await? else {
+        writeln!(output.people(), "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };
-    apply(client, &current.writes(&request), out).await?;
+    let written = apply(client, &current.writes(&request), output.people()).await?;
+    output.write_operators(&written)?;
     if !arguments.no_wait {
         let targets = current.plan.operators.iter().rev();
         let targets: Vec<_> = targets.map(|it| (it.name.clone(), it.version.clone())).collect();
-        wait(client, &targets, arguments.timeout, out).await?;
+        wait(client, &targets, arguments.timeout, output.people()).await?;
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Shows what would be created, and has the API server check it if that is requested.
+async fn attempt(
+    client: &Client,
+    arguments: &InstallArguments,
+    planned: &PlannedInstall,
+    request: &InstallRequest,
+    output: &mut Output<'_>,
+) -> Result<ExitCode, anyhow::Error> {
+    let is_on_server = arguments.dry_run.is_on_server();
+    if output.is_for_people() {
+        output.out().write_all(planned.text().as_bytes())?;
+    }
+    let objects = match is_on_server {
+        true => dry_run_writes(client, &planned.writes(request), output.people()).await?,
+        false => planned.requested(None, request)?,
+    };
+    if !output.is_for_people() {
+        output.write_operators(&objects)?;
+    } else if is_on_server {
+        return Ok(planned.preview(client, request, output.out()).await?.into());
     }
     Ok(exit::SUCCESS.into())
 }

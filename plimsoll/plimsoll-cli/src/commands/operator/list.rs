@@ -15,7 +15,9 @@ use plimsoll_resolve::version::parse_tolerant;
 use semver::Version;
 use serde::Serialize;
 
+use self::watch::WatchedOperators;
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
+use super::selection::OperatorSelection;
 use super::state::{AddOnState, status};
 use crate::exit;
 use crate::process::now;
@@ -29,9 +31,8 @@ const UNKNOWN: &str = "<unknown>";
 /// Arguments of `plimsoll operator list`.
 #[derive(Debug, Args)]
 pub struct ListArguments {
-    /// Only Operators with these labels, such as `team=harbour`
-    #[arg(long, short = 'l', value_name = "SELECTOR", default_value = "")]
-    selector: String,
+    #[command(flatten)]
+    selection: OperatorSelection,
     #[command(flatten)]
     catalogs: CatalogChoice,
     /// Print each Operator again when it changes, until the command is interrupted
@@ -75,23 +76,30 @@ struct Row {
 ///
 /// # Errors
 ///
-/// When the cluster cannot be reached, a catalog cannot be read, or the output cannot be written.
+/// When the cluster cannot be reached or has no Operator of a name, a file or a catalog cannot be read, or the
+/// output cannot be written.
 pub(super) async fn run(
     client: &Client,
     arguments: &ListArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let state = AddOnState::read_selected(client, &arguments.selector).await?;
+    let selection = &arguments.selection;
+    let state = AddOnState::read_selected(client, selection.selector()).await?;
+    let names = selection.named()?;
+    for name in names.iter().flatten() {
+        state.operator(name)?;
+    }
     let catalogs = arguments.catalogs.open(&state.catalogs)?;
     let rows: Vec<Row> = state
         .operators
         .iter()
+        .filter(|(name, _)| names.as_ref().is_none_or(|it| it.contains(name)))
         .map(|(name, operator)| row(name, operator, &catalogs))
         .collect::<Result<_, _>>()?;
     if arguments.watch {
         catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
-        let (selector, format) = (&arguments.selector, &arguments.output);
-        watch::watch(client, selector, rows, &catalogs, format, out).await?;
+        let watched = WatchedOperators { selector: selection.selector(), names: names.as_deref() };
+        watch::watch(client, watched, rows, &catalogs, &arguments.output, out).await?;
         return Ok(exit::SUCCESS.into());
     }
     write(&rows, &arguments.output, now(), out)?;

@@ -41,7 +41,7 @@ pub(super) fn write_manifests(
                 if path.exists() {
                     bail!("`{}` exists and declares no Operator {}", path.display(), it.name);
                 }
-                new.push((path, text(it, warning)));
+                new.push((path, text(it, warning)?));
             }
         }
     }
@@ -89,11 +89,18 @@ fn change(
 }
 
 /// Returns an Operator as the text of a new file.
-fn text(operator: &OperatorManifest, warning: Option<&str>) -> String {
+fn text(operator: &OperatorManifest, warning: Option<&str>) -> Result<String, anyhow::Error> {
     let quoted = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
     let mut text = String::new();
     if let Some(warning) = warning {
         text.push_str(&format!("# WARNING: {warning}\n"));
+    }
+    if !operator.declared.is_null() {
+        text.push_str(&serde_saphyr::to_string(&operator.object())?);
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        return Ok(text);
     }
     text.push_str("apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n");
     text.push_str(&format!("  name: {}\n", operator.name));
@@ -108,5 +115,5 @@ fn text(operator: &OperatorManifest, warning: Option<&str>) -> String {
     for (field, value) in operator.sources() {
         text.push_str(&format!("  {field}: {}\n", quoted(value)));
     }
-    text
+    Ok(text)
 }

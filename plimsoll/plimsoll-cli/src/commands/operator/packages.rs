@@ -9,6 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
 use plimsoll_content::capability::most_similar;
 use plimsoll_content::catalog::IndexedPackage;
+use plimsoll_operators::RequestedPackage;
 use plimsoll_resolve::Api as ProvidedApi;
 use serde::Serialize;
 
@@ -62,8 +63,9 @@ pub struct SearchArguments {
 /// Arguments of `plimsoll operator show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// Name of the package
-    package: String,
+    /// Name of the package, with the versions to show if not all, such as foo@~1.2
+    #[arg(value_name = "PACKAGE[@RANGE]")]
+    package: RequestedPackage,
     /// Only this channel
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
@@ -191,8 +193,10 @@ pub(super) async fn show(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (_, catalogs) = opened(client, &arguments.lookup).await?;
-    let text = catalogs.with_package(&arguments.package, |_, package| {
-        package_text(package, arguments.channel.as_deref(), &arguments.output)
+    let RequestedPackage { name, range } = &arguments.package;
+    let text = catalogs.with_package(name, |_, package| {
+        let channel = arguments.channel.as_deref();
+        package_text(package, channel, range.as_deref(), &arguments.output)
     })?;
     out.write_all(&text)?;
     Ok(exit::SUCCESS.into())

@@ -10,26 +10,27 @@ use kube::{Api, Client};
 use plimsoll_api::Operator;
 use serde_json::json;
 
+use super::dry_run::DryRun;
+use super::patch_parameters;
+use super::selection::OperatorSelection;
 use super::state::AddOnState;
-use super::{dry_run_suffix, patch_parameters};
 use crate::exit;
 
 /// Arguments of `plimsoll operator pause` and `resume`.
 #[derive(Debug, Args)]
+#[command(mut_group("OperatorSelection", |it| it.required(true)))]
 pub struct PauseArguments {
-    /// Operators
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
-    /// Let the API server check the change without making it
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    selection: OperatorSelection,
+    #[command(flatten)]
+    dry_run: DryRun,
 }
 
 /// Runs the command.
 ///
 /// # Errors
 ///
-/// When the cluster cannot be reached, has no Operator of a name, or refuses the change.
+/// When the cluster cannot be reached, has no Operator of a name or label, or refuses the change.
 pub(super) async fn run(
     client: &Client,
     arguments: &PauseArguments,
@@ -38,23 +39,23 @@ pub(super) async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     let state = AddOnState::read(client).await?;
     // All names are checked before anything changes.
-    for name in &arguments.names {
-        state.operator(name)?;
-    }
+    let names = arguments.selection.names(client, &state).await?;
+    let dry_run = arguments.dry_run;
     let word = if is_paused { "paused" } else { "resumed" };
     let operators: Api<Operator> = Api::all(client.clone());
-    for name in &arguments.names {
+    for name in &names {
         if state.operator(name)?.spec.paused == is_paused {
             writeln!(out, "operator.olm.io/{name} {word} (no change)")?;
             continue;
         }
         let patch = Patch::Merge(json!({ "spec": { "paused": is_paused } }));
-        let parameters = patch_parameters(arguments.dry_run);
-        operators
-            .patch(name, &parameters, &patch)
-            .await
-            .with_context(|| format!("failed to change Operator `{name}`"))?;
-        writeln!(out, "operator.olm.io/{name} {word}{}", dry_run_suffix(arguments.dry_run))?;
+        if dry_run.is_sent() {
+            operators
+                .patch(name, &patch_parameters(dry_run.is_set()), &patch)
+                .await
+                .with_context(|| format!("failed to change Operator `{name}`"))?;
+        }
+        writeln!(out, "operator.olm.io/{name} {word}{}", dry_run.suffix())?;
     }
     Ok(exit::SUCCESS.into())
 }

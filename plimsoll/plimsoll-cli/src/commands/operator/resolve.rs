@@ -1,11 +1,12 @@
 //! `plimsoll operator resolve`: the Operators that packages need, as files or in a cluster (OPR-15,
 //! OPR-16).
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
@@ -14,7 +15,10 @@ use plimsoll_operators::install::{
     InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install,
 };
 use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::manifest::OperatorManifest;
 use plimsoll_operators::{OperatorInputs, RequestedPackage};
+use plimsoll_resolve::range::masterminds::Range;
+use serde_json::Value;
 
 use super::agreement::{Planned, agreed};
 use super::apply::{OperatorWrite, apply, dry_run_writes};
@@ -23,8 +27,11 @@ use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
+use super::output::Output;
 use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
+use super::selection::{DeclaredObject, declared_in, declared_operators};
+use super::versions::VersionChoice;
 use crate::arguments::name::hint;
 use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
@@ -36,14 +43,14 @@ use crate::render::format::Format;
 #[derive(Debug, Args)]
 pub struct InstallChoice {
     /// Packages to install, each with a range of its own if it needs one, such as foo@~1.2
-    #[arg(required = true, value_name = "PACKAGE[@RANGE]")]
+    #[arg(required_unless_present = "filename", value_name = "PACKAGE[@RANGE]")]
     pub(super) packages: Vec<RequestedPackage>,
-    /// Versions that will do, such as "~1.2"; the Operators then follow their ranges
-    #[arg(long, value_name = "RANGE", alias = "versionRange", value_parser = value::range)]
-    version_range: Option<String>,
-    /// The same as --version-range
-    #[arg(long, value_name = "RANGE", value_parser = value::range, conflicts_with = "version_range")]
-    version: Option<String>,
+    /// Take the packages from the Operators that a file, or the files of a directory, declare, with their
+    /// versions, channels and catalogs; `-` for standard input; repeatable
+    #[arg(long, short = 'f', value_name = "FILE", conflicts_with = "packages")]
+    filename: Vec<PathBuf>,
+    #[command(flatten)]
+    version: VersionChoice,
     /// Channel to take the packages from; the default one otherwise
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
@@ -68,11 +75,39 @@ pub struct InstallChoice {
 }
 
 impl InstallChoice {
-    /// Returns the request.
-    pub(super) fn request(&self) -> InstallRequest {
-        InstallRequest {
-            packages: self.packages.clone(),
-            version_range: self.version_range.clone().or_else(|| self.version.clone()),
+    /// Returns the Operators that files declare; none if packages are named.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or the files declare no Operator.
+    pub(super) fn declared(&self) -> Result<Vec<DeclaredObject>, anyhow::Error> {
+        match self.filename.as_slice() {
+            [] => Ok(Vec::new()),
+            paths => declared_operators(paths),
+        }
+    }
+
+    /// Returns the request for the packages, or for the Operators that files declare.
+    ///
+    /// # Errors
+    ///
+    /// When a range cannot be read, or is beside another one.
+    pub(super) fn request(
+        &self,
+        declared: Vec<DeclaredObject>,
+    ) -> Result<InstallRequest, anyhow::Error> {
+        let mut packages = self.packages.clone();
+        for DeclaredObject { name, version, object: _ } in &declared {
+            let range = Some(version.clone()).filter(|it| !it.is_empty());
+            if let Some(range) = &range {
+                Range::parse(range).with_context(|| format!("spec.version of {name}"))?;
+            }
+            packages.push(RequestedPackage { name: name.clone(), range });
+        }
+        Ok(InstallRequest {
+            version_range: self.version.range(&packages)?,
+            packages,
+            declared: declared.into_iter().map(|it| (it.name, it.object)).collect(),
             channel: self.channel.clone(),
             repository: self.repository.clone(),
             namespace: None,
@@ -82,7 +117,7 @@ impl InstallChoice {
             prefer_repository: self.prefer_repository.clone(),
             no_dependencies: self.no_dependencies,
             only_new: false,
-        }
+        })
     }
 }
 
@@ -109,6 +144,9 @@ pub struct ResolveArguments {
     /// Answer yes to every question
     #[arg(long, short)]
     pub(super) yes: bool,
+    /// Output format of the Operators; if it is for programs, everything else goes to standard error
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    output: Format,
     #[command(flatten)]
     pub(super) state: StateArguments,
 }
@@ -171,6 +209,40 @@ impl PlannedInstall {
     /// Returns the plan as it is rehearsed.
     pub(super) fn rehearsed(&self, request: &InstallRequest) -> RehearsedPlan<'_> {
         RehearsedPlan { text: self.text(), state: &self.state, writes: self.writes(request) }
+    }
+
+    /// Returns the Operators as files have them afterwards, dependencies first.
+    ///
+    /// # Errors
+    ///
+    /// When what the files declare has another form.
+    fn objects(&self, request: &InstallRequest) -> Result<Vec<Value>, anyhow::Error> {
+        let mut there: BTreeMap<String, Value> = BTreeMap::new();
+        for DeclaredObject { name, version: _, object } in declared_in(&self.loadout.files)? {
+            there.entry(name).or_insert(object);
+        }
+        let manifests = self.plan.manifests(request).into_iter().map(|manifest| {
+            let declared = there.get(&manifest.name).unwrap_or(&manifest.declared).clone();
+            OperatorManifest { declared, ..manifest }.object()
+        });
+        Ok(manifests.collect())
+    }
+
+    /// Returns the Operators as they would be written to files, or to the cluster without a directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::objects`].
+    pub(super) fn requested(
+        &self,
+        directory: Option<&Path>,
+        request: &InstallRequest,
+    ) -> Result<Vec<Value>, anyhow::Error> {
+        if directory.is_some() {
+            return self.objects(request);
+        }
+        let writes = self.writes(request);
+        Ok(writes.iter().map(|it| it.requested(self.state.in_cluster(&it.name))).collect())
     }
 
     /// Prints what would become of the objects of the Operators, dependencies first. Returns the exit code.
@@ -272,38 +344,58 @@ pub async fn run(
     prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (choice, request) = (&arguments.choice, arguments.choice.request());
+    let choice = &arguments.choice;
+    let request = choice.request(choice.declared()?)?;
     let directory = arguments.directory();
     if arguments.dry_run.is_on_server() && directory.is_some() {
         bail!("--dry-run=server is for --apply: files are not sent to a server");
     }
     let source = InstallSource { client, state: &arguments.state, directory };
-    let planned = plan(&source, choice, &request, out).await?;
-    planned.state.announce(false);
+    let mut output = Output::new(&arguments.output, out);
+    let planned = plan(&source, choice, &request, output.people()).await?;
+    planned.state.announce(arguments.output.is_wide());
     if let Some(directory) = directory.filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
     }
     if arguments.rehearse {
-        return Ok(planned.rehearsed(&request).rehearse(client, &Format::Text, out).await?.into());
+        let plan = planned.rehearsed(&request);
+        return Ok(plan.rehearse(client, &arguments.output, output.out()).await?.into());
     }
-    out.write_all(planned.text().as_bytes())?;
+    if output.is_for_people() || !arguments.dry_run.is_set() {
+        output.people().write_all(planned.text().as_bytes())?;
+    }
     if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
-        dry_run_writes(client, &planned.writes(&request), out).await?;
-        return Ok(planned.preview(client, &request, out).await?.into());
+        let checked = dry_run_writes(client, &planned.writes(&request), output.people()).await?;
+        if output.is_for_people() {
+            return Ok(planned.preview(client, &request, output.out()).await?.into());
+        }
+        output.write_operators(&checked)?;
+        return Ok(exit::SUCCESS.into());
     }
     if planned.plan.operators.is_empty() || arguments.dry_run.is_set() {
+        if !output.is_for_people() {
+            output.write_operators(&planned.requested(directory, &request)?)?;
+        }
         return Ok(exit::SUCCESS.into());
     }
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
-    let Some(current) = agreed(&planned, "", DefaultAnswer::Yes, prompter, out, again).await?
-    else {
+    let (default, said) = (DefaultAnswer::Yes, output.people());
+    let Some(current) = agreed(&planned, "", default, prompter, said, again).await? else {
         return Ok(exit::DECLINED.into());
     };
-    match (directory, client) {
-        (None, Some(client)) => apply(client, &current.writes(&request), out).await?,
+    let written = match (directory, client) {
+        (None, Some(client)) => apply(client, &current.writes(&request), output.people()).await?,
         (None, None) => bail!("no cluster is configured; name one with --kubeconfig FILE"),
-        (Some(directory), _) => write(current, directory, &request, out)?,
-    }
+        (Some(directory), _) => {
+            let written = match output.is_for_people() {
+                true => Vec::new(),
+                false => current.objects(&request)?,
+            };
+            write(current, directory, &request, output.people())?;
+            written
+        }
+    };
+    output.write_operators(&written)?;
     Ok(exit::SUCCESS.into())
 }
 

@@ -3,20 +3,24 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 use kube::Client;
+use plimsoll_operators::RequestedPackage;
 use plimsoll_operators::loadout::Loadout;
+use plimsoll_resolve::range::masterminds::Range;
 
-use super::loadout::{StateArguments, StateSource};
+use super::loadout::{LoadoutState, StateArguments, StateSource};
 use crate::exit;
 use crate::progress::ProgressLine;
 
 /// Arguments of `plimsoll operator snapshot`.
 #[derive(Debug, Args)]
 pub struct SnapshotArguments {
-    /// Packages that are to be resolved with it, besides those of the Operators
-    #[arg(value_name = "PACKAGE")]
-    packages: Vec<String>,
+    /// Packages that are to be resolved with it, besides those of the Operators; all versions are printed, and
+    /// one has to be in the RANGE
+    #[arg(value_name = "PACKAGE[@RANGE]")]
+    packages: Vec<RequestedPackage>,
     #[command(flatten)]
     state: StateArguments,
 }
@@ -32,7 +36,7 @@ impl SnapshotArguments {
 ///
 /// # Errors
 ///
-/// When the cluster or a catalog cannot be read, or no catalog has a package.
+/// When the cluster or a catalog cannot be read, or no catalog has a package in its range.
 pub(super) async fn run(
     client: Option<&Client>,
     arguments: &SnapshotArguments,
@@ -41,13 +45,28 @@ pub(super) async fn run(
     let state = arguments.state.read_or(client, Some(StateSource::Cluster)).await?;
     state.announce(false);
     for package in &arguments.packages {
-        state.require_package(package)?;
+        state.require_package(&package.name)?;
+        require_version(&state, package)?;
     }
-    let packages = arguments.packages.iter().cloned();
-    state.require_readable(state.all_names(&Loadout::default()).chain(packages))?;
+    let packages: Vec<String> = arguments.packages.iter().map(|it| it.name.clone()).collect();
+    let nothing = Loadout::default();
+    state.require_readable(state.all_names(&nothing).chain(packages.iter().cloned()))?;
     let progress = ProgressLine::begin("collecting packages");
-    let text = state.snapshot(&arguments.packages).text();
+    let text = state.snapshot(&packages).text();
     drop(progress);
     out.write_all(text.as_bytes())?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Fails if no version of a package is in its range.
+fn require_version(state: &LoadoutState, package: &RequestedPackage) -> Result<(), anyhow::Error> {
+    let RequestedPackage { name, range } = package;
+    let Some(range) = range else { return Ok(()) };
+    let wanted = Range::parse(range)?;
+    let parts = state.parts(std::iter::once(name.clone()));
+    let mut bundles = parts.iter().filter_map(|it| it.package(name)).flat_map(|it| &it.bundles);
+    if !bundles.any(|it| wanted.matches(&it.version)) {
+        bail!("no version of {name} matches {range}: `operator show {name}` lists them");
+    }
+    Ok(())
 }

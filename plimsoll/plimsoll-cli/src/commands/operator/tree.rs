@@ -11,6 +11,7 @@ use plimsoll_api::olm::OperatorStatus;
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
+use super::selection::OperatorSelection;
 use super::state::{AddOnState, is_dependency, status};
 use crate::exit;
 use crate::render::format::Format;
@@ -18,8 +19,8 @@ use crate::render::format::Format;
 /// Arguments of `plimsoll operator tree`.
 #[derive(Debug, Args)]
 pub struct TreeArguments {
-    /// Operators to begin with; those that nothing depends on without any
-    names: Vec<String>,
+    #[command(flatten)]
+    selection: OperatorSelection,
     /// Show what depends on an Operator instead of what it depends on
     #[arg(long)]
     invert: bool,
@@ -58,10 +59,13 @@ pub(super) async fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let state = AddOnState::read(client).await?;
-    for name in &arguments.names {
-        state.operator(name)?;
-    }
-    let trees = trees(&state.operators, &arguments.names, arguments.invert);
+    let selection = &arguments.selection;
+    // Without names, trees begin with what nothing depends on.
+    let names = match selection.is_whole() {
+        true => Vec::new(),
+        false => selection.names(client, &state).await?,
+    };
+    let trees = trees(&state.operators, &names, arguments.invert);
     if !arguments.output.write(&trees, out)? {
         if trees.is_empty() {
             writeln!(out, "No resources found")?;

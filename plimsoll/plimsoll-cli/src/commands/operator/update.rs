@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_api::duration;
@@ -18,7 +18,7 @@ use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::update::{
     OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, plan_update,
 };
-use plimsoll_operators::{OperatorInputs, RequestedOperator};
+use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
@@ -28,8 +28,11 @@ use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
+use super::output::Output;
 use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
+use super::selection::labelled;
+use super::versions::VersionChoice;
 use super::wait::{TIMEOUT, wait};
 use crate::arguments::name::hint;
 use crate::exit::{self, Exit, Refusal};
@@ -37,14 +40,30 @@ use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::Format;
 
+/// What is wrong if a cluster has to be changed and none is known.
+const NO_CLUSTER: &str = "no cluster is configured; name one with --kubeconfig FILE";
+
 /// Arguments of `plimsoll operator update`.
 #[derive(Debug, Args)]
 pub struct UpdateArguments {
+    /// Operators to update though they are pinned: to the newest version, or within a range, such as
+    /// 'foo@~1.2'; without any, those that follow a range are updated
+    #[arg(value_name = "NAME[@RANGE]")]
+    names: Vec<RequestedPackage>,
+    #[command(flatten)]
+    version: VersionChoice,
+    /// Update the Operators of the cluster with these labels, such as `team=harbour`, as if they were named
+    #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with_all = ["names", "filename"])]
+    selector: Option<String>,
     /// Update pinned Operators as well, to their newest versions
-    #[arg(long)]
+    #[arg(
+        long,
+        visible_alias = "all",
+        visible_short_alias = 'A',
+        conflicts_with_all = ["names", "selector"]
+    )]
     latest: bool,
-    /// Versions that an Operator is to have, such as 'foo@~1.2'; several are separated by `;`, or are
-    /// options of their own
+    /// The same as NAME@RANGE; several are separated by `;`, or are options of their own
     #[arg(long, value_name = "NAME@RANGE", alias = "forRange", conflicts_with = "latest")]
     for_range: Vec<RequestedRanges>,
     /// Directory of Operators whose files are rewritten; without it, those of the cluster change
@@ -74,8 +93,8 @@ pub struct UpdateArguments {
         conflicts_with = "no_wait"
     )]
     timeout: Duration,
-    /// Output format of the plan
-    #[arg(long, short, value_name = "FORMAT", default_value_t, requires = "dry_run")]
+    /// Output format of the plan; if it is for programs, everything else goes to standard error
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
     #[command(flatten)]
     state: StateArguments,
@@ -95,21 +114,52 @@ impl UpdateArguments {
         self.state.catalogs().filter(|_| self.filename.is_some())
     }
 
-    /// Returns the ranges of `--for-range`, by name of the Operator.
-    fn ranges(&self) -> Result<BTreeMap<String, String>, anyhow::Error> {
-        let mut ranges = BTreeMap::new();
-        for (name, range) in self.for_range.iter().flat_map(|it| &it.0) {
-            if ranges.insert(name.clone(), range.clone()).is_some() {
-                bail!("--for-range names {name} twice");
+    /// Returns the Operators that the command line names.
+    ///
+    /// # Errors
+    ///
+    /// When one is named twice, a range is for nothing or beside another one, or no Operator has the labels.
+    async fn named(&self, client: Option<&Client>) -> Result<NamedOperators, anyhow::Error> {
+        let range = self.version.range(&self.names)?;
+        let mut packages = self.names.clone();
+        if let Some(selector) = &self.selector {
+            let found = labelled(client.context(NO_CLUSTER)?, selector).await?;
+            packages.extend(found.iter().map(|it| RequestedPackage::named(it)));
+        }
+        if range.is_some() && packages.is_empty() {
+            let message =
+                "--version and --version-range are for Operators that are named: add their names";
+            return Err(Refusal::usage(message.to_owned()).into());
+        }
+        packages.iter_mut().for_each(|it| it.range = it.range.take().or_else(|| range.clone()));
+        packages.extend(self.for_range.iter().flat_map(|it| it.0.iter().cloned()));
+        let mut named = NamedOperators::default();
+        for RequestedPackage { name, range } in packages {
+            if named.names.contains(&name) || named.ranges.contains_key(&name) {
+                bail!("{name} is named twice");
+            }
+            if let Some(range) = range {
+                named.ranges.insert(name, range);
+            } else {
+                named.names.insert(name);
             }
         }
-        Ok(ranges)
+        Ok(named)
     }
+}
+
+/// The Operators that a command line names.
+#[derive(Debug, Default)]
+struct NamedOperators {
+    /// Those with a range, by name.
+    ranges: BTreeMap<String, String>,
+    /// Those that are to have their newest version.
+    names: BTreeSet<String>,
 }
 
 /// Names of Operators with ranges.
 #[derive(Debug, Clone)]
-struct RequestedRanges(Vec<(String, String)>);
+struct RequestedRanges(Vec<RequestedPackage>);
 
 impl FromStr for RequestedRanges {
     type Err = String;
@@ -119,7 +169,7 @@ impl FromStr for RequestedRanges {
         let ranges = parts.map(|text| match text.split_once('@') {
             Some((name, range)) if !name.is_empty() && !range.is_empty() => {
                 Range::parse(range).map_err(|error| format!("{name}: {error}"))?;
-                Ok((name.to_owned(), range.to_owned()))
+                Ok(RequestedPackage { name: name.to_owned(), range: Some(range.to_owned()) })
             }
             Some((name, "")) if !name.is_empty() => Err(format!(
                 "`{text}` has no range; put it in quotes, the shell takes `;`, `<` and `>` for itself: \
@@ -129,7 +179,7 @@ impl FromStr for RequestedRanges {
                 Err(format!("`{text}` is not of the form NAME@RANGE, such as 'foo-operator@~1.2'"))
             }
         });
-        let ranges: Vec<(String, String)> = ranges.collect::<Result<_, _>>()?;
+        let ranges: Vec<RequestedPackage> = ranges.collect::<Result<_, _>>()?;
         match ranges.is_empty() {
             true => Err("it names no Operator: write NAME@RANGE".to_owned()),
             false => Ok(Self(ranges)),
@@ -141,7 +191,7 @@ impl FromStr for RequestedRanges {
 struct PlannedUpdate {
     state: LoadoutState,
     loadout: Loadout,
-    /// The ranges of `--for-range`, by name of the Operator.
+    /// The requested ranges, by name of the Operator.
     ranges: BTreeMap<String, String>,
     /// The plan; `None` if all Operators are pinned and nothing else is requested.
     plan: Option<UpdatePlan>,
@@ -169,47 +219,70 @@ pub(super) async fn run(
     prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let ranges = arguments.ranges()?;
+    let named = arguments.named(client).await?;
     if arguments.locked && arguments.filename.is_none() {
         bail!("--locked is for files: name their directory with -f DIR");
     }
     if arguments.dry_run.is_on_server() && arguments.filename.is_some() {
         bail!("--dry-run=server is for the Operators of a cluster: files are not sent to a server");
     }
-    let planned = plan(client, arguments, &ranges, out).await?;
+    let mut output = Output::new(&arguments.output, out);
+    let planned = plan(client, arguments, &named, output.people()).await?;
     planned.state.announce(arguments.output.is_wide());
     if let Some(directory) = arguments.filename.as_deref().filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
     }
     let Some(update) = &planned.plan else {
         writeln!(
-            out,
+            output.people(),
             "All operator versions are pinned. Nothing to do. If you want to bring all your operators \
              to the latest version try with --latest"
         )?;
         return Ok(exit::SUCCESS.into());
     };
-    if let ControlFlow::Break(exit) = show(client, arguments, &planned, update, out).await? {
+    let shown = show(client, arguments, &planned, update, output.people()).await?;
+    if let ControlFlow::Break(exit) = shown {
+        write_plan(update, &arguments.output, output.out())?;
         return Ok(exit.into());
     }
-    let again = async |out: &mut dyn Write| plan(client, arguments, &ranges, out).await;
+    let again = async |out: &mut dyn Write| plan(client, arguments, &named, out).await;
     let (question, default) = ("Would you like to continue?", DefaultAnswer::No);
-    let Some(current) = agreed(&planned, question, default, prompter, out, again).await? else {
-        writeln!(out, "Nothing was changed")?;
+    let said = output.people();
+    let Some(current) = agreed(&planned, question, default, prompter, said, again).await? else {
+        writeln!(output.people(), "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };
     let PlannedUpdate { state, mut loadout, .. } = current;
     match (&arguments.filename, client) {
         (Some(directory), _) => {
             for path in write_manifests(&mut loadout, directory, &update.manifests(), None)? {
-                writeln!(out, "{} written", path.display())?;
+                writeln!(output.people(), "{} written", path.display())?;
             }
-            lock::refresh(directory, &state, out)?;
+            lock::refresh(directory, &state, output.people())?;
         }
-        (None, Some(client)) => execute(client, &state, update, arguments, out).await?,
-        (None, None) => bail!("no cluster is configured; name one with --kubeconfig FILE"),
+        (None, Some(client)) => {
+            execute(client, &state, update, arguments, output.people()).await?;
+        }
+        (None, None) => bail!(NO_CLUSTER),
     }
+    write_plan(update, &arguments.output, output.out())?;
     Ok(exit::SUCCESS.into())
+}
+
+/// Writes the plan if the output is for programs.
+fn write_plan(
+    update: &UpdatePlan,
+    output: &Format,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    if *output != Format::Name {
+        output.write(update, out)?;
+        return Ok(());
+    }
+    for it in update.operators.iter().filter(|it| it.is_written() || it.is_moved()) {
+        writeln!(out, "{}", it.name)?;
+    }
+    Ok(())
 }
 
 /// Prints the plan. Breaks with the exit code if there is nothing to carry out.
@@ -225,18 +298,16 @@ async fn show(
         let plan = RehearsedPlan { text, state, writes: state.writes(&update.manifests()) };
         return Ok(ControlFlow::Break(plan.rehearse(client, &arguments.output, out).await?));
     }
-    if arguments.output == Format::Name {
-        let changes = update.operators.iter().filter(|it| it.is_written() || it.is_moved());
-        changes.into_iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
-        return Ok(ControlFlow::Break(exit::SUCCESS));
+    let is_for_people = arguments.output.is_for_people();
+    if is_for_people || !arguments.dry_run.is_set() {
+        out.write_all(planned.text().as_bytes())?;
     }
-    if arguments.output.write(update, out)? {
-        return Ok(ControlFlow::Break(exit::SUCCESS));
-    }
-    out.write_all(planned.text().as_bytes())?;
     if let (true, Some(client)) = (arguments.dry_run.is_on_server(), client) {
         let manifests = update.manifests();
         dry_run_writes(client, &planned.state.writes(&manifests), out).await?;
+        if !is_for_people {
+            return Ok(ControlFlow::Break(exit::SUCCESS));
+        }
         let bundles = previewed(update);
         let exit = preview_bundles(client, &planned.state, &manifests, &bundles, out).await?;
         return Ok(ControlFlow::Break(exit));
@@ -298,7 +369,7 @@ async fn read(
 async fn plan(
     client: Option<&Client>,
     arguments: &UpdateArguments,
-    ranges: &BTreeMap<String, String>,
+    named: &NamedOperators,
     out: &mut dyn Write,
 ) -> Result<PlannedUpdate, anyhow::Error> {
     let (state, loadout) = read(client, arguments).await?;
@@ -319,11 +390,13 @@ async fn plan(
     }
     let request = UpdateRequest {
         latest: arguments.latest,
-        ranges: ranges.clone(),
+        ranges: named.ranges.clone(),
+        names: named.names.clone(),
         together: arguments.filename.is_none(),
     };
+    let ranges = named.ranges.clone();
     if request.is_idle(&operators) {
-        return Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: None });
+        return Ok(PlannedUpdate { state, loadout, ranges, plan: None });
     }
     let inputs = OperatorInputs {
         operators: &operators,
@@ -334,7 +407,7 @@ async fn plan(
     let planned = plan_update(inputs, &parts, &request);
     drop(progress);
     match planned {
-        Ok(plan) => Ok(PlannedUpdate { state, loadout, ranges: ranges.clone(), plan: Some(plan) }),
+        Ok(plan) => Ok(PlannedUpdate { state, loadout, ranges, plan: Some(plan) }),
         Err(error) => {
             state.print_notes();
             Err(refusal(error, &operators, out))
@@ -351,7 +424,7 @@ fn refusal(
     let message = match error {
         UpdateError::UnknownOperator { name } => {
             let names = operators.keys().map(String::as_str);
-            return anyhow!("--for-range: there is no Operator `{name}`{}", hint(&name, names));
+            return anyhow!("there is no Operator `{name}`{}", hint(&name, names));
         }
         UpdateError::Blocked { name, block } => {
             format!("{name} cannot be updated: {}", block.message)
@@ -365,7 +438,7 @@ fn refusal(
         UpdateError::LimitExceeded => {
             return anyhow!(
                 "the dependencies are too complex: no solution or proof of none was found within \
-                 the limit; name fewer Operators with --for-range"
+                 the limit; name fewer Operators"
             );
         }
     };

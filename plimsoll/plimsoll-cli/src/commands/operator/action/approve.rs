@@ -45,7 +45,8 @@ pub(super) async fn approve(
     for line in &status.explanation {
         writeln!(out, "* {}", on_one_line(line))?;
     }
-    if !prompter.confirm("Approve it?", DefaultAnswer::No, out)? {
+    let dry_run = arguments.dry_run;
+    if !dry_run.is_set() && !prompter.confirm("Approve it?", DefaultAnswer::No, out)? {
         let message = "nothing was approved".to_owned();
         return Err(Refusal { message, exit: exit::DECLINED }.into());
     }
@@ -61,10 +62,13 @@ pub(super) async fn approve(
             value: json!({ "plan": digest, "approver": approver }),
         }),
     ]));
-    let patched =
-        actions(client, &namespace, ACTION).patch(name, &patch_parameters(false), &patch).await;
-    patched.with_context(|| format!("failed to approve Action `{name}`"))?;
-    writeln!(out, "action.olm.io/{name} approved")?;
+    if dry_run.is_sent() {
+        let (actions, parameters) =
+            (actions(client, &namespace, ACTION), patch_parameters(dry_run.is_set()));
+        let patched = actions.patch(name, &parameters, &patch).await;
+        patched.with_context(|| format!("failed to approve Action `{name}`"))?;
+    }
+    writeln!(out, "action.olm.io/{name} approved{}", dry_run.suffix())?;
     Ok(exit::SUCCESS.into())
 }
 
@@ -83,9 +87,13 @@ pub(super) async fn cancel(
         bail!("Action `{name}` has ended: it is {}", state.as_str());
     }
     let patch = Patch::Merge(json!({ "spec": { "cancelled": true } }));
-    let patched =
-        actions(client, &namespace, ACTION).patch(name, &patch_parameters(false), &patch).await;
-    patched.with_context(|| format!("failed to cancel Action `{name}`"))?;
-    writeln!(out, "action.olm.io/{name} cancelled")?;
+    let dry_run = arguments.dry_run;
+    if dry_run.is_sent() {
+        let (actions, parameters) =
+            (actions(client, &namespace, ACTION), patch_parameters(dry_run.is_set()));
+        let patched = actions.patch(name, &parameters, &patch).await;
+        patched.with_context(|| format!("failed to cancel Action `{name}`"))?;
+    }
+    writeln!(out, "action.olm.io/{name} cancelled{}", dry_run.suffix())?;
     Ok(exit::SUCCESS.into())
 }

@@ -16,29 +16,42 @@ use plimsoll_simulation::cluster_state::api;
 use serde_json::{Map, Value, json};
 
 use super::follow::wait;
-use super::{RetryArguments, RunArguments, WaitArguments, actions, failed, read};
+use super::{
+    RetryArguments, RunArguments, Trial, TrialStrategy, WaitArguments, actions, failed, read,
+};
 use crate::arguments::name::hint;
-use crate::commands::operator::FIELD_MANAGER;
-use crate::exit;
+use crate::commands::operator::{FIELD_MANAGER, dry_run_suffix};
+use crate::exit::{self, Refusal};
 
 /// Returns the requested spec, without the fields that the command line leaves out.
-fn spec_of(arguments: &RunArguments) -> Value {
+///
+/// # Errors
+///
+/// When the version is given twice.
+fn spec_of(arguments: &RunArguments) -> Result<Value, Refusal> {
+    let package = arguments.package.as_ref();
+    let own = package.and_then(|it| it.range.as_ref());
+    if let (Some(package), Some(_), Some(_)) = (package, own, &arguments.version) {
+        return Err(Refusal::usage(format!(
+            "--version cannot be used with `{package}`, which says its versions itself"
+        )));
+    }
     let mut spec = Map::new();
     spec.insert("actionClass".to_owned(), arguments.class.as_str().into());
     if let Some(deadline) = arguments.deadline {
         spec.insert("deadline".to_owned(), format!("{}s", deadline.as_secs()).into());
     }
     let texts = [
-        ("package", &arguments.package),
-        ("version", &arguments.version),
-        ("channel", &arguments.channel),
-        ("repository", &arguments.repository),
+        ("package", package.map(|it| &it.name)),
+        ("version", own.or(arguments.version.as_ref())),
+        ("channel", arguments.channel.as_ref()),
+        ("repository", arguments.repository.as_ref()),
     ];
-    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, json!(text.as_ref()?))));
+    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, json!(text?))));
     let flags = [
         ("installDependencies", arguments.install_dependencies),
         ("ensureConstraintSatisfiability", arguments.ensure_constraint_satisfiability),
-        ("dryRun", arguments.dry_run.then_some(true)),
+        ("dryRun", arguments.trial.is_plan().then_some(true)),
     ];
     let flags = flags.into_iter().filter_map(|(name, flag)| Some((name, json!(flag?))));
     spec.extend(texts.chain(flags).map(|(name, value)| (name.to_owned(), value)));
@@ -52,7 +65,7 @@ fn spec_of(arguments: &RunArguments) -> Value {
             names.map(|it| (it.get_name().to_owned(), true)).collect();
         spec.insert("preconditions".to_owned(), json!(conditions));
     }
-    spec.into()
+    Ok(spec.into())
 }
 
 /// Fails if the cluster has no such class. Passes if the user may not list classes.
@@ -86,7 +99,7 @@ pub(super) async fn request(
         Schedule::parse(schedule, zone).map_err(|error| anyhow!(error))?;
     }
     require_class(client, &arguments.class).await?;
-    let spec = spec_of(arguments);
+    let spec = spec_of(arguments)?;
     let (kind, spec) = match (&arguments.retry, &arguments.schedule) {
         (Some(limit), _) => (RETRY_ACTION, json!({ "backoffLimit": limit, "template": spec })),
         (None, Some(schedule)) => {
@@ -103,7 +116,8 @@ pub(super) async fn request(
         None => json!({ "generateName": format!("{}-", arguments.class) }),
     };
     let namespace = arguments.namespace.of(client);
-    create(client, kind, &namespace, &metadata, spec, &arguments.wait, out).await
+    let request = NewRequest { kind, namespace: &namespace, metadata: &metadata, spec };
+    create(client, request, arguments.trial, &arguments.wait, out).await
 }
 
 /// Returns the user as which the API server authenticates this command.
@@ -118,16 +132,30 @@ pub(super) async fn myself(client: &Client) -> Result<ActionRequester, anyhow::E
     })
 }
 
+/// An object that requests a change.
+struct NewRequest<'r> {
+    kind: ApiKind,
+    namespace: &'r str,
+    metadata: &'r Value,
+    spec: Value,
+}
+
 /// Creates an object in the name of the current user, and waits until it ends.
 async fn create(
     client: &Client,
-    kind: ApiKind,
-    namespace: &str,
-    metadata: &Value,
-    mut spec: Value,
+    request: NewRequest<'_>,
+    trial: Trial,
     waits: &WaitArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
+    let NewRequest { kind, namespace, metadata, mut spec } = request;
+    if trial.dry_run == Some(TrialStrategy::Client) {
+        let name = metadata["name"].as_str().or(metadata["generateName"].as_str());
+        let (kind, name) = (kind.kind.to_lowercase(), name.unwrap_or_default());
+        writeln!(out, "{kind}.olm.io/{name} created (dry run)")?;
+        return Ok(exit::SUCCESS.into());
+    }
+    let is_checked = trial.dry_run == Some(TrialStrategy::Server);
     spec["requester"] = json!(myself(client).await?);
     let object: DynamicObject = serde_json::from_value(json!({
         "apiVersion": kind.api_version(),
@@ -136,12 +164,13 @@ async fn create(
         "spec": spec,
     }))?;
     let parameters =
-        PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        PostParams { dry_run: is_checked, field_manager: Some(FIELD_MANAGER.to_owned()) };
     let created = actions(client, namespace, kind).create(&parameters, &object).await;
     let failed = |error| failed(error, || format!("failed to create the {}", kind.kind));
     let name = created.map_err(failed)?.metadata.name.unwrap_or_default();
-    writeln!(out, "{}.olm.io/{name} created", kind.kind.to_lowercase())?;
-    if waits.no_wait || kind == CRON_ACTION {
+    let suffix = dry_run_suffix(is_checked);
+    writeln!(out, "{}.olm.io/{name} created{suffix}", kind.kind.to_lowercase())?;
+    if is_checked || waits.no_wait || kind == CRON_ACTION {
         return Ok(exit::SUCCESS.into());
     }
     wait(client, kind, namespace, &name, waits.timeout, out).await
@@ -167,6 +196,10 @@ pub(super) async fn retry(
             spec.remove(field);
         }
     }
+    if arguments.trial.is_plan() {
+        spec["dryRun"] = true.into();
+    }
     let metadata = json!({ "generateName": format!("{name}-") });
-    create(client, ACTION, &namespace, &metadata, spec, &arguments.wait, out).await
+    let request = NewRequest { kind: ACTION, namespace: &namespace, metadata: &metadata, spec };
+    create(client, request, arguments.trial, &arguments.wait, out).await
 }

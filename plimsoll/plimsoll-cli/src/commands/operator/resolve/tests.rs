@@ -155,6 +155,35 @@ Generate Operator resources for:
 }
 
 #[tokio::test]
+async fn versions_are_written_beside_names_or_declared_in_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for options in [
+        &["foo-operator@1.2.5"][..],
+        &["foo-operator", "--version", "1.2.5"],
+        &["foo-operator@<1.2.9", "buz-operator@0.2.4"],
+    ] {
+        let options = [options, &["--dry-run"]].concat();
+        let (_, text) = attempt(directory.path(), &options).await.expect("a solution");
+        assert!(text.contains("- foo-operator@v1.2.5\n"), "{options:?}: {text}");
+    }
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let file = elsewhere.path().join("foo.yaml").display().to_string();
+    let declared = "apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n  name: foo-operator\n  \
+                    labels: {team: quay}\nspec: {version: '<1.2.9', channel: stable, paused: true}\n";
+    std::fs::write(&file, declared).expect("a file");
+    let options = ["-f", &file, "--yes", "-o", "name"];
+    let (code, text) = attempt(directory.path(), &options).await.expect("a solution");
+    assert_eq!(
+        (code, text.as_str()),
+        (ExitCode::SUCCESS, "baz-operator\nbar-operator\nfoo-operator\n")
+    );
+    let written = files(directory.path());
+    for text in ["team: quay", "channel: stable", "paused: true", "<1.2.9", "name: foo-operator"] {
+        assert!(written[2].1.contains(text), "{}", written[2].1);
+    }
+}
+
+#[tokio::test]
 async fn a_conflict_with_what_is_there_writes_nothing_unless_forced() {
     let directory = tempfile::tempdir().expect("a directory");
     let fiz = "apiVersion: olm.io/v1\nkind: Operator\nmetadata: {name: fiz-operator}\nspec: {version: 2.9.2}\n";
@@ -227,7 +256,7 @@ async fn a_snapshot_has_the_answer_that_the_controller_gives() {
         let words = [&["resolve", "--state", &snapshot, "--dry-run", "--write", &nowhere], options]
             .concat();
         let line = Line::try_parse_from(words).expect("it is a command line");
-        let request = line.arguments.choice.request();
+        let request = line.arguments.choice.request(Vec::new()).expect("a request");
         let planned = match plan_install(inputs, &parts, &request) {
             Ok(plan) => plan.text(),
             Err(InstallError::Unsatisfiable(conflict)) => conflict.text(),
@@ -244,6 +273,8 @@ async fn bad_input_is_an_error_and_writes_nothing() {
     for (options, says) in [
         (["fox-operator", "--yes"].as_slice(), "no catalog has package `fox-operator`"),
         (["foo-operator", "--version-range", "x||"].as_slice(), "is not a range"),
+        (&["foo-operator@x||"], "is not a range"),
+        (&["foo-operator", "--version", "~1.2"], "--version-range takes ranges"),
         (["foo-operator", "--use", "bar"].as_slice(), "is not of the form"),
         (["foo-operator", "--use", "nothing=bar-operator"].as_slice(), "no catalog has a package"),
     ] {

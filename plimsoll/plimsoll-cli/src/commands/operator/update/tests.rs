@@ -166,6 +166,7 @@ foo-operator@v1.2.2 -> foo-operator@v1.2.9
     // One option with a list is the same as two options.
     let ranges = "foo-operator@~1.2;fiz-operator@<3.0.0";
     check(path, &["--for-range", ranges, "--dry-run"], planned, 0).await;
+    check(path, &["foo-operator@~1.2", "fiz-operator@<3.0.0", "--dry-run"], planned, 0).await;
     let options =
         ["--for-range", "foo-operator@~1.2", "--for-range", "fiz-operator@<3.0.0", "--dry-run"];
     check(path, &options, planned, 0).await;
@@ -202,12 +203,17 @@ async fn bad_input_is_an_error_and_writes_nothing() {
         (["--for-range", "foo-operator"].as_slice(), "is not of the form NAME@RANGE"),
         (&["--for-range", "foo-operator@"], "put it in quotes"),
         (&["--for-range", "foo-operator@x||"], "foo-operator: `x||` is not a range"),
-        (&["--for-range", "foo-operator@~1;foo-operator@~2"], "names foo-operator twice"),
+        (&["--for-range", "foo-operator@~1;foo-operator@~2"], "foo-operator is named twice"),
         (
             &["--for-range", "fooo-operator@~1.2"],
             "there is no Operator `fooo-operator`, did you mean `foo-operator`?",
         ),
         (&["--for-range", "foo-operator@~7"], "no version of foo-operator matches ~7"),
+        (&["fooo-operator"], "there is no Operator `fooo-operator`, did you mean `foo-operator`?"),
+        (&["foo-operator", "foo-operator@~1.2"], "foo-operator is named twice"),
+        (&["foo-operator@1.2.9", "--version", "1.2.9"], "which says its versions itself"),
+        (&["--version", "1.2.9"], "are for Operators that are named"),
+        (&["foo-operator", "--latest"], "cannot be used with"),
         (&["--state", "cluster", "--latest"], "no cluster is configured"),
     ] {
         let error = attempt(directory.path(), options).await.expect_err("bad input");

@@ -1,0 +1,58 @@
+//! The output of commands that change Operators. If it is for programs, people read the rest on standard
+//! error.
+
+use std::io::Write;
+
+use anyhow::Error;
+use serde_json::{Value, json};
+
+use crate::render::format::Format;
+
+/// The output of a command.
+pub(super) struct Output<'o> {
+    /// The form of what was written.
+    format: &'o Format,
+    out: &'o mut dyn Write,
+    errors: anstream::Stderr,
+}
+
+impl<'o> Output<'o> {
+    pub(super) fn new(format: &'o Format, out: &'o mut dyn Write) -> Self {
+        Self { format, out, errors: anstream::stderr() }
+    }
+
+    /// Returns whether all of the output is for people.
+    pub(super) fn is_for_people(&self) -> bool {
+        self.format.is_for_people()
+    }
+
+    /// Returns what people read.
+    pub(super) fn people(&mut self) -> &mut dyn Write {
+        if self.format.is_for_people() { &mut *self.out } else { &mut self.errors }
+    }
+
+    /// Returns standard output.
+    pub(super) fn out(&mut self) -> &mut dyn Write {
+        &mut *self.out
+    }
+
+    /// Writes Operators if the output is for programs: their names, or a list as kubectl prints it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub(super) fn write_operators(&mut self, objects: &[Value]) -> Result<(), Error> {
+        if *self.format == Format::Name {
+            for it in objects {
+                writeln!(self.out, "{}", it["metadata"]["name"].as_str().unwrap_or_default())?;
+            }
+            return Ok(());
+        }
+        if self.format.is_for_people() {
+            return Ok(());
+        }
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+        self.format.write(&list, self.out)?;
+        Ok(())
+    }
+}
