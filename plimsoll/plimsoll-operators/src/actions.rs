@@ -29,12 +29,19 @@ pub struct ActionFailure {
     pub reason: Reason,
     /// What is wrong, and what resolves it.
     pub message: String,
+    /// The answer to a query as a terminal shows it; `None` if that is the message.
+    pub answer: Option<String>,
 }
 
 impl ActionFailure {
     /// Creates a failure with a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        Self { reason, message: message.into(), answer: None }
+    }
+
+    /// Returns the answer to a query that failed.
+    pub fn answer(&self) -> &str {
+        self.answer.as_deref().unwrap_or(&self.message)
     }
 }
 

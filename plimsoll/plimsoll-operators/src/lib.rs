@@ -31,6 +31,7 @@ pub mod lock;
 pub mod manifest;
 pub mod observed;
 mod planner;
+pub mod query;
 pub mod ready_when;
 pub mod reconciler;
 mod request;

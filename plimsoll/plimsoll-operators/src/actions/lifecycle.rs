@@ -129,7 +129,7 @@ pub struct Report {
 impl Report {
     /// Creates the report of a failure.
     pub fn failed(status: ActionStatus, failure: ActionFailure) -> Self {
-        let ActionFailure { reason, message } = failure;
+        let ActionFailure { reason, message, answer: _ } = failure;
         Self { status, state: ActionState::Failed, reason, message }
     }
 
@@ -327,7 +327,7 @@ impl ActionDecision<'_> {
             Err(failure) => {
                 status.policies = self.judge(None, self.policies).decisions;
                 if self.class.name == RESOLUTION {
-                    answer(&mut status, &failure.message);
+                    answer(&mut status, failure.answer());
                 }
                 return report(Report::failed(status, failure));
             }

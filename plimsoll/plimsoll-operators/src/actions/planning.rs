@@ -21,6 +21,7 @@ use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
 use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
+use crate::query::{ResolutionOutcome, answer_request};
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
 
@@ -342,9 +343,25 @@ impl Planner<'_> {
     }
 
     fn resolution(&self) -> Result<ActionPlan, ActionFailure> {
-        let plan = self.install_plan(&self.install_request())?;
-        let result = plan.text();
-        Ok(ActionPlan { result, ..ActionPlan::default() })
+        let inputs = self.inventory.inputs(self.expressions);
+        let answer = answer_request(inputs, self.catalogs, &self.install_request());
+        let result = answer.transcript();
+        let Some(error) = answer.error else {
+            return Ok(ActionPlan { result, ..ActionPlan::default() });
+        };
+        let reason = match answer.outcome {
+            ResolutionOutcome::PackageNotFound => {
+                let failure = self.not_found(self.action.text("package"));
+                return Err(ActionFailure { answer: Some(result), ..failure });
+            }
+            ResolutionOutcome::Invalid => Reason::InvalidAction,
+            ResolutionOutcome::Solved
+            | ResolutionOutcome::Unsatisfiable
+            | ResolutionOutcome::LimitExceeded => Reason::ConstraintsUnmet,
+        };
+        let message =
+            if answer.text.is_empty() { error } else { answer.text.trim_end().to_owned() };
+        Err(ActionFailure { reason, message, answer: Some(result) })
     }
 
     /// Returns the converged Operators after changes.

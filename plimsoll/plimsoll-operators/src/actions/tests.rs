@@ -16,6 +16,7 @@ use super::planning;
 use super::policy::NamedPolicy;
 use crate::inventory::OperatorInventory;
 use crate::loadout::LoadoutFile;
+use crate::query::{ResolutionQuery, answer};
 
 pub(super) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -126,4 +127,27 @@ fn a_dependency_is_taken_from_the_catalog_that_it_was_planned_from() {
     let expected =
         [("bar", "bar.v1.0.0", "curated", Some("curated")), ("foo", "foo.v1.0.0", "curated", None)];
     assert_eq!(planned.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_resolution_answers_as_the_command_does() {
+    let catalogs = [catalog("main", 0, &[("bar", None), ("foo", Some("gone"))])];
+    let inventory = OperatorInventory::default();
+    for (package, is_solved) in [("bar", true), ("foo", false)] {
+        let spec = ActionSpec { package: package.into(), ..ActionSpec::default() };
+        let action = effective(&spec, &class("resolution"), None).unwrap();
+        let found = planning::plan(&action, &inventory, None, &BTreeMap::new(), &catalogs, &Cel);
+        let query = ResolutionQuery {
+            packages: vec![package.into()],
+            no_dependencies: !action.is_set("installDependencies"),
+            ..ResolutionQuery::default()
+        };
+        let expected = answer(inventory.inputs(&Cel), &catalogs, &query);
+        assert_eq!(expected.error.is_none(), is_solved, "{expected:?}");
+        let result = match &found {
+            Ok(plan) => plan.result.as_str(),
+            Err(failure) => failure.answer(),
+        };
+        assert_eq!(result, expected.transcript(), "{package}");
+    }
 }

@@ -16,6 +16,7 @@ use plimsoll_operators::install::{
 };
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::manifest::OperatorManifest;
+use plimsoll_operators::query::refusal;
 use plimsoll_operators::{OperatorInputs, RequestedPackage};
 use plimsoll_resolve::range::masterminds::Range;
 use serde_json::Value;
@@ -313,13 +314,6 @@ pub(super) async fn plan(
     drop(progress);
     match planned {
         Ok(plan) => Ok(PlannedInstall { state, loadout, plan, conflict: None }),
-        Err(InstallError::InvalidProvider(why)) => bail!(why),
-        Err(InstallError::LimitExceeded) => bail!(
-            "the dependencies are too complex: request fewer packages, or exclude some with `--exclude`"
-        ),
-        Err(InstallError::Exists(name)) => {
-            bail!("there is an Operator `{name}` already: `operator describe {name}` shows it")
-        }
         Err(InstallError::Unsatisfiable(conflict)) => {
             if let Some(plan) = conflict.overridden().filter(|_| choice.force) {
                 return Ok(PlannedInstall { state, loadout, plan, conflict: Some(*conflict) });
@@ -329,6 +323,7 @@ pub(super) async fn plan(
             let message = conflict.message();
             Err(Refusal { message, exit: exit::UNSATISFIABLE }.into())
         }
+        Err(error) => bail!(refusal(&error)),
     }
 }
 

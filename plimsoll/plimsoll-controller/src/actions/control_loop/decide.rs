@@ -80,7 +80,7 @@ impl ControlLoop {
             };
             let result = match &plan {
                 Ok(plan) => plan.result.clone(),
-                Err(failure) => failure.message.clone(),
+                Err(failure) => failure.answer().to_owned(),
             };
             let others = |plan: &ActionPlan| waits_for(action, plan, self.actions.values());
             match decision.decide(&attributes, plan, others) {

@@ -1,0 +1,368 @@
+//! Queries to the resolver, and their answers: what `operator resolve --dry-run` prints, the `resolution` Action
+//! reports and the service of the controller sends is made here, so that it is the same byte for byte
+//! (OPR-21, OPR-22).
+
+use plimsoll_resolve::CatalogPart;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::install::{InstallError, InstallPlan, InstallRequest, plan_install};
+use super::{OperatorInputs, RequestedPackage};
+
+/// A query: a request to install packages, as JSON or as the parameters of a URL.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ResolutionQuery {
+    /// The packages, each as `NAME` or `NAME@RANGE`.
+    pub packages: Vec<String>,
+    /// The range of the packages that have none of their own; `None` to pin the newest version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version_range: Option<String>,
+    /// The channel to install the packages from; `None` for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// The name of the catalog to install the packages from; `None` for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// The namespace to install the packages into; `None` for the one that their bundles suggest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What becomes of objects that exist; `None` if they stop the installation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collision_protection: Option<String>,
+    /// The chosen providers of requirements: `PACKAGE=PACKAGE` or `GROUP/VERSION/KIND=PACKAGE`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
+    /// The excluded packages and bundles: `PACKAGE` or `PACKAGE/BUNDLE`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+    /// The catalog to prefer for dependencies; `same` for that of `repository`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefer_repository: Option<String>,
+    /// Whether to install the packages without their dependencies.
+    pub no_dependencies: bool,
+    /// Whether to refuse packages that there are Operators of.
+    pub only_new: bool,
+}
+
+/// The parameters of a URL that a query may have.
+const PARAMETERS: &str = "package, versionRange, channel, repository, namespace, collisionProtection, \
+                          provider, exclude, preferRepository, noDependencies, onlyNew";
+
+impl ResolutionQuery {
+    /// Returns the query for a request.
+    pub fn of(request: &InstallRequest) -> Self {
+        let InstallRequest {
+            packages,
+            version_range,
+            channel,
+            repository,
+            namespace,
+            collision_protection,
+            providers,
+            exclude,
+            prefer_repository,
+            no_dependencies,
+            only_new,
+        } = request.clone();
+        let packages = packages.iter().map(RequestedPackage::to_string).collect();
+        Self {
+            packages,
+            version_range,
+            channel,
+            repository,
+            namespace,
+            collision_protection,
+            providers,
+            exclude,
+            prefer_repository,
+            no_dependencies,
+            only_new,
+        }
+    }
+
+    /// Reads a query from JSON.
+    ///
+    /// # Errors
+    ///
+    /// When the text is not JSON, or has a field that is unknown or of another type; the message names it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let query: Self = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            let path = error.path().to_string();
+            let cause = error.into_inner();
+            if path == "." { cause.to_string() } else { format!("{path}: {cause}") }
+        })?;
+        json.end().map_err(|error| error.to_string())?;
+        Ok(query)
+    }
+
+    /// Reads a query from the parameters of a URL.
+    ///
+    /// # Errors
+    ///
+    /// When a parameter is unknown, given twice though it has one value, or neither `true` nor `false` though
+    /// it has to be.
+    pub fn from_parameters<'p>(
+        parameters: impl IntoIterator<Item = (&'p str, &'p str)>,
+    ) -> Result<Self, String> {
+        let mut query = Self::default();
+        for (name, value) in parameters {
+            let text = value.to_owned();
+            let single = match name {
+                "package" => {
+                    query.packages.push(text);
+                    continue;
+                }
+                "provider" => {
+                    query.providers.push(text);
+                    continue;
+                }
+                "exclude" => {
+                    query.exclude.push(text);
+                    continue;
+                }
+                "noDependencies" => {
+                    query.no_dependencies = flag(name, value)?;
+                    continue;
+                }
+                "onlyNew" => {
+                    query.only_new = flag(name, value)?;
+                    continue;
+                }
+                "versionRange" => &mut query.version_range,
+                "channel" => &mut query.channel,
+                "repository" => &mut query.repository,
+                "namespace" => &mut query.namespace,
+                "collisionProtection" => &mut query.collision_protection,
+                "preferRepository" => &mut query.prefer_repository,
+                _ => return Err(format!("unknown parameter `{name}`: there are {PARAMETERS}")),
+            };
+            if single.replace(text).is_some() {
+                return Err(format!("the parameter `{name}` is given twice"));
+            }
+        }
+        Ok(query)
+    }
+
+    /// Returns the request.
+    ///
+    /// # Errors
+    ///
+    /// When no package is named, or a name or range cannot be read.
+    pub fn request(&self) -> Result<InstallRequest, String> {
+        if self.packages.is_empty() {
+            return Err("no package is requested: name at least one, as NAME or NAME@RANGE".into());
+        }
+        let packages: Result<Vec<RequestedPackage>, String> =
+            self.packages.iter().map(|it| it.parse()).collect();
+        if let Some(range) = &self.version_range {
+            plimsoll_resolve::range::masterminds::Range::parse(range)
+                .map_err(|error| format!("versionRange: {error}"))?;
+        }
+        Ok(InstallRequest {
+            packages: packages?,
+            version_range: self.version_range.clone(),
+            channel: self.channel.clone(),
+            repository: self.repository.clone(),
+            namespace: self.namespace.clone(),
+            collision_protection: self.collision_protection.clone(),
+            providers: self.providers.clone(),
+            exclude: self.exclude.clone(),
+            prefer_repository: self.prefer_repository.clone(),
+            no_dependencies: self.no_dependencies,
+            only_new: self.only_new,
+        })
+    }
+}
+
+fn flag(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "true" | "" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(format!("the parameter `{name}` is `{value}`: use true or false")),
+    }
+}
+
+/// Returns the names of the packages that an answer depends on beside those of Operators: the requested ones, and
+/// chosen providers.
+pub fn needed_packages(request: &InstallRequest) -> Vec<String> {
+    let chosen = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
+    let provided = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.0));
+    let provided = provided.filter(|it| !it.contains('/')).map(str::to_owned);
+    request.names().map(str::to_owned).chain(chosen).chain(provided).collect()
+}
+
+/// How a resolution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ResolutionOutcome {
+    /// There is a plan, which may be empty.
+    Solved,
+    /// The packages conflict with each other or with installed Operators.
+    Unsatisfiable,
+    /// The resolver reached its limit of work.
+    LimitExceeded,
+    /// No catalog has a requested package.
+    PackageNotFound,
+    /// The query cannot be read, or is about what exists already.
+    Invalid,
+}
+
+/// The answer to a query.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResolutionAnswer {
+    /// How the resolution ended.
+    pub outcome: ResolutionOutcome,
+    /// The exit code of `operator resolve --dry-run`.
+    pub exit: u8,
+    /// What `operator resolve --dry-run` prints to standard output.
+    pub text: String,
+    /// The sentence that says what is refused; `None` if there is a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The plan as data; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<AnsweredPlan>,
+}
+
+/// A plan as data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AnsweredPlan {
+    /// The dependencies between packages, a line each.
+    pub dependencies: Vec<String>,
+    /// The overrides of the query that had an effect, a line each.
+    pub overrides: Vec<String>,
+    /// The Operators to create or to change, the requested ones first.
+    pub operators: Vec<AnsweredOperator>,
+    /// The defects of the catalogs, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// An Operator of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AnsweredOperator {
+    /// The name of the Operator, which is that of its package.
+    pub name: String,
+    /// The version that will be installed.
+    pub version: String,
+    /// The name of the catalog that has the version.
+    pub catalog: String,
+    /// Whether it is a dependency of other Operators.
+    pub dependency: bool,
+    /// The object as it is created.
+    pub manifest: Value,
+}
+
+/// Answers a query beside the Operators of `inputs`. `catalogs` have the packages that can be reached from
+/// [`needed_packages`] and from the Operators.
+pub fn answer(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    query: &ResolutionQuery,
+) -> ResolutionAnswer {
+    match query.request() {
+        Ok(request) => answer_request(inputs, catalogs, &request),
+        Err(message) => ResolutionAnswer::refused(ResolutionOutcome::Invalid, message),
+    }
+}
+
+/// Answers a request as [`answer`] does.
+pub fn answer_request(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    request: &InstallRequest,
+) -> ResolutionAnswer {
+    let is_unknown = |name: &&str| catalogs.iter().all(|it| it.package(name).is_none());
+    if let Some(name) = request.names().find(is_unknown) {
+        let mut message = format!("no catalog has package `{name}`");
+        if let Some((catalog, why)) = inputs.unavailable.first_key_value() {
+            message = format!("{message}; catalog {catalog} is not served: {why}");
+        }
+        return ResolutionAnswer::refused(ResolutionOutcome::PackageNotFound, message);
+    }
+    ResolutionAnswer::of(&plan_install(inputs, catalogs, request), request)
+}
+
+impl ResolutionAnswer {
+    /// Returns the answer that the result of planning is.
+    pub fn of(planned: &Result<InstallPlan, InstallError>, request: &InstallRequest) -> Self {
+        let error = match planned {
+            Ok(plan) => {
+                return Self {
+                    outcome: ResolutionOutcome::Solved,
+                    exit: 0,
+                    text: plan.text(),
+                    error: None,
+                    plan: Some(AnsweredPlan::of(plan, request)),
+                };
+            }
+            Err(error) => error,
+        };
+        let message = refusal(error);
+        match error {
+            InstallError::Unsatisfiable(conflict) => Self {
+                text: conflict.text(),
+                ..Self::refused(ResolutionOutcome::Unsatisfiable, message)
+            },
+            InstallError::LimitExceeded => Self::refused(ResolutionOutcome::LimitExceeded, message),
+            InstallError::InvalidProvider(_) | InstallError::Exists(_) => {
+                Self::refused(ResolutionOutcome::Invalid, message)
+            }
+        }
+    }
+
+    fn refused(outcome: ResolutionOutcome, message: String) -> Self {
+        let exit = if outcome == ResolutionOutcome::Unsatisfiable { 3 } else { 1 };
+        Self { outcome, exit, text: String::new(), error: Some(message), plan: None }
+    }
+
+    /// Returns the answer as a terminal shows it: the text, and the line that says what is refused.
+    pub fn transcript(&self) -> String {
+        match &self.error {
+            None => self.text.clone(),
+            Some(error) if self.outcome == ResolutionOutcome::Unsatisfiable => {
+                format!("{}Error: {error}\n", self.text)
+            }
+            Some(error) => format!("{}error: {error}\n", self.text),
+        }
+    }
+}
+
+impl AnsweredPlan {
+    fn of(plan: &InstallPlan, request: &InstallRequest) -> Self {
+        let operators = plan.operators.iter().map(|it| AnsweredOperator {
+            name: it.name.clone(),
+            version: it.version.to_string(),
+            catalog: it.catalog.clone(),
+            dependency: it.is_dependency,
+            manifest: it.manifest(request).object(),
+        });
+        Self {
+            dependencies: plan.edges.clone(),
+            overrides: plan.overrides.clone(),
+            operators: operators.collect(),
+            warnings: plan.warnings.clone(),
+        }
+    }
+}
+
+/// Returns the sentence that says why there is no plan.
+pub fn refusal(error: &InstallError) -> String {
+    match error {
+        InstallError::InvalidProvider(message) => message.clone(),
+        InstallError::Exists(name) => {
+            format!("there is an Operator `{name}` already: `operator describe {name}` shows it")
+        }
+        InstallError::Unsatisfiable(conflict) => conflict.message(),
+        InstallError::LimitExceeded => {
+            "the dependencies are too complex: request fewer packages, or exclude some with `--exclude`"
+                .to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Queries as JSON and as parameters, and what is answered.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+
+/// Answers a query in JSON, beside Operators.
+fn answered(present: &str, query: &Value) -> ResolutionAnswer {
+    let of = catalogs(FIXTURE);
+    let operators = operators(&of, present);
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    answer(inputs, &of, &ResolutionQuery::read(&query.to_string()).expect("a query"))
+}
+
+#[test]
+fn a_query_is_the_same_as_json_and_as_parameters() {
+    let query = json!({
+        "packages": ["foo@~1.2", "bar"], "versionRange": ">=1", "channel": "stable",
+        "repository": "main", "namespace": "ns", "collisionProtection": "None",
+        "providers": ["bar=baz"], "exclude": ["baz/baz.v1.2.4"], "preferRepository": "same",
+        "noDependencies": true, "onlyNew": false,
+    });
+    let read = ResolutionQuery::read(&query.to_string()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), query);
+    let parameters = [
+        ("package", "foo@~1.2"),
+        ("package", "bar"),
+        ("versionRange", ">=1"),
+        ("channel", "stable"),
+        ("repository", "main"),
+        ("namespace", "ns"),
+        ("collisionProtection", "None"),
+        ("provider", "bar=baz"),
+        ("exclude", "baz/baz.v1.2.4"),
+        ("preferRepository", "same"),
+        ("noDependencies", "true"),
+    ];
+    assert_eq!(ResolutionQuery::from_parameters(parameters).unwrap(), read);
+}
+
+#[test]
+fn a_query_that_cannot_be_read_says_why() {
+    for (text, says) in [
+        ("{", "EOF while parsing"),
+        (r#"{"package": ["foo"]}"#, "unknown field `package`"),
+        (r#"{"packages": [1]}"#, "packages[0]: invalid type: integer `1`"),
+        (r#"{"packages": ["foo"]} and more"#, "trailing characters"),
+    ] {
+        let error = ResolutionQuery::read(text).unwrap_err();
+        assert!(error.contains(says), "{text}: {error}");
+    }
+    for (parameters, says) in [
+        (&[("packages", "foo")][..], "unknown parameter `packages`: there are package, "),
+        (&[("channel", "a"), ("channel", "b")], "the parameter `channel` is given twice"),
+        (&[("onlyNew", "yes")], "the parameter `onlyNew` is `yes`: use true or false"),
+    ] {
+        let error = ResolutionQuery::from_parameters(parameters.iter().copied()).unwrap_err();
+        assert!(error.starts_with(says), "{error}");
+    }
+    for (query, says) in [
+        (json!({}), "no package is requested"),
+        (json!({ "packages": ["foo@x"] }), "the range of `foo@x`"),
+        (json!({ "packages": ["foo"], "versionRange": "x||" }), "versionRange: "),
+    ] {
+        let ResolutionAnswer { outcome, error, .. } = answered("", &query);
+        assert_eq!(outcome, ResolutionOutcome::Invalid, "{query}");
+        assert!(error.clone().unwrap().starts_with(says), "{query}: {error:?}");
+    }
+}
+
+#[test]
+fn an_answer_is_what_a_terminal_shows_and_data() {
+    let solved = answered("", &json!({ "packages": ["foo@~1.2"] }));
+    assert_eq!((solved.outcome, solved.exit), (ResolutionOutcome::Solved, 0));
+    assert!(solved.text.ends_with("- foo@v1.2.9\n- bar@v1.2.7\n"), "{}", solved.text);
+    assert_eq!(solved.transcript(), solved.text);
+    let plan = solved.plan.unwrap();
+    let planned = plan.operators.iter().map(|it| (it.name.as_str(), it.version.as_str()));
+    assert_eq!(planned.collect::<Vec<_>>(), [("foo", "1.2.9"), ("bar", "1.2.7")]);
+    assert_eq!(plan.operators[0].manifest["spec"]["version"], "~1.2");
+
+    let query = json!({ "packages": ["foo@~1.2"], "exclude": ["bar"] });
+    let conflict = answered("", &query);
+    assert_eq!((conflict.outcome, conflict.exit), (ResolutionOutcome::Unsatisfiable, 3));
+    assert!(conflict.text.ends_with('\n') && conflict.plan.is_none(), "{}", conflict.text);
+    let message = "installing foo could leave your system in an inconsistent state";
+    assert_eq!(conflict.transcript(), format!("{}Error: {message}\n", conflict.text));
+
+    let unknown = answered("", &json!({ "packages": ["fox"] }));
+    assert_eq!(unknown.transcript(), "error: no catalog has package `fox`\n");
+    let there =
+        answered("foo: version 1.2.3; at 1.2.3", &json!({ "packages": ["foo"], "onlyNew": true }));
+    assert_eq!((there.outcome, there.exit), (ResolutionOutcome::Invalid, 1));
+}
