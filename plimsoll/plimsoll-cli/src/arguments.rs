@@ -8,5 +8,6 @@ pub(crate) mod faults;
 pub mod installation;
 pub(crate) mod name;
 pub mod registry;
+pub mod resolver;
 pub mod store;
 pub(crate) mod value;

@@ -22,6 +22,7 @@ mod pending;
 mod property;
 mod record;
 mod search;
+mod summary;
 mod tables;
 mod wanted;
 
@@ -40,6 +41,7 @@ pub use model::{
 pub use offer::IndexedCatalog;
 pub use record::{LIST_MAX, Text};
 pub use search::BundleSearch;
+pub use summary::PackageSummary;
 pub use wanted::CatalogBundle;
 
 #[cfg(test)]

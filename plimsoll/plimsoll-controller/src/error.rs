@@ -147,6 +147,24 @@ pub enum Error {
         #[source]
         source: kube::Error,
     },
+    /// Queries cannot be listened for.
+    #[error("failed to listen on {address} for queries; name another address with --resolver")]
+    ListenForQueries {
+        /// Where it was to listen.
+        address: std::net::SocketAddr,
+        /// The error of the operating system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The Secret with the certificate for queries could not be read or written.
+    #[error(
+        "failed to read or make the certificate for queries, Secret kube-system/plimsoll-resolver"
+    )]
+    ServeQueries {
+        /// The error of the client.
+        #[source]
+        source: kube::Error,
+    },
     /// An object could not be read, or a dry run of a step was not answered.
     #[error("failed to dry-run a change of {object}")]
     DryRun {
@@ -183,6 +201,7 @@ impl Error {
             | Self::ReadProgress { source }
             | Self::RevisionKey { source }
             | Self::Webhook { source, .. }
+            | Self::ServeQueries { source }
             | Self::WriteProgress { source }
             | Self::DryRun { source, .. } => match source {
                 kube::Error::Api(status) => matches!(status.code, 400 | 401 | 403 | 405 | 422),
@@ -194,6 +213,7 @@ impl Error {
             }
             Self::UnreadableSpec { .. } | Self::UnusableRevisionKey { .. } => false,
             Self::Listen { .. }
+            | Self::ListenForQueries { .. }
             | Self::Certificate { .. }
             | Self::Random
             | Self::Refused(_)

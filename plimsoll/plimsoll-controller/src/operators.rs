@@ -11,6 +11,7 @@ mod effects;
 mod facts;
 mod inspect;
 mod preview;
+pub mod query;
 pub(crate) mod revisions;
 mod unserved;
 mod watches;
@@ -31,6 +32,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::control_loop::ControlLoop;
+use self::query::LeaderRequests;
 use crate::actions::{ActionController, ActionSettings, inventory};
 use crate::bootstrap::{self, retry_until_ok};
 use crate::clock::SharedClock;
@@ -41,6 +43,7 @@ use crate::lease::{self, Leadership, OPERATORS_LEASE_NAME};
 use crate::reinstall::{self, Installed};
 use crate::resources::{self, api_resource};
 use crate::view::OperatorsView;
+use crate::webhook::WebhookSettings;
 use crate::write::{Writer, chain};
 
 /// The settings of the controller of Operators.
@@ -54,6 +57,8 @@ pub struct OperatorSettings {
     pub cache: Option<Cache>,
     /// The settings of the controller of Actions; `None` if Actions are not executed.
     pub actions: Option<ActionSettings>,
+    /// Where queries are answered, and how clients get there; `None` if they are not.
+    pub queries: Option<WebhookSettings>,
 }
 
 /// The controller that installs, updates and deletes Operators.
@@ -78,15 +83,26 @@ impl OperatorController {
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let Self { client, clock, settings, view } = self;
         let leadership = settings.leadership.clone();
+        let queries = settings.queries.clone();
+        let leader = LeaderRequests::new(None);
         let work = |client: Client, leading: CancellationToken| {
-            Self { client, clock: Arc::clone(&clock), settings, view: view.clone() }.lead(leading)
+            Self { client, clock: Arc::clone(&clock), settings, view: view.clone() }
+                .lead(leading, leader.clone())
         };
         let name = OPERATORS_LEASE_NAME;
-        lease::leading(client, Arc::clone(&clock), name, &leadership, &stop, work).await
+        let served = client.clone();
+        let led = lease::leading(client, Arc::clone(&clock), name, &leadership, &stop, work);
+        match queries {
+            None => led.await,
+            Some(queries) => {
+                let answered = query::serve(&served, &clock, &queries, &leader, &stop);
+                tokio::try_join!(led, answered).map(|_| ())
+            }
+        }
     }
 
     /// Runs the controller as the leader.
-    async fn lead(self, stop: CancellationToken) -> Result<(), Error> {
+    async fn lead(self, stop: CancellationToken, leader: LeaderRequests) -> Result<(), Error> {
         let instance = match &self.settings.leadership {
             Leadership::Lease(identity) => identity,
             Leadership::Alone => "plimsoll",
@@ -96,8 +112,9 @@ impl OperatorController {
         let ended = loop {
             // Also cancelled if the storage of the API server was restored to an earlier state.
             let round = stop.child_token();
-            let ended = self.work(&recorder, &round).await;
+            let ended = self.work(&recorder, &leader, &round).await;
             self.view.send_replace(OperatorsView::default());
+            leader.send_replace(None);
             if stop.is_cancelled() || !round.is_cancelled() {
                 break ended;
             }
@@ -112,7 +129,12 @@ impl OperatorController {
     }
 
     /// Runs the controller until it is stopped, starting from the present state of the cluster.
-    async fn work(&self, recorder: &Recorder, stop: &CancellationToken) -> Result<(), Error> {
+    async fn work(
+        &self,
+        recorder: &Recorder,
+        leader: &LeaderRequests,
+        stop: &CancellationToken,
+    ) -> Result<(), Error> {
         let unlisted = watches::CONFIGURATION.map(|it| it.plural);
         self.view.send_modify(|view| view.unlisted = unlisted.into());
         let writer = Writer::new(self.client.clone());
@@ -137,6 +159,7 @@ impl OperatorController {
         };
         let mut control_loop =
             ControlLoop::start(self, recorder.clone(), provider, key, stop).await?;
+        control_loop.queries = self.settings.queries.as_ref().map(|_| query::requests(leader));
         self.view.send_modify(|view| view.is_leader = true);
         let actions = async {
             let (Some(settings), Some(inventory)) = (self.settings.actions.clone(), inventory)

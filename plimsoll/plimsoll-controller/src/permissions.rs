@@ -3,6 +3,7 @@
 
 mod actions;
 mod operators;
+mod resolver;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ use crate::webhook::capabilities::CapabilityReviewer;
 
 pub use actions::action_permissions;
 pub use operators::operator_permissions;
+pub use resolver::{resolver_client_permissions, resolver_permissions};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const READ: [&str; 3] = ["get", "list", "watch"];

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use certificate::Certificate;
+use certificate::{Certificate, KeptIn};
 
 use crate::bootstrap::retry_until_ok;
 use crate::clock::{SharedClock, sleep_by};
@@ -29,12 +29,12 @@ use crate::error::Error;
 use crate::resources::api_resource;
 use crate::write::{Writer, chain};
 
-/// Where to listen for reviews, and how API servers get there.
+/// Where to listen for reviews or queries, and how clients get there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSettings {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// How API servers get there.
+    /// How clients get there: API servers, for reviews.
     pub reached: Reached,
 }
 
@@ -54,7 +54,7 @@ pub enum Reached {
 
 impl Reached {
     /// The name that the certificate is for.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Host(host) => host.clone(),
             Self::Service { namespace, name } => format!("{name}.{namespace}.svc"),
@@ -239,7 +239,9 @@ impl<R: Reviewer> Registration<R> {
     /// The cluster's certificate.
     async fn certificate(&self) -> Result<Certificate, Error> {
         let (name, now) = (self.reached.name(), self.clock.now());
-        certificate::of_cluster::<R>(&self.client, &self.writer, &name, now).await
+        let failed = |source| Error::Webhook { webhook: R::NAME, source };
+        let kept_in = KeptIn { secret: R::SECRET, failed };
+        certificate::of_cluster(&self.client, &self.writer, kept_in, &name, now).await
     }
 
     /// Applies the configurations.

@@ -2,6 +2,8 @@
 //! reports and the service of the controller sends is made here, so that it is the same byte for byte
 //! (OPR-21, OPR-22).
 
+use std::collections::BTreeMap;
+
 use plimsoll_resolve::CatalogPart;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,37 +52,6 @@ const PARAMETERS: &str = "package, versionRange, channel, repository, namespace,
                           provider, exclude, preferRepository, noDependencies, onlyNew";
 
 impl ResolutionQuery {
-    /// Returns the query for a request.
-    pub fn of(request: &InstallRequest) -> Self {
-        let InstallRequest {
-            packages,
-            version_range,
-            channel,
-            repository,
-            namespace,
-            collision_protection,
-            providers,
-            exclude,
-            prefer_repository,
-            no_dependencies,
-            only_new,
-        } = request.clone();
-        let packages = packages.iter().map(RequestedPackage::to_string).collect();
-        Self {
-            packages,
-            version_range,
-            channel,
-            repository,
-            namespace,
-            collision_protection,
-            providers,
-            exclude,
-            prefer_repository,
-            no_dependencies,
-            only_new,
-        }
-    }
-
     /// Reads a query from JSON.
     ///
     /// # Errors
@@ -163,6 +134,7 @@ impl ResolutionQuery {
         Ok(InstallRequest {
             packages: packages?,
             version_range: self.version_range.clone(),
+            declared: BTreeMap::new(),
             channel: self.channel.clone(),
             repository: self.repository.clone(),
             namespace: self.namespace.clone(),
@@ -282,6 +254,12 @@ pub fn answer_request(
             message = format!("{message}; catalog {catalog} is not served: {why}");
         }
         return ResolutionAnswer::refused(ResolutionOutcome::PackageNotFound, message);
+    }
+    let named = [&request.repository, &request.prefer_repository].into_iter().flatten();
+    let is_there = |name: &str| catalogs.iter().any(|it| it.name.name == name);
+    if let Some(name) = named.map(String::as_str).find(|it| *it != "same" && !is_there(it)) {
+        let message = format!("there is no catalog `{name}`");
+        return ResolutionAnswer::refused(ResolutionOutcome::Invalid, message);
     }
     ResolutionAnswer::of(&plan_install(inputs, catalogs, request), request)
 }

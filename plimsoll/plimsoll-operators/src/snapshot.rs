@@ -10,7 +10,7 @@ use super::RequestedOperator;
 use super::installed::kinds;
 
 /// The version of the file format.
-const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// The Operators of a cluster, the facts about it, and the content of its catalogs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use plimsoll_content::Payload;
 use plimsoll_content::inclusion::DEFAULT_PROFILE;
 use plimsoll_controller::permissions::{
     Permissions, Purpose, action_permissions, operator_permissions, permissions,
+    resolver_client_permissions, resolver_permissions,
 };
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ use super::bundle::rendered;
 use crate::arguments::catalog::CATALOGS_PATH;
 use crate::arguments::installation::InstallationArguments;
 use crate::arguments::registry::RegistryArguments;
+use crate::arguments::resolver::{RESOLVER, RESOLVER_LABEL, RESOLVER_LABELLED};
 use crate::arguments::{name, store};
 use crate::exit;
 
@@ -38,6 +40,10 @@ const ACTIONS: &str = "plimsoll-actions";
 /// The same for the webhooks of Actions.
 const ACTION_WEBHOOK: &str = "plimsoll-action-webhook";
 const ACTION_WEBHOOK_PORT: u16 = 9444;
+/// The port of the resolver in a pod.
+const RESOLVER_PORT: u16 = 9445;
+/// Name of the role of those who may ask it.
+const RESOLVER_CLIENT: &str = "plimsoll-resolver-client";
 /// Label by which rules and dashboards know the controller, as they know the upstream one.
 const JOB: &str = "cluster-version-operator";
 
@@ -86,6 +92,9 @@ pub struct OperatorRbacArguments {
     /// Include what the webhooks of Actions need
     #[arg(long, requires = "actions")]
     pub action_webhook: bool,
+    /// Include what the resolver needs, and a role for its clients, which is bound to none
+    #[arg(long, requires = "operators")]
+    pub resolver: bool,
     /// Directory of a bundle that may be installed; repeatable. What its roles allow, the controller must
     /// be allowed to grant
     #[arg(long, value_name = "DIR", requires = "operators")]
@@ -190,6 +199,9 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
             }));
         }
     }
+    if arguments.rbac.operators.resolver {
+        objects.push(resolver_service(namespace));
+    }
     if arguments.service_monitor {
         objects.push(json!({
             "apiVersion": "monitoring.coreos.com/v1",
@@ -203,6 +215,23 @@ pub fn manifests(arguments: &ManifestsArguments, out: &mut dyn Write) -> anyhow:
         }));
     }
     write(&objects, out)
+}
+
+/// Returns the Service of the resolver, with the label that clients find it by.
+fn resolver_service(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": RESOLVER,
+            "namespace": namespace,
+            "labels": { (RESOLVER_LABEL): RESOLVER_LABELLED },
+        },
+        "spec": {
+            "selector": { "app.kubernetes.io/name": NAME },
+            "ports": [{ "name": "https", "port": 443, "targetPort": RESOLVER_PORT }],
+        },
+    })
 }
 
 fn payloads(arguments: &RbacArguments) -> anyhow::Result<Vec<Payload>> {
@@ -291,6 +320,15 @@ pub fn roles(
         let permissions = action_permissions(arguments.operators.action_webhook);
         roles.extend(bound_roles(ACTIONS, &permissions, &arguments.namespace));
     }
+    if arguments.operators.resolver {
+        roles.extend(bound_roles(RESOLVER, &resolver_permissions(), &arguments.namespace));
+        roles.push(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": { "name": RESOLVER_CLIENT },
+            "rules": resolver_client_permissions(),
+        }));
+    }
     roles
 }
 
@@ -340,6 +378,10 @@ fn command(arguments: &ManifestsArguments, requested: Option<&CapabilitiesSpec>)
     if rbac.operators.action_webhook {
         command.push(format!("--action-webhook=0.0.0.0:{ACTION_WEBHOOK_PORT}"));
         command.push(format!("--action-webhook-service={}/{ACTION_WEBHOOK}", rbac.namespace));
+    }
+    if rbac.operators.resolver {
+        command.push(format!("--resolver=0.0.0.0:{RESOLVER_PORT}"));
+        command.push(format!("--resolver-service={}/{RESOLVER}", rbac.namespace));
     }
     command.push(format!("--metrics-listen=0.0.0.0:{METRICS_PORT}"));
     command.push("--log-format=json".to_owned());

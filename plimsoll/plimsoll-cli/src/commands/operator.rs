@@ -16,6 +16,7 @@ pub mod action;
 mod agreement;
 mod apply;
 pub mod catalogs;
+mod cluster_resolver;
 pub mod delete;
 pub mod describe;
 pub mod dry_run;

@@ -33,6 +33,7 @@ use crate::arguments::catalog::{CATALOGS_PATH, INDICES, cache_directory};
 use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::installation::InstallationArguments;
 use crate::arguments::registry::RegistryArguments;
+use crate::arguments::resolver::ResolverArguments;
 use crate::arguments::store;
 use crate::exit;
 use crate::process::{identity, new_cluster, stop_on_signal};
@@ -83,6 +84,9 @@ pub struct RunArguments {
         conflicts_with = "action_webhook_host"
     )]
     pub action_webhook_service: Option<String>,
+    /// Where queries are answered.
+    #[command(flatten)]
+    pub resolver: ResolverArguments,
     /// Which cluster
     #[command(flatten)]
     pub cluster: ClusterArguments,
@@ -241,6 +245,7 @@ pub async fn run(arguments: RunArguments) -> Result<ExitCode, anyhow::Error> {
             roots: CatalogRoots::new(arguments.catalog_dir.iter().cloned()),
             cache: cache_directory(INDICES).as_deref().map(Cache::new),
             actions: actions(&arguments)?,
+            queries: queries(&arguments.resolver)?,
         };
         let (clock, view) = (Arc::new(SystemClock), operators_view);
         let controller = OperatorController { client, clock, settings, view };
@@ -405,6 +410,12 @@ fn actions(arguments: &RunArguments) -> Result<Option<ActionSettings>, anyhow::E
     let service = arguments.action_webhook_service.as_deref();
     let webhook = reached("--action-webhook", arguments.action_webhook, host, service)?;
     Ok(Some(ActionSettings { webhook }))
+}
+
+/// Where queries are answered, if anywhere.
+fn queries(arguments: &ResolverArguments) -> Result<Option<WebhookSettings>, anyhow::Error> {
+    let host = arguments.resolver_host.as_deref();
+    reached("--resolver", arguments.resolver, host, arguments.resolver_service.as_deref())
 }
 
 /// Where a webhook listens and how API servers get there, by the options that begin with a name.

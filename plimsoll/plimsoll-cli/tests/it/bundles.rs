@@ -160,6 +160,7 @@ fn start(client: &Client, stop: &CancellationToken) -> JoinHandle<Result<(), Err
         roots: CatalogRoots::new(["/".into()]),
         cache: None,
         actions: None,
+        queries: None,
     };
     let clock = Arc::new(SystemClock);
     let controller = OperatorController {

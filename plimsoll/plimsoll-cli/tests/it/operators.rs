@@ -146,6 +146,7 @@ impl AddOns {
                 roots: CatalogRoots::new(["/".into()]),
                 cache: None,
                 actions: self.actions.clone(),
+                queries: None,
             },
             view: self.view.clone(),
         };

@@ -13,7 +13,7 @@ use plimsoll_operators::revision_key::RevisionKey;
 use plimsoll_plan::plan::GroupVersionKind;
 use plimsoll_plan::progress::Scope;
 use plimsoll_plan::reconciler::discovery::GroupVersion;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -78,6 +78,8 @@ pub(super) struct ControlLoop {
     view: watch::Sender<OperatorsView>,
     /// The channel to the controller of Actions; `None` if Actions are not executed.
     actions: Option<InventoryProvider>,
+    /// The requests of the service that answers queries; `None` if there is none.
+    pub(super) queries: Option<mpsc::Receiver<InventoryRequest>>,
     /// The permits for reading bundles, one for each that may be read at the same time.
     pub(super) reads: Arc<Semaphore>,
 }
@@ -128,6 +130,7 @@ impl ControlLoop {
             operands: BTreeMap::new(),
             view: controller.view.clone(),
             actions,
+            queries: None,
             reads: Arc::new(Semaphore::new(BUNDLES_READ_MAX)),
         })
     }
@@ -150,6 +153,7 @@ impl ControlLoop {
                 }
                 event = self.host.next() => self.handle(event),
                 request = next_request(&mut self.actions) => self.answer_inventory(request),
+                request = next_query(&mut self.queries) => self.answer_inventory(request),
                 () = sleep_until(discover_at.unwrap_or_else(Instant::now)),
                     if discover_at.is_some() => self.discover(),
                 () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => {
@@ -259,7 +263,7 @@ impl ControlLoop {
         self.carry_out(effects);
     }
 
-    /// Answers a request for the inventory that plans of Actions are made from.
+    /// Answers a request for the inventory that plans of Actions and answers to queries are made from.
     fn answer_inventory(&self, request: InventoryRequest) {
         let inventory = self.reconciler.inventory().map(|inventory| CatalogInventory {
             inventory,
@@ -299,4 +303,14 @@ async fn next_request(actions: &mut Option<InventoryProvider>) -> InventoryReque
         Some(actions) => actions.next().await,
         None => std::future::pending().await,
     }
+}
+
+/// Returns the next request of the service that answers queries. Waits forever if there is none.
+async fn next_query(queries: &mut Option<mpsc::Receiver<InventoryRequest>>) -> InventoryRequest {
+    if let Some(queries) = queries
+        && let Some(request) = queries.recv().await
+    {
+        return request;
+    }
+    std::future::pending().await
 }

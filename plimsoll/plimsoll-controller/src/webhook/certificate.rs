@@ -16,7 +16,6 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio_rustls::TlsAcceptor;
 
-use super::Reviewer;
 use crate::error::Error;
 use crate::write::Writer;
 
@@ -31,23 +30,33 @@ const LIFETIME_DAYS: i64 = 90;
 /// finds one that is valid.
 const RENEWED_DAYS: i64 = 30;
 
+/// The Secret that a certificate is kept in.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptIn {
+    /// Its name, in `kube-system`.
+    pub(crate) secret: &'static str,
+    /// Returns the error that it cannot be read or written.
+    pub(crate) failed: fn(kube::Error) -> Error,
+}
+
 /// A certificate and its key, as PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Certificate {
+pub(crate) struct Certificate {
     pub(super) certificate: String,
     key: String,
 }
 
 /// The cluster's certificate for a name; made and kept if there is none.
-pub(super) async fn of_cluster<R: Reviewer>(
+pub(crate) async fn of_cluster(
     client: &Client,
     writer: &Writer,
+    kept_in: KeptIn,
     name: &str,
     now: Timestamp,
 ) -> Result<Certificate, Error> {
-    let failed = |source| Error::Webhook { webhook: R::NAME, source };
+    let KeptIn { secret: secret_name, failed } = kept_in;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
-    let found = secrets.get_opt(R::SECRET).await.map_err(failed)?;
+    let found = secrets.get_opt(secret_name).await.map_err(failed)?;
     if let Some(kept) = found.and_then(|secret| kept(&secret, name, now)) {
         return Ok(kept);
     }
@@ -57,11 +66,11 @@ pub(super) async fn of_cluster<R: Reviewer>(
     let secret = json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": { "name": R::SECRET, "namespace": NAMESPACE, "annotations": { NAME: name, NOT_AFTER: not_after.to_string() } },
+        "metadata": { "name": secret_name, "namespace": NAMESPACE, "annotations": { NAME: name, NOT_AFTER: not_after.to_string() } },
         "type": "kubernetes.io/tls",
         "stringData": { "tls.crt": made.certificate, "tls.key": made.key },
     });
-    writer.apply_own_in(NAMESPACE, &resource, R::SECRET, &secret).await.map_err(failed)?;
+    writer.apply_own_in(NAMESPACE, &resource, secret_name, &secret).await.map_err(failed)?;
     Ok(made)
 }
 
@@ -111,7 +120,7 @@ fn kept(secret: &Secret, name: &str, now: Timestamp) -> Option<Certificate> {
 
 impl Certificate {
     /// Returns the acceptor of TLS handshakes with it.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, Error> {
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, Error> {
         let failed = |message: String| Error::Certificate { message };
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes())
             .map_err(|error| failed(error.to_string()))?;

@@ -1,7 +1,8 @@
 //! The objects of this program itself: definitions, revisions, Actions, certificates, Leases and Events.
 
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
@@ -183,18 +184,50 @@ impl Writer {
         groups: &[String],
         request: ResourceAttributes,
     ) -> Result<bool, kube::Error> {
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: Some(user.to_owned()),
-                groups: Some(groups.to_vec()),
-                resource_attributes: Some(request),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
+        let spec = SubjectAccessReviewSpec {
+            user: Some(user.to_owned()),
+            groups: Some(groups.to_vec()),
+            resource_attributes: Some(request),
+            ..SubjectAccessReviewSpec::default()
         };
+        self.reviewed(spec).await
+    }
+
+    /// Returns whether a user may use a verb on the path of a URL. The review is not stored.
+    pub(crate) async fn may_request(
+        &self,
+        user: UserInfo,
+        path: &str,
+        verb: &str,
+    ) -> Result<bool, kube::Error> {
+        let UserInfo { username, groups, uid, extra } = user;
+        let (path, verb) = (Some(path.to_owned()), Some(verb.to_owned()));
+        let spec = SubjectAccessReviewSpec {
+            user: username,
+            groups,
+            uid,
+            extra,
+            non_resource_attributes: Some(NonResourceAttributes { path, verb }),
+            ..SubjectAccessReviewSpec::default()
+        };
+        self.reviewed(spec).await
+    }
+
+    async fn reviewed(&self, spec: SubjectAccessReviewSpec) -> Result<bool, kube::Error> {
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let answer = reviews.create(&PostParams::default(), &review).await?;
         Ok(answer.status.is_some_and(|it| it.allowed))
+    }
+
+    /// Returns the user that a token belongs to; `None` if it is not valid. The review is not stored.
+    pub(crate) async fn authenticated(&self, token: &str) -> Result<Option<UserInfo>, kube::Error> {
+        let spec = TokenReviewSpec { token: token.to_owned(), ..TokenReviewSpec::default() };
+        let review = TokenReview { spec, ..TokenReview::default() };
+        let reviews: Api<TokenReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await?;
+        let status = answer.status.filter(|it| it.authenticated == Some(true));
+        Ok(status.and_then(|it| it.user))
     }
 
     /// Creates or replaces a Lease; a conflict if another client has changed it.

@@ -373,6 +373,7 @@ fn operator_controller(start: &ProcessStart) -> OperatorController {
             roots: CatalogRoots::new(["/".into()]),
             cache: None,
             actions: None,
+            queries: None,
         },
         view,
     }

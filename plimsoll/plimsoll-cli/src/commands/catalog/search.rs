@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use plimsoll_content::catalog::{CatalogIndex, IndexStorage, IndexedPackage};
-use serde::Serialize;
+use plimsoll_content::catalog::{CatalogIndex, IndexStorage, PackageSummary};
 
 use super::SearchArguments;
 use crate::arguments::catalog::with_catalog;
@@ -14,24 +13,6 @@ use crate::render::table;
 
 /// Most characters of a description in the table.
 const DESCRIPTION_MAX: usize = 60;
-
-/// A package in the list.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct FoundPackage {
-    name: String,
-    /// The catalog that has it; absent if only one was searched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    catalog: Option<String>,
-    display_name: String,
-    default_channel: String,
-    /// The version at the head of the default channel.
-    version: String,
-    description: String,
-    /// Whether nothing of it can be used.
-    invalid: bool,
-    deprecated: bool,
-}
 
 pub(super) fn run(
     arguments: &SearchArguments,
@@ -52,14 +33,14 @@ pub(crate) fn packages<S: IndexStorage>(
     index: &CatalogIndex<S>,
     words: &[String],
     catalog: Option<&str>,
-) -> Result<Vec<FoundPackage>, anyhow::Error> {
+) -> Result<Vec<PackageSummary>, anyhow::Error> {
     let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut found = Vec::new();
     for name in index.package_names() {
         let Some(block) = index.package(name)? else { continue };
-        let package = block.read()?;
-        if matches(&package, &words) {
-            found.push(found_package(&package, catalog));
+        let summary = PackageSummary::of(&block.read()?, catalog);
+        if summary.matches(&words) {
+            found.push(summary);
         }
     }
     Ok(found)
@@ -71,7 +52,7 @@ pub(crate) fn packages<S: IndexStorage>(
 ///
 /// When the output cannot be written.
 pub(crate) fn write(
-    found: &[FoundPackage],
+    found: &[PackageSummary],
     output: &Format,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
@@ -89,38 +70,7 @@ pub(crate) fn write(
     Ok(table::print(out, &headings.collect::<Vec<_>>(), &rows)?)
 }
 
-fn matches(package: &IndexedPackage<'_>, words: &[String]) -> bool {
-    if words.is_empty() {
-        return true;
-    }
-    let mut text = vec![package.name.to_lowercase(), package.description.to_lowercase()];
-    for details in &package.details {
-        let texts = [&details.display_name, &details.description, &details.provider];
-        text.extend(texts.map(|it| it.to_lowercase()));
-    }
-    text.extend(
-        package.apis.iter().map(|api| format!("{} {}", api.group, api.kind).to_lowercase()),
-    );
-    words.iter().all(|word| text.iter().any(|text| text.contains(word.as_str())))
-}
-
-fn found_package(package: &IndexedPackage<'_>, catalog: Option<&str>) -> FoundPackage {
-    let bundle = package.default_bundle();
-    let details = bundle.and_then(|bundle| package.details(bundle));
-    let described = details.map(|it| it.description.to_string()).filter(|text| !text.is_empty());
-    FoundPackage {
-        name: package.name.to_string(),
-        catalog: catalog.map(str::to_owned),
-        display_name: details.map(|it| it.display_name.to_string()).unwrap_or_default(),
-        default_channel: package.default_channel.to_string(),
-        version: bundle.map(|it| it.version.to_string()).unwrap_or_default(),
-        description: described.unwrap_or_else(|| package.description.to_string()),
-        invalid: package.invalid,
-        deprecated: package.deprecated.is_some(),
-    }
-}
-
-fn cells(row: &FoundPackage) -> Vec<String> {
+fn cells(row: &PackageSummary) -> Vec<String> {
     let state = match (row.invalid, row.deprecated) {
         (true, _) => "invalid",
         (false, true) => "deprecated",

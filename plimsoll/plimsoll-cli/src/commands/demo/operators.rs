@@ -44,6 +44,7 @@ pub(super) async fn run(client: &Client, stop: &CancellationToken) -> Result<(),
         roots: CatalogRoots::new([catalog.path().to_owned()]),
         cache: None,
         actions: None,
+        queries: None,
     };
     let controller = OperatorController {
         client: client.clone(),

@@ -112,6 +112,27 @@ fn actions_are_admitted_before_they_are_served() {
 }
 
 #[test]
+fn the_resolver_is_served_to_those_who_are_bound_to_its_role() {
+    let objects = printed("manifests --operators --resolver --image p").expect("it is printed");
+    let find = |kind: &str, name: &str| {
+        let is_it = |it: &&Value| it["kind"] == kind && it["metadata"]["name"] == name;
+        objects.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {name}"))
+    };
+    let service = find("Service", "plimsoll-resolver");
+    assert_eq!(service["metadata"]["labels"]["plimsoll.io/serves"], "resolver");
+    find("ClusterRoleBinding", "plimsoll-resolver");
+    let client = find("ClusterRole", "plimsoll-resolver-client");
+    assert_eq!(client["rules"][0]["nonResourceURLs"], json!(["/v1/*"]));
+    let is_bound = |it: &&Value| it["roleRef"]["name"] == "plimsoll-resolver-client";
+    assert_eq!(objects.iter().find(is_bound), None);
+    let container = &find("Deployment", "plimsoll")["spec"]["template"]["spec"]["containers"][0];
+    let arguments = container["args"].to_string();
+    for argument in ["--resolver=0.0.0.0:9445", "--resolver-service=plimsoll/plimsoll-resolver"] {
+        assert!(arguments.contains(&format!("\"{argument}\"")), "{arguments}");
+    }
+}
+
+#[test]
 fn what_is_missing_or_has_no_use_is_refused() {
     for (line, says) in [
         ("rbac", "--release <DIR|REFERENCE>"),

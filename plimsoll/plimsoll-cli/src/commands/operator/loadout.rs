@@ -32,6 +32,7 @@ use plimsoll_source::bounded::read_text;
 pub(crate) use self::files::{read_files, read_revision};
 use super::apply::OperatorWrite;
 use super::catalogs::{CatalogChoice, OpenedCatalogs, or_without_cluster};
+use super::cluster_resolver;
 use super::state::{AddOnState, revisions, status};
 use super::unreadable::UnreadableObjects;
 use crate::arguments::name::hint;
@@ -142,7 +143,7 @@ impl StateArguments {
         &self,
         client: Option<&Client>,
     ) -> Result<LoadoutState, anyhow::Error> {
-        self.read_or(client, None).await
+        self.read_for(client, None, None).await
     }
 
     /// Does the same as [`Self::read`], with another default for the source of the state.
@@ -154,6 +155,21 @@ impl StateArguments {
         &self,
         client: Option<&Client>,
         otherwise: Option<StateSource>,
+    ) -> Result<LoadoutState, anyhow::Error> {
+        self.read_for(client, otherwise, None).await
+    }
+
+    /// Does the same as [`Self::read_or`]. `packages` are those of which catalogs are needed beside those of the
+    /// cluster's Operators; if they are known, the cluster's resolver may have the catalogs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub(crate) async fn read_for(
+        &self,
+        client: Option<&Client>,
+        otherwise: Option<StateSource>,
+        packages: Option<&[String]>,
     ) -> Result<LoadoutState, anyhow::Error> {
         let usual = if client.is_some() { StateSource::Hybrid } else { StateSource::Files };
         let is_usual = self.state.is_none() && otherwise.is_none();
@@ -196,15 +212,22 @@ impl StateArguments {
         let client = client.context("no cluster is configured; name one with --kubeconfig FILE")?;
         let without = is_usual.then_some(&self.catalogs);
         let state = or_without_cluster(AddOnState::read(client).await, without)?;
-        let catalogs = self.catalogs.open(&state.catalogs)?;
-        catalogs.require()?;
+        let mut catalogs = self.catalogs.open(&state.catalogs)?;
+        let mut snapshot = LoadoutSnapshot::default();
+        if let Some(packages) = packages {
+            let choice = &self.catalogs;
+            snapshot =
+                cluster_resolver::read_in_place_of(&mut catalogs, choice, client, packages).await?;
+        }
+        if snapshot.catalogs.is_empty() {
+            catalogs.require()?;
+        }
         let progress = ProgressLine::begin("reading the version and nodes of the cluster");
         let facts = plimsoll_controller::operators::read_facts(client).await;
         drop(progress);
         let facts = facts.context("failed to read the version and nodes of the cluster");
         let facts = or_without_cluster(facts, without)?;
         let revisions = or_without_cluster(revisions(client).await, without)?;
-        let snapshot = LoadoutSnapshot::default();
         let AddOnState { operators: in_cluster, mut unreadable, .. } = state;
         if self.catalogs.is_named() {
             unreadable.forget_catalogs();
@@ -273,7 +296,10 @@ impl LoadoutState {
     /// When none has it (the error names similar packages), or one is damaged.
     pub(crate) fn require_package(&self, name: &str) -> Result<(), anyhow::Error> {
         let StateSource::Snapshot(path) = &self.source else {
-            return self.catalogs.with_package(name, |_, _| Ok(()));
+            return match self.snapshot.catalogs.is_empty() {
+                true => self.catalogs.with_package(name, |_, _| Ok(())),
+                false => cluster_resolver::require_package(&self.snapshot, name),
+            };
         };
         let packages = self.snapshot.catalogs.iter().flat_map(|it| &it.part.packages);
         let names: Vec<&str> = packages.map(|it| it.name.as_str()).collect();

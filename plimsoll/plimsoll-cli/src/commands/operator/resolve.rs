@@ -16,7 +16,7 @@ use plimsoll_operators::install::{
 };
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::manifest::OperatorManifest;
-use plimsoll_operators::query::refusal;
+use plimsoll_operators::query::{needed_packages, refusal};
 use plimsoll_operators::{OperatorInputs, RequestedPackage};
 use plimsoll_resolve::range::masterminds::Range;
 use serde_json::Value;
@@ -283,7 +283,9 @@ pub(super) async fn plan(
     let files = directory.map(read_files).transpose()?.unwrap_or_default();
     let loadout = Loadout::read_understood(files).map_err(|error| anyhow!(error))?;
     let usual = source.directory.is_none().then_some(StateSource::Cluster);
-    let state = source.state.read_or(source.client, usual).await?;
+    let declared = loadout.operators.iter().map(|it| it.name.clone());
+    let needed: Vec<String> = needed_packages(request).into_iter().chain(declared).collect();
+    let state = source.state.read_for(source.client, usual, Some(&needed)).await?;
     let progress = ProgressLine::begin("planning");
     let requested = request.names().map(str::to_owned);
     let chosen =

@@ -42,13 +42,14 @@ pub(super) async fn run(
     arguments: &SnapshotArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let state = arguments.state.read_or(client, Some(StateSource::Cluster)).await?;
+    let packages: Vec<String> = arguments.packages.iter().map(|it| it.name.clone()).collect();
+    let source = Some(StateSource::Cluster);
+    let state = arguments.state.read_for(client, source, Some(&packages)).await?;
     state.announce(false);
     for package in &arguments.packages {
         state.require_package(&package.name)?;
         require_version(&state, package)?;
     }
-    let packages: Vec<String> = arguments.packages.iter().map(|it| it.name.clone()).collect();
     let nothing = Loadout::default();
     state.require_readable(state.all_names(&nothing).chain(packages.iter().cloned()))?;
     let progress = ProgressLine::begin("collecting packages");

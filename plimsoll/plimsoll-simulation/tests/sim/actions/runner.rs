@@ -200,6 +200,7 @@ impl Runner {
                     roots: CatalogRoots::new(["/".into()]),
                     cache: None,
                     actions: Some(ActionSettings::default()),
+                    queries: None,
                 },
                 view,
             };

@@ -1,0 +1,235 @@
+//! The command, the `resolution` Action and the service give the same answer byte for byte; and the command finds
+//! the service by the API server's proxy.
+
+mod scenarios;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use clap::Parser;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use kube::client::Body;
+use plimsoll_api::olm::CatalogSource;
+use plimsoll_api::olm::action::ActionSpec;
+use plimsoll_content::expressions::Cel;
+use plimsoll_controller::SystemClock;
+use plimsoll_controller::operators::query::{
+    Authority, Caller, QueriedCatalog, QueryService, QueryState,
+};
+use plimsoll_operators::actions::attributes::{NamedClass, effective};
+use plimsoll_operators::actions::files::built_in_classes;
+use plimsoll_operators::actions::planning::{RESOLUTION, packages, plan};
+use plimsoll_operators::inventory::OperatorInventory;
+use plimsoll_operators::query::ResolutionQuery;
+use plimsoll_source::catalog::open_source;
+use serde_json::json;
+
+use super::super::resolve::{ResolveArguments, run};
+use super::*;
+use crate::arguments::catalog::CatalogPath;
+use crate::exit::Refusal;
+use crate::prompt::Prompter;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    arguments: ResolveArguments,
+}
+
+/// Allows every request.
+struct AnyClient;
+
+impl Authority for AnyClient {
+    async fn authenticate(&self, _: &str) -> Result<Option<Caller>, kube::Error> {
+        Ok(None)
+    }
+
+    async fn is_allowed(&self, _: &Caller, _: &str, _: &str) -> Result<bool, kube::Error> {
+        Ok(true)
+    }
+}
+
+type Service = QueryService<Arc<QueryState>, AnyClient>;
+
+/// A state, as a service and as what a resolution takes of it.
+struct Setup {
+    service: Service,
+    inventory: OperatorInventory,
+    directory: tempfile::TempDir,
+}
+
+/// A catalog as documents, with its weight.
+struct Documents {
+    name: String,
+    weight: i64,
+    text: String,
+}
+
+impl Setup {
+    fn new(catalogs: Vec<Documents>, inventory: OperatorInventory) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let catalogs = catalogs.into_iter().map(|Documents { name, weight, text }| {
+            let path = directory.path().join(&name);
+            std::fs::create_dir(&path).expect("a directory");
+            std::fs::write(path.join("catalog.json"), text).expect("a file");
+            let path = path.to_string_lossy().into_owned();
+            let source = CatalogSource { path, ..CatalogSource::default() };
+            let opened = open_source(&source, None).expect("a catalog");
+            QueriedCatalog { name, weight, digest: opened.digest, index: Arc::new(opened.index) }
+        });
+        let state = Arc::new(QueryState::new(inventory.clone(), catalogs.collect()));
+        let service = QueryService::new(state, AnyClient, Arc::new(SystemClock));
+        Self { service, inventory, directory }
+    }
+
+    /// Sends a request to the service; the status and the body.
+    async fn send(&self, request: Request<Full<Bytes>>) -> (StatusCode, String) {
+        let (parts, body) = self.service.respond(request).await.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        (parts.status, String::from_utf8(body.to_vec()).expect("a text"))
+    }
+
+    /// Returns what the service answers; `None` if it refuses the query.
+    async fn served(&self, query: &ResolutionQuery) -> Option<String> {
+        let request = Request::post("/v1/resolve").header("accept", "text/plain");
+        let request = request.body(Full::new(Bytes::from(json!(query).to_string())));
+        let (status, text) = self.send(request.expect("a request")).await;
+        (status == StatusCode::OK).then_some(text)
+    }
+
+    /// Returns the file of a snapshot for a query.
+    async fn snapshot(&self, query: &ResolutionQuery) -> PathBuf {
+        let named: Vec<String> = query.packages.iter().map(|it| format!("package={it}")).collect();
+        let request = Request::get(format!("/v1/snapshot?{}", named.join("&")));
+        let request = request.body(Full::new(Bytes::new())).expect("a request");
+        let (status, text) = self.send(request).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        let path = self.directory.path().join("snapshot.json");
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    /// Returns what the command prints; `None` if it fails before it resolves.
+    async fn printed(&self, query: &ResolutionQuery) -> Option<String> {
+        let snapshot = self.snapshot(query).await.display().to_string();
+        let nowhere = self.directory.path().join("nowhere").display().to_string();
+        let mut words = vec!["resolve", "--dry-run", "--state", &snapshot, "--write", &nowhere];
+        words.extend(query.packages.iter().map(String::as_str));
+        for (option, value) in [("--channel", &query.channel), ("--repository", &query.repository)]
+        {
+            words.extend(value.iter().flat_map(|value| [option, value.as_str()]));
+        }
+        let line = Line::try_parse_from(words).expect("it is a command line");
+        let mut out = Vec::new();
+        let ended = run(None, &line.arguments, &mut Prompter::NonInteractive, &mut out).await;
+        let text = String::from_utf8(out).expect("a text");
+        match ended {
+            Ok(_) => Some(text),
+            Err(error) => {
+                let refusal = error.downcast_ref::<Refusal>()?;
+                Some(format!("{text}Error: {refusal}\n"))
+            }
+        }
+    }
+
+    /// Returns what the Action reports; `None` if it fails before it resolves.
+    async fn reported(&self, query: &ResolutionQuery) -> Option<String> {
+        let spec = ActionSpec {
+            package: query.packages[0].clone(),
+            channel: query.channel.clone().unwrap_or_default(),
+            repository: query.repository.clone().unwrap_or_default(),
+            ..ActionSpec::default()
+        };
+        let classes = built_in_classes();
+        let class = NamedClass::find(&classes, RESOLUTION).expect("a built-in class");
+        let action = effective(&spec, class, None).expect("its attributes are right");
+        let needed = ResolutionQuery {
+            packages: packages(&action, &self.inventory),
+            ..ResolutionQuery::default()
+        };
+        let path = self.snapshot(&needed).await;
+        let text = std::fs::read_to_string(path).expect("a file");
+        let snapshot = LoadoutSnapshot::read(&text).expect("a snapshot");
+        let parts: Vec<_> = snapshot.catalogs.into_iter().map(|it| it.part).collect();
+        match plan(&action, &self.inventory, None, &BTreeMap::new(), &parts, &Cel) {
+            Ok(plan) => Some(plan.result),
+            Err(failure) => {
+                let answer = failure.answer();
+                answer.contains("\nError: ").then(|| answer.to_owned())
+            }
+        }
+    }
+}
+
+/// A catalog with a package.
+fn catalog() -> Documents {
+    let text = r#"
+{"schema":"olm.package","name":"lantern","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"lantern","name":"stable","entries":[{"name":"lantern.v2.0.0"}]}
+{"schema":"olm.bundle","package":"lantern","name":"lantern.v2.0.0","image":"example.com/lantern:2","properties":[{"type":"olm.package","value":{"packageName":"lantern","version":"2.0.0"}}]}
+"#;
+    Documents { name: "main".to_owned(), weight: 0, text: text.to_owned() }
+}
+
+/// Returns a client of an API server that has the Service of a resolver, or none, and the paths that are asked for.
+fn api_server(service: Option<Service>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let answer = move |request: Request<Body>| {
+        let (service, log) = (service.clone(), Arc::clone(&log));
+        async move {
+            let path = request.uri().to_string();
+            log.lock().expect("no thread panics").push(path.clone());
+            let Some((_, query)) = path.split_once("/proxy/") else {
+                let metadata = json!({ "name": "asked", "namespace": "tools" });
+                let items: Vec<_> =
+                    service.iter().map(|_| json!({ "metadata": metadata })).collect();
+                let list = json!({
+                    "apiVersion": "v1", "kind": "ServiceList", "metadata": {}, "items": items,
+                });
+                return Ok::<_, kube::Error>(Response::new(Full::from(list.to_string())));
+            };
+            let request = Request::get(format!("/{query}")).body(Full::new(Bytes::new()));
+            let service = service.expect("it is listed");
+            Ok(service.respond(request.expect("a request")).await)
+        }
+    };
+    (Client::new(tower::service_fn(answer), "default"), asked)
+}
+
+#[tokio::test]
+async fn catalogs_that_cannot_be_read_here_come_from_the_resolver() {
+    let elsewhere = || OpenedCatalogs {
+        opened: Vec::new(),
+        elsewhere: vec![("main".to_owned(), PathBuf::from("/catalogs/main"))],
+    };
+    let setup = Setup::new(vec![catalog()], OperatorInventory::default());
+    let (client, asked) = api_server(Some(setup.service.clone()));
+    let (choice, names) = (CatalogChoice::default(), ["lantern".to_owned()]);
+    let mut catalogs = elsewhere();
+    let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
+    let read = read.expect("the resolver answers");
+    assert!(catalogs.elsewhere.is_empty(), "they were read");
+    require_package(&read, "lantern").expect("it is there");
+    let error = require_package(&read, "lanter").expect_err("it is not there");
+    assert_eq!(error.to_string(), "no catalog has package `lanter`, did you mean `lantern`?");
+    let proxied =
+        "/api/v1/namespaces/tools/services/https:asked:https/proxy/v1/snapshot?package=lantern";
+    let asked = asked.lock().expect("no thread panics").clone();
+    assert!(asked.iter().any(|it| it.ends_with(proxied)), "{asked:?}");
+
+    let (client, _) = api_server(None);
+    let mut catalogs = elsewhere();
+    let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
+    assert!(read.expect("there is no resolver").catalogs.is_empty());
+    assert_eq!(catalogs.elsewhere.len(), 1);
+    let catalog = vec![CatalogPath::parse("main=x").expect("a catalog")];
+    let named = CatalogChoice { catalog, no_cache: false };
+    let (client, asked) = api_server(Some(setup.service.clone()));
+    let read = read_in_place_of(&mut catalogs, &named, &client, &names).await;
+    assert!(read.expect("catalogs are named").catalogs.is_empty());
+    assert!(asked.lock().expect("no thread panics").is_empty());
+}

@@ -1,0 +1,227 @@
+//! Queries as they are read from requests, and the replies to them.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use percent_encoding::percent_decode_str;
+use plimsoll_content::catalog::PackageBlock;
+use plimsoll_content::expressions::Cel;
+use plimsoll_content::hash::sha256;
+use plimsoll_operators::query::{
+    ResolutionOutcome, ResolutionQuery, answer_request, needed_packages,
+};
+use plimsoll_operators::snapshot::{FORMAT, LoadoutSnapshot, SnapshotCatalog};
+use plimsoll_resolve::CatalogPart;
+use serde_json::{Value, json};
+
+use super::QueryState;
+use super::failure::Failure;
+use super::packages::{PackageFilter, Summaries, package};
+
+/// The form of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    /// What a terminal shows.
+    Text,
+}
+
+/// A query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Query {
+    /// What a client needs to know to resolve by itself.
+    Config,
+    Packages(PackageFilter),
+    /// A package by its name.
+    Package(String),
+    Resolve(ResolutionQuery, Form),
+    /// Everything that a resolution of some packages depends on.
+    Snapshot(Vec<String>),
+}
+
+/// A reply to a query, with the digest of what it depends on.
+pub(super) struct Reply {
+    pub(super) tag: String,
+    /// The form and the content; `None` if the client has them.
+    pub(super) content: Option<(Form, String)>,
+}
+
+impl Query {
+    /// Reads a query from a request; `wants_text` is whether the client prefers text to JSON.
+    ///
+    /// # Errors
+    ///
+    /// When nothing is served at the path or by the method, or a parameter or the body cannot be read.
+    pub(super) fn read(
+        method: &Method,
+        path: &str,
+        parameters: &str,
+        body: &[u8],
+        wants_text: bool,
+    ) -> Result<Self, Failure> {
+        let decoded = decoded(parameters)?;
+        let pairs = || decoded.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
+        let form = if wants_text { Form::Text } else { Form::Json };
+        match path {
+            "/v1/resolve" if *method == Method::POST => {
+                if !decoded.is_empty() {
+                    return Err(Failure::bad_request(
+                        "the query is in the body: no parameter is read",
+                    ));
+                }
+                let text = std::str::from_utf8(body)
+                    .map_err(|_| Failure::bad_request("the query is not UTF-8"))?;
+                let query = ResolutionQuery::read(text).map_err(Failure::bad_request)?;
+                Ok(Self::Resolve(query, form))
+            }
+            "/v1/config" | "/v1/packages" | "/v1/resolve" | "/v1/snapshot" if !is_read => {
+                Err(Failure::method_not_allowed())
+            }
+            "/v1/config" => Ok(Self::Config),
+            "/v1/packages" => PackageFilter::from_parameters(pairs())
+                .map(Self::Packages)
+                .map_err(Failure::bad_request),
+            "/v1/resolve" => ResolutionQuery::from_parameters(pairs())
+                .map(|query| Self::Resolve(query, form))
+                .map_err(Failure::bad_request),
+            "/v1/snapshot" => snapshot_packages(pairs()).map(Self::Snapshot),
+            _ => {
+                let name = path.strip_prefix("/v1/packages/").ok_or_else(Failure::no_such_path)?;
+                if !is_read {
+                    return Err(Failure::method_not_allowed());
+                }
+                let name = percent_decode_str(name).decode_utf8();
+                let name = name.map_err(|_| Failure::bad_request("the name is not UTF-8"))?;
+                Ok(Self::Package(name.into_owned()))
+            }
+        }
+    }
+
+    /// Returns the reply. Blocks the thread.
+    ///
+    /// # Errors
+    ///
+    /// When the query cannot be answered.
+    pub(super) fn reply(
+        &self,
+        state: &QueryState,
+        summaries: &Summaries,
+        known: &[String],
+    ) -> Result<Reply, Failure> {
+        let digest = state.digest();
+        let tag = sha256([digest.as_bytes(), format!("{self:?}").as_bytes()]);
+        if known.iter().any(|it| *it == tag || *it == "*") {
+            return Ok(Reply { tag, content: None });
+        }
+        let json = |value: &Value| (Form::Json, format!("{value}\n"));
+        let content = match self {
+            Self::Config => json(&config(state, &digest)),
+            Self::Packages(filter) => {
+                let list = summaries.list(state, filter);
+                json(&list.map_err(|error| Failure::internal(error.to_string()))?)
+            }
+            Self::Package(name) => {
+                let found = package(state, name);
+                let missing = || Failure::not_found(format!("no catalog has package {name:?}"));
+                json(&found.ok_or_else(missing)?)
+            }
+            Self::Resolve(query, form) => (*form, resolution(state, query, *form)?),
+            Self::Snapshot(packages) => (Form::Json, snapshot(state, packages).text()),
+        };
+        Ok(Reply { tag, content: Some(content) })
+    }
+}
+
+/// Returns the names and values of the parameters of a URL.
+fn decoded(parameters: &str) -> Result<Vec<(String, String)>, Failure> {
+    let mut pairs = Vec::new();
+    for pair in parameters.split('&').filter(|it| !it.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        pairs.push((unescaped(name)?, unescaped(value)?));
+    }
+    Ok(pairs)
+}
+
+fn unescaped(text: &str) -> Result<String, Failure> {
+    let text = text.replace('+', " ");
+    match percent_decode_str(&text).decode_utf8() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(Failure::bad_request("a parameter is not UTF-8")),
+    }
+}
+
+fn snapshot_packages<'p>(
+    parameters: impl Iterator<Item = (&'p str, &'p str)>,
+) -> Result<Vec<String>, Failure> {
+    let names = parameters.map(|(name, value)| match name {
+        "package" => Ok(value.to_owned()),
+        _ => Err(Failure::bad_request(format!("unknown parameter `{name}`: there is package"))),
+    });
+    names.collect()
+}
+
+fn config(state: &QueryState, digest: &str) -> Value {
+    let catalogs = state
+        .catalogs()
+        .into_iter()
+        .map(|it| json!({ "name": it.name, "weight": it.weight, "digest": it.digest }));
+    let inventory = &state.content.inventory;
+    json!({
+        "format": FORMAT,
+        "resolver": plimsoll_resolve::FORMAT,
+        "state": digest,
+        "catalogs": catalogs.collect::<Vec<_>>(),
+        "unavailable": inventory.unavailable,
+        "facts": inventory.facts,
+    })
+}
+
+/// Returns the parts of the catalogs that can be reached from some packages and from the Operators.
+fn parts(state: &QueryState, packages: impl IntoIterator<Item = String>) -> Vec<CatalogPart> {
+    let installed = state.content.inventory.operators.keys().cloned();
+    state.content.parts(installed.chain(packages).collect())
+}
+
+fn resolution(state: &QueryState, query: &ResolutionQuery, form: Form) -> Result<String, Failure> {
+    let request = query.request().map_err(Failure::bad_request)?;
+    let parts = parts(state, needed_packages(&request));
+    let answer = answer_request(state.content.inventory.inputs(&Cel), &parts, &request);
+    match (answer.outcome, &answer.error) {
+        (ResolutionOutcome::PackageNotFound, Some(error)) => Err(Failure::not_found(error)),
+        (ResolutionOutcome::Invalid, Some(error)) => Err(Failure::bad_request(error)),
+        _ => Ok(match form {
+            Form::Text => answer.transcript(),
+            Form::Json => format!("{}\n", json!(answer)),
+        }),
+    }
+}
+
+/// Returns everything that a resolution of some packages depends on, as far as catalogs have them.
+fn snapshot(state: &QueryState, packages: &[String]) -> LoadoutSnapshot {
+    let parts = parts(state, packages.iter().cloned());
+    let inventory = &state.content.inventory;
+    let catalogs = parts.into_iter().map(|part| SnapshotCatalog {
+        digest: state.content.digests.get(&part.name.name).cloned().unwrap_or_default(),
+        images: images(state, &part),
+        // A query does not read the content of bundles.
+        digests: BTreeMap::new(),
+        part,
+    });
+    let (facts, operators) = (inventory.facts.clone(), inventory.operators.clone());
+    let unavailable = inventory.unavailable.clone();
+    LoadoutSnapshot::new(facts, operators, catalogs.collect(), unavailable)
+}
+
+/// Returns the images of the bundles of a part of a catalog, by the names of the bundles.
+fn images(state: &QueryState, part: &CatalogPart) -> BTreeMap<String, String> {
+    let mut images = BTreeMap::new();
+    let Some(index) = state.content.indexes.get(&part.name.name) else { return images };
+    for package in &part.packages {
+        let Ok(Some(block)) = index.package(&package.name) else { continue };
+        let Ok(package) = PackageBlock::read(&block) else { continue };
+        let named = package.bundles.iter().filter(|it| !it.image.is_empty());
+        images.extend(named.map(|it| (it.name.to_string(), it.image.to_string())));
+    }
+    images
+}

@@ -1,0 +1,134 @@
+//! The service: requests in, responses out.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Body;
+use tokio::sync::Semaphore;
+
+use super::StateSource;
+use super::access::{Access, Authority};
+use super::failure::Failure;
+use super::packages::Summaries;
+use super::reply::{Form, Query, Reply};
+use crate::clock::{SharedClock, run_beside};
+
+/// Most bytes of a query: a thousand packages with their ranges.
+const SIZE_MAX: usize = 64 << 10;
+/// The number of queries that are answered at the same time: each may keep a processor busy.
+const RUNNING_MAX: usize = 8;
+
+/// A service that answers queries.
+pub struct QueryService<S, A> {
+    shared: Arc<Shared<S, A>>,
+}
+
+impl<S, A> Clone for QueryService<S, A> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+struct Shared<S, A> {
+    state: S,
+    access: Access<A>,
+    clock: SharedClock,
+    summaries: Arc<Summaries>,
+    running: Semaphore,
+}
+
+impl<S: StateSource, A: Authority> QueryService<S, A> {
+    /// Returns a service that answers from a state, to clients whom an authority knows.
+    pub fn new(state: S, authority: A, clock: SharedClock) -> Self {
+        let access = Access::new(authority, Arc::clone(&clock));
+        let (summaries, running) = (Arc::default(), Semaphore::new(RUNNING_MAX));
+        Self { shared: Arc::new(Shared { state, access, clock, summaries, running }) }
+    }
+
+    /// Answers a request.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let Ok(_permit) = self.shared.running.try_acquire() else {
+            return Failure::too_many_requests().response();
+        };
+        let (parts, body) = request.into_parts();
+        let answered = self.answer(&parts, body).await;
+        answered.unwrap_or_else(|failure| failure.response())
+    }
+
+    async fn answer<B>(&self, parts: &Parts, body: B) -> Result<Response<Full<Bytes>>, Failure>
+    where
+        B: Body<Data = Bytes> + Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let Shared { state, access, clock, summaries, .. } = &*self.shared;
+        let (path, verb) = (parts.uri.path(), parts.method.as_str().to_ascii_lowercase());
+        access.admit(&parts.headers, path, &verb).await?;
+        let body = match parts.method {
+            Method::POST => {
+                let body = Limited::new(body, SIZE_MAX).collect().await;
+                body.map_err(|_| Failure::too_large(SIZE_MAX))?.to_bytes()
+            }
+            _ => Bytes::new(),
+        };
+        let parameters = parts.uri.query().unwrap_or_default();
+        let wants_text = wants_text(&parts.headers);
+        let query = Query::read(&parts.method, path, parameters, &body, wants_text)?;
+        let state = state.state().await.ok_or_else(|| {
+            Failure::unavailable(
+                "the Operators and catalogs of the cluster are not known here: they are being read, or \
+                 another replica leads",
+            )
+        })?;
+        let known = known_tags(&parts.headers);
+        let summaries = Arc::clone(summaries);
+        let reply = run_beside(&**clock, move || query.reply(&state, &summaries, &known)).await;
+        let reply = reply.map_err(|error| Failure::internal(error.to_string()))??;
+        Ok(response(reply))
+    }
+}
+
+/// Returns whether a client accepts text and not JSON.
+fn wants_text(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok());
+    let mut accepted = accepted.flat_map(|it| it.split(','));
+    accepted.any(|it| it.split(';').next().unwrap_or_default().trim() == "text/plain")
+}
+
+/// Returns the tags of the replies that a client has.
+fn known_tags(headers: &HeaderMap) -> Vec<String> {
+    let tags = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
+    let tags = tags.flat_map(|it| it.split(',')).map(str::trim);
+    tags.map(|it| it.strip_prefix("W/").unwrap_or(it).trim_matches('"').to_owned()).collect()
+}
+
+fn response(reply: Reply) -> Response<Full<Bytes>> {
+    let Reply { tag, content } = reply;
+    let (status, form, content) = match content {
+        Some((form, content)) => (StatusCode::OK, Some(form), content),
+        None => (StatusCode::NOT_MODIFIED, None, String::new()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(content)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
+        headers.insert(ETAG, tag);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(VARY, HeaderValue::from_static("accept, authorization"));
+    let kind = match form {
+        Some(Form::Json) => "application/json",
+        Some(Form::Text) => "text/plain; charset=utf-8",
+        None => return response,
+    };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
