@@ -146,21 +146,9 @@ impl StateArguments {
         self.read_for(client, None, None).await
     }
 
-    /// Does the same as [`Self::read`], with another default for the source of the state.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::read`].
-    pub(crate) async fn read_or(
-        &self,
-        client: Option<&Client>,
-        otherwise: Option<StateSource>,
-    ) -> Result<LoadoutState, anyhow::Error> {
-        self.read_for(client, otherwise, None).await
-    }
-
-    /// Does the same as [`Self::read_or`]. `packages` are those of which catalogs are needed beside those of the
-    /// cluster's Operators; if they are known, the cluster's resolver may have the catalogs.
+    /// Does the same as [`Self::read`], with another default for the source of the state. `packages` are those
+    /// of which catalogs are needed beside those of the cluster's Operators; if they are known, the cluster's
+    /// resolver may have the catalogs.
     ///
     /// # Errors
     ///

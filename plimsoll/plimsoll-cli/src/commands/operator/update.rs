@@ -352,7 +352,8 @@ async fn read(
         None => Some(StateSource::Cluster),
         Some(_) => None,
     };
-    let state = arguments.state.read_or(client, otherwise).await?;
+    let declared: Vec<String> = loadout.operators.iter().map(|it| it.name.clone()).collect();
+    let state = arguments.state.read_for(client, otherwise, Some(&declared)).await?;
     let is_shown = arguments.dry_run.is_set() && matches!(state.source, StateSource::Snapshot(_));
     if arguments.filename.is_none() && state.source != StateSource::Cluster && !is_shown {
         match state.source {

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Body;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::StateSource;
 use super::access::{Access, Authority};
@@ -21,7 +21,7 @@ use crate::clock::{SharedClock, run_beside};
 /// Most bytes of a query: a thousand packages with their ranges.
 const SIZE_MAX: usize = 64 << 10;
 /// The number of queries that are answered at the same time: each may keep a processor busy.
-const RUNNING_MAX: usize = 8;
+pub(super) const RUNNING_MAX: usize = 8;
 
 /// A service that answers queries.
 pub struct QueryService<S, A> {
@@ -39,14 +39,14 @@ struct Shared<S, A> {
     access: Access<A>,
     clock: SharedClock,
     summaries: Arc<Summaries>,
-    running: Semaphore,
+    running: Arc<Semaphore>,
 }
 
 impl<S: StateSource, A: Authority> QueryService<S, A> {
     /// Returns a service that answers from a state, to clients whom an authority knows.
     pub fn new(state: S, authority: A, clock: SharedClock) -> Self {
         let access = Access::new(authority, Arc::clone(&clock));
-        let (summaries, running) = (Arc::default(), Semaphore::new(RUNNING_MAX));
+        let (summaries, running) = (Arc::default(), Arc::new(Semaphore::new(RUNNING_MAX)));
         Self { shared: Arc::new(Shared { state, access, clock, summaries, running }) }
     }
 
@@ -56,15 +56,20 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Ok(_permit) = self.shared.running.try_acquire() else {
+        let Ok(permit) = Arc::clone(&self.shared.running).try_acquire_owned() else {
             return Failure::too_many_requests().response();
         };
         let (parts, body) = request.into_parts();
-        let answered = self.answer(&parts, body).await;
+        let answered = self.answer(&parts, body, permit).await;
         answered.unwrap_or_else(|failure| failure.response())
     }
 
-    async fn answer<B>(&self, parts: &Parts, body: B) -> Result<Response<Full<Bytes>>, Failure>
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Response<Full<Bytes>>, Failure>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -90,7 +95,12 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         })?;
         let known = known_tags(&parts.headers);
         let summaries = Arc::clone(summaries);
-        let reply = run_beside(&**clock, move || query.reply(&state, &summaries, &known)).await;
+        let work = move || {
+            // The client may be gone before the work is done.
+            let _permit = permit;
+            query.reply(&state, &summaries, &known)
+        };
+        let reply = run_beside(&**clock, work).await;
         let reply = reply.map_err(|error| Failure::internal(error.to_string()))??;
         Ok(response(reply))
     }

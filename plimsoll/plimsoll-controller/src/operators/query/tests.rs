@@ -57,6 +57,15 @@ impl StateSource for NoState {
     }
 }
 
+/// A source that does not answer.
+struct SilentState;
+
+impl StateSource for SilentState {
+    async fn state(&self) -> Option<Arc<QueryState>> {
+        std::future::pending().await
+    }
+}
+
 /// Sends a request, `METHOD PATH`, with headers; the response and its body.
 async fn send<S: StateSource, A: Authority>(
     service: &QueryService<S, A>,
@@ -133,18 +142,20 @@ async fn queries_are_answered_from_the_state() {
 async fn what_cannot_be_answered_is_refused_as_an_api_server_does() {
     let service = QueryService::new(state(CATALOG), AnyToken, Arc::new(SystemClock));
     let anonymous = r#"forbidden: User "system:anonymous" cannot get path "/v1/packages""#;
+    let no_token: &[(&str, &str)] = &[];
+    let token: &[(&str, &str)] = &[TOKEN];
     let large = format!(r#"{{"packages": ["{}"]}}"#, "x".repeat(64 << 10));
     for (line, headers, body, code, reason, says) in [
-        ("GET /v1/packages", &[][..], "", 403, "Forbidden", anonymous),
-        ("GET /v1/nothing", &[TOKEN], "", 404, "NotFound", "could not find the requested resource"),
-        ("GET /v1/packages/x", &[TOKEN], "", 404, "NotFound", r#"no catalog has package "x""#),
-        ("GET /v1/resolve?package=x", &[TOKEN], "", 404, "NotFound", "no catalog has package `x`"),
-        ("DELETE /v1/packages", &[TOKEN], "", 405, "MethodNotAllowed", "does not allow this"),
-        ("GET /v1/resolve", &[TOKEN], "", 400, "BadRequest", "no package is requested"),
-        ("GET /v1/packages?provides=Foo", &[TOKEN], "", 400, "BadRequest", "write GROUP/VERSION"),
-        ("GET /v1/snapshot?name=x", &[TOKEN], "", 400, "BadRequest", "unknown parameter `name`"),
-        ("POST /v1/resolve", &[TOKEN], "{", 400, "BadRequest", "EOF while parsing"),
-        ("POST /v1/resolve", &[TOKEN], &large, 413, "RequestEntityTooLarge", "limit is 65536"),
+        ("GET /v1/packages", no_token, "", 403, "Forbidden", anonymous),
+        ("GET /v1/nothing", token, "", 404, "NotFound", "could not find the requested resource"),
+        ("GET /v1/packages/x", token, "", 404, "NotFound", r#"no catalog has package "x""#),
+        ("GET /v1/resolve?package=x", token, "", 404, "NotFound", "no catalog has package `x`"),
+        ("DELETE /v1/packages", token, "", 405, "MethodNotAllowed", "does not allow this"),
+        ("GET /v1/resolve", token, "", 400, "BadRequest", "no package is requested"),
+        ("GET /v1/packages?provides=Foo", token, "", 400, "BadRequest", "write GROUP/VERSION"),
+        ("GET /v1/snapshot?name=x", token, "", 400, "BadRequest", "unknown parameter `name`"),
+        ("POST /v1/resolve", token, "{", 400, "BadRequest", "EOF while parsing"),
+        ("POST /v1/resolve", token, large.as_str(), 413, "RequestEntityTooLarge", "limit is 65536"),
     ] {
         let (response, text) = send(&service, line, headers, body).await;
         let status = json(&text);
@@ -156,6 +167,24 @@ async fn what_cannot_be_answered_is_refused_as_an_api_server_does() {
     let (response, text) = send(&standby, "GET /v1/packages", &[TOKEN], "").await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE, "{text}");
     assert_eq!(response.headers()["retry-after"], "1");
+}
+
+#[tokio::test]
+async fn too_many_queries_are_refused() {
+    let service = QueryService::new(SilentState, AnyToken, Arc::new(SystemClock));
+    let mut waiting = Vec::new();
+    for _ in 0..service::RUNNING_MAX {
+        let mut query = Box::pin(send(&service, "GET /v1/config", &[TOKEN], ""));
+        tokio::select! {
+            biased;
+            _ = &mut query => unreachable!("it has no state to answer from"),
+            () = std::future::ready(()) => {}
+        }
+        waiting.push(query);
+    }
+    let (response, text) = send(&service, "GET /v1/config", &[TOKEN], "").await;
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{text}");
+    drop(waiting);
 }
 
 #[tokio::test]
