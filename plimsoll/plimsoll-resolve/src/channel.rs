@@ -1,12 +1,14 @@
 //! The update graph of a channel: in which order its entries are preferred, and who can be
 //! updated to what.
 
+mod graph;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use semver::Version;
 
+pub(crate) use self::graph::ChannelGraph;
 use crate::package::{Channel, ChannelEntry};
-use crate::range::blang;
 
 /// A channel's entries, from its head along `replaces`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,61 +60,22 @@ pub(crate) fn order(channel: &Channel) -> ChannelOrder {
     ChannelOrder { entries, broken: None }
 }
 
-/// Returns whether an entry is a step onwards from what is installed: by name for `replaces` and
-/// `skips`, by version for `skipRange`. A `skipRange` that cannot be read leads from nowhere.
-pub(crate) fn updates(entry: &ChannelEntry, name: &str, version: &Version) -> bool {
-    entry.replaces.as_deref() == Some(name)
-        || entry.skips.iter().any(|skipped| skipped == name)
-        || entry
-            .skip_range
-            .as_deref()
-            .and_then(|text| blang::Range::parse(text).ok())
-            .is_some_and(|range| range.matches(version))
-}
-
-/// Returns the versions that entries of a channel skip, each with the name of the entry that does. A bundle
+/// Returns the versions that entries of a channel skip, each with the index of the entry that does. A bundle
 /// that is skipped need not be in the catalog: then its name tells the version. `version` knows those of
 /// bundles.
-pub(crate) fn skipped<'c>(
-    channel: &'c Channel,
-    version: &dyn Fn(&str) -> Option<&'c Version>,
-) -> Vec<(Version, &'c str)> {
+pub(crate) fn skipped<'p>(
+    channel: &Channel,
+    version: &dyn Fn(&str) -> Option<&'p Version>,
+) -> Vec<(Version, usize)> {
     let mut skipped = Vec::new();
-    for entry in &channel.entries {
+    for (at, entry) in channel.entries.iter().enumerate() {
         let versions = entry.skips.iter().filter_map(|name| {
             let named = || Version::parse(name.split_once(".v")?.1).ok();
             version(name).cloned().or_else(named)
         });
-        skipped.extend(versions.map(|version| (version, entry.name.as_str())));
+        skipped.extend(versions.map(|version| (version, at)));
     }
     skipped
-}
-
-/// Longest channel in which ways of several steps are sought: every pair of entries is compared.
-pub(crate) const WAYS_MAX: usize = 2_000;
-
-/// The entries from which steps onwards lead to an entry that is a goal; the goals themselves are
-/// not among them, unless they lead to others. `version` knows the versions of entries.
-pub(crate) fn leading_to<'c>(
-    channel: &'c Channel,
-    version: &dyn Fn(&str) -> Option<&'c Version>,
-    goal: &dyn Fn(&Version) -> bool,
-) -> BTreeSet<&'c str> {
-    let mut leading = BTreeSet::new();
-    if channel.entries.len() > WAYS_MAX {
-        return leading;
-    }
-    let is_goal = |entry: &&ChannelEntry| version(&entry.name).is_some_and(goal);
-    let mut targets: Vec<&ChannelEntry> = channel.entries.iter().filter(is_goal).collect();
-    while let Some(target) = targets.pop() {
-        for entry in &channel.entries {
-            let Some(from) = version(&entry.name) else { continue };
-            if updates(target, &entry.name, from) && leading.insert(entry.name.as_str()) {
-                targets.push(entry);
-            }
-        }
-    }
-    leading
 }
 
 #[cfg(test)]

@@ -5,15 +5,19 @@
 //! installed bundle came from, then weight, then the place in the channel. So the first offer is what a
 //! resolution chooses when nothing else has a say.
 
+mod index;
+
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use semver::Version;
 
+pub use self::index::ChannelIndex;
+use self::index::IndexedChannel;
 use crate::bundle::Bundle;
-use crate::channel::{leading_to, order, skipped, updates};
 use crate::model::{Ineligible, malformed, unfit};
-use crate::package::{Channel, ChannelEntry, Package};
+use crate::package::{Channel, Package};
 use crate::problem::{CatalogPart, ClusterFacts};
 use crate::range::masterminds::Range;
 
@@ -134,42 +138,37 @@ pub fn offers<'p>(
     facts: &ClusterFacts,
     request: &OfferRequest<'_>,
 ) -> Offers<'p> {
+    offers_indexed(catalogs, &ChannelIndex::default(), facts, request)
+}
+
+/// Finds what catalogs offer to a request. `index` is of these catalogs only.
+pub fn offers_indexed<'p>(
+    catalogs: &'p [CatalogPart],
+    index: &ChannelIndex,
+    facts: &ClusterFacts,
+    request: &OfferRequest<'_>,
+) -> Offers<'p> {
     let mut found = Offers::default();
     let mut ranked = Vec::new();
-    for catalog in catalogs {
-        if !request.catalog.is_empty() && catalog.name.name != request.catalog {
-            continue;
-        }
-        let Some(package) = catalog.package(request.package) else { continue };
+    let places = places(catalogs, index, request, &mut |catalog, package| {
         found.catalogs.push(&catalog.name.name);
         found.channels.extend(package.channels.iter().map(|channel| channel.name.as_str()));
-        for channel in channels(package, request) {
-            let order = order(channel);
-            if let Some(cause) = order.broken {
-                let (name, catalog) = (&channel.name, &catalog.name);
-                found.broken.push(format!("channel `{name}` of catalog {catalog}: {cause}"));
-            }
-            if let Some(range) = request.range {
-                let version = |name: &str| {
-                    let bundle = package.bundles.iter().find(|bundle| bundle.name == name);
-                    bundle.map(|bundle| &bundle.version)
-                };
-                let in_range = skipped(channel, &version).into_iter();
-                let in_range = in_range.filter(|(version, _)| range.matches(version));
-                let channel = channel.name.as_str();
-                let in_range =
-                    in_range.map(|(version, by)| SkippedVersion { version, by, channel });
-                found.skipped.extend(in_range);
-            }
-            in_channel(
-                CatalogChannel { catalog, package, channel },
-                &order.entries,
-                facts,
-                request,
-                &mut found,
-                &mut ranked,
-            );
+    });
+    for place in &places {
+        let CatalogChannel { catalog, package, channel, indexed } = place;
+        if let Some(cause) = &indexed.order.broken {
+            let (name, catalog) = (&channel.name, &catalog.name);
+            found.broken.push(format!("channel `{name}` of catalog {catalog}: {cause}"));
         }
+        if let Some(range) = request.range {
+            let in_range = indexed.in_range(package, channel, range);
+            found.skipped.extend(in_range.skipped.iter().map(|(version, at)| SkippedVersion {
+                version: version.clone(),
+                by: &channel.entries[*at].name,
+                channel: &channel.name,
+            }));
+        }
+        in_channel(place, facts, request, &mut found, &mut ranked);
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     found.offers = ranked.into_iter().map(|(_, offer)| offer).collect();
@@ -177,8 +176,7 @@ pub fn offers<'p>(
         names.sort_unstable();
         names.dedup();
     }
-    found.versions.sort_by(|left, right| right.cmp(left));
-    found.versions.dedup();
+    found.versions = versions(&places);
     found
 }
 
@@ -204,43 +202,30 @@ pub fn destinations<'p>(
 ) -> ReachedOffers<'p> {
     let mut found = ReachedOffers::default();
     let Some(installed) = request.installed else { return found };
-    let mut left: Vec<(usize, &ChannelEntry, Offer<'p>)> = Vec::new();
-    for catalog in catalogs {
-        if !request.catalog.is_empty() && catalog.name.name != request.catalog {
-            continue;
-        }
-        let Some(package) = catalog.package(request.package) else { continue };
-        for channel in channels(package, request) {
-            for (position, at) in order(channel).entries.into_iter().enumerate() {
-                let entry = &channel.entries[at];
-                let bundle = package.bundles.iter().find(|bundle| bundle.name == entry.name);
-                let Some(bundle) = bundle else { continue };
-                found.versions.push(&bundle.version);
-                if bundle.name != installed.bundle {
-                    let place = CatalogChannel { catalog, package, channel };
-                    let offer = offer(place, bundle, facts, false);
-                    left.push((position, entry, offer));
-                }
-            }
-        }
-    }
+    let index = ChannelIndex::default();
+    let places = places(catalogs, &index, request, &mut |_, _| {});
     let mut reached = Vec::new();
+    let mut passed: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); places.len()];
     let mut queue = vec![(installed.bundle, installed.version)];
     while let Some((name, version)) = queue.pop() {
-        let is_reached = |entry: &ChannelEntry, bundle: &Bundle| match request.edges {
-            UpgradeEdges::Graph => updates(entry, name, version),
-            UpgradeEdges::Higher => bundle.version > *installed.version,
-            UpgradeEdges::Any => bundle.version != *installed.version,
-        };
-        let next = left.extract_if(.., |(_, entry, offer)| is_reached(entry, offer.bundle));
-        for (position, _, offer) in next.collect::<Vec<_>>() {
-            match &offer.ineligible {
-                Some(why) => {
-                    found.refused.insert(&offer.bundle.version, why.clone());
+        for (place, passed) in places.iter().zip(&mut passed) {
+            for position in place.reached_from(request.edges, name, version) {
+                let Some(bundle) = place.bundle(position) else { continue };
+                if bundle.name == installed.bundle || !passed.insert(position) {
+                    continue;
                 }
-                None => {
-                    queue.push((&offer.bundle.name, &offer.bundle.version));
-                    reached.push((position, offer));
+                let offer = offer(place, bundle, facts, false);
+                match &offer.ineligible {
+                    Some(why) => {
+                        found.refused.insert(&bundle.version, why.clone());
+                    }
+                    None => {
+                        // Without the graph, everything is one step away.
+                        if request.edges == UpgradeEdges::Graph {
+                            queue.push((&bundle.name, &bundle.version));
+                        }
+                        reached.push((position, offer));
+                    }
                 }
             }
         }
@@ -258,8 +243,7 @@ pub fn destinations<'p>(
         )
     });
     found.offers = reached.into_iter().map(|(_, offer)| offer).collect();
-    found.versions.sort_by(|left, right| right.cmp(left));
-    found.versions.dedup();
+    found.versions = versions(&places);
     found
 }
 
@@ -268,7 +252,7 @@ pub fn destinations<'p>(
 type Rank<'p> = (bool, bool, bool, i64, Reverse<Option<&'p Version>>, &'p str, usize);
 
 /// A channel of a package of a catalog.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct CatalogChannel<'p> {
     /// The catalog.
     catalog: &'p CatalogPart,
@@ -276,43 +260,116 @@ struct CatalogChannel<'p> {
     package: &'p Package,
     /// The channel, of that package.
     channel: &'p Channel,
+    /// The index of the channel.
+    indexed: Rc<IndexedChannel>,
+}
+
+impl<'p> CatalogChannel<'p> {
+    /// Returns the bundle at a place in the channel's order; `None` if the catalog does not have it.
+    fn bundle(&self, position: usize) -> Option<&'p Bundle> {
+        let at = self.indexed.bundles[self.indexed.order.entries[position]]?;
+        Some(&self.package.bundles[at])
+    }
+
+    /// Returns the places in the channel's order of what updates lead to from a version, in order.
+    fn reached_from(&self, edges: UpgradeEdges, name: &str, version: &Version) -> Vec<usize> {
+        let is_reached = |position: &usize| {
+            let bundle = self.bundle(*position);
+            bundle.is_some_and(|bundle| match edges {
+                UpgradeEdges::Graph => true,
+                UpgradeEdges::Higher => bundle.version > *version,
+                UpgradeEdges::Any => bundle.version != *version,
+            })
+        };
+        if edges != UpgradeEdges::Graph {
+            return (0..self.indexed.order.entries.len()).filter(is_reached).collect();
+        }
+        let next = self.indexed.graph(self.package, self.channel).updates(name, version);
+        let positions = next.into_iter().filter_map(|at| self.indexed.positions[at]);
+        let mut positions: Vec<usize> = positions.filter(is_reached).collect();
+        positions.sort_unstable();
+        positions
+    }
+}
+
+/// Returns the channels that count for a request. `visit` sees the packages that they are of.
+fn places<'p>(
+    catalogs: &'p [CatalogPart],
+    index: &ChannelIndex,
+    request: &OfferRequest<'_>,
+    visit: &mut dyn FnMut(&'p CatalogPart, &'p Package),
+) -> Vec<CatalogChannel<'p>> {
+    let mut places = Vec::new();
+    for (of, catalog) in catalogs.iter().enumerate() {
+        if !request.catalog.is_empty() && catalog.name.name != request.catalog {
+            continue;
+        }
+        let named = catalog.packages.iter().position(|it| it.name == request.package);
+        let Some(at) = named else { continue };
+        let package = &catalog.packages[at];
+        visit(catalog, package);
+        for id in channels(package, request) {
+            let channel = &package.channels[id];
+            let indexed = index.channel([of, at, id], package, channel);
+            places.push(CatalogChannel { catalog, package, channel, indexed });
+        }
+    }
+    places
+}
+
+/// Returns the versions in the orders of channels, the highest first.
+fn versions<'p>(places: &[CatalogChannel<'p>]) -> Vec<&'p Version> {
+    let of = |place: &CatalogChannel<'p>| {
+        let bundles = &place.package.bundles;
+        place.indexed.versions.iter().map(|at| &bundles[*at].version).collect::<Vec<_>>()
+    };
+    let mut versions: Vec<&Version> = places.iter().flat_map(of).collect();
+    // Those of a single channel are in order.
+    if places.len() > 1 {
+        versions.sort_by(|left, right| right.cmp(left));
+        versions.dedup();
+    }
+    versions
 }
 
 fn in_channel<'p>(
-    place: CatalogChannel<'p>,
-    entries: &[usize],
+    place: &CatalogChannel<'p>,
     facts: &ClusterFacts,
     request: &OfferRequest<'_>,
     found: &mut Offers<'p>,
     ranked: &mut Vec<(Rank<'p>, Offer<'p>)>,
 ) {
-    let CatalogChannel { catalog, package, channel } = place;
-    let bundle = |name: &str| package.bundles.iter().find(|bundle| bundle.name == name);
+    let CatalogChannel { catalog, package, channel, indexed } = place;
     let is_in_range = |version: &Version| request.range.is_none_or(|range| range.matches(version));
     // Only from outside the range a step outside of it leads anywhere.
-    let onwards = match (request.installed, request.edges) {
-        (Some(installed), UpgradeEdges::Graph) if !is_in_range(installed.version) => {
-            leading_to(channel, &|name| bundle(name).map(|it| &it.version), &is_in_range)
+    let onwards = match (request.installed, request.edges, request.range) {
+        (Some(installed), UpgradeEdges::Graph, Some(range))
+            if !range.matches(installed.version) =>
+        {
+            Some(indexed.in_range(package, channel, range))
         }
-        _ => std::collections::BTreeSet::new(),
+        _ => None,
     };
-    for (position, at) in entries.iter().enumerate() {
-        let entry = &channel.entries[*at];
-        let Some(bundle) = bundle(&entry.name) else { continue };
-        found.versions.push(&bundle.version);
+    let reached = match request.installed {
+        None => (0..indexed.order.entries.len()).collect(),
+        Some(from) => {
+            let named = indexed.graph(package, channel).named(from.bundle).iter();
+            let mut named = named.filter_map(|at| place.bundle(indexed.positions[*at]?));
+            if let Some(bundle) = named.next() {
+                found.installed_deprecation = deprecation(package, channel, bundle);
+            }
+            place.reached_from(request.edges, from.bundle, from.version)
+        }
+    };
+    for position in reached {
+        let Some(bundle) = place.bundle(position) else { continue };
+        // A skipRange may include the version that has it: what is installed is no offer.
         if request.installed.is_some_and(|from| from.bundle == bundle.name) {
-            found.installed_deprecation = deprecation(package, channel, bundle);
-            // A skipRange may include the version that has it: what is installed is no offer.
             continue;
         }
-        let is_reached = match (request.installed, request.edges) {
-            (None, _) => true,
-            (Some(from), UpgradeEdges::Graph) => updates(entry, from.bundle, from.version),
-            (Some(from), UpgradeEdges::Higher) => bundle.version > *from.version,
-            (Some(from), UpgradeEdges::Any) => bundle.version != *from.version,
-        };
+        let entry = indexed.order.entries[position];
         let is_step = !is_in_range(&bundle.version);
-        if !is_reached || (is_step && !onwards.contains(entry.name.as_str())) {
+        if is_step && !onwards.as_ref().is_some_and(|it| it.leading.contains(&entry)) {
             continue;
         }
         let offer = offer(place, bundle, facts, is_step);
@@ -332,12 +389,12 @@ fn in_channel<'p>(
 
 /// A bundle of a channel as an offer.
 fn offer<'p>(
-    place: CatalogChannel<'p>,
+    place: &CatalogChannel<'p>,
     bundle: &'p Bundle,
     facts: &ClusterFacts,
     is_step: bool,
 ) -> Offer<'p> {
-    let CatalogChannel { catalog, package, channel } = place;
+    let CatalogChannel { catalog, package, channel, indexed: _ } = place;
     let ineligible = malformed(bundle)
         .map(Ineligible::Defect)
         .or_else(|| bundle.deprecated.then_some(Ineligible::Deprecated))
@@ -353,19 +410,22 @@ fn offer<'p>(
     }
 }
 
-/// The channels of a package that count: the one that is named, else that of the installed bundle, else
-/// the default one (DEP-12).
-fn channels<'p>(package: &'p Package, request: &OfferRequest<'_>) -> Vec<&'p Channel> {
-    let named = |name: &str| package.channels.iter().filter(|it| it.name == name).collect();
+/// The channels of a package that count, by index: the one that is named, else that of the installed bundle,
+/// else the default one (DEP-12).
+fn channels(package: &Package, request: &OfferRequest<'_>) -> Vec<usize> {
+    let named = |name: &str| -> Vec<usize> {
+        let channels = package.channels.iter().enumerate();
+        channels.filter(|(_, it)| it.name == name).map(|(at, _)| at).collect()
+    };
     if !request.channel.is_empty() {
         return named(request.channel);
     }
     let followed = request.installed.map_or("", |installed| installed.channel);
-    let found: Vec<&Channel> = named(followed);
+    let found = named(followed);
     match (found.is_empty(), &package.default_channel, package.channels.as_slice()) {
         (false, ..) => found,
         (true, Some(name), _) => named(name),
-        (true, None, [only]) => vec![only],
+        (true, None, [_]) => vec![0],
         (true, None, _) => Vec::new(),
     }
 }

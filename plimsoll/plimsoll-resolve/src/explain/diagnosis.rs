@@ -97,6 +97,7 @@ fn skipped_version(
         let version = |name: &str| package.bundle(name).map(|bundle| &bundle.version);
         let mut skipped = skipped(channel, &version).into_iter();
         let (version, by) = skipped.find(|(version, _)| range.matches(version))?;
+        let by = &channel.entries[by].name;
         let (package, channel) = (&package.package.name, &channel.name);
         Some(format!("{package} {version} is skipped by {by} in channel `{channel}`"))
     })

@@ -2,9 +2,8 @@
 
 use super::Index;
 use crate::bundle::Constraint;
-use crate::channel::{WAYS_MAX, leading_to, updates};
 use crate::matching::ConstraintMatcher;
-use crate::package::{Channel, ChannelEntry};
+use crate::package::Channel;
 use crate::problem::{CatalogName, CatalogPart, InstalledBundle, PackageRequest};
 use crate::range::masterminds;
 
@@ -105,26 +104,25 @@ pub(crate) fn requested<'p>(
             named_entry(index, requester, package_id, channel, name, &mut found);
             continue;
         }
-        let leads = |entry: &ChannelEntry| {
-            installed.is_none_or(|item| updates(entry, &item.bundle.name, &item.bundle.version))
-        };
         let catalog_package = &index.packages[package_id];
-        let onwards = installed.and_then(|_| {
+        let of = &catalog_package.package.channels[channel];
+        let graph = installed.map(|item| (item, catalog_package.graph(channel)));
+        let next =
+            graph.map(|(item, graph)| graph.updates(&item.bundle.name, &item.bundle.version));
+        let onwards = graph.and_then(|(_, graph)| {
             let range = range.as_ref()?.as_ref().ok()?;
-            let version = |name: &str| catalog_package.bundle(name).map(|bundle| &bundle.version);
-            let of = &catalog_package.package.channels[channel];
-            Some(leading_to(of, &version, &|version| range.matches(version)))
+            Some(graph.leading_to(of, &|version| range.matches(version)))
         });
-        entries(index, requester, package_id, channel, &mut found, &mut |entry, bundle| {
+        entries(index, requester, package_id, channel, &mut found, &mut |at, bundle| {
             let in_range = match &range {
                 None => true,
                 Some(Ok(range)) => {
                     range.matches(&bundle.version)
-                        || onwards.as_ref().is_some_and(|names| names.contains(entry.name.as_str()))
+                        || onwards.as_ref().is_some_and(|onwards| onwards.contains(&at))
                 }
                 Some(Err(_)) => false,
             };
-            in_range && leads(entry)
+            in_range && next.as_ref().is_none_or(|next| next.contains(&at))
         });
     }
     sorted(found)
@@ -138,9 +136,10 @@ pub(crate) fn following<'p>(index: &Index<'p>, item: &'p InstalledBundle) -> Vec
     let (catalog, channel) = (follows.catalog.as_ref(), Some(&follows.channel));
     let places = channels_with(index, &item.namespace, package, catalog, channel);
     for (package_id, channel) in places {
-        entries(index, requester, package_id, channel, &mut found, &mut |entry, _| {
-            updates(entry, &item.bundle.name, &item.bundle.version)
-        });
+        let graph = index.packages[package_id].graph(channel);
+        let next = graph.updates(&item.bundle.name, &item.bundle.version);
+        let test = &mut |at: usize, _: &crate::Bundle| next.contains(&at);
+        entries(index, requester, package_id, channel, &mut found, test);
     }
     sorted(found)
 }
@@ -164,11 +163,6 @@ pub(crate) fn later<'p>(
     let requester = Requester { namespace: &item.namespace, catalog: None };
     let mut found = Vec::new();
     for (package_id, channel) in channels_with(index, &item.namespace, package, catalog, channel) {
-        let is_long = index.packages[package_id].package.channels[channel].entries.len() > WAYS_MAX;
-        if range.is_some() && is_long {
-            // Steps towards a range are not sought in it, so that nothing is known of them.
-            continue;
-        }
         entries(index, requester, package_id, channel, &mut found, &mut |_, bundle| {
             let is_accepted = match &range {
                 None => true,
@@ -209,21 +203,21 @@ fn channels_with(
     places
 }
 
-/// The entries of a channel that a test holds for, with the bundles that they name.
+/// The entries of a channel that a test holds for, which sees their indexes and the bundles that they name.
 fn entries<'p>(
     index: &Index<'p>,
     requester: Requester<'p>,
     package_id: usize,
     channel: usize,
     found: &mut Vec<Candidate<'p>>,
-    test: &mut dyn FnMut(&'p ChannelEntry, &'p crate::Bundle) -> bool,
+    test: &mut dyn FnMut(usize, &'p crate::Bundle) -> bool,
 ) {
     let catalog_package = &index.packages[package_id];
     let of: &'p Channel = &catalog_package.package.channels[channel];
     for (position, at) in catalog_package.order(channel).entries.iter().enumerate() {
         let entry = &of.entries[*at];
         let Some(bundle) = catalog_package.bundle(&entry.name) else { continue };
-        if test(entry, bundle) {
+        if test(*at, bundle) {
             let preference =
                 preference(index, requester, package_id, channel, position, &entry.name);
             found.push(Candidate { preference, package_id, channel, entry: *at });

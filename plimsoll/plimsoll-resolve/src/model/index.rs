@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bundle::{Api, Bundle, Constraint, Property, Requirement};
 use crate::catalog::{Expressions, RULES_COST_MAX};
-use crate::channel::{ChannelOrder, order};
+use crate::channel::{ChannelGraph, ChannelOrder, order};
 use crate::matching::rules_of;
 use crate::package::{Channel, Package};
 use crate::problem::{CatalogPart, ChannelPolicy, Problem};
@@ -31,6 +31,7 @@ pub(crate) struct CatalogPackage<'p> {
     pub(crate) package: &'p Package,
     bundles: OnceCell<BTreeMap<&'p str, &'p Bundle>>,
     orders: Vec<OnceCell<ChannelOrder>>,
+    graphs: Vec<OnceCell<ChannelGraph>>,
 }
 
 impl<'p> CatalogPackage<'p> {
@@ -45,6 +46,13 @@ impl<'p> CatalogPackage<'p> {
 
     pub(crate) fn order(&self, channel: usize) -> &ChannelOrder {
         self.orders[channel].get_or_init(|| order(&self.package.channels[channel]))
+    }
+
+    pub(crate) fn graph(&self, channel: usize) -> &ChannelGraph {
+        self.graphs[channel].get_or_init(|| {
+            let version = |name: &str| self.bundle(name).map(|bundle| &bundle.version);
+            ChannelGraph::new(&self.package.channels[channel], &version)
+        })
     }
 
     /// The channels that were looked at and have no order, with the reasons.
@@ -87,7 +95,9 @@ impl<'p> Index<'p> {
     fn add(&mut self, catalog: &'p CatalogPart, package: &'p Package) {
         let at = self.packages.len();
         let orders = package.channels.iter().map(|_| OnceCell::new()).collect();
-        self.packages.push(CatalogPackage { catalog, package, bundles: OnceCell::new(), orders });
+        let graphs = package.channels.iter().map(|_| OnceCell::new()).collect();
+        let bundles = OnceCell::new();
+        self.packages.push(CatalogPackage { catalog, package, bundles, orders, graphs });
         self.by_name.entry(&package.name).or_default().push(at);
         let mut apis = BTreeSet::new();
         let mut labels = BTreeSet::new();

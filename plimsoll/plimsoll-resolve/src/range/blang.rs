@@ -53,6 +53,31 @@ impl Range {
         self.groups.iter().flatten().map(|(_, bound)| bound)
     }
 
+    /// Returns the parts of a list, in order of precedence, that versions of the range are in. What `!=` excludes
+    /// is in them, too.
+    pub(crate) fn spans<T>(
+        &self,
+        sorted: &[T],
+        version: impl Fn(&T) -> &Version,
+    ) -> Vec<std::ops::Range<usize>> {
+        let spans = self.groups.iter().map(|terms| {
+            terms.iter().fold(0..sorted.len(), |span, (comparison, bound)| {
+                let before = sorted.partition_point(|it| version(it).cmp_precedence(bound).is_lt());
+                let through =
+                    sorted.partition_point(|it| version(it).cmp_precedence(bound).is_le());
+                match comparison {
+                    Comparison::Equal => span.start.max(before)..span.end.min(through),
+                    Comparison::NotEqual => span,
+                    Comparison::Less => span.start..span.end.min(before),
+                    Comparison::LessOrEqual => span.start..span.end.min(through),
+                    Comparison::Greater => span.start.max(through)..span.end,
+                    Comparison::GreaterOrEqual => span.start.max(before)..span.end,
+                }
+            })
+        });
+        spans.filter(|span| span.start < span.end).collect()
+    }
+
     /// Returns what of a text that [`Range::parse`] accepts cannot be what its author meant.
     pub fn misreading(text: &str) -> Option<&'static str> {
         let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
