@@ -4,18 +4,20 @@ mod sets;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use plimsoll_api::olm::{BundleReference, InstallConstraints, UpgradeConstraints};
 use plimsoll_api::{GroupKind, Reason};
-use plimsoll_resolve::offer::Offer;
+use plimsoll_resolve::offer::{ChannelIndex, Offer};
 use plimsoll_resolve::requirement::unfit_for;
 use plimsoll_resolve::{Bundle, CatalogPart};
 
 use self::sets::decide_set;
+pub(super) use self::ways::KnownWays;
 use self::ways::WaySearch;
 use super::change_set::{self, ChangeSet};
 use super::installed::{InstalledBundles, OperatorIndex, all_unmet, kinds};
-use super::selection::{Candidates, candidates, named, reference};
+use super::selection::{Candidates, candidates_indexed, named, reference};
 use super::{
     BundleFindings, CandidateRequirements, InstalledOperator, OperatorAction, OperatorBlock,
     OperatorDecision, OperatorInputs, RequestedOperator, SelectedBundle,
@@ -32,12 +34,39 @@ pub fn decide(
     decide_indexed(inputs, &OperatorIndex::of(inputs.operators), names, offered)
 }
 
+/// The catalogs that Operators are decided with.
+#[derive(Debug, Default)]
+pub(super) struct OfferedCatalogs {
+    /// The catalogs, with those packages that are concerned.
+    pub(super) parts: Vec<CatalogPart>,
+    /// The index of their channels.
+    pub(super) index: ChannelIndex,
+}
+
+impl From<Vec<CatalogPart>> for OfferedCatalogs {
+    fn from(parts: Vec<CatalogPart>) -> Self {
+        Self { parts, index: ChannelIndex::default() }
+    }
+}
+
 /// Decides with an existing index of all Operators.
 pub(super) fn decide_indexed(
     inputs: OperatorInputs<'_>,
     index: &OperatorIndex,
     names: &BTreeSet<String>,
     offered: &dyn Fn(&BTreeSet<String>) -> Vec<CatalogPart>,
+) -> BTreeMap<String, OperatorDecision> {
+    let offered = |names: &BTreeSet<String>| Rc::new(OfferedCatalogs::from(offered(names)));
+    decide_kept(inputs, index, names, &offered, &KnownWays::default())
+}
+
+/// Decides with what is kept from one decision to the next.
+pub(super) fn decide_kept(
+    inputs: OperatorInputs<'_>,
+    index: &OperatorIndex,
+    names: &BTreeSet<String>,
+    offered: &dyn Fn(&BTreeSet<String>) -> Rc<OfferedCatalogs>,
+    known: &KnownWays,
 ) -> BTreeMap<String, OperatorDecision> {
     let installed = InstalledBundles::new(inputs, index);
     let mut decisions = BTreeMap::new();
@@ -51,7 +80,8 @@ pub(super) fn decide_indexed(
             None | Some(Err(_)) => {
                 let catalogs = offered(&BTreeSet::from([name.clone()]));
                 let chosen = choose(&installed, &catalogs, name, operator);
-                let decision = alone(&catalogs, &installed, name, operator, chosen);
+                let search = WaySearch::new(&installed, &catalogs, known, name, operator);
+                let decision = alone(&catalogs, &installed, name, operator, chosen, search);
                 decisions.insert(name.clone(), decision);
             }
         }
@@ -75,7 +105,7 @@ enum Choice<'a> {
 /// Returns the bundles that an Operator may move to, or the action that does not depend on them.
 fn choose<'a>(
     installed: &InstalledBundles<'_>,
-    catalogs: &'a [CatalogPart],
+    catalogs: &'a OfferedCatalogs,
     name: &str,
     operator: &RequestedOperator,
 ) -> Choice<'a> {
@@ -100,7 +130,8 @@ fn choose<'a>(
         let block = OperatorBlock::new(Reason::InvalidChangeSet, message);
         return Choice::Fixed(OperatorAction::Blocked(block));
     }
-    match candidates(installed.inputs(), catalogs, name, operator) {
+    let OfferedCatalogs { parts, index } = catalogs;
+    match candidates_indexed(installed.inputs(), parts, index, name, operator) {
         Ok(candidates) => Choice::Among(candidates),
         Err(block) => Choice::Fixed(OperatorAction::Blocked(block)),
     }
@@ -123,19 +154,17 @@ fn way_back(installed: &InstalledBundles<'_>, name: &str, revision: u32) -> Oper
 
 /// Decides on an Operator that is not in a change set.
 fn alone<'a>(
-    catalogs: &'a [CatalogPart],
+    catalogs: &'a OfferedCatalogs,
     installed: &InstalledBundles<'a>,
     name: &'a str,
     operator: &'a RequestedOperator,
     chosen: Choice<'a>,
+    search: WaySearch<'_, 'a>,
 ) -> OperatorDecision {
     let mut judged = CandidateRequirements::default();
     let (action, held_back, bundle) = match chosen {
         Choice::Fixed(action) => (action, None, None),
-        Choice::Among(chosen) => {
-            let search = WaySearch::new(installed, catalogs, name, operator);
-            single_move(search, operator, &chosen, &mut judged)
-        }
+        Choice::Among(chosen) => single_move(search, operator, &chosen, &mut judged),
     };
     let decided = Decided { action, held_back, bundle, judged, ahead: None };
     report(catalogs, installed, name, operator, decided)
@@ -286,7 +315,7 @@ struct Decided<'a> {
 
 /// Completes a decision with what is reported.
 fn report<'a>(
-    catalogs: &'a [CatalogPart],
+    catalogs: &'a OfferedCatalogs,
     installed: &InstalledBundles<'a>,
     name: &'a str,
     operator: &'a RequestedOperator,
@@ -297,7 +326,7 @@ fn report<'a>(
     let findings = |of: &Bundle| BundleFindings {
         requirements: installed.check(name, of),
         incompatibility: unfit_for(name, of, installed.inputs().facts),
-        deprecation: deprecation(catalogs, name, of),
+        deprecation: deprecation(&catalogs.parts, name, of),
     };
     let current = operator.installed.as_ref().map(|it| &it.bundle);
     let kept = bundle.and(current).map(|it| Box::new(findings(it)));

@@ -7,8 +7,7 @@ use plimsoll_api::GroupKind;
 use plimsoll_resolve::NameIndex;
 use plimsoll_resolve::requirement::RequiredNames;
 
-use super::OperatorReconciler;
-use crate::{CandidateRequirements, RequestedOperator, change_set};
+use crate::{CandidateRequirements, RequestedOperator};
 
 /// A package or a kind that requirements name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +20,7 @@ enum Subject {
 
 /// The requirements and APIs of an Operator: of its installed bundle, and of those that it may be updated to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Dependencies {
+pub(crate) struct Dependencies {
     requires: BTreeSet<Subject>,
     provides: BTreeSet<Subject>,
     /// Whether a requirement names neither a package nor a kind, so that anything may satisfy it.
@@ -56,7 +55,7 @@ impl Dependencies {
 
 /// The requirements and APIs of all Operators.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DependencyIndex {
+pub(crate) struct DependencyIndex {
     by_operator: BTreeMap<String, Dependencies>,
     requirers: NameIndex<Subject>,
     providers: NameIndex<Subject>,
@@ -64,6 +63,19 @@ pub(super) struct DependencyIndex {
 }
 
 impl DependencyIndex {
+    /// Updates the entry of an Operator, or removes it if there is no such Operator. Returns the previous and the
+    /// current one.
+    pub(crate) fn update(
+        &mut self,
+        name: &str,
+        operator: Option<&RequestedOperator>,
+        judged: &CandidateRequirements,
+    ) -> [Dependencies; 2] {
+        let after = operator.map(|it| Dependencies::of(name, it, judged));
+        let before = self.replace(name, after.clone());
+        [before, after.unwrap_or_default()]
+    }
+
     /// Replaces the entry of an Operator, and returns the previous one.
     fn replace(&mut self, name: &str, after: Option<Dependencies>) -> Dependencies {
         let before = self.by_operator.remove(name).unwrap_or_default();
@@ -88,7 +100,7 @@ impl DependencyIndex {
 
     /// Returns the Operators that are affected by a change of these requirements and APIs. Operators that
     /// provide the same API conflict.
-    fn affected(&self, dependencies: &Dependencies) -> BTreeSet<String> {
+    pub(crate) fn affected(&self, dependencies: &Dependencies) -> BTreeSet<String> {
         let of = |index: &NameIndex<Subject>, subjects: &BTreeSet<Subject>| {
             let found = subjects.iter().flat_map(|subject| index.names(subject));
             found.map(str::to_owned).collect::<Vec<_>>()
@@ -102,39 +114,11 @@ impl DependencyIndex {
         }
         affected
     }
-}
 
-impl OperatorReconciler {
-    /// Updates the entry of an Operator. Returns the previous and the current one.
-    fn update_dependencies(&mut self, name: &str) -> [Dependencies; 2] {
-        let nothing = CandidateRequirements::default();
-        let decision = self.operators.get(name).and_then(|it| it.decision.as_ref());
-        let judged = decision.map_or(&nothing, |decision| &decision.judged);
-        let after = self.requested.get(name).map(|it| Dependencies::of(name, it, judged));
-        let before = self.dependencies.replace(name, after.clone());
-        [before, after.unwrap_or_default()]
-    }
-
-    /// Updates the entry of an Operator after a decision on it.
-    pub(super) fn decision_changed(&mut self, name: &str) {
-        self.update_dependencies(name);
-    }
-
-    /// Marks the Operators to decide on again because the installed or requested bundle of one changed: those
-    /// that it may satisfy, depend on or conflict with.
-    pub(super) fn mark_affected_undecided(&mut self, name: &str) {
-        for dependencies in self.update_dependencies(name) {
-            self.output.undecided.extend(self.dependencies.affected(&dependencies));
-        }
-    }
-
-    /// Marks the other members of a change set to decide on again because an Operator joined or left it.
-    pub(super) fn undecided_with(&mut self, operator: &RequestedOperator) {
-        let Some(Ok(set)) = change_set::of(operator) else { return };
-        let is_member = |it: &RequestedOperator| {
-            change_set::of(it).and_then(Result::ok).is_some_and(|other| other.id == set.id)
-        };
-        let members = self.requested.iter().filter(|(_, it)| is_member(it));
-        self.output.undecided.extend(members.map(|(name, _)| name.clone()));
+    /// Returns whether another Operator than `name` may require what these provide.
+    pub(crate) fn is_required(&self, name: &str, dependencies: &Dependencies) -> bool {
+        let requirers = dependencies.provides.iter().flat_map(|it| self.requirers.names(it));
+        let mut requirers = requirers.chain(self.open.iter().map(String::as_str));
+        requirers.any(|other| other != name)
     }
 }

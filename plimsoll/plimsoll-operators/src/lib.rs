@@ -21,6 +21,7 @@ pub mod conditions;
 mod decide;
 pub mod deletion;
 pub mod deletion_plan;
+mod dependency_index;
 pub mod install;
 pub mod installation;
 mod installed;

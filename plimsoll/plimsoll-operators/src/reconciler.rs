@@ -18,11 +18,11 @@
 //! The cluster has the whole state: a new leader reads Operators and OperatorRevisions and continues.
 
 mod act;
+mod affected;
 mod catalogs;
 mod change_sets;
 mod configuration;
 mod deletion;
-mod dependency_index;
 mod events;
 mod execution;
 mod handler;
@@ -55,13 +55,13 @@ use plimsoll_plan::reconciler::execution::{ExecutionEvent, Observation};
 use plimsoll_resolve::{CatalogPart, ClusterFacts, Expressions};
 
 use self::catalogs::TrackedCatalog;
-use self::dependency_index::DependencyIndex;
 use self::handler::{ObservedCluster, OperatorHandler, Output, Peers};
 use self::indexes::Indexes;
 use self::revision::WrittenRevision;
 use self::shown::ShownRevision;
 use self::track::TrackedOperator;
 use super::decide::decide_indexed;
+use super::dependency_index::DependencyIndex;
 use super::installed::OperatorIndex;
 use super::inventory::OperatorInventory;
 use super::revision_key::RevisionKey;

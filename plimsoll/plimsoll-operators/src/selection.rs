@@ -3,7 +3,8 @@
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{BundleReference, UpgradePolicy};
 use plimsoll_resolve::offer::{
-    InstalledVersion, Offer, OfferRequest, Offers, SkippedVersion, UpgradeEdges, offers,
+    ChannelIndex, InstalledVersion, Offer, OfferRequest, Offers, SkippedVersion, UpgradeEdges,
+    offers_indexed,
 };
 use plimsoll_resolve::range::masterminds::Range;
 use plimsoll_resolve::{Bundle, CatalogPart};
@@ -33,13 +34,28 @@ pub(super) fn candidates<'a>(
     name: &str,
     operator: &RequestedOperator,
 ) -> Result<Candidates<'a>, OperatorBlock> {
+    candidates_indexed(inputs, catalogs, &ChannelIndex::default(), name, operator)
+}
+
+/// Returns the bundles that an Operator may be installed from or updated to. `index` is of these catalogs only.
+///
+/// # Errors
+///
+/// When no offer is usable and the installed bundle does not match the request.
+pub(super) fn candidates_indexed<'a>(
+    inputs: OperatorInputs<'_>,
+    catalogs: &'a [CatalogPart],
+    index: &ChannelIndex,
+    name: &str,
+    operator: &RequestedOperator,
+) -> Result<Candidates<'a>, OperatorBlock> {
     let range = range(&operator.spec.version)?;
     let installed = operator.installed.as_ref();
     let spec = &operator.spec;
     let request = offer_request(name, operator, range.as_ref());
     let is_in_range = installed
         .is_some_and(|it| range.as_ref().is_none_or(|range| range.matches(&it.bundle.version)));
-    let found = offers(catalogs, inputs.facts, &request);
+    let found = offers_indexed(catalogs, index, inputs.facts, &request);
     let tied = found.tied_catalogs(request.installed.map_or("", |it| it.catalog));
     if !tied.is_empty() {
         let message = format!(

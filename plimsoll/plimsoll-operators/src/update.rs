@@ -26,7 +26,7 @@ use semver::Version;
 use self::destinations::Destinations;
 pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequirement};
 use super::change_set::{self, ChangeSet};
-use super::loadout::{ConvergedOperators, converge};
+use super::loadout::{ConvergedOperators, PlanningProgress, converge, converge_shown};
 use super::planner::{
     self, ChosenBundle, ChosenBundles, Outcome, ProblemRequest, is_in_range, is_pinned, may_move,
 };
@@ -104,6 +104,20 @@ pub fn plan_update(
     catalogs: &[CatalogPart],
     request: &UpdateRequest,
 ) -> Result<UpdatePlan, UpdateError> {
+    plan_update_shown(inputs, catalogs, request, &|_| {})
+}
+
+/// Plans an update, and reports the progress.
+///
+/// # Errors
+///
+/// When the request cannot be satisfied.
+pub fn plan_update_shown(
+    inputs: OperatorInputs<'_'>,
+    catalogs: &[CatalogPart],
+    request: &UpdateRequest,
+    progress: &dyn Fn(PlanningProgress),
+) -> Result<UpdatePlan, UpdateError> {
     if let Some(name) = request.names.iter().find(|it| !inputs.operators.contains_key(*it)) {
         return Err(UpdateError::UnknownOperator { name: name.clone() });
     }
@@ -123,6 +137,7 @@ pub fn plan_update(
         inputs: OperatorInputs { operators: &present, ..inputs },
         catalogs,
         request,
+        progress,
         completed: is_over.unwrap_or_default(),
         orphans: BTreeSet::new(),
         refused: BTreeMap::new(),
@@ -184,6 +199,7 @@ struct Planner<'a> {
     inputs: OperatorInputs<'a>,
     catalogs: &'a [CatalogPart],
     request: &'a UpdateRequest,
+    progress: &'a dyn Fn(PlanningProgress),
     /// The change sets of earlier updates that ended before they could remove them.
     completed: BTreeSet<ChangeSet>,
     /// The dependencies that no Operator depends on afterwards; they are reported, and unchanged.
@@ -342,7 +358,8 @@ impl Planner<'_> {
     }
 
     fn converged(&self, operators: &BTreeMap<String, RequestedOperator>) -> ConvergedOperators {
-        converge(OperatorInputs { operators, ..self.inputs }, self.catalogs)
+        let inputs = OperatorInputs { operators, ..self.inputs };
+        converge_shown(inputs, self.catalogs, self.progress)
     }
 
     /// Returns the first bundle that would not be installed.

@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
-use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::Provider;
 
 use super::ways::{leads_back, moved};
-use super::{Choice, Decided, choose, judge_offer, report};
+use super::{Choice, Decided, OfferedCatalogs, choose, judge_offer, report};
 use crate::change_set::{self, ChangeSet};
 use crate::installed::InstalledBundles;
-use crate::selection::{Candidates, candidates, named, reference};
+use crate::selection::{Candidates, candidates_indexed, named, reference};
 use crate::{
     CandidateRequirements, OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs,
     RequestedOperator, SelectedBundle, version_text,
@@ -32,17 +31,18 @@ struct Route<'a> {
 /// When the steps do not lead to one.
 fn route<'a>(
     inputs: OperatorInputs<'_>,
-    catalogs: &'a [CatalogPart],
+    catalogs: &'a OfferedCatalogs,
     name: &str,
     operator: &RequestedOperator,
     next: &Offer<'a>,
 ) -> Result<Route<'a>, OperatorBlock> {
+    let OfferedCatalogs { parts, index } = catalogs;
     let mut operator = operator.clone();
     let mut passed = BTreeSet::new();
     let mut destination = next.clone();
     while destination.is_step && passed.insert(destination.bundle.name.as_str()) {
         operator = moved(&operator, &destination);
-        let Candidates { offers, .. } = candidates(inputs, catalogs, name, &operator)?;
+        let Candidates { offers, .. } = candidates_indexed(inputs, parts, index, name, &operator)?;
         let Some(first) = offers.into_iter().next() else { break };
         destination = first;
     }
@@ -90,7 +90,7 @@ struct MemberRoutes<'a> {
 /// Follows the steps of each member of a change set.
 fn member_routes<'a>(
     installed: &InstalledBundles<'_>,
-    catalogs: &'a [CatalogPart],
+    catalogs: &'a OfferedCatalogs,
     names: &'a BTreeSet<String>,
 ) -> MemberRoutes<'a> {
     let inputs = installed.inputs();
@@ -117,7 +117,7 @@ fn member_routes<'a>(
 /// Decides on a change set: all of its members move to the version that they prefer, or none does. A member
 /// that needs several steps takes the first ones before the other members move, or with them.
 pub(super) fn decide_set<'a>(
-    catalogs: &'a [CatalogPart],
+    catalogs: &'a OfferedCatalogs,
     installed: &InstalledBundles<'a>,
     set: &ChangeSet,
     names: &'a BTreeSet<String>,

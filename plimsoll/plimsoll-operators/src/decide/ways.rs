@@ -1,36 +1,84 @@
 //! Ways of an Operator to a requested version that several updates lead to. The first one is made only if all
 //! of them are possible now, so that an Operator does not stay half way.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
-use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::offer::Offer;
 
-use super::judge_offer;
+use super::{OfferedCatalogs, judge_offer};
 use crate::installed::InstalledBundles;
-use crate::selection::{candidates, named, reference};
+use crate::selection::{candidates_indexed, named, reference};
 use crate::{CandidateRequirements, OperatorBlock, RequestedOperator, SelectedBundle};
+
+/// The ways that Operators were found to have, by name: while nothing changes that a way depends on, its next
+/// step needs no further search. Whoever keeps them forgets those that may have changed.
+#[derive(Debug, Default)]
+pub(crate) struct KnownWays(RefCell<BTreeMap<String, KnownWay>>);
+
+/// The rest of a way.
+#[derive(Debug)]
+struct KnownWay {
+    /// The bundles, each with its catalog, the next one last.
+    left: Vec<(String, String)>,
+    /// The requirements and APIs of the bundles that were judged when it was found.
+    judged: CandidateRequirements,
+}
+
+impl KnownWays {
+    /// Forgets the way of an Operator.
+    pub(crate) fn forget(&self, name: &str) {
+        self.0.borrow_mut().remove(name);
+    }
+
+    /// Returns what was judged when the way was found whose next bundle is this one; `None` if there is no such
+    /// way.
+    fn judged(&self, name: &str, place: (&str, &str)) -> Option<CandidateRequirements> {
+        let ways = self.0.borrow();
+        let way = ways.get(name)?;
+        let (catalog, bundle) = way.left.last()?;
+        (place == (catalog.as_str(), bundle.as_str())).then(|| way.judged.clone())
+    }
+
+    /// Takes the next bundle off the way of an Operator.
+    fn advance(&self, name: &str) {
+        if let Some(way) = self.0.borrow_mut().get_mut(name) {
+            way.left.pop();
+        }
+    }
+
+    /// Adds a way that begins with its second bundle.
+    fn add(&self, name: &str, left: Vec<(String, String)>, judged: CandidateRequirements) {
+        self.0.borrow_mut().insert(name.to_owned(), KnownWay { left, judged });
+    }
+}
 
 /// A search for a way of an Operator to a requested version.
 pub(super) struct WaySearch<'s, 'a> {
     installed: &'s InstalledBundles<'a>,
-    catalogs: &'a [CatalogPart],
+    catalogs: &'a OfferedCatalogs,
+    known: &'s KnownWays,
     name: &'a str,
     operator: &'a RequestedOperator,
     /// The bundles that were judged, each with its catalog.
     passed: BTreeSet<(&'a str, &'a str)>,
 }
 
+/// A bundle that is passed on the way, with its catalog, and the place of the one before it; `None` for the
+/// first.
+type Passed<'a> = (&'a str, &'a str, Option<usize>);
+
 impl<'s, 'a> WaySearch<'s, 'a> {
     /// Creates the search of an Operator.
     pub(super) fn new(
         installed: &'s InstalledBundles<'a>,
-        catalogs: &'a [CatalogPart],
+        catalogs: &'a OfferedCatalogs,
+        known: &'s KnownWays,
         name: &'a str,
         operator: &'a RequestedOperator,
     ) -> Self {
-        Self { installed, catalogs, name, operator, passed: BTreeSet::new() }
+        Self { installed, catalogs, known, name, operator, passed: BTreeSet::new() }
     }
 
     /// Judges the move to a bundle, and all further ones to a requested version if that bundle is only a step.
@@ -44,12 +92,20 @@ impl<'s, 'a> WaySearch<'s, 'a> {
         first: &Offer<'a>,
         judged: &mut CandidateRequirements,
     ) -> Result<SelectedBundle, OperatorBlock> {
+        if let Some(found) = self.known.judged(self.name, place(first))
+            && let Ok(selected) = self.judge_one(first)
+        {
+            self.known.advance(self.name);
+            *judged = found;
+            return Ok(selected);
+        }
         let mut selected: Option<SelectedBundle> = None;
         let mut block: Option<OperatorBlock> = None;
-        let mut left = vec![first.clone()];
-        while let Some(offer) = left.pop() {
-            let place = (offer.catalog.name.name.as_str(), offer.bundle.name.as_str());
-            if !self.passed.insert(place) {
+        let mut trail: Vec<Passed<'a>> = Vec::new();
+        let mut left = vec![(first.clone(), None)];
+        while let Some((offer, before)) = left.pop() {
+            let (catalog, bundle) = place(&offer);
+            if !self.passed.insert((catalog, bundle)) {
                 continue;
             }
             judged.add(offer.bundle);
@@ -60,11 +116,14 @@ impl<'s, 'a> WaySearch<'s, 'a> {
                     continue;
                 }
             };
+            trail.push((catalog, bundle, before));
             if !offer.is_step {
+                self.known.add(self.name, onwards_from_first(&trail), judged.clone());
                 return Ok(begin.clone());
             }
+            let here = Some(trail.len() - 1);
             match self.onwards(&offer) {
-                Ok(offers) => left.extend(offers.into_iter().rev()),
+                Ok(offers) => left.extend(offers.into_iter().rev().map(|it| (it, here))),
                 Err(found) => {
                     block.get_or_insert(found);
                 }
@@ -76,7 +135,9 @@ impl<'s, 'a> WaySearch<'s, 'a> {
     /// Returns the bundles that a step leads to, the most preferred first.
     fn onwards(&self, step: &Offer<'a>) -> Result<Vec<Offer<'a>>, OperatorBlock> {
         let operator = moved(self.operator, step);
-        let found = candidates(self.installed.inputs(), self.catalogs, self.name, &operator)?;
+        let OfferedCatalogs { parts, index } = self.catalogs;
+        let inputs = self.installed.inputs();
+        let found = candidates_indexed(inputs, parts, index, self.name, &operator)?;
         Ok(found.offers)
     }
 
@@ -98,6 +159,22 @@ impl<'s, 'a> WaySearch<'s, 'a> {
             }
         })
     }
+}
+
+/// Returns the catalog and the name of the bundle of an offer.
+fn place<'a>(offer: &Offer<'a>) -> (&'a str, &'a str) {
+    (offer.catalog.name.name.as_str(), offer.bundle.name.as_str())
+}
+
+/// Returns the way to the last bundle that was passed, without the first one, backwards.
+fn onwards_from_first(trail: &[Passed<'_>]) -> Vec<(String, String)> {
+    let mut way = Vec::new();
+    let mut at = trail.len().checked_sub(1);
+    while let Some((catalog, bundle, Some(before))) = at.map(|at| trail[at]) {
+        way.push((catalog.to_owned(), bundle.to_owned()));
+        at = Some(before);
+    }
+    way
 }
 
 /// Returns an Operator after it moved to a bundle.

@@ -385,3 +385,13 @@ fn the_change_set_of_an_update_that_was_killed_ends_once_it_is_carried_out() {
         assert!(request("").is_idle(&operators));
     }
 }
+
+#[test]
+fn the_newest_version_is_planned_however_many_steps_lead_to_it() {
+    let mut catalog = "main 0 long/stable\n  1.0.0\n".to_owned();
+    for at in 1..260 {
+        let _ = writeln!(catalog, "  1.0.{at} <1.0.{}", at - 1);
+    }
+    let planned = "long: 1.0.0 @1.0.0 -> 1.0.259 @1.0.259\nwrites long";
+    check(&catalog, "long: version 1.0.0; at 1.0.0", "latest", planned);
+}

@@ -14,9 +14,9 @@ use clap::Args;
 use kube::Client;
 use plimsoll_api::duration;
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::loadout::{Loadout, PlanningProgress};
 use plimsoll_operators::update::{
-    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, plan_update,
+    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, plan_update_shown,
 };
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
 use plimsoll_resolve::range::masterminds::Range;
@@ -405,7 +405,8 @@ async fn plan(
         facts: &state.facts,
         expressions: &Cel,
     };
-    let planned = plan_update(inputs, &parts, &request);
+    let shown = |it: PlanningProgress| progress.show(&format!("{} steps", it.steps));
+    let planned = plan_update_shown(inputs, &parts, &request, &shown);
     drop(progress);
     match planned {
         Ok(plan) => Ok(PlannedUpdate { state, loadout, ranges, plan: Some(plan) }),
