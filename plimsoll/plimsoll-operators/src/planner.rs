@@ -3,6 +3,7 @@
 //! A command decides what to request. The problem for the resolver, the bundles of its solution, and what is
 //! written in `spec.version` are the same for all of them.
 
+mod destinations;
 mod range;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use plimsoll_resolve::{
 
 use super::{OperatorInputs, RequestedOperator};
 
+pub(crate) use self::destinations::{CHANNEL, Destinations};
 pub(crate) use self::range::{is_in_range, is_pinned};
 
 /// The part of a problem that a command decides.

@@ -9,7 +9,6 @@
 //! that a user wrote is kept; that of a dependency is replaced if the new version is outside of it, or if an
 //! updated Operator does not accept all of it.
 
-mod destinations;
 mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,12 +22,12 @@ use plimsoll_resolve::{
 };
 use semver::Version;
 
-use self::destinations::Destinations;
 pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequirement};
 use super::change_set::{self, ChangeSet};
 use super::loadout::{ConvergedOperators, PlanningProgress, converge, converge_shown};
 use super::planner::{
-    self, ChosenBundle, ChosenBundles, Outcome, ProblemRequest, is_in_range, is_pinned, may_move,
+    self, CHANNEL, ChosenBundle, ChosenBundles, Destinations, Outcome, ProblemRequest, is_in_range,
+    is_pinned, may_move,
 };
 use super::selection::candidates;
 use super::{OperatorAction, OperatorBlock, OperatorInputs, RequestedOperator, version_text};
@@ -149,7 +148,12 @@ pub fn plan_update_shown(
                 planner.orphans.insert(name);
             }
             Attempt::Refused(refused) => {
-                planner.refused.entry(refused.name.clone()).or_default().push(refused);
+                let known = planner.refused.entry(refused.name.clone()).or_default();
+                if known.iter().any(|it| it.bundle == refused.bundle) {
+                    let RefusedBundle { name, block, .. } = refused;
+                    return Err(UpdateError::Blocked { name, block });
+                }
+                known.push(refused);
             }
         }
     }
@@ -300,12 +304,15 @@ impl Planner<'_> {
             ..PackageRequest::default()
         };
         let follows = |name: &str, _: &RequestedOperator| {
-            let channel = destinations::CHANNEL.to_owned();
+            let channel = CHANNEL.to_owned();
             destinations.are_followed(name).then_some(FollowedChannel { channel, catalog: None })
         };
+        // An Operator that cannot be installed does not block others.
+        let is_hopeless =
+            |name: &&&str| destinations.has_none(name) && !self.request.ranges.contains_key(**name);
         let request = ProblemRequest {
             catalogs: destinations.offered_by(self.catalogs),
-            requests: requested.iter().map(request).collect(),
+            requests: requested.iter().filter(|it| !is_hopeless(it)).map(request).collect(),
             overrides: ResolutionOverrides::default(),
             follows: &follows,
             installs: &[],

@@ -298,6 +298,44 @@ fn what_cannot_be_had_is_said() {
 }
 
 #[test]
+fn what_waits_to_be_installed_keeps_its_range() {
+    let waits = "foo: version ~1.2; install Enforce";
+    check(
+        FIXTURE,
+        waits,
+        "",
+        "bar: new >=1.2.7, <1.3.0 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         foo: ~1.2 @- -> ~1.2 @1.2.9
+         writes bar",
+    );
+    check(
+        FIXTURE,
+        waits,
+        "foo@~1.2",
+        "bar: new >=1.2.7, <1.3.0 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         foo: ~1.2 @- -> ~1.2 @1.2.9
+         writes bar",
+    );
+    let alone = "main 0 foo/stable
+      1.2.2 provides Foo, requires bar >=1.2.3";
+    check(
+        alone,
+        waits,
+        "foo@~1.2",
+        "no solution found:
+         `foo` with version `~1.2` is requested, candidates: foo 1.2.2
+         foo 1.2.2 requires bar in `>=1.2.3`, but no catalog has a package `bar`
+         so `foo` with version `~1.2` cannot be installed
+
+         help: each of these changes makes it solvable:
+         add a catalog that has bar in `>=1.2.3`
+         install foo without its dependencies and provide them yourself",
+    );
+}
+
+#[test]
 fn a_version_that_no_way_leads_to_is_passed_over() {
     // The only path to 2.0.1 is through 1.2.9, which requires another bar.
     let catalog = "

@@ -1,25 +1,27 @@
-//! Destinations of Operators: all bundles that their channels lead to, in any number of steps.
+//! Destinations of Operators: all bundles that their channels lead to, in any number of steps, or that they
+//! can be installed from.
 
 use std::collections::BTreeMap;
 
-use plimsoll_resolve::offer::{Offer, destinations};
+use plimsoll_resolve::offer::{Offer, destinations, offers};
+use plimsoll_resolve::range::masterminds::Range;
 use plimsoll_resolve::{CatalogPart, Channel, ChannelEntry, Package};
 
-use crate::planner::{is_in_range, is_pinned, may_move};
+use super::{is_in_range, is_pinned, may_move};
 use crate::selection::offer_request;
 use crate::{OperatorInputs, RequestedOperator, version_text};
 
-/// The name of the channel that leads from the installed bundle directly to all destinations.
-pub(super) const CHANNEL: &str = "destinations";
+/// The name of the channel that leads from the installed bundle, if any, directly to all destinations.
+pub(crate) const CHANNEL: &str = "destinations";
 
 /// The destinations of Operators, by name.
-pub(super) struct Destinations<'a> {
+pub(crate) struct Destinations<'a> {
     by_name: BTreeMap<&'a str, Destination<'a>>,
 }
 
 struct Destination<'a> {
-    /// The name of the installed bundle.
-    installed: &'a str,
+    /// The name of the installed bundle; `None` if none is installed.
+    installed: Option<&'a str>,
     /// The destinations, the most preferred first.
     offers: Vec<Offer<'a>>,
     /// The range that the version must be in; `None` for any version.
@@ -30,9 +32,9 @@ struct Destination<'a> {
 }
 
 impl<'a> Destinations<'a> {
-    /// Returns the destinations of all Operators with an installed bundle, without bundles that are refused;
-    /// `ranges` has requested ranges, by Operator.
-    pub(super) fn of(
+    /// Returns the destinations of all Operators, without bundles that are refused; `ranges` has requested
+    /// ranges, by Operator.
+    pub(crate) fn of(
         inputs: OperatorInputs<'a>,
         catalogs: &'a [CatalogPart],
         ranges: &BTreeMap<String, String>,
@@ -41,7 +43,10 @@ impl<'a> Destinations<'a> {
         let operators = inputs.operators.iter().filter(|(_, it)| may_move(it));
         let by_name = operators.filter_map(|(name, operator)| {
             let range = ranges.get(name).map(String::as_str);
-            let mut destination = Destination::of(inputs, catalogs, name, operator, range)?;
+            let mut destination = match operator.installed {
+                Some(_) => Destination::of(inputs, catalogs, name, operator, range)?,
+                None => Destination::of_new(inputs, catalogs, name, operator, range),
+            };
             destination.offers.retain(|it| !is_refused(name, &it.bundle.name));
             Some((name.as_str(), destination))
         });
@@ -50,7 +55,7 @@ impl<'a> Destinations<'a> {
 
     /// Returns the catalogs; the only channel of each installed package leads to its destinations in one
     /// step.
-    pub(super) fn offered_by(&self, catalogs: &[CatalogPart]) -> Vec<CatalogPart> {
+    pub(crate) fn offered_by(&self, catalogs: &[CatalogPart]) -> Vec<CatalogPart> {
         let parts = catalogs.iter().map(|part| {
             let packages =
                 part.packages.iter().map(|package| match self.by_name.get(package.name.as_str()) {
@@ -66,25 +71,30 @@ impl<'a> Destinations<'a> {
         parts.collect()
     }
 
+    /// Returns whether an Operator, of which nothing is installed, cannot be installed from any bundle.
+    pub(crate) fn has_none(&self, name: &str) -> bool {
+        self.by_name.get(name).is_some_and(|it| it.installed.is_none() && it.offers.is_empty())
+    }
+
     /// Returns whether an Operator has a channel to its destinations.
-    pub(super) fn are_followed(&self, name: &str) -> bool {
+    pub(crate) fn are_followed(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
     /// Returns the range that the version of an Operator must be in; `None` for any version.
-    pub(super) fn range(&self, name: &str) -> Option<&str> {
+    pub(crate) fn range(&self, name: &str) -> Option<&str> {
         self.by_name.get(name)?.range.as_deref()
     }
 
     /// Returns whether a bundle is a destination of an Operator.
-    pub(super) fn has(&self, name: &str, bundle: &str) -> bool {
+    pub(crate) fn has(&self, name: &str, bundle: &str) -> bool {
         let destination = self.by_name.get(name);
         destination.is_some_and(|it| it.offers.iter().any(|offer| offer.bundle.name == bundle))
     }
 
     /// Returns the reason that an Operator cannot have the highest version of its channel, whatever versions
     /// the others have, as a sentence without a full stop; `None` if it can have it, or has it.
-    pub(super) fn beyond(&self, name: &str) -> Option<&str> {
+    pub(crate) fn beyond(&self, name: &str) -> Option<&str> {
         self.by_name.get(name)?.beyond.as_deref()
     }
 }
@@ -142,7 +152,27 @@ impl<'a> Destination<'a> {
         });
         // An Operator that cannot reach its own range does not block others.
         let range = range.or(holds.filter(|_| is_held)).map(str::to_owned);
-        Some(Self { installed: &installed.reference.name, offers, range, beyond })
+        Some(Self { installed: Some(&installed.reference.name), offers, range, beyond })
+    }
+
+    /// Returns the bundles that an Operator of which nothing is installed may be installed from: those of the
+    /// requested range, or else of its own.
+    fn of_new(
+        inputs: OperatorInputs<'a>,
+        catalogs: &'a [CatalogPart],
+        name: &'a str,
+        operator: &'a RequestedOperator,
+        range: Option<&str>,
+    ) -> Self {
+        let holds = range.unwrap_or(&operator.spec.version);
+        let holds = Some(holds).filter(|it| !it.trim().is_empty());
+        let limit = holds.map(Range::parse).transpose();
+        let found = limit.as_ref().ok().map(|limit| {
+            offers(catalogs, inputs.facts, &offer_request(name, operator, limit.as_ref()))
+        });
+        let found = found.into_iter().flat_map(|it| it.offers);
+        let offers = found.filter(|it| it.ineligible.is_none()).collect();
+        Self { installed: None, offers, range: holds.map(str::to_owned), beyond: None }
     }
 
     /// Returns a package whose only channel has all destinations, the most preferred at its head.
@@ -152,7 +182,7 @@ impl<'a> Destination<'a> {
         let entries = offers.iter().enumerate().map(|(at, offer)| ChannelEntry {
             name: offer.bundle.name.clone(),
             replaces: offers.get(at + 1).map(|it| it.bundle.name.clone()),
-            skips: vec![self.installed.to_owned()],
+            skips: self.installed.iter().map(|it| (*it).to_owned()).collect(),
             skip_range: None,
         });
         Package {
