@@ -1,21 +1,28 @@
 //! Installation planning: the Operators that requested packages need, with their dependencies (OPR-15,
 //! OPR-16).
 
+mod check;
+mod overrides;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::Reason;
+use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::printable::on_one_line;
-use plimsoll_resolve::{
-    Api, BundleExclusion, CatalogPart, Explanation, ExplanationStepKind, FollowedChannel,
-    PackageRequest, Problem, ProviderChoice, Query, Resolution, ResolutionOverrides, Solution,
-    solve,
-};
+use plimsoll_resolve::{CatalogPart, Explanation, ExplanationStepKind, ResolutionOverrides};
 use semver::Version;
 use serde_json::Value;
 
+pub use self::check::RequestError;
+use self::check::choices;
+use self::overrides::exclusion;
 use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
-use super::planner::{self, ChosenBundle, Outcome, ProblemRequest, catalog_name, is_pinned};
-use super::{OperatorInputs, RequestedOperator, RequestedPackage};
+use super::planner::{
+    self, ChangeRequest, ChosenBundle, Outcome, Proposal, ProposalError, Wanted, catalog_name,
+    for_commands, propose,
+};
+use super::{OperatorBlock, OperatorInputs, RequestedOperator, RequestedPackage};
 
 /// A request to install packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,8 +51,6 @@ pub struct InstallRequest {
     pub prefer_repository: Option<String>,
     /// Whether to install the packages without their dependencies.
     pub no_dependencies: bool,
-    /// Whether to refuse packages that there are Operators of.
-    pub only_new: bool,
 }
 
 impl InstallRequest {
@@ -88,7 +93,10 @@ pub struct InstallPlan {
     pub overrides: Vec<String>,
     /// The meanings of the requested ranges that need an explanation.
     pub ranges: Vec<String>,
-    /// The Operators to create: the requested ones first, then their dependencies.
+    /// What is written otherwise than it was requested, what stays unsatisfied, and what is not declared, a line
+    /// each.
+    pub notes: Vec<String>,
+    /// The Operators to create or change: the requested ones first, then their dependencies.
     pub operators: Vec<PlannedOperator>,
     /// The defects of the catalogs, a sentence each.
     pub warnings: Vec<String>,
@@ -107,6 +115,12 @@ pub struct PlannedOperator {
     pub is_dependency: bool,
     /// The name of the catalog that has the version.
     pub catalog: String,
+    /// The channel for its spec; `None` if that is unchanged, or the default one.
+    pub channel: Option<String>,
+    /// The name of the catalog for its spec; `None` if that is unchanged, or any will do.
+    pub repository: Option<String>,
+    /// The namespace for its spec; `None` if that is unchanged, or the one that its bundle suggests.
+    pub namespace: Option<String>,
 }
 
 impl InstallPlan {
@@ -119,9 +133,13 @@ impl InstallPlan {
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.edges.iter().map(|it| format!("* {it}")).collect();
         lines.extend(self.overrides.iter().map(|it| format!("* override: {it}")));
+        lines.extend(self.notes.iter().map(|it| format!("* {it}")));
         lines.extend(self.ranges.iter().cloned());
         match self.operators.as_slice() {
-            [] => lines.push(format!("Nothing to do: {} is installed", self.packages.join(", "))),
+            [] => {
+                let verb = if self.packages.len() == 1 { "is" } else { "are" };
+                lines.push(format!("Nothing to do: {} {verb} installed", self.packages.join(", ")));
+            }
             operators => {
                 lines.push("Generate Operator resources for:".to_owned());
                 lines.extend(operators.iter().map(|it| format!("- {}@v{}", it.name, it.version)));
@@ -153,7 +171,10 @@ impl InstallConflict {
             .preferences
             .iter()
             .map(|it| format!("{it} cannot be satisfied: without it there is a solution"));
-        let lines = edges.chain(exclusions.map(|it| it.text.clone())).chain(preferences);
+        let undeclared =
+            self.undeclared.iter().map(|it| format!("{it} of the cluster is not declared here"));
+        let lines = edges.chain(exclusions.map(|it| it.text.clone()));
+        let lines = lines.chain(preferences).chain(undeclared);
         let lines: String = lines.map(|it| format!("* {}\n", on_one_line(&it))).collect();
         lines + &self.explanation.text()
     }
@@ -162,16 +183,15 @@ impl InstallConflict {
 impl PlannedOperator {
     /// Returns the Operator as it is written for a request.
     pub fn manifest(&self, request: &InstallRequest) -> OperatorManifest {
-        let requested =
-            |value: Option<&str>| value.filter(|_| !self.is_dependency).map(str::to_owned);
+        let collision_protection = request.collision_protection.clone();
         OperatorManifest {
             name: self.name.clone(),
             version: self.range.clone(),
             is_dependency: self.is_dependency,
-            channel: requested(request.channel_of(&self.name)),
-            repository: requested(request.repository_of(&self.name)),
-            namespace: requested(request.namespace.as_deref()),
-            collision_protection: requested(request.collision_protection.as_deref()),
+            channel: self.channel.clone(),
+            repository: self.repository.clone(),
+            namespace: self.namespace.clone(),
+            collision_protection: collision_protection.filter(|_| !self.is_dependency),
             change_set: ChangeSetEdit::Keep,
             declared: request.declared.get(&self.name).cloned().unwrap_or_default(),
         }
@@ -181,14 +201,25 @@ impl PlannedOperator {
 /// The reason that there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstallError {
-    /// A chosen provider cannot be read; the text is the reason.
-    InvalidProvider(String),
-    /// There is an Operator of a package, and the request is only for new ones; the text is its name.
-    Exists(String),
+    /// The request names something that does not exist, or a package twice.
+    Invalid(RequestError),
+    /// The controller would not install a package, or may not change its Operator.
+    Blocked {
+        /// The name of the Operator.
+        name: String,
+        /// The blocker.
+        block: OperatorBlock,
+    },
     /// The packages conflict with each other or with installed Operators.
     Unsatisfiable(Box<InstallConflict>),
     /// The resolver reached its limit of work before it had an answer.
     LimitExceeded,
+}
+
+impl From<RequestError> for InstallError {
+    fn from(error: RequestError) -> Self {
+        Self::Invalid(error)
+    }
 }
 
 /// A conflict that prevents the installation of packages.
@@ -202,6 +233,8 @@ pub struct InstallConflict {
     pub alone: Option<InstallPlan>,
     /// The overrides of the request without which there is a solution, as command-line options.
     pub preferences: Vec<String>,
+    /// The Operators of the cluster that have a part in it and are not declared by the files.
+    pub undeclared: Vec<String>,
 }
 
 /// Plans an installation beside the Operators of `inputs`.
@@ -214,32 +247,48 @@ pub fn plan_install(
     catalogs: &[CatalogPart],
     request: &InstallRequest,
 ) -> Result<InstallPlan, InstallError> {
-    let providers: Result<Vec<_>, _> =
-        request.providers.iter().map(|it| choices(it, catalogs)).collect();
-    let providers: Vec<ProviderChoice> = providers?.into_iter().flatten().collect();
-    let exists = |it: &&str| request.only_new && inputs.operators.contains_key(*it);
-    if let Some(name) = request.names().find(exists) {
-        return Err(InstallError::Exists(name.to_owned()));
-    }
-    let planner = Planner { inputs, catalogs, request, providers };
+    request.check(inputs, catalogs)?;
+    let planner = Planner::new(inputs, catalogs, request)?;
     let converged = converge(inputs, catalogs);
-    let present = OperatorInputs { operators: &converged.operators, ..inputs };
-    let problem = planner.problem(present);
-    match solve(&problem, inputs.expressions) {
-        Resolution::Solved(solution) => Ok(planner.plan(present, &solution)),
-        Resolution::LimitExceeded => Err(InstallError::LimitExceeded),
-        Resolution::Unsatisfiable(explanation) => {
-            let nothing = OperatorInputs { operators: &BTreeMap::new(), ..inputs };
-            let alone = match solve(&planner.problem(nothing), inputs.expressions) {
-                Resolution::Solved(solution) => Some(planner.plan(nothing, &solution)),
-                Resolution::Unsatisfiable(_) | Resolution::LimitExceeded => None,
+    for name in request.names() {
+        if let Some(block) = inputs.operators.get(name).and_then(|it| held(name, it)) {
+            return Err(InstallError::Blocked { name: name.to_owned(), block });
+        }
+    }
+    match planner.proposed(&converged.operators) {
+        Ok(plan) => Ok(plan),
+        Err(ProposalError::LimitExceeded) => Err(InstallError::LimitExceeded),
+        Err(ProposalError::Blocked { name, block }) => Err(InstallError::Blocked { name, block }),
+        Err(ProposalError::Unsatisfiable(explanation)) => {
+            let undeclared = converged.operators.iter().filter(|(_, it)| it.is_undeclared);
+            let steps: Vec<_> =
+                explanation.conflicts.iter().flat_map(|it| &it.steps).map(|it| &it.text).collect();
+            let is_part = |(name, it): &(&String, &RequestedOperator)| {
+                let version = it.installed.as_ref().map(|it| it.bundle.version.to_string());
+                let text = format!("{name} {}", version.unwrap_or_default());
+                steps.iter().any(|it| it.contains(&text))
             };
-            let packages = request.names().map(str::to_owned).collect();
-            let preferences = planner.unsatisfiable_preferences(&problem);
-            let conflict = InstallConflict { packages, explanation, alone, preferences };
+            let conflict = InstallConflict {
+                packages: request.names().map(str::to_owned).collect(),
+                alone: planner.proposed(&BTreeMap::new()).ok(),
+                preferences: planner.unsatisfiable_preferences(&converged.operators),
+                undeclared: undeclared.filter(is_part).map(|(name, _)| name.clone()).collect(),
+                explanation: for_commands(explanation, true),
+            };
             Err(InstallError::Unsatisfiable(Box::new(conflict)))
         }
     }
+}
+
+/// Returns the reason that no plan may change an Operator.
+fn held(name: &str, operator: &RequestedOperator) -> Option<OperatorBlock> {
+    let (reason, message) = match operator {
+        RequestedOperator { is_deleting: true, .. } => {
+            (Reason::Deleting, format!("{name} is being deleted: wait until it is gone"))
+        }
+        _ => return None,
+    };
+    Some(OperatorBlock::new(reason, message))
 }
 
 /// Returns the meaning of a range with `^` or `~`, and the range for patch releases only; `None` for other
@@ -272,179 +321,134 @@ struct Planner<'a> {
     inputs: OperatorInputs<'a>,
     catalogs: &'a [CatalogPart],
     request: &'a InstallRequest,
-    providers: Vec<ProviderChoice>,
+    change: ChangeRequest,
 }
 
-impl Planner<'_> {
-    /// Returns the problem: the requested packages beside the installed ones.
-    fn problem(&self, inputs: OperatorInputs<'_>) -> Problem {
-        let asked = self.request;
-        let request = |package: &RequestedPackage| PackageRequest {
-            package: package.name.clone(),
-            channel: asked.channel_of(&package.name).map(str::to_owned),
-            version: asked.range_of(&package.name).map(str::to_owned),
-            catalog: asked.repository_of(&package.name).map(catalog_name),
-            ignore_dependencies: asked.no_dependencies,
-            ..PackageRequest::default()
-        };
-        let follows = |_: &str, operator: &RequestedOperator| {
-            let there = &operator.installed.as_ref()?.reference;
-            let follows = !is_pinned(&operator.spec.version) && !there.channel.is_empty();
-            follows.then(|| FollowedChannel {
-                channel: there.channel.clone(),
-                catalog: Some(catalog_name(&there.catalog)),
-            })
-        };
-        let exclusion = |text: &String| {
-            let (package, bundle) = match text.split_once('/') {
-                Some((package, bundle)) => (package, Some(bundle.to_owned())),
-                None => (text.as_str(), None),
-            };
-            BundleExclusion { package: package.to_owned(), versions: None, bundle }
-        };
-        let preferred = match (asked.prefer_repository.as_deref(), &asked.repository) {
+impl<'a> Planner<'a> {
+    fn new(
+        inputs: OperatorInputs<'a>,
+        catalogs: &'a [CatalogPart],
+        request: &'a InstallRequest,
+    ) -> Result<Self, RequestError> {
+        let providers: Result<Vec<_>, _> =
+            request.providers.iter().map(|it| choices(it, catalogs)).collect();
+        let preferred = match (request.prefer_repository.as_deref(), &request.repository) {
             (Some("same"), Some(name)) => vec![catalog_name(name)],
             // Dependencies are taken from the catalog of the package that requires them by default.
             (Some("same"), None) | (None, _) => Vec::new(),
             (Some(name), _) => vec![catalog_name(name)],
         };
-        let names: Vec<String> = asked.names().map(str::to_owned).collect();
-        let request = ProblemRequest {
-            catalogs: self.catalogs.to_vec(),
-            requests: asked.packages.iter().map(request).collect(),
+        let wanted = request.names().map(|name| {
+            let wanted = Wanted {
+                range: request.range_of(name).map(str::to_owned),
+                channel: request.channel_of(name).map(str::to_owned),
+                repository: request.repository_of(name).map(str::to_owned),
+                namespace: request.namespace.clone(),
+            };
+            (name.to_owned(), wanted)
+        });
+        let change = ChangeRequest {
+            wanted: wanted.collect(),
+            is_install: true,
+            pins: request.names().all(|it| request.range_of(it).is_none()),
             overrides: ResolutionOverrides {
-                providers: self.providers.clone(),
-                exclude: asked.exclude.iter().map(exclusion).collect(),
+                providers: providers?.into_iter().flatten().collect(),
+                exclude: request.exclude.iter().map(|it| exclusion(it)).collect(),
                 prefer_catalogs: preferred,
             },
-            follows: &follows,
-            installs: &names,
+            no_dependencies: request.no_dependencies,
+            ..ChangeRequest::default()
         };
-        planner::problem(inputs, request)
+        Ok(Self { inputs, catalogs, request, change })
     }
 
-    /// Returns the overrides of the request without one of which a problem has a solution, as command-line
-    /// options.
-    fn unsatisfiable_preferences(&self, problem: &Problem) -> Vec<String> {
-        let is_solved = |overrides: ResolutionOverrides| {
-            let query = Query { overrides, ..problem.query.clone() };
-            let problem = Problem { query, ..problem.clone() };
-            matches!(solve(&problem, self.inputs.expressions), Resolution::Solved(_))
-        };
-        let mut preferences = Vec::new();
-        let asked = problem.query.overrides.clone();
-        for provider in &self.request.providers {
-            let Ok(chosen) = choices(provider, self.catalogs) else { continue };
-            let mut without = asked.clone();
-            without.providers.retain(|it| !chosen.contains(it));
-            if is_solved(without) {
-                preferences.push(format!("--use {provider}"));
-            }
-        }
-        for (text, exclusion) in self.request.exclude.iter().zip(&asked.exclude) {
-            let mut without = asked.clone();
-            without.exclude.retain(|it| it != exclusion);
-            if is_solved(without) {
-                preferences.push(format!("--exclude {text}"));
-            }
-        }
-        preferences
+    /// Plans the installation beside some Operators.
+    fn proposed(
+        &self,
+        operators: &BTreeMap<String, RequestedOperator>,
+    ) -> Result<InstallPlan, ProposalError> {
+        let inputs = OperatorInputs { operators, ..self.inputs };
+        let proposal = propose(inputs, self.catalogs, &self.change, &|_| {})?;
+        Ok(self.plan(inputs, &proposal))
     }
 
-    /// Returns the plan that a solution leads to.
-    fn plan(&self, inputs: OperatorInputs<'_>, solution: &Solution) -> InstallPlan {
+    /// Returns the plan that a proposal leads to.
+    fn plan(&self, inputs: OperatorInputs<'_>, proposal: &Proposal) -> InstallPlan {
         let asked = self.request;
-        let chosen = planner::chosen(self.catalogs, solution);
+        let chosen = planner::chosen(self.catalogs, &proposal.solution);
         let after = Outcome::new(inputs, self.catalogs, &chosen);
         let mut plan = InstallPlan {
             packages: asked.names().map(str::to_owned).collect(),
-            overrides: solution.overrides.clone(),
+            overrides: self.overrides(proposal),
             ranges: asked.names().filter_map(|it| expanded(asked.range_of(it)?)).collect(),
-            warnings: solution.warnings.clone(),
+            notes: proposal.notes.iter().chain(&proposal.unsatisfied).cloned().collect(),
+            warnings: proposal.solution.warnings.clone(),
             ..InstallPlan::default()
         };
         plan.ranges.dedup();
         let mut queue: Vec<&str> = asked.names().collect();
         let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
+        let mut others = proposal.written.iter().map(String::as_str);
         let mut at = 0;
-        while let Some(name) = queue.get(at).copied() {
+        loop {
+            let next = queue.get(at).copied().or_else(|| others.find(|it| seen.insert(it)));
+            let Some(name) = next else { break };
             at += 1;
-            plan.operators.extend(self.operator(&after, chosen.get(name), name));
-            let Some(ChosenBundle { bundle, .. }) = chosen.get(name) else { continue };
+            if queue.len() < at {
+                queue.push(name);
+            }
+            if proposal.written.contains(name) {
+                plan.operators.extend(self.operator(proposal, &after, chosen.get(name), name));
+            }
             if asked.no_dependencies {
                 continue;
             }
             for requirement in after.requirements(name) {
-                let text = spelled(&requirement.text);
-                plan.edges.push(format!("{name} v{} depends on {text}", bundle.version));
-                queue.extend(after.provider(&requirement).filter(|it| seen.insert(it)));
+                let Some(provider) = after.provider(&requirement) else { continue };
+                // What is as it was needs no line.
+                if chosen.contains_key(name) || proposal.written.contains(provider) {
+                    let version = &after.bundles[name].version;
+                    let text = spelled(&requirement.text);
+                    plan.edges.push(format!("{name} v{version} depends on {text}"));
+                }
+                if inputs.operators.get(provider).is_some_and(|it| it.is_undeclared) {
+                    plan.notes.push(format!("{provider} of the cluster is not declared here"));
+                }
+                queue.extend(Some(provider).filter(|it| seen.insert(it)));
             }
         }
         plan
     }
 
-    /// Returns an Operator to create, or to request another version of; `None` if it is unchanged.
+    /// Returns an Operator to create, or to change.
     fn operator(
         &self,
+        proposal: &Proposal,
         after: &Outcome<'_>,
         chosen: Option<&ChosenBundle<'_>>,
         name: &str,
     ) -> Option<PlannedOperator> {
-        let asked = self.request;
-        let present = after.inputs.operators.get(name);
-        let is_dependency = !asked.names().any(|it| it == name);
-        let (range, catalog) =
-            match (chosen, asked.range_of(name).or(asked.version_range.as_deref())) {
-                (Some(chosen), Some(range)) if !is_dependency => (range.to_owned(), chosen.catalog),
-                (Some(chosen), range) => {
-                    let present = present.filter(|_| is_dependency);
-                    (after.version(name, present, range.is_none()), chosen.catalog)
-                }
-                (None, _) if is_dependency => {
-                    let catalog = &present?.installed.as_ref()?.reference.catalog;
-                    (after.revised(name, present?)?, catalog.as_str())
-                }
-                (None, _) => return None,
-            };
+        let operator = proposal.operators.get(name)?;
+        let before = after.inputs.operators.get(name);
+        let installed = before.and_then(|it| it.installed.as_ref());
+        let catalog = chosen.map(|it| it.catalog);
+        let catalog = catalog.or_else(|| Some(installed?.reference.catalog.as_str()));
+        let field = |of: fn(&OperatorSpec) -> &String| {
+            let value = of(&operator.spec);
+            let is_new = before.is_none_or(|it| it.is_undeclared || of(&it.spec) != value);
+            (is_new && !value.is_empty()).then(|| value.clone())
+        };
         Some(PlannedOperator {
             name: name.to_owned(),
             version: after.bundles.get(name)?.version.clone(),
-            range,
-            is_dependency,
-            catalog: catalog.to_owned(),
+            range: operator.spec.version.clone(),
+            is_dependency: !self.change.wanted.contains_key(name),
+            catalog: catalog.unwrap_or_default().to_owned(),
+            channel: field(|it| &it.channel),
+            repository: field(|it| &it.repository),
+            namespace: field(|it| &it.namespace),
         })
     }
-}
-
-/// Parses a chosen provider: of an API by its name, or of all APIs that a package provides.
-fn choices(text: &str, catalogs: &[CatalogPart]) -> Result<Vec<ProviderChoice>, InstallError> {
-    let invalid = |message: String| Err(InstallError::InvalidProvider(message));
-    let Some((provided, package)) = text.split_once('=') else {
-        return invalid(format!(
-            "`{text}` is not of the form PACKAGE=PACKAGE or GROUP/VERSION/KIND=PACKAGE"
-        ));
-    };
-    let names: Vec<&str> = provided.split('/').collect();
-    let apis: BTreeSet<Api> = match names.as_slice() {
-        [group, version, kind] => BTreeSet::from([Api {
-            group: (*group).to_owned(),
-            version: (*version).to_owned(),
-            kind: (*kind).to_owned(),
-        }]),
-        [name] => {
-            let packages = catalogs.iter().flat_map(|it| &it.packages);
-            let bundles = packages.filter(|it| it.name == *name).flat_map(|it| &it.bundles);
-            bundles.flat_map(|it| it.provides.clone()).collect()
-        }
-        _ => return invalid(format!("`{provided}` is neither a package nor GROUP/VERSION/KIND")),
-    };
-    if apis.is_empty() {
-        return invalid(format!(
-            "`--use {text}`: no catalog has a package {provided} that provides an API"
-        ));
-    }
-    let choice = |api| ProviderChoice { api, package: package.to_owned(), catalog: None };
-    Ok(apis.into_iter().map(choice).collect())
 }
 
 /// Returns a requirement as users read it: `bar >= v1.2.3`.
@@ -460,3 +464,6 @@ pub fn spelled(requirement: &str) -> String {
     };
     requirement.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,13 @@ pub struct RequestedOperator {
     pub created: Timestamp,
     /// Whether it was installed as a dependency of another Operator.
     pub is_dependency: bool,
+    /// Whether its label says that a user installed it by its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_user: bool,
+    /// Whether it is of the cluster, and the files that declare Operators do not declare it: it counts as
+    /// installed, and no plan changes it.
+    #[serde(skip)]
+    pub is_undeclared: bool,
     /// The annotation [`plimsoll_api::olm::CHANGE_SET_ANNOTATION`]; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
@@ -90,6 +97,8 @@ impl RequestedOperator {
             spec,
             created: Timestamp::UNIX_EPOCH,
             is_dependency,
+            is_of_user: false,
+            is_undeclared: false,
             change_set: None,
             is_deleting: false,
             installed: None,

@@ -80,6 +80,8 @@ pub struct DeclaredOperator {
     pub spec: OperatorSpec,
     /// Whether its label says that it was installed as a dependency.
     pub is_dependency: bool,
+    /// Whether its label says that a user installed it by its name.
+    pub is_of_user: bool,
     /// The annotation of its change set; `None` without one.
     pub change_set: Option<String>,
     /// The index of its file in [`Loadout::files`].
@@ -187,6 +189,7 @@ impl DeclaredOperator {
     pub fn requested(&self) -> RequestedOperator {
         RequestedOperator {
             change_set: self.change_set.clone(),
+            is_of_user: self.is_of_user,
             ..RequestedOperator::new(self.spec.clone(), self.is_dependency)
         }
     }

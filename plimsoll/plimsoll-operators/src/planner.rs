@@ -4,20 +4,26 @@
 //! written in `spec.version` are the same for all of them.
 
 mod destinations;
+mod help;
 mod range;
+mod repair;
+mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, Provider};
 use plimsoll_resolve::{
-    Bundle, CatalogName, CatalogPart, FORMAT, FollowedChannel, InstalledBundle, PackageRequest,
-    Problem, Query, ResolutionOverrides, Solution,
+    Bundle, BundleExclusion, CatalogName, CatalogPart, FORMAT, FollowedChannel, InstalledBundle,
+    PackageRequest, Problem, Query, ResolutionOverrides, Solution,
 };
 
 use super::{OperatorInputs, RequestedOperator};
 
-pub(crate) use self::destinations::{CHANNEL, Destinations};
+use self::destinations::{CHANNEL, Destinations};
+pub(crate) use self::help::for_commands;
 pub(crate) use self::range::{is_in_range, is_pinned};
+pub(crate) use self::repair::has_unmet;
+pub(crate) use self::search::{ChangeRequest, Proposal, ProposalError, Wanted, propose};
 
 /// The part of a problem that a command decides.
 pub(crate) struct ProblemRequest<'a> {
@@ -29,21 +35,19 @@ pub(crate) struct ProblemRequest<'a> {
     pub(crate) overrides: ResolutionOverrides,
     /// Returns the channel that an installed Operator follows; `None` if it is not to be changed.
     pub(crate) follows: &'a dyn Fn(&str, &RequestedOperator) -> Option<FollowedChannel>,
-    /// The packages to install: their requirements have to be satisfied even if they are not now.
-    pub(crate) installs: &'a [String],
+    /// The Operators whose requirements, as they are installed, do not have to be satisfied.
+    pub(crate) ignored: &'a BTreeSet<String>,
 }
 
 /// Returns the problem of changing Operators, beside all of those that are installed.
 pub(crate) fn problem(inputs: OperatorInputs<'_>, request: ProblemRequest<'_>) -> Problem {
-    let ProblemRequest { catalogs, requests, overrides, follows, installs } = request;
-    let present = Outcome::new(inputs, &catalogs, &BTreeMap::new());
-    let installed = present.bundles.iter().map(|(name, bundle)| InstalledBundle {
+    let ProblemRequest { catalogs, requests, overrides, follows, ignored } = request;
+    let bundles = installed(inputs.operators);
+    let installed = bundles.iter().map(|(name, bundle)| InstalledBundle {
         namespace: String::new(),
         package: Some((*name).to_owned()),
         follows: follows(name, &inputs.operators[*name]),
-        // Its current unmet requirements do not block other changes.
-        ignore_dependencies: !installs.iter().any(|it| it == name)
-            && present.requirements(name).iter().any(|it| it.provider.is_none()),
+        ignore_dependencies: ignored.contains(*name),
         bundle: (*bundle).clone(),
     });
     let (facts, installed) = (inputs.facts.clone(), installed.collect());
@@ -92,7 +96,10 @@ pub(crate) fn installed(
 
 /// Returns whether a plan may change an Operator.
 pub(crate) fn may_move(operator: &RequestedOperator) -> bool {
-    !operator.is_deleting && !operator.spec.paused && operator.spec.revision.is_none()
+    !operator.is_deleting
+        && !operator.spec.paused
+        && operator.spec.revision.is_none()
+        && !operator.is_undeclared
 }
 
 /// The installed bundles after a plan is carried out.
@@ -103,6 +110,8 @@ pub(crate) struct Outcome<'a> {
     /// The bundles, by package.
     pub(crate) bundles: BTreeMap<&'a str, &'a Bundle>,
     packages: InstalledPackages<'a>,
+    /// The bundles that no written range may have.
+    excluded: &'a [BundleExclusion],
 }
 
 impl<'a> Outcome<'a> {
@@ -115,7 +124,12 @@ impl<'a> Outcome<'a> {
         let mut bundles = installed(inputs.operators);
         bundles.extend(chosen.iter().map(|(name, it)| (*name, it.bundle)));
         let packages = InstalledPackages::new(bundles.clone());
-        Self { inputs, catalogs, bundles, packages }
+        Self { inputs, catalogs, bundles, packages, excluded: &[] }
+    }
+
+    /// Returns the outcome in which no written range has the excluded bundles.
+    pub(crate) fn without(self, excluded: &'a [BundleExclusion]) -> Self {
+        Self { excluded, ..self }
     }
 
     /// Returns the requirements of the bundle of a package; none if it is not installed.

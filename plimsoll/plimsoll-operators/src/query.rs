@@ -43,13 +43,11 @@ pub struct ResolutionQuery {
     pub prefer_repository: Option<String>,
     /// Whether to install the packages without their dependencies.
     pub no_dependencies: bool,
-    /// Whether to refuse packages that there are Operators of.
-    pub only_new: bool,
 }
 
 /// The parameters of a URL that a query may have.
 const PARAMETERS: &str = "package, versionRange, channel, repository, namespace, collisionProtection, \
-                          provider, exclude, preferRepository, noDependencies, onlyNew";
+                          provider, exclude, preferRepository, noDependencies";
 
 impl ResolutionQuery {
     /// Reads a query from JSON.
@@ -97,10 +95,6 @@ impl ResolutionQuery {
                     query.no_dependencies = flag(name, value)?;
                     continue;
                 }
-                "onlyNew" => {
-                    query.only_new = flag(name, value)?;
-                    continue;
-                }
                 "versionRange" => &mut query.version_range,
                 "channel" => &mut query.channel,
                 "repository" => &mut query.repository,
@@ -143,7 +137,6 @@ impl ResolutionQuery {
             exclude: self.exclude.clone(),
             prefer_repository: self.prefer_repository.clone(),
             no_dependencies: self.no_dependencies,
-            only_new: self.only_new,
         })
     }
 }
@@ -206,6 +199,9 @@ pub struct AnsweredPlan {
     pub dependencies: Vec<String>,
     /// The overrides of the query that had an effect, a line each.
     pub overrides: Vec<String>,
+    /// What is written otherwise than it was requested, what stays unsatisfied, and what is not declared, a line
+    /// each.
+    pub notes: Vec<String>,
     /// The Operators to create or to change, the requested ones first.
     pub operators: Vec<AnsweredOperator>,
     /// The defects of the catalogs, a sentence each.
@@ -286,9 +282,10 @@ impl ResolutionAnswer {
                 ..Self::refused(ResolutionOutcome::Unsatisfiable, message)
             },
             InstallError::LimitExceeded => Self::refused(ResolutionOutcome::LimitExceeded, message),
-            InstallError::InvalidProvider(_) | InstallError::Exists(_) => {
-                Self::refused(ResolutionOutcome::Invalid, message)
+            InstallError::Blocked { .. } => {
+                Self::refused(ResolutionOutcome::Unsatisfiable, message)
             }
+            InstallError::Invalid(_) => Self::refused(ResolutionOutcome::Invalid, message),
         }
     }
 
@@ -321,6 +318,7 @@ impl AnsweredPlan {
         Self {
             dependencies: plan.edges.clone(),
             overrides: plan.overrides.clone(),
+            notes: plan.notes.clone(),
             operators: operators.collect(),
             warnings: plan.warnings.clone(),
         }
@@ -330,9 +328,9 @@ impl AnsweredPlan {
 /// Returns the sentence that says why there is no plan.
 pub fn refusal(error: &InstallError) -> String {
     match error {
-        InstallError::InvalidProvider(message) => message.clone(),
-        InstallError::Exists(name) => {
-            format!("there is an Operator `{name}` already: `operator describe {name}` shows it")
+        InstallError::Invalid(why) => why.to_string(),
+        InstallError::Blocked { name, block } => {
+            format!("{name} cannot be installed: {}", block.message)
         }
         InstallError::Unsatisfiable(conflict) => conflict.message(),
         InstallError::LimitExceeded => {

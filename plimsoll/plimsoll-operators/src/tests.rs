@@ -124,7 +124,8 @@ fn bundle(package: &str, line: &str) -> Bundle {
 /// Parses Operators from lines `NAME: FIELD; …` with `version RANGE`, `at VERSION` for the installed version,
 /// `from CATALOG/CHANNEL` (of the installed version), `install Enforce`, `upgrade Warn`, `policy Any`,
 /// `channel NAME`, `repository NAME`, `set ID/MEMBERS`, `created SECONDS`, `revision NUMBER`, `back VERSION` for
-/// the version of that revision, `blocked TEXT`, `owns KIND`, `dependency`, `deleting` and `paused`.
+/// the version of that revision, `blocked TEXT`, `owns KIND`, `dependency`, `user`, `undeclared`, `deleting`
+/// and `paused`.
 pub(super) fn operators(of: &[CatalogPart], text: &str) -> BTreeMap<String, RequestedOperator> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(|line| operator(of, line)).collect()
@@ -137,6 +138,8 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
         spec: OperatorSpec::default(),
         created: Timestamp::UNIX_EPOCH,
         is_dependency: false,
+        is_of_user: false,
+        is_undeclared: false,
         change_set: None,
         is_deleting: false,
         installed: None,
@@ -181,6 +184,8 @@ fn operator(of: &[CatalogPart], line: &str) -> (String, RequestedOperator) {
             "blocked" => upgrade_block = Some(text),
             "owns" => it.owned = BTreeSet::from([GroupKind::new("example.com", value)]),
             "dependency" => it.is_dependency = true,
+            "user" => it.is_of_user = true,
+            "undeclared" => it.is_undeclared = true,
             "deleting" => it.is_deleting = true,
             "paused" => spec.paused = true,
             _ => panic!("{field}"),

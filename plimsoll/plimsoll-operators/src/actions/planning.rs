@@ -117,12 +117,11 @@ impl Planner<'_> {
         }
         let inputs = self.inventory.inputs(self.expressions);
         plan_install(inputs, self.catalogs, request).map_err(|error| match error {
-            InstallError::InvalidProvider(message) => {
-                ActionFailure::new(Reason::InvalidAction, message)
+            InstallError::Invalid(error) => {
+                ActionFailure::new(Reason::InvalidAction, error.to_string())
             }
-            InstallError::Exists(name) => {
-                let message = format!("there is an Operator {name} already");
-                ActionFailure::new(Reason::InvalidAction, message)
+            InstallError::Blocked { name, block } => {
+                ActionFailure::new(block.reason, format!("{name}: {}", block.message))
             }
             InstallError::LimitExceeded => ActionFailure::new(
                 Reason::ConstraintsUnmet,

@@ -1,7 +1,8 @@
 //! Reading of loadouts: the Operators in files, and everything that cannot be read as one.
 
 use plimsoll_api::olm::{
-    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec,
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER,
+    OperatorSpec,
 };
 use plimsoll_content::diagnostic::{Diagnostic, LoadoutCode};
 use plimsoll_content::yaml::{self, Lines, YamlDocument};
@@ -135,6 +136,7 @@ impl FileReader<'_> {
             name: name.to_owned(),
             spec,
             is_dependency: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY,
+            is_of_user: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_USER,
             change_set: change_set.map(str::to_owned),
             file: self.at,
             place: place.clone(),

@@ -1,7 +1,7 @@
 //! Destinations of Operators: all bundles that their channels lead to, in any number of steps, or that they
 //! can be installed from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::offer::{Offer, destinations, offers};
 use plimsoll_resolve::range::masterminds::Range;
@@ -33,18 +33,25 @@ struct Destination<'a> {
 
 impl<'a> Destinations<'a> {
     /// Returns the destinations of all Operators, without bundles that are refused; `ranges` has requested
-    /// ranges, by Operator.
+    /// ranges, by Operator, and those that are not `requested` do not leave the range of a user.
     pub(crate) fn of(
         inputs: OperatorInputs<'a>,
         catalogs: &'a [CatalogPart],
         ranges: &BTreeMap<String, String>,
+        requested: &BTreeSet<&str>,
         is_refused: &dyn Fn(&str, &str) -> bool,
     ) -> Self {
         let operators = inputs.operators.iter().filter(|(_, it)| may_move(it));
         let by_name = operators.filter_map(|(name, operator)| {
             let range = ranges.get(name).map(String::as_str);
             let mut destination = match operator.installed {
-                Some(_) => Destination::of(inputs, catalogs, name, operator, range)?,
+                Some(_) => {
+                    let mut destination = Destination::of(inputs, catalogs, name, operator, range)?;
+                    if !requested.contains(name.as_str()) && !operator.is_dependency {
+                        destination.keep_within(&operator.spec.version);
+                    }
+                    destination
+                }
                 None => Destination::of_new(inputs, catalogs, name, operator, range),
             };
             destination.offers.retain(|it| !is_refused(name, &it.bundle.name));
@@ -153,6 +160,13 @@ impl<'a> Destination<'a> {
         // An Operator that cannot reach its own range does not block others.
         let range = range.or(holds.filter(|_| is_held)).map(str::to_owned);
         Some(Self { installed: Some(&installed.reference.name), offers, range, beyond })
+    }
+
+    /// Drops the destinations outside of a range that is no pin.
+    fn keep_within(&mut self, range: &str) {
+        if !is_pinned(range) {
+            self.offers.retain(|it| is_in_range(range, &it.bundle.version));
+        }
     }
 
     /// Returns the bundles that an Operator of which nothing is installed may be installed from: those of the

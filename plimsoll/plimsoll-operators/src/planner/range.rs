@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_resolve::Bundle;
 use plimsoll_resolve::range::masterminds::Range;
 use plimsoll_resolve::requirement::named_versions;
+use plimsoll_resolve::{Bundle, BundleExclusion};
 use semver::Version;
 
 use super::{Outcome, check, may_move};
@@ -29,6 +29,20 @@ pub(crate) struct Refusal<'a> {
     pub(crate) dependant: &'a str,
     /// The requirement that the bundle does not satisfy, such as `bar >=1.2.7`.
     pub(crate) requirement: String,
+}
+
+/// A range that limits what is written.
+struct LimitedRange<'a> {
+    text: &'a str,
+    limit: Range,
+}
+
+impl LimitedRange<'_> {
+    /// Returns the versions that the text names: only at these, or after them, what is in it changes.
+    fn named(&self) -> BTreeSet<Version> {
+        let words = self.text.split(|it: char| !(it.is_ascii_digit() || it == '.'));
+        words.filter_map(|it| Version::parse(it).ok()).collect()
+    }
 }
 
 impl<'a> Outcome<'a> {
@@ -68,14 +82,28 @@ impl<'a> Outcome<'a> {
     /// Returns the range for a dependency: from its version up to the next minor version, or up to the first
     /// version that a dependant does not accept. It is a pin if that is the next one.
     pub(crate) fn dependency_range(&self, name: &str) -> String {
+        self.range_in(name, None)
+    }
+
+    /// Does the same as [`Self::dependency_range`], with the versions of a range only.
+    pub(crate) fn range_within(&self, name: &str, range: &str) -> String {
+        match Range::parse(range) {
+            Ok(limit) => self.range_in(name, Some(&LimitedRange { text: range, limit })),
+            Err(_) => self.bundles[name].version.to_string(),
+        }
+    }
+
+    fn range_in(&self, name: &str, limit: Option<&LimitedRange<'_>>) -> String {
         let chosen = &self.bundles[name].version;
         let Version { major, minor, patch, .. } = *chosen;
         if !chosen.pre.is_empty() {
             return chosen.to_string();
         }
-        match self.first_refused(name) {
+        match self.first_refused(name, limit) {
             None => format!(">={chosen}, <{major}.{}.0", minor.saturating_add(1)),
             Some(end) if end == patch.saturating_add(1) => chosen.to_string(),
+            // Dependants accept what is excluded here: it is no end of their range.
+            Some(end) if limit.is_none() && self.is_end_excluded(name, end) => chosen.to_string(),
             Some(end) => format!(">={chosen}, <{major}.{minor}.{end}"),
         }
     }
@@ -103,6 +131,12 @@ impl<'a> Outcome<'a> {
         offered.next().map(|it| &it.version)
     }
 
+    /// Returns whether all offered versions in a range are in another one, too.
+    pub(crate) fn is_within(&self, name: &str, range: &str, other: &str) -> bool {
+        let mut offered = self.offered(name).filter(|it| is_in_range(range, &it.version));
+        offered.all(|it| is_in_range(other, &it.version))
+    }
+
     fn offered(&self, name: &str) -> impl Iterator<Item = &'a Bundle> {
         self.catalogs.iter().filter_map(move |it| it.package(name)).flat_map(|it| &it.bundles)
     }
@@ -110,7 +144,7 @@ impl<'a> Outcome<'a> {
     /// Returns the patch number of the first version above the installed one, of the same minor version, that a
     /// dependant does not accept, or that itself requires something that is not installed; `None` if there is
     /// no such version.
-    fn first_refused(&self, name: &str) -> Option<u64> {
+    fn first_refused(&self, name: &str, limit: Option<&LimitedRange<'_>>) -> Option<u64> {
         let installed = self.bundles[name];
         let Version { major, minor, patch, .. } = installed.version;
         let Some(named) = self.named_by_dependants(name) else {
@@ -118,13 +152,17 @@ impl<'a> Outcome<'a> {
         };
         // Whether a version is accepted only changes at those that a range names or a catalog offers.
         let offered = self.offered(name).map(|it| &it.version);
-        let versions =
-            named.iter().chain(offered).filter(|it| (it.major, it.minor) == (major, minor));
+        let limits = limit.map(LimitedRange::named).unwrap_or_default();
+        let versions = named.iter().chain(offered).chain(&limits);
+        let versions = versions.filter(|it| (it.major, it.minor) == (major, minor));
         let patches = versions.flat_map(|it| [it.patch, it.patch.saturating_add(1)]);
         let patches: BTreeSet<u64> = patches.filter(|it| *it > patch).collect();
         let is_complete = self.is_complete(name, installed);
         patches.into_iter().find(|patch| {
             let version = Version::new(major, minor, *patch);
+            if limit.is_some_and(|it| !it.limit.matches(&version)) {
+                return true;
+            }
             let mut offered = self
                 .offered(name)
                 .filter(|it| it.version.cmp_precedence(&version).is_eq())
@@ -135,10 +173,26 @@ impl<'a> Outcome<'a> {
                     self.refusal(name, &unknown).is_some()
                 }
                 Some(_) => offered.any(|it| {
-                    self.refusal(name, it).is_some() || (is_complete && !self.is_complete(name, it))
+                    self.is_excluded(name, it)
+                        || self.refusal(name, it).is_some()
+                        || (is_complete && !self.is_complete(name, it))
                 }),
             }
         })
+    }
+
+    fn is_end_excluded(&self, name: &str, end: u64) -> bool {
+        let Version { major, minor, .. } = self.bundles[name].version;
+        let end = Version::new(major, minor, end);
+        let mut offered = self.offered(name).filter(|it| it.version.cmp_precedence(&end).is_eq());
+        offered.any(|it| self.is_excluded(name, it))
+    }
+
+    fn is_excluded(&self, name: &str, bundle: &Bundle) -> bool {
+        let is_it = |it: &BundleExclusion| {
+            it.package == name && it.bundle.as_ref().is_none_or(|it| *it == bundle.name)
+        };
+        self.excluded.iter().any(is_it)
     }
 
     /// Returns the versions that the requirements which a package satisfies name; `None` if a requirement does

@@ -41,6 +41,7 @@ impl OperatorReconciler {
             before.spec != after.spec
                 || before.change_set != after.change_set
                 || before.is_dependency != after.is_dependency
+                || before.is_of_user != after.is_of_user
                 || before.is_deleting != after.is_deleting
         });
         let operator = self.operators.entry(name.to_owned()).or_default();

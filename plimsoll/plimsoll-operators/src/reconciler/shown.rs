@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, DELETION_FINALIZER, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
-    OPERATOR_LABEL, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
+    INSTALLED_AS_USER, OPERATOR_LABEL, OperatorRevisionSpec, OperatorSpec, OperatorStatus,
 };
 use plimsoll_api::read_usable;
 use serde_json::Value;
@@ -145,6 +145,8 @@ pub(super) fn shown_operator(
         spec: shown.spec.clone(),
         created: time("creationTimestamp").unwrap_or(moment.time),
         is_dependency: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY,
+        is_of_user: metadata["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_USER,
+        is_undeclared: false,
         change_set: change_set.map(str::to_owned),
         is_deleting: shown.deleted.is_some(),
         installed: None,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::install::{expanded, spelled};
 use crate::manifest::{ChangeSetEdit, OperatorManifest};
-use crate::planner::{ChosenBundles, Outcome, is_pinned};
+use crate::planner::{ChangeRequest, ChosenBundles, Outcome, Proposal, is_pinned};
 use crate::{OperatorInputs, RequestedOperator};
 
 /// The effects of an update on all Operators of a loadout.
@@ -21,6 +21,12 @@ pub struct UpdatePlan {
     /// The annotation of the change set of the changed Operators; absent if they are updated one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
+    /// The Operators whose requirements cannot be satisfied, a line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsatisfied: Vec<String>,
+    /// What is written in other fields than the version, and why, a line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// The effects of an update on an Operator.
@@ -45,6 +51,9 @@ pub struct OperatorUpdate {
     /// has the highest one, or if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<String>,
+    /// The name of the catalog that is written; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
     /// Whether the annotation of an earlier change set is removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub leaves_change_set: bool,
@@ -87,6 +96,7 @@ impl OperatorUpdate {
     /// Returns whether its requested version changes.
     pub fn is_changed(&self) -> bool {
         self.before.as_ref().is_some_and(|it| it.requested != self.after.requested)
+            || self.repository.is_some()
     }
 
     /// Returns whether its installed version changes.
@@ -131,42 +141,53 @@ impl OperatorVersion {
 }
 
 impl UpdatePlan {
-    /// Returns the plan that requests `operators` beside the Operators of `inputs`; `converged` are the Operators
-    /// after it is carried out.
+    /// Returns the plan that a proposal for a request makes beside the Operators of `inputs`.
     pub(super) fn new(
         inputs: OperatorInputs<'_>,
         catalogs: &[CatalogPart],
-        operators: &BTreeMap<String, RequestedOperator>,
-        converged: &BTreeMap<String, RequestedOperator>,
+        request: &ChangeRequest,
+        proposal: Proposal,
     ) -> Self {
+        let Proposal {
+            operators, converged, mut held_back, change_set, unsatisfied, notes, ..
+        } = proposal;
         let unchanged = ChosenBundles::new();
         let before = Outcome::new(inputs, catalogs, &unchanged);
-        let after = OperatorInputs { operators: converged, ..inputs };
+        let after = OperatorInputs { operators: &converged, ..inputs };
         let after = Outcome::new(after, catalogs, &unchanged);
         let mut required = newly_required(&before, &after);
         let used = after.used_by(after.bundles.keys().copied());
+        let were_used = before.used_by(before.bundles.keys().copied());
         let version = |operator: &RequestedOperator, at: Option<&&Bundle>| OperatorVersion {
             requested: operator.spec.version.clone(),
             installed: at.map(|it| it.version.clone()),
         };
-        let updates = operators.iter().map(|(name, operator)| {
+        let declared = operators.iter().filter(|(_, it)| !it.is_undeclared);
+        let updates = declared.map(|(name, operator)| {
             let was = inputs.operators.get(name);
             let name = name.as_str();
+            let is_chosen = !operator.is_dependency && request.wanted.contains_key(name);
+            let repository = &operator.spec.repository;
             OperatorUpdate {
                 name: name.to_owned(),
                 before: was.map(|it| version(it, before.bundles.get(name))),
                 after: version(operator, after.bundles.get(name)),
                 dependency: operator.is_dependency,
-                orphaned: operator.is_dependency
+                orphaned: !is_chosen
+                    && operator.may_be_orphaned(were_used.contains(name))
                     && after.bundles.contains_key(name)
                     && !used.contains(name),
                 required_by: required.remove(name).unwrap_or_default(),
-                held_back: None,
+                held_back: held_back.remove(name),
+                repository: Some(repository.clone()).filter(|it| {
+                    !it.is_empty() && was.is_none_or(|was| was.spec.repository != *it)
+                }),
                 leaves_change_set: operator.change_set.is_none()
                     && was.is_some_and(|it| it.change_set.is_some()),
             }
         });
-        Self { operators: updates.collect(), change_set: None }
+        let operators = updates.collect();
+        Self { operators, change_set, unsatisfied, notes }
     }
 
     /// Returns the Operators whose objects are created or changed, dependencies first.
@@ -195,6 +216,7 @@ impl UpdatePlan {
             name: it.name.clone(),
             version: it.after.requested.clone(),
             is_dependency: it.dependency,
+            repository: it.repository.clone(),
             change_set: match &self.change_set {
                 Some(set) if it.is_new() || it.is_changed() => ChangeSetEdit::Set(set.clone()),
                 Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,
@@ -218,6 +240,8 @@ impl UpdatePlan {
         let held_back =
             self.operators.iter().filter_map(|it| Some((&it.name, it.held_back.as_ref()?)));
         lines.extend(held_back.map(|(name, why)| format!("* {name}: {why}")));
+        let others = self.notes.iter().chain(&self.unsatisfied);
+        lines.extend(others.map(|it| format!("* {it}")));
         lines.extend(ranges.values().filter_map(|it| Some(format!("* {}", expanded(it)?))));
         lines.iter().map(|it| format!("{}\n", on_one_line(it))).collect()
     }

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use plimsoll_api::olm::OperatorSpec;
+use semver::Version;
+
 use super::*;
 use crate::planner::tests::wrong_dependencies;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
@@ -21,7 +24,7 @@ const PINNED: &str = "
     fiz: version 2.9.2; at 2.9.2
     buz: version 0.2.4; at 0.2.4";
 
-/// Parses a request: `latest`, `together`, ranges such as `foo@~1.2` and names such as `+foo`.
+/// Parses a request: `latest`, `together`, names, and ranges such as `foo@~1.2`.
 fn request(text: &str) -> UpdateRequest {
     let mut request = UpdateRequest::default();
     for word in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
@@ -34,7 +37,8 @@ fn request(text: &str) -> UpdateRequest {
                 request.ranges.insert(name.to_owned(), range.to_owned());
             }
             None if word == "latest" => request.latest = true,
-            None => request.together = true,
+            None if word == "together" => request.together = true,
+            None => drop(request.names.insert(word.to_owned())),
         }
     }
     request
@@ -74,6 +78,9 @@ fn rendered(planned: &Result<UpdatePlan, UpdateError>) -> String {
         if let Some(why) = &it.held_back {
             let _ = writeln!(text, "  held back: {why}");
         }
+    }
+    for line in plan.notes.iter().chain(&plan.unsatisfied) {
+        let _ = writeln!(text, "{line}");
     }
     let written: Vec<&str> = plan.written().iter().map(|it| it.name.as_str()).collect();
     let _ = writeln!(text, "writes {}", written.join(" "));
@@ -329,9 +336,96 @@ fn what_waits_to_be_installed_keeps_its_range() {
          foo 1.2.2 requires bar in `>=1.2.3`, but no catalog has a package `bar`
          so `foo` with version `~1.2` cannot be installed
 
-         help: each of these changes makes it solvable:
-         add a catalog that has bar in `>=1.2.3`
-         install foo without its dependencies and provide them yourself",
+         help: this change makes it solvable:
+         add a catalog that has bar in `>=1.2.3`",
+    );
+}
+
+#[test]
+fn what_is_missing_is_installed() {
+    let alone = "foo: version 1.2.9; at 1.2.9";
+    let repaired = "bar: new 1.2.7 @1.2.7
+                    foo 1.2.9 needs bar >=1.2.7
+                    foo: 1.2.9 @1.2.9
+                    writes bar";
+    check(FIXTURE, alone, "", repaired);
+    check(FIXTURE, alone, "foo@1.2.9", repaired);
+    check(
+        FIXTURE,
+        "foo: version 1.2.9; at 1.2.9
+         bar: version 1.2.1; at 1.2.1
+         fiz: version 2.9.2; at 2.9.2",
+        "",
+        "bar: 1.2.1 @1.2.1 -> 1.2.7 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         fiz: 2.9.2 @2.9.2
+         foo: 1.2.9 @1.2.9
+         writes bar",
+    );
+    // What nothing satisfies does not keep the rest from being repaired.
+    let catalog = format!(
+        "{FIXTURE}
+        main 0 lost/stable
+          1.0.0 provides Lost, requires nowhere >=1.0.0"
+    );
+    check(
+        &catalog,
+        "foo: version 1.2.9; at 1.2.9
+         lost: version 1.0.0; at 1.0.0",
+        "",
+        "bar: new 1.2.7 @1.2.7
+         foo 1.2.9 needs bar >=1.2.7
+         foo: 1.2.9 @1.2.9
+         lost: 1.0.0 @1.0.0
+         lost stays unsatisfied: lost depends on nowhere >=1.0.0 but nowhere is not installed
+         writes bar",
+    );
+    let of = catalogs(FIXTURE);
+    for (present, is_idle) in [(alone, false), ("bar: version 1.2.7; at 1.2.7", true)] {
+        let operators = operators(&of, present);
+        let inputs = OperatorInputs {
+            operators: &operators,
+            unavailable: &BTreeMap::new(),
+            facts: &facts(30),
+            expressions: &NoExpressions,
+        };
+        assert_eq!(request("").is_idle(inputs, &of), is_idle, "{present}");
+    }
+}
+
+#[test]
+fn what_lost_its_dependants_is_an_orphan_unless_a_user_installed_it_by_name() {
+    let present = |bar: &str| PINNED.replace("at 1.2.5; dependency", &format!("at 1.2.5{bar}"));
+    for (bar, is_orphan) in [("", true), ("; dependency", true), ("; user", false)] {
+        let bar_line = match is_orphan {
+            true => "bar: 1.2.5 @1.2.5 orphaned",
+            false => "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7",
+        };
+        let written = if is_orphan { "baz fiz foo" } else { "bar baz fiz foo" };
+        check(
+            FIXTURE,
+            &present(bar),
+            "latest",
+            &format!(
+                "{bar_line}
+                 baz: new 1.5.6 @1.5.6
+                 foo 2.0.1 needs baz >=1.5.0
+                 buz: 0.2.4 @0.2.4
+                 fiz: 2.9.2 @2.9.2 -> 3.0.1 @3.0.1
+                 foo: 1.2.2 @1.2.2 -> 2.0.1 @2.0.1
+                 writes {written}"
+            ),
+        );
+    }
+    // What is named moves.
+    check(
+        FIXTURE,
+        "bar: version 1.2.5; at 1.2.5
+         fiz: version 2.9.2; at 2.9.2",
+        "bar",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
+         fiz: 2.9.2 @2.9.2
+         writes bar",
     );
 }
 
@@ -419,8 +513,14 @@ fn the_change_set_of_an_update_that_was_killed_ends_once_it_is_carried_out() {
     let of = catalogs(&format!("{FIXTURE}{OTHERS}"));
     for (set, is_idle) in [("update-1/2", false), ("mine/2", true)] {
         let operators = operators(&of, &members("2.9.2", set));
-        assert_eq!(request("together").is_idle(&operators), is_idle, "{set}");
-        assert!(request("").is_idle(&operators));
+        let inputs = OperatorInputs {
+            operators: &operators,
+            unavailable: &BTreeMap::new(),
+            facts: &facts(30),
+            expressions: &NoExpressions,
+        };
+        assert_eq!(request("together").is_idle(inputs, &of), is_idle, "{set}");
+        assert!(request("").is_idle(inputs, &of));
     }
 }
 

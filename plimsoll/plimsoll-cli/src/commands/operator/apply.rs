@@ -52,19 +52,26 @@ impl OperatorWrite {
         };
         let before = there.metadata.annotations.as_ref();
         let before = before.and_then(|it| it.get(CHANGE_SET_ANNOTATION)).map(String::as_str);
-        let patch = |version: &str, set: Option<&str>| {
+        let spec = json!(there.spec);
+        let version = [("version", manifest.version.as_str())];
+        let fields = version.into_iter().chain(manifest.sources());
+        let changed: Vec<(&str, &str)> = fields
+            .filter(|(field, value)| spec[*field].as_str().unwrap_or_default() != *value)
+            .collect();
+        let patch = |value: &dyn Fn(&str, &str) -> Value, set: Option<&str>| {
             let mut patch = json!({ "metadata": { "uid": there.metadata.uid } });
             if manifest.change_set != ChangeSetEdit::Keep {
                 patch["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
             }
-            if manifest.version != there.spec.version {
-                patch["spec"] = json!({ "version": version });
+            for (field, wanted) in &changed {
+                patch["spec"][*field] = value(field, wanted);
             }
             patch
         };
         let action = WriteAction::Patch {
-            patch: patch(&manifest.version, manifest.change_set.value()),
-            undo: patch(&there.spec.version, before),
+            patch: patch(&|_, wanted| json!(wanted), manifest.change_set.value()),
+            // A field that was absent is removed.
+            undo: patch(&|field, _| spec[field].clone(), before),
         };
         Self { name, action }
     }

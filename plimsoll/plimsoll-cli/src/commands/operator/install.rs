@@ -84,7 +84,7 @@ pub(super) async fn run(
     let namespace = arguments.namespace.clone();
     let collision_protection = arguments.collision_protection.clone();
     let request = choice.request(choice.declared()?)?;
-    let request = InstallRequest { namespace, collision_protection, only_new: true, ..request };
+    let request = InstallRequest { namespace, collision_protection, ..request };
     let state = StateArguments::of_cluster(arguments.catalogs.clone());
     let source = InstallSource { client: Some(client), state: &state, directory: None };
     let mut output = Output::new(&arguments.output, out);
@@ -98,6 +98,10 @@ pub(super) async fn run(
         return attempt(client, arguments, &planned, &request, &mut output).await;
     }
     output.people().write_all(planned.text().as_bytes())?;
+    if planned.plan.operators.is_empty() {
+        output.write_operators(&[])?;
+        return Ok(exit::SUCCESS.into());
+    }
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
     let (question, default) = ("Would you like to continue?", DefaultAnswer::Yes);
     let said = output.people();

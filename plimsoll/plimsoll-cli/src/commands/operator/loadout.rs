@@ -14,7 +14,7 @@ use clap::Args;
 use kube::Client;
 use plimsoll_api::olm::{
     BundleReference, CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
-    OperatorRevisionSpec,
+    INSTALLED_AS_USER, OperatorRevisionSpec,
 };
 use plimsoll_api::{Operator, OperatorRevision};
 use plimsoll_content::catalog::IndexedCatalog;
@@ -389,6 +389,34 @@ impl LoadoutState {
         operators
     }
 
+    /// Returns what [`Self::operators`] returns, and, if the state is hybrid, the Operators of the cluster that the
+    /// files do not declare: they count as installed, and are not changed.
+    pub(super) fn operators_to_plan(
+        &self,
+        loadout: &Loadout,
+        parts: &[CatalogPart],
+    ) -> BTreeMap<String, RequestedOperator> {
+        let mut operators = self.operators(loadout, parts);
+        for (name, operator) in self.undeclared(loadout) {
+            let requested = self.requested(name, operator, parts);
+            let requested = RequestedOperator { is_undeclared: true, ..requested };
+            operators.insert(name.clone(), requested);
+        }
+        operators
+    }
+
+    /// Returns the names of the Operators that a plan concerns.
+    pub(super) fn names_to_plan(&self, loadout: &Loadout) -> impl Iterator<Item = String> {
+        let undeclared = self.undeclared(loadout).map(|(name, _)| name.clone());
+        self.all_names(loadout).chain(undeclared)
+    }
+
+    fn undeclared(&self, loadout: &Loadout) -> impl Iterator<Item = (&String, &Operator)> {
+        let is_hybrid = self.source == StateSource::Hybrid;
+        let operators = self.in_cluster.iter().filter(move |_| is_hybrid);
+        operators.filter(move |(name, _)| loadout.operator(name).is_none())
+    }
+
     fn counting(&self, loadout: &Loadout) -> impl Iterator<Item = (&String, &Operator)> {
         let is_whole = self.source == StateSource::Cluster;
         self.in_cluster.iter().filter(move |(name, _)| is_whole || loadout.operator(name).is_some())
@@ -416,15 +444,17 @@ impl LoadoutState {
         let text = |of: &Option<BTreeMap<String, String>>, key: &str| {
             of.as_ref().and_then(|it| it.get(key)).cloned()
         };
-        let is_dependency =
-            text(&metadata.labels, INSTALLED_AS_LABEL).as_deref() == Some(INSTALLED_AS_DEPENDENCY);
+        let installed_as = text(&metadata.labels, INSTALLED_AS_LABEL);
+        let installed_as = installed_as.as_deref();
         let requested = RequestedOperator {
             spec: operator.spec.clone(),
             created: metadata
                 .creation_timestamp
                 .as_ref()
                 .map_or(jiff::Timestamp::UNIX_EPOCH, |it| it.0),
-            is_dependency,
+            is_dependency: installed_as == Some(INSTALLED_AS_DEPENDENCY),
+            is_of_user: installed_as == Some(INSTALLED_AS_USER),
+            is_undeclared: false,
             change_set: text(&metadata.annotations, CHANGE_SET_ANNOTATION),
             is_deleting: metadata.deletion_timestamp.is_some(),
             installed: None,

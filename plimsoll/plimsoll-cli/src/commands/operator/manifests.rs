@@ -75,6 +75,11 @@ fn change(
     loadout
         .set_field(file, document, &["spec", "version"], version)
         .map_err(|error| refused(format!("set spec.version of {name} to {version}"), error))?;
+    for (field, value) in operator.sources() {
+        loadout
+            .set_field(file, document, &["spec", field], value)
+            .map_err(|error| refused(format!("set spec.{field} of {name} to {value}"), error))?;
+    }
     let annotation =
         |verb: &str| format!("{verb} the annotation {CHANGE_SET_ANNOTATION} of {name}");
     match change_set {

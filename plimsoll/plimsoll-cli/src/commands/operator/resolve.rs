@@ -117,7 +117,6 @@ impl InstallChoice {
             exclude: self.exclude.clone(),
             prefer_repository: self.prefer_repository.clone(),
             no_dependencies: self.no_dependencies,
-            only_new: false,
         })
     }
 }
@@ -290,7 +289,10 @@ pub(super) async fn plan(
     let requested = request.names().map(str::to_owned);
     let chosen =
         || request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
-    let parts = state.parts(requested.chain(chosen()).chain(state.all_names(&loadout)));
+    let excluded = request.exclude.iter();
+    let excluded = excluded.map(|it| it.split_once('/').map_or(it.as_str(), |it| it.0).to_owned());
+    let names = requested.chain(chosen()).chain(excluded).chain(state.names_to_plan(&loadout));
+    let parts = state.parts(names);
     for package in request.names() {
         state.require_package(package)?;
     }
@@ -305,7 +307,7 @@ pub(super) async fn plan(
     let declared = loadout.operators.iter().map(|it| it.name.clone());
     let requested = request.names().map(str::to_owned);
     state.require_readable(requested.chain(chosen()).chain(declared))?;
-    let operators = state.operators(&loadout, &parts);
+    let operators = state.operators_to_plan(&loadout, &parts);
     let inputs = OperatorInputs {
         operators: &operators,
         unavailable: &state.unavailable(),
@@ -324,6 +326,10 @@ pub(super) async fn plan(
             out.write_all(conflict.text().as_bytes())?;
             let message = conflict.message();
             Err(Refusal { message, exit: exit::UNSATISFIABLE }.into())
+        }
+        Err(error @ InstallError::Blocked { .. }) => {
+            state.print_notes();
+            Err(Refusal { message: refusal(&error), exit: exit::UNSATISFIABLE }.into())
         }
         Err(error) => bail!(refusal(&error)),
     }

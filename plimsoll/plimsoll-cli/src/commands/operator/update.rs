@@ -376,14 +376,14 @@ async fn plan(
     let (state, loadout) = read(client, arguments).await?;
     state.require_readable(state.all_names(&loadout))?;
     let progress = ProgressLine::begin("planning");
-    let parts = state.parts(state.all_names(&loadout));
-    let mut operators = state.operators(&loadout, &parts);
+    let parts = state.parts(state.names_to_plan(&loadout));
+    let mut operators = state.operators_to_plan(&loadout, &parts);
     if let Some(directory) = &arguments.filename
         && let Some(lock) = lock::read(directory)?
     {
         lock.fill(&mut operators, &parts);
     }
-    if operators.is_empty() {
+    if operators.values().all(|it| it.is_undeclared) {
         match &arguments.filename {
             Some(directory) => bail!("`{}` has no Operators", directory.display()),
             None => bail!("the cluster has no Operators: `operator install` installs some"),
@@ -394,17 +394,18 @@ async fn plan(
         ranges: named.ranges.clone(),
         names: named.names.clone(),
         together: arguments.filename.is_none(),
+        ..UpdateRequest::default()
     };
     let ranges = named.ranges.clone();
-    if request.is_idle(&operators) {
-        return Ok(PlannedUpdate { state, loadout, ranges, plan: None });
-    }
     let inputs = OperatorInputs {
         operators: &operators,
         unavailable: &state.unavailable(),
         facts: &state.facts,
         expressions: &Cel,
     };
+    if request.is_idle(inputs, &parts) {
+        return Ok(PlannedUpdate { state, loadout, ranges, plan: None });
+    }
     let shown = |it: PlanningProgress| progress.show(&format!("{} steps", it.steps));
     let planned = plan_update_shown(inputs, &parts, &request, &shown);
     drop(progress);

@@ -184,6 +184,31 @@ async fn versions_are_written_beside_names_or_declared_in_files() {
 }
 
 #[tokio::test]
+async fn a_second_time_nothing_changes() {
+    for options in [
+        &["buz-operator"][..],
+        &["foo-operator"],
+        &["foo-operator", "buz-operator"],
+        &["foo-operator", "--version-range", "~1.2"],
+        &[
+            "foo-operator@~1.2",
+            "bar-operator@~1.2",
+            "--exclude",
+            "bar-operator/bar-operator.v1.2.7",
+        ],
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = [options, &["--yes"]].concat();
+        attempt(directory.path(), &options).await.expect("a solution");
+        let written = files(directory.path());
+        let (code, text) = attempt(directory.path(), &options).await.expect("a solution");
+        assert_eq!(code, ExitCode::SUCCESS, "{text}");
+        assert!(text.contains("Nothing to do: "), "{options:?}: {text}");
+        assert_eq!(files(directory.path()), written, "{options:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_conflict_with_what_is_there_writes_nothing_unless_forced() {
     let directory = tempfile::tempdir().expect("a directory");
     let fiz = "apiVersion: olm.io/v1\nkind: Operator\nmetadata: {name: fiz-operator}\nspec: {version: 2.9.2}\n";
@@ -277,6 +302,14 @@ async fn bad_input_is_an_error_and_writes_nothing() {
         (&["foo-operator", "--version", "~1.2"], "--version-range takes ranges"),
         (["foo-operator", "--use", "bar"].as_slice(), "is not of the form"),
         (["foo-operator", "--use", "nothing=bar-operator"].as_slice(), "no catalog has a package"),
+        (&["foo-operator", "foo-operator"], "foo-operator is named twice"),
+        (
+            &["foo-operator@7"],
+            "no version of foo-operator matches 7; there is v1.2.9, v1.2.5, v1.2.2",
+        ),
+        (&["foo-operator", "--channel", "beta"], "has no channel beta; its channels are stable"),
+        (&["foo-operator", "--exclude", "nope"], "no catalog has a package `nope`"),
+        (&["foo-operator", "--use", "a.b/v1/C=bar-operator"], "nothing provides or requires"),
     ] {
         let error = attempt(directory.path(), options).await.expect_err("bad input");
         assert!(format!("{error:#}").contains(says), "{error:#}");

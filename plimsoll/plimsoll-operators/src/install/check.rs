@@ -1,0 +1,214 @@
+//! Requests that cannot be meant: names of nothing, and packages that are named twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::OperatorSpec;
+use plimsoll_content::capability::most_similar;
+use plimsoll_resolve::{Api, Bundle, CatalogPart, ProviderChoice};
+
+use super::InstallRequest;
+use crate::selection::candidates;
+use crate::{OperatorBlock, OperatorInputs, RequestedOperator};
+
+/// The maximum number of names that a message lists.
+const NAMES_LISTED: usize = 5;
+
+/// The reason that a request is refused before anything is planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestError {
+    /// A package is named twice.
+    Twice {
+        /// The name of the package.
+        name: String,
+        /// The ranges that it is named with.
+        ranges: Vec<String>,
+    },
+    /// No catalog has a package in the requested channel, catalog and range.
+    NotOffered {
+        /// The name of the package.
+        name: String,
+        /// What is there instead.
+        block: OperatorBlock,
+    },
+    /// An excluded package or bundle does not exist; the text is the reason.
+    Exclusion(String),
+    /// A chosen provider cannot be read, or does not exist; the text is the reason.
+    Provider(String),
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Twice { name, ranges } if ranges.is_empty() => {
+                write!(to, "{name} is named twice: name it once")
+            }
+            Self::Twice { name, ranges } => {
+                write!(to, "{name} is named twice, with {}: name it once", ranges.join(" and "))
+            }
+            Self::NotOffered { block, .. } => to.write_str(&block.message),
+            Self::Exclusion(message) | Self::Provider(message) => to.write_str(message),
+        }
+    }
+}
+
+impl InstallRequest {
+    /// Checks whether the request names what exists.
+    ///
+    /// # Errors
+    ///
+    /// The first name that does not, or a package that is named twice.
+    pub fn check(
+        &self,
+        inputs: OperatorInputs<'_>,
+        catalogs: &[CatalogPart],
+    ) -> Result<(), RequestError> {
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = self.names().find(|it| !seen.insert(*it)) {
+            let of = self.packages.iter().filter(|it| it.name == twice);
+            let ranges = of.filter_map(|it| it.range.clone()).collect();
+            return Err(RequestError::Twice { name: twice.to_owned(), ranges });
+        }
+        for name in self.names() {
+            self.check_package(inputs, catalogs, name)?;
+        }
+        self.exclude.iter().try_for_each(|it| check_exclusion(catalogs, it))?;
+        self.providers.iter().try_for_each(|it| choices(it, catalogs).map(drop))
+    }
+
+    /// Checks whether the catalogs offer a package as it is requested, whatever is installed of it.
+    fn check_package(
+        &self,
+        inputs: OperatorInputs<'_>,
+        catalogs: &[CatalogPart],
+        name: &str,
+    ) -> Result<(), RequestError> {
+        let spec = OperatorSpec {
+            version: self.range_of(name).unwrap_or_default().to_owned(),
+            channel: self.channel.clone().unwrap_or_default(),
+            repository: self.repository.clone().unwrap_or_default(),
+            ..OperatorSpec::default()
+        };
+        let installed = inputs.operators.get(name).and_then(|it| it.installed.as_ref());
+        let is_there = installed.is_some_and(|it| {
+            let from = &it.reference;
+            let is_from = |wanted: &str, there: &str| wanted.is_empty() || wanted == there;
+            is_from(&spec.channel, &from.channel)
+                && is_from(&spec.repository, &from.catalog)
+                && crate::planner::is_in_range(&spec.version, &it.bundle.version)
+        });
+        if is_there {
+            return Ok(());
+        }
+        let wanted = RequestedOperator::new(spec, false);
+        let Err(block) = candidates(inputs, catalogs, name, &wanted) else { return Ok(()) };
+        match block.reason {
+            Reason::NoMatchingVersion
+            | Reason::ChannelNotFound
+            | Reason::CatalogNotFound
+            | Reason::PackageNotFound
+            | Reason::VersionSkipped
+            | Reason::InvalidVersionRange => {
+                Err(RequestError::NotOffered { name: name.to_owned(), block })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks whether an exclusion names something.
+fn check_exclusion(catalogs: &[CatalogPart], text: &str) -> Result<(), RequestError> {
+    let (package, bundle) = match text.split_once('/') {
+        Some((package, bundle)) => (package, Some(bundle)),
+        None => (text, None),
+    };
+    let known = catalogs.iter().flat_map(|it| &it.packages);
+    let of: Vec<_> = known.clone().filter(|it| it.name == package).collect();
+    if of.is_empty() {
+        let hint = hint(package, known.map(|it| it.name.as_str()).collect());
+        let message = format!("`--exclude {text}`: no catalog has a package `{package}`{hint}");
+        return Err(RequestError::Exclusion(message));
+    }
+    let mut bundles = of.iter().flat_map(|it| &it.bundles).map(|it| it.name.as_str());
+    match bundle {
+        Some(bundle) if !bundles.clone().any(|it| it == bundle) => {
+            let hint = hint(bundle, bundles.by_ref().collect());
+            let message = format!("`--exclude {text}`: {package} has no bundle `{bundle}`{hint}");
+            Err(RequestError::Exclusion(message))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Returns the end of a message that names what may be meant: the most similar name, or else some names.
+fn hint(wanted: &str, known: BTreeSet<&str>) -> String {
+    if let Some(similar) = most_similar(wanted, known.iter().copied()) {
+        return format!(", did you mean `{similar}`?");
+    }
+    let listed: Vec<&str> = known.iter().copied().take(NAMES_LISTED).collect();
+    match (listed.is_empty(), known.len() > listed.len()) {
+        (true, _) => "; there are none".to_owned(),
+        (false, true) => format!("; there are {}, …", listed.join(", ")),
+        (false, false) => format!("; there are {}", listed.join(", ")),
+    }
+}
+
+/// Parses a chosen provider: of an API by its name, or of all APIs that a package provides.
+pub(super) fn choices(
+    text: &str,
+    catalogs: &[CatalogPart],
+) -> Result<Vec<ProviderChoice>, RequestError> {
+    let invalid = |message: String| Err(RequestError::Provider(message));
+    let Some((provided, package)) = text.split_once('=') else {
+        return invalid(format!(
+            "`{text}` is not of the form PACKAGE=PACKAGE or GROUP/VERSION/KIND=PACKAGE"
+        ));
+    };
+    let packages = catalogs.iter().flat_map(|it| &it.packages);
+    let bundles = packages.clone().flat_map(|it| &it.bundles);
+    let names: Vec<&str> = provided.split('/').collect();
+    let apis: BTreeSet<Api> = match names.as_slice() {
+        [group, version, kind] => BTreeSet::from([Api {
+            group: (*group).to_owned(),
+            version: (*version).to_owned(),
+            kind: (*kind).to_owned(),
+        }]),
+        [name] => {
+            let of = packages.clone().filter(|it| it.name == *name).flat_map(|it| &it.bundles);
+            of.flat_map(|it| it.provides.clone()).collect()
+        }
+        _ => return invalid(format!("`{provided}` is neither a package nor GROUP/VERSION/KIND")),
+    };
+    if apis.is_empty() {
+        return invalid(format!(
+            "`--use {text}`: no catalog has a package {provided} that provides an API"
+        ));
+    }
+    if names.len() > 1 {
+        let known: BTreeMap<String, &Api> =
+            bundles.flat_map(apis_of).map(|it| (api_text(it), it)).collect();
+        if !known.contains_key(provided) {
+            let hint = hint(provided, known.keys().map(String::as_str).collect());
+            return invalid(format!(
+                "`--use {text}`: nothing provides or requires `{provided}`{hint}"
+            ));
+        }
+    }
+    if !packages.clone().any(|it| it.name == package) {
+        let hint = hint(package, packages.map(|it| it.name.as_str()).collect());
+        return invalid(format!("`--use {text}`: no catalog has a package `{package}`{hint}"));
+    }
+    let choice = |api| ProviderChoice { api, package: package.to_owned(), catalog: None };
+    Ok(apis.into_iter().map(choice).collect())
+}
+
+/// Returns the APIs that a bundle provides or requires.
+fn apis_of(bundle: &Bundle) -> impl Iterator<Item = &Api> {
+    let required = plimsoll_resolve::requirement::RequiredNames::of(bundle).apis;
+    bundle.provides.iter().chain(required)
+}
+
+fn api_text(api: &Api) -> String {
+    format!("{}/{}/{}", api.group, api.version, api.kind)
+}

@@ -1,0 +1,300 @@
+//! Tests of installations as tables: the catalogs, the Operators, the command line, and the plan.
+
+use super::*;
+use crate::planner::tests::wrong_dependencies;
+use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+
+/// Packages in addition to those of the fixture.
+const OTHERS: &str = "
+    main 0 fiz/stable
+      2.9.2 provides Fiz
+      2.9.6 <2.9.2, provides Fiz
+    main 0 fiz/candidate
+      2.9.6 provides Fiz
+      3.0.1 <2.9.6, provides Fiz
+    main 0 buz/stable
+      0.2.4 provides Buz
+    main 0 caller/stable
+      1.0.0 provides Caller, requires Baz";
+
+/// Returns the fixture in which foo 1.2.9 requires another range of bar.
+fn requiring(range: &str) -> String {
+    FIXTURE.replace("requires bar >=1.2.7", &format!("requires bar {range}")) + OTHERS
+}
+
+/// Parses a command line: packages and options.
+fn request(line: &str) -> InstallRequest {
+    let mut request = InstallRequest::default();
+    for word in line.split(' ').filter(|it| !it.is_empty()) {
+        match word.strip_prefix("--").and_then(|it| it.split_once('=')) {
+            Some(("range", it)) => request.version_range = Some(it.to_owned()),
+            Some(("channel", it)) => request.channel = Some(it.to_owned()),
+            Some(("repository", it)) => request.repository = Some(it.to_owned()),
+            Some(("use", it)) => request.providers.push(it.to_owned()),
+            Some(("exclude", it)) => request.exclude.push(it.to_owned()),
+            Some(("prefer", it)) => request.prefer_repository = Some(it.to_owned()),
+            Some((option, _)) => panic!("{option}"),
+            None => request.packages.push(word.parse().expect("a package")),
+        }
+    }
+    request
+}
+
+/// Returns the Operators after a plan is written.
+fn written(
+    operators: &BTreeMap<String, RequestedOperator>,
+    plan: &InstallPlan,
+    request: &InstallRequest,
+) -> BTreeMap<String, RequestedOperator> {
+    let mut operators = operators.clone();
+    for manifest in plan.manifests(request) {
+        let new = || RequestedOperator::new(OperatorSpec::default(), manifest.is_dependency);
+        let operator = operators.entry(manifest.name.clone()).or_insert_with(new);
+        operator.spec.version.clone_from(&manifest.version);
+        operator.spec.channel = manifest.channel.unwrap_or(operator.spec.channel.clone());
+        operator.spec.repository = manifest.repository.unwrap_or(operator.spec.repository.clone());
+    }
+    operators
+}
+
+/// Checks the plan of a command line: the lines of its text but the edges, then what is written of each Operator.
+/// A second time there is nothing to do, and the controller arrives at what was planned.
+#[track_caller]
+fn check(catalog: &str, present: &str, line: &str, expected: &str) {
+    let of = catalogs(catalog);
+    let operators = operators(&of, present);
+    let (unavailable, facts) = (BTreeMap::new(), facts(30));
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &unavailable,
+        facts: &facts,
+        expressions: &NoExpressions,
+    };
+    let request = request(line);
+    let text = match plan_install(inputs, &of, &request) {
+        Ok(plan) => {
+            let after = written(&operators, &plan, &request);
+            let wrong = wrong_dependencies(&of, &operators, &after);
+            assert!(wrong.is_empty(), "{line} of {present}: {wrong:?}");
+            let inputs = OperatorInputs { operators: &after, ..inputs };
+            let converged = converge(inputs, &of);
+            for it in &plan.operators {
+                let there = converged.operators[&it.name].installed.as_ref().expect("a bundle");
+                assert_eq!(there.bundle.version, it.version, "{line}: {}", it.name);
+                assert_eq!(there.reference.catalog, it.catalog, "{line}: {}", it.name);
+            }
+            let again = plan_install(inputs, &of, &request).expect("a plan");
+            assert_eq!(again.operators, [], "{line} of {present}, a second time");
+            let lines = plan.overrides.iter().chain(&plan.notes).cloned();
+            let operators = plan.operators.iter().map(|it| {
+                let fields = [("channel", &it.channel), ("repository", &it.repository)];
+                let fields = fields
+                    .iter()
+                    .filter_map(|(name, it)| Some(format!(" {name} {}", it.as_deref()?)));
+                format!("{} {} @{}{}", it.name, it.range, it.version, fields.collect::<String>())
+            });
+            lines.chain(operators).collect::<Vec<_>>().join("\n")
+        }
+        Err(InstallError::Invalid(error)) => format!("invalid: {error}"),
+        Err(InstallError::Blocked { name, block }) => format!("blocked {name}: {}", block.message),
+        Err(InstallError::Unsatisfiable(conflict)) => conflict.text(),
+        Err(InstallError::LimitExceeded) => "limit exceeded".to_owned(),
+    };
+    let expected: Vec<&str> = expected.lines().map(str::trim).collect();
+    assert_eq!(text.trim_end(), expected.join("\n"), "{line} of {present}");
+}
+
+#[test]
+fn what_is_there_and_will_do_stays() {
+    let all = requiring(">=1.2.7");
+    let present = "foo: version 1.2.9; at 1.2.9
+                   bar: version 1.2.7; at 1.2.7; dependency
+                   buz: version 0.2.4; at 0.2.4";
+    for line in ["buz", "foo", "foo buz", "foo@~1.2", "foo@1.2.9", "foo --channel=stable"] {
+        check(&all, present, line, "");
+    }
+    let ranged = "foo: version ~1.2, <1.2.9; at 1.2.5
+                  bar: version ~1.2; at 1.2.7";
+    check(&all, ranged, "foo", "");
+    // Another range is written, and what it needs is installed.
+    check(&all, ranged, "foo@~1.2", "foo ~1.2 @1.2.9");
+    check(
+        &all,
+        "foo: version 1.2.5; at 1.2.5\nbar: version 1.2.5; at 1.2.5",
+        "foo@1.2.9",
+        "foo 1.2.9 @1.2.9\nbar 1.2.7 @1.2.7",
+    );
+    check(
+        &all,
+        "foo: version 1.2.5; at 1.2.5; deleting",
+        "foo",
+        "blocked foo: foo is being deleted: wait until it is gone",
+    );
+}
+
+#[test]
+fn what_is_written_leads_to_what_is_planned() {
+    for exact in ["1.2.5", "=1.2.5", "1.2.5 || 1.2.1", ">=1.2.3 <1.2.6"] {
+        check(&requiring(exact), "", "foo@1.2.9", "foo 1.2.9 @1.2.9\nbar 1.2.5 @1.2.5");
+        check(
+            &requiring(exact),
+            "",
+            "foo bar --range=~1.2",
+            &format!(
+                "bar has 1.2.5 instead of ~1.2: foo depends on bar {exact}\nfoo ~1.2 @1.2.9\nbar 1.2.5 @1.2.5"
+            ),
+        );
+    }
+    check(
+        &requiring(">=1.2.3 !=1.2.7"),
+        "",
+        "foo bar --range=~1.2",
+        "bar has >=1.2.5, <1.2.7 instead of ~1.2: foo depends on bar >=1.2.3 !=1.2.7
+         foo ~1.2 @1.2.9
+         bar >=1.2.5, <1.2.7 @1.2.5",
+    );
+    // Of what a dependant lacks, only a version that it accepts is installed.
+    check(
+        &requiring("1.2.5"),
+        "foo: version 1.2.9; at 1.2.9",
+        "bar@~1.2",
+        "bar has 1.2.5 instead of ~1.2: foo depends on bar 1.2.5\nbar 1.2.5 @1.2.5",
+    );
+}
+
+#[test]
+fn overrides_are_in_what_is_written_or_are_said_to_have_no_effect() {
+    let all = requiring(">=1.2.7");
+    check(
+        &all,
+        "",
+        "foo@~1.2 --exclude=bar/bar.v1.2.7",
+        "bar.v1.2.7 is excluded
+         foo has >=1.2.5, <1.2.9 instead of ~1.2: another version of the range would not be as planned
+         foo >=1.2.5, <1.2.9 @1.2.5
+         bar 1.2.5 @1.2.5",
+    );
+    check(
+        &all,
+        "",
+        "bar@~1.2 --exclude=bar/bar.v1.2.7",
+        "bar.v1.2.7 is excluded
+         bar has >=1.2.5, <1.2.7 instead of ~1.2: another version of the range would not be as planned
+         bar >=1.2.5, <1.2.7 @1.2.5",
+    );
+    check(&all, "", "buz --exclude=bar", "--exclude bar has no effect\nbuz 0.2.4 @0.2.4");
+    check(
+        &all,
+        "",
+        "buz --use=example.com/v1/Baz=baz",
+        "--use example.com/v1/Baz=baz has no effect\nbuz 0.2.4 @0.2.4",
+    );
+    let both = format!(
+        "{all}
+        other 0 buz/stable
+          0.2.4 provides Buz
+        other 0 bar/stable
+          1.2.7 provides Bar"
+    );
+    let tied = "repository main: other catalogs have it, too";
+    check(&both, "", "buz", &format!("buz has {tied}\nbuz 0.2.4 @0.2.4 repository main"));
+    check(&both, "", "buz --repository=other", "buz 0.2.4 @0.2.4 repository other");
+    check(
+        &both,
+        "",
+        "foo@1.2.9 --prefer=other",
+        "catalog other is preferred
+         bar has repository other: other catalogs have it, too
+         foo 1.2.9 @1.2.9
+         bar >=1.2.7, <1.3.0 @1.2.7 repository other",
+    );
+    check(
+        &all,
+        "",
+        "buz --prefer=same",
+        "--prefer-repository same has no effect\nbuz 0.2.4 @0.2.4",
+    );
+}
+
+#[test]
+fn a_channel_is_written_to_what_exists() {
+    let all = requiring(">=1.2.7");
+    let fiz = "fiz: version 2.9.2; at 2.9.2";
+    check(&all, fiz, "fiz@>=2.9.2 --channel=stable", "");
+    check(
+        &all,
+        "fiz: version 2.9.6; at 2.9.6",
+        "fiz@3 --channel=candidate",
+        "fiz 3 @3.0.1 channel candidate",
+    );
+}
+
+#[test]
+fn what_is_missing_is_installed() {
+    let all = requiring(">=1.2.7");
+    let bar = "bar 1.2.7 @1.2.7";
+    check(&all, "foo: version 1.2.9; at 1.2.9", "foo", bar);
+    check(&all, "foo: version 1.2.9; at 1.2.9", "foo@1.2.9", "bar >=1.2.7, <1.3.0 @1.2.7");
+    check(&all, "foo: version ~1.2; install Enforce", "foo", bar);
+    check(&all, "foo: version ~1.2; at 1.2.5\nbar: version 1.2.1; at 1.2.1", "foo", bar);
+    // What is not concerned is left alone.
+    check(&all, "foo: version 1.2.9; at 1.2.9", "buz", "buz 0.2.4 @0.2.4");
+    let lost = format!(
+        "{all}
+        main 0 lost/stable
+          1.0.0 provides Lost, requires nowhere >=1.0.0"
+    );
+    check(
+        &lost,
+        "lost: version 1.0.0; at 1.0.0",
+        "lost buz",
+        "lost stays unsatisfied: lost depends on nowhere >=1.0.0 but nowhere is not installed
+         buz 0.2.4 @0.2.4",
+    );
+}
+
+#[test]
+fn what_the_files_do_not_declare_counts_and_is_not_changed() {
+    let all = requiring("1.2.5");
+    check(
+        &all,
+        "bar: version 1.2.5; at 1.2.5; undeclared",
+        "foo@1.2.9",
+        "bar of the cluster is not declared here\nfoo 1.2.9 @1.2.9",
+    );
+    check(
+        &all,
+        "foo: version 1.2.9; at 1.2.9; undeclared",
+        "bar@~1.2",
+        "bar has 1.2.5 instead of ~1.2: foo depends on bar 1.2.5\nbar 1.2.5 @1.2.5",
+    );
+}
+
+#[test]
+fn a_request_for_what_does_not_exist_is_refused() {
+    let all = requiring(">=1.2.7");
+    for (line, message) in [
+        ("foo foo", "foo is named twice: name it once"),
+        ("foo@1.2.3 foo@1.2.5", "foo is named twice, with 1.2.3 and 1.2.5: name it once"),
+        ("foo@~7", "no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, v1.2.3, v1.2.2"),
+        ("foo --channel=beta", "foo has no channel beta; its channels are stable"),
+        ("foo --repository=nope", "there is no catalog nope; catalogs: main"),
+        ("foo --exclude=ba", "`--exclude ba`: no catalog has a package `ba`, did you mean `bar`?"),
+        (
+            "foo --exclude=bar/bar.v1.2.8",
+            "`--exclude bar/bar.v1.2.8`: bar has no bundle `bar.v1.2.8`, did you mean `bar.v1.2.1`?",
+        ),
+        ("foo --use=bar", "`bar` is not of the form PACKAGE=PACKAGE or GROUP/VERSION/KIND=PACKAGE"),
+        (
+            "foo --use=example.com/v1/Bax=bar",
+            "`--use example.com/v1/Bax=bar`: nothing provides or requires `example.com/v1/Bax`, did you \
+             mean `example.com/v1/Bar`?",
+        ),
+        (
+            "foo --use=bar=foz",
+            "`--use bar=foz`: no catalog has a package `foz`, did you mean `foo`?",
+        ),
+    ] {
+        check(&all, "", line, &format!("invalid: {message}"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Repair of requirements that are not satisfied: which Operators' requirements a plan has to satisfy, and
+//! which it cannot.
+
+use std::collections::BTreeSet;
+
+use plimsoll_resolve::requirement::RequiredNames;
+use plimsoll_resolve::{Bundle, CatalogPart, Expressions, Problem, Resolution, Solution, solve};
+
+use super::{ChosenBundles, Outcome};
+use crate::OperatorInputs;
+use crate::installed::all_unmet;
+
+/// The Operators with requirements that are not satisfied before a plan.
+#[derive(Clone)]
+pub(crate) struct Unmet {
+    /// Those whose requirements are to be satisfied if that is possible.
+    pub(crate) repaired: Vec<String>,
+    /// Those whose requirements are left alone.
+    pub(crate) ignored: BTreeSet<String>,
+    /// Whether all of `repaired` have to be repaired, and none of them may be moved for that.
+    pub(crate) is_strict: bool,
+}
+
+/// A solution, and the Operators whose requirements it does not satisfy although it should.
+pub(crate) struct RepairedSolution {
+    pub(crate) solution: Solution,
+    pub(crate) unrepaired: BTreeSet<String>,
+}
+
+/// Returns the Operators with requirements that are not satisfied; `concerns` says which of them a plan is to
+/// repair.
+pub(crate) fn unmet(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    concerns: &dyn Fn(&str, &Bundle) -> bool,
+) -> Unmet {
+    let present = Outcome::new(inputs, catalogs, &ChosenBundles::new());
+    let mut found = Unmet { repaired: Vec::new(), ignored: BTreeSet::new(), is_strict: false };
+    for (name, bundle) in &present.bundles {
+        if present.requirements(name).iter().all(|it| it.provider.is_some()) {
+            continue;
+        }
+        match concerns(name, bundle) {
+            true => found.repaired.push((*name).to_owned()),
+            false => drop(found.ignored.insert((*name).to_owned())),
+        }
+    }
+    found
+}
+
+/// Returns whether packages may satisfy a requirement of a bundle: they are required by name, or provide an API
+/// that is.
+pub(crate) fn may_satisfy(
+    catalogs: &[CatalogPart],
+    packages: &BTreeSet<&str>,
+    bundle: &Bundle,
+) -> bool {
+    let RequiredNames { packages: names, apis, is_open } = RequiredNames::of(bundle);
+    let of = catalogs.iter().flat_map(|it| &it.packages);
+    let mut of = of.filter(|it| packages.contains(it.name.as_str())).flat_map(|it| &it.bundles);
+    is_open
+        || names.iter().any(|it| packages.contains(it))
+        || (!apis.is_empty() && of.any(|it| it.provides.iter().any(|api| apis.contains(api))))
+}
+
+/// Solves a problem with as many repairs as are possible. `problem` returns it: the requirements of some
+/// Operators, as they are installed, are ignored in it, and others stay as they are. An Operator is only moved
+/// for its own repair if it cannot be repaired otherwise.
+pub(crate) fn solve_with_repairs(
+    problem: &dyn Fn(&BTreeSet<String>, &BTreeSet<String>) -> Problem,
+    unmet: &Unmet,
+    expressions: &dyn Expressions,
+) -> Result<RepairedSolution, Resolution> {
+    let ignoring = |more: &BTreeSet<String>| {
+        let ignored: BTreeSet<String> = unmet.ignored.union(more).cloned().collect();
+        let stay: BTreeSet<String> =
+            unmet.repaired.iter().filter(|it| !ignored.contains(*it)).cloned().collect();
+        if !stay.is_empty() {
+            match solve(&problem(&ignored, &stay), expressions) {
+                Resolution::Solved(solution) => return Ok(solution),
+                conflict if unmet.is_strict => return Err(conflict),
+                _ => {}
+            }
+        }
+        match solve(&problem(&ignored, &BTreeSet::new()), expressions) {
+            Resolution::Solved(solution) => Ok(solution),
+            other => Err(other),
+        }
+    };
+    let conflict = match ignoring(&BTreeSet::new()) {
+        Ok(solution) => return Ok(RepairedSolution { solution, unrepaired: BTreeSet::new() }),
+        Err(conflict) => conflict,
+    };
+    let is_final = unmet.is_strict || unmet.repaired.is_empty();
+    if is_final || matches!(conflict, Resolution::LimitExceeded) {
+        return Err(conflict);
+    }
+    let mut unrepaired: BTreeSet<String> = unmet.repaired.iter().cloned().collect();
+    let mut solution = ignoring(&unrepaired)?;
+    // Halves of those that cannot be repaired together, so that a few of many cost little.
+    let mut groups = match unmet.repaired.split_at(unmet.repaired.len() / 2) {
+        ([], _) => Vec::new(),
+        (left, right) => vec![right, left],
+    };
+    while let Some(group) = groups.pop() {
+        let mut others = unrepaired.clone();
+        others.retain(|it| !group.contains(it));
+        match ignoring(&others) {
+            Ok(repaired) => (solution, unrepaired) = (repaired, others),
+            Err(_) if group.len() > 1 => {
+                let (left, right) = group.split_at(group.len() / 2);
+                groups.extend([right, left]);
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(RepairedSolution { solution, unrepaired })
+}
+
+/// Returns a line for each Operator whose requirements are not satisfied in an outcome.
+pub(crate) fn unsatisfied(after: &Outcome<'_>, names: &BTreeSet<String>) -> Vec<String> {
+    let line = |name: &String| {
+        let unmet = all_unmet(name, &after.requirements(name));
+        (!unmet.is_empty()).then(|| format!("{name} stays unsatisfied: {}", unmet.join("; ")))
+    };
+    names.iter().filter_map(line).collect()
+}
+
+/// Returns whether an Operator has requirements that are not satisfied.
+pub(crate) fn has_unmet(inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> bool {
+    let is_declared = |name: &str, _: &Bundle| !inputs.operators[name].is_undeclared;
+    !unmet(inputs, catalogs, &is_declared).repaired.is_empty()
+}

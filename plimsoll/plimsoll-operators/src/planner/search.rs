@@ -1,0 +1,479 @@
+//! Search for a plan: versions are proposed, and converged with the decisions of the controller; what these
+//! would not result in is refused, and the search goes on without it.
+//!
+//! The resolver proposes versions for all Operators at once. For an existing Operator, it may choose any version
+//! that the channel leads to, in any number of steps. Each round of the search refuses or settles something that
+//! no round before it has, so that it ends.
+
+mod changed;
+mod missed;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::OperatorSpec;
+use plimsoll_resolve::{
+    BundleExclusion, CatalogPart, Explanation, FollowedChannel, PackageRequest, Problem,
+    Resolution, ResolutionOverrides, Solution,
+};
+use semver::Version;
+
+use super::repair::{RepairedSolution, Unmet, may_satisfy, solve_with_repairs, unmet, unsatisfied};
+use super::{
+    CHANNEL, ChosenBundle, ChosenBundles, Destinations, Outcome, ProblemRequest, catalog_name,
+    is_in_range, is_pinned, may_move,
+};
+use crate::change_set::ChangeSet;
+use crate::loadout::{ConvergedOperators, PlanningProgress, converge_shown};
+use crate::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
+
+/// What a plan is to change.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeRequest {
+    /// The packages that are named, each with what is wanted of it.
+    pub(crate) wanted: BTreeMap<String, Wanted>,
+    /// Whether the named packages are installed, rather than existing Operators updated.
+    pub(crate) is_install: bool,
+    /// Whether pinned Operators are requested, too.
+    pub(crate) latest: bool,
+    /// Whether new Operators that are not named are pinned.
+    pub(crate) pins: bool,
+    /// Whether all changed Operators form one change set.
+    pub(crate) together: bool,
+    /// The change sets of earlier plans that ended before they could be removed.
+    pub(crate) completed: BTreeSet<ChangeSet>,
+    /// The decisions that the resolver has to respect.
+    pub(crate) overrides: ResolutionOverrides,
+    /// Whether the named packages are installed without their dependencies.
+    pub(crate) no_dependencies: bool,
+}
+
+/// What is wanted of a package.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// The range; `None` for that of an existing Operator, and any version of a new one.
+    pub(crate) range: Option<String>,
+    /// The channel; `None` for that of the Operator, or the default one.
+    pub(crate) channel: Option<String>,
+    /// The name of the catalog; `None` for that of the Operator, or any.
+    pub(crate) repository: Option<String>,
+    /// The namespace; `None` for that of the Operator, or the one that its bundle suggests.
+    pub(crate) namespace: Option<String>,
+}
+
+/// A plan that converges to what was proposed.
+pub(crate) struct Proposal {
+    /// The Operators as the plan requests them.
+    pub(crate) operators: BTreeMap<String, RequestedOperator>,
+    /// The Operators after the plan is carried out.
+    pub(crate) converged: BTreeMap<String, RequestedOperator>,
+    /// The names of those that are created or changed.
+    pub(crate) written: BTreeSet<String>,
+    pub(crate) solution: Solution,
+    /// The annotation of the change set; `None` if they are changed one by one.
+    pub(crate) change_set: Option<String>,
+    /// The reasons that requested Operators do not have their highest version.
+    pub(crate) held_back: BTreeMap<String, String>,
+    /// A line for each Operator whose requirements cannot be satisfied.
+    pub(crate) unsatisfied: Vec<String>,
+    /// What is written otherwise than it was requested, a line each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The reason that there is no plan.
+pub(crate) enum ProposalError {
+    /// The controller would not install what is wanted of an Operator.
+    Blocked { name: String, block: OperatorBlock },
+    /// No versions of all Operators satisfy all requirements.
+    Unsatisfiable(Explanation),
+    /// The resolver reached its limit of work before it had an answer.
+    LimitExceeded,
+}
+
+/// Searches for the plan of a request, and reports the progress.
+pub(crate) fn propose(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    request: &ChangeRequest,
+    progress: &dyn Fn(PlanningProgress),
+) -> Result<Proposal, ProposalError> {
+    let mut wished = inputs.operators.clone();
+    for (name, wanted) in &request.wanted {
+        if let Some(operator) = wished.get_mut(name) {
+            wanted.set(operator);
+        }
+    }
+    let wished_inputs = OperatorInputs { operators: &wished, ..inputs };
+    let named: BTreeSet<&str> = request.wanted.keys().map(String::as_str).collect();
+    let concerns = |name: &str, bundle: &_| {
+        !request.no_dependencies
+            && (named.is_empty() || named.contains(name) || may_satisfy(catalogs, &named, bundle))
+    };
+    let mut search = Search {
+        before: inputs,
+        inputs: wished_inputs,
+        catalogs,
+        request,
+        progress,
+        unmet: unmet(wished_inputs, catalogs, &concerns),
+        orphans: BTreeSet::new(),
+        refused: BTreeMap::new(),
+        steered: Vec::new(),
+        accepted: None,
+        tried: BTreeSet::new(),
+        narrowed: BTreeSet::new(),
+        pinned: BTreeSet::new(),
+        sources: BTreeMap::new(),
+    };
+    loop {
+        match search.attempt() {
+            Attempt::Plan(proposal) => return Ok(*proposal),
+            other => search.learn(other)?,
+        }
+    }
+}
+
+impl Wanted {
+    /// Sets what is wanted beside the version in an existing Operator.
+    fn set(&self, operator: &mut RequestedOperator) {
+        operator.is_undeclared = false;
+        let RequestedOperator { spec, installed, .. } = operator;
+        let there = installed.as_ref().map(|it| &it.reference);
+        // A channel or catalog that the installed bundle is from need not be written.
+        let set = |field: &mut String, there: Option<&String>, wanted: &Option<String>| {
+            if let Some(wanted) = wanted
+                && (!field.is_empty() || there != Some(wanted))
+            {
+                field.clone_from(wanted);
+            }
+        };
+        set(&mut spec.channel, there.map(|it| &it.channel), &self.channel);
+        set(&mut spec.repository, there.map(|it| &it.catalog), &self.repository);
+        set(&mut spec.namespace, None, &self.namespace);
+    }
+}
+
+/// The result of one proposal.
+enum Attempt {
+    /// The proposal is feasible.
+    Plan(Box<Proposal>),
+    /// There is no proposal.
+    Failed(ProposalError),
+    /// The proposal updates a dependency that no Operator depends on.
+    Orphan(String),
+    /// The controller would do something else; some Operators cannot be repaired.
+    Missed { missed: Missed, unrepaired: BTreeSet<String> },
+}
+
+/// A difference between a proposal and what the controller would do.
+enum Missed {
+    /// It would not install a bundle.
+    Refused(RefusedBundle),
+    /// It would take a bundle from another catalog, or from none of several; this is the proposed one.
+    Source { name: String, catalog: String },
+    /// It would install a higher version than the proposed one.
+    Higher { name: String, version: Version },
+}
+
+/// A bundle that the resolver proposes and the controller would not install.
+struct RefusedBundle {
+    /// The name of the Operator.
+    name: String,
+    /// The name of the bundle.
+    bundle: String,
+    version: Version,
+    block: OperatorBlock,
+}
+
+struct Search<'a> {
+    /// The Operators before the plan.
+    before: OperatorInputs<'a>,
+    /// The Operators with the wanted channels, catalogs and namespaces.
+    inputs: OperatorInputs<'a>,
+    catalogs: &'a [CatalogPart],
+    request: &'a ChangeRequest,
+    progress: &'a dyn Fn(PlanningProgress),
+    unmet: Unmet,
+    /// The dependencies that no Operator depends on afterwards; they are reported, and unchanged.
+    orphans: BTreeSet<String>,
+    /// The bundles that would not be installed, by Operator.
+    refused: BTreeMap<String, Vec<RefusedBundle>>,
+    /// The versions that the controller leads to, which are proposed in turn, the last one first given up.
+    steered: Vec<(String, Version)>,
+    /// The Operators that cannot be repaired, whatever version is steered to; `None` before that is known.
+    accepted: Option<BTreeSet<String>>,
+    /// The names of those that were steered at any time.
+    tried: BTreeSet<String>,
+    /// The names of those whose range is written with less in it than is wanted.
+    narrowed: BTreeSet<String>,
+    /// The names of those that are pinned although a range is wanted.
+    pinned: BTreeSet<String>,
+    /// The catalogs that have to be written, by Operator.
+    sources: BTreeMap<String, String>,
+}
+
+impl<'a> Search<'a> {
+    /// Changes the search so that the next attempt is another one.
+    fn learn(&mut self, attempt: Attempt) -> Result<(), ProposalError> {
+        match attempt {
+            Attempt::Plan(_) => {}
+            Attempt::Failed(error) => match self.steered.pop() {
+                Some((name, _)) => drop(self.narrowed.insert(name)),
+                None => return Err(error),
+            },
+            Attempt::Orphan(name) => drop(self.orphans.insert(name)),
+            Attempt::Missed { missed, unrepaired } => match missed {
+                Missed::Source { name, catalog } => drop(self.sources.insert(name, catalog)),
+                Missed::Higher { name, version } => {
+                    self.accepted.get_or_insert(unrepaired);
+                    self.avoid(name, version)?;
+                }
+                Missed::Refused(refused) => {
+                    let known = self.refused.entry(refused.name.clone()).or_default();
+                    if known.iter().any(|it| it.bundle == refused.bundle) {
+                        let RefusedBundle { name, block, .. } = refused;
+                        return Err(ProposalError::Blocked { name, block });
+                    }
+                    known.push(refused);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Proposes a higher version that the controller would install; or else, writes less than is wanted, so that
+    /// it would not.
+    fn avoid(&mut self, name: String, version: Version) -> Result<(), ProposalError> {
+        let has_range = self.wanted_range(&name).is_some_and(|it| !is_pinned(it));
+        if has_range && self.tried.insert(name.clone()) {
+            self.steered.push((name, version));
+            return Ok(());
+        }
+        self.steered.retain(|(it, _)| *it != name);
+        let is_narrower = has_range && self.narrowed.insert(name.clone());
+        if is_narrower || self.pinned.insert(name.clone()) {
+            return Ok(());
+        }
+        let version = version_text(&version.to_string());
+        let message = format!("{version} would be installed, which the plan does not have");
+        let block = OperatorBlock::new(Reason::UpgradeBlocked, message);
+        Err(ProposalError::Blocked { name, block })
+    }
+
+    /// Proposes versions and converges them.
+    fn attempt(&self) -> Attempt {
+        let requested = self.requested();
+        let is_refused = |name: &str, bundle: &str| {
+            let refused = self.refused.get(name);
+            refused.is_some_and(|it| it.iter().any(|it| it.bundle == bundle))
+        };
+        let ranges = self.ranges();
+        let destinations =
+            Destinations::of(self.inputs, self.catalogs, &ranges, &requested, &is_refused);
+        let problem = |ignored: &BTreeSet<String>, stay: &BTreeSet<String>| {
+            self.problem(&destinations, &requested, ignored, stay)
+        };
+        let solved = solve_with_repairs(&problem, &self.unmet(), self.inputs.expressions);
+        let RepairedSolution { solution, unrepaired } = match solved {
+            Ok(solved) => solved,
+            Err(conflict) => return Attempt::Failed(self.failure(conflict)),
+        };
+        let proposed = super::chosen(self.catalogs, &solution);
+        let after = Outcome::new(self.inputs, self.catalogs, &proposed);
+        let after = after.without(&self.request.overrides.exclude);
+        if let Some(name) = self.orphan(&requested, &after) {
+            return Attempt::Orphan(name);
+        }
+        let mut operators = self.changed(&proposed, &after, &requested);
+        let written = self.written(&operators);
+        let mut change_set = None;
+        let mut converged = self.converged(&operators);
+        let mut missed = self.missed(&proposed, &written, &converged);
+        let is_refused = matches!(missed, Some(Missed::Refused(_)));
+        let is_set = self.request.together || (is_refused && !self.request.is_install);
+        if written.len() > 1 && is_set {
+            let id = changed::change_set_id(&written, &operators);
+            for name in &written {
+                if let Some(operator) = operators.get_mut(name) {
+                    operator.change_set = Some(id.clone());
+                }
+            }
+            change_set = Some(id);
+            converged = self.converged(&operators);
+            // The blocks of single updates are more specific than those of the change set.
+            missed = self.missed(&proposed, &written, &converged).map(|it| missed.unwrap_or(it));
+        }
+        if let Some(missed) = missed {
+            return Attempt::Missed { missed, unrepaired };
+        }
+        let held_back = self.held_back(&solution, &destinations, &requested);
+        Attempt::Plan(Box::new(Proposal {
+            notes: self.notes(&operators, &after),
+            unsatisfied: unsatisfied(&after, &unrepaired),
+            converged: converged.operators,
+            operators,
+            written,
+            solution,
+            change_set,
+            held_back,
+        }))
+    }
+
+    /// Returns the Operators to repair. No repair is given up for a version that is steered to, and none of them
+    /// is moved.
+    fn unmet(&self) -> Unmet {
+        let mut unmet = self.unmet.clone();
+        if let Some(accepted) = self.accepted.as_ref().filter(|_| !self.steered.is_empty()) {
+            unmet.ignored.extend(accepted.iter().cloned());
+            unmet.repaired.retain(|it| !accepted.contains(it));
+            unmet.is_strict = true;
+        }
+        unmet
+    }
+
+    /// Returns the error for a problem without a solution.
+    fn failure(&self, conflict: Resolution) -> ProposalError {
+        let Resolution::Unsatisfiable(explanation) = conflict else {
+            return ProposalError::LimitExceeded;
+        };
+        // The block of a requested bundle is the better explanation.
+        let mut named = self.request.wanted.keys();
+        let refused = named.find_map(|name| self.refused.get(name)?.first());
+        let refused = refused.or_else(|| {
+            let new = |it: &&RefusedBundle| !self.inputs.operators.contains_key(&it.name);
+            self.refused.values().flatten().find(new)
+        });
+        match refused {
+            Some(RefusedBundle { name, block, .. }) => {
+                ProposalError::Blocked { name: name.clone(), block: block.clone() }
+            }
+            None => ProposalError::Unsatisfiable(explanation),
+        }
+    }
+
+    /// Returns the wanted range of a package.
+    fn wanted_range(&self, name: &str) -> Option<&'a str> {
+        self.request.wanted.get(name)?.range.as_deref()
+    }
+
+    /// Returns the ranges that the resolver has to respect, by name.
+    fn ranges(&self) -> BTreeMap<String, String> {
+        let wanted = self.request.wanted.iter();
+        let mut ranges: BTreeMap<String, String> =
+            wanted.filter_map(|(name, it)| Some((name.clone(), it.range.clone()?))).collect();
+        ranges.extend(self.steered.iter().map(|(name, it)| (name.clone(), it.to_string())));
+        ranges
+    }
+
+    /// Returns the existing Operators to update if possible.
+    fn requested(&self) -> BTreeSet<&'a str> {
+        let ChangeRequest { wanted, latest, is_install, .. } = self.request;
+        let is_requested = |name: &str, it: &RequestedOperator| match wanted.get(name) {
+            Some(wanted) if *is_install => self.is_lacking(name, it, wanted),
+            Some(_) => true,
+            None if *is_install => false,
+            // Those that follow a range are always included.
+            None => {
+                let follows = !is_pinned(&it.spec.version) && !it.is_dependency;
+                follows || (*latest && wanted.is_empty())
+            }
+        };
+        let operators = self.inputs.operators.iter();
+        let requested = operators.filter(|(name, it)| {
+            may_move(it) && is_requested(name, it) && !self.orphans.contains(*name)
+        });
+        requested.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Returns whether an Operator does not have what is wanted of it.
+    fn is_lacking(&self, name: &str, operator: &RequestedOperator, wanted: &Wanted) -> bool {
+        let Some(installed) = &operator.installed else { return true };
+        let before = self.before.operators.get(name).map(|it| &it.spec);
+        let spec = &operator.spec;
+        let is_moved = before
+            .is_some_and(|it| (&it.channel, &it.repository) != (&spec.channel, &spec.repository));
+        let range = wanted.range.as_deref().unwrap_or(&spec.version);
+        let is_kept = is_pinned(&spec.version) || range == spec.version;
+        is_moved || !is_kept || !is_in_range(range, &installed.bundle.version)
+    }
+
+    fn problem(
+        &self,
+        destinations: &Destinations<'_>,
+        requested: &BTreeSet<&str>,
+        ignored: &BTreeSet<String>,
+        stay: &BTreeSet<String>,
+    ) -> Problem {
+        let ChangeRequest { wanted, overrides, no_dependencies, .. } = self.request;
+        let ranges = self.ranges();
+        // An Operator that cannot be installed does not block others.
+        let is_hopeless =
+            |name: &&&str| destinations.has_none(name) && !wanted.contains_key(**name);
+        let existing = requested.iter().filter(|it| !is_hopeless(it)).map(|name| PackageRequest {
+            package: (*name).to_owned(),
+            version: destinations.range(name).map(str::to_owned),
+            ignore_dependencies: *no_dependencies,
+            ..PackageRequest::default()
+        });
+        let is_new = |name: &&String| !self.inputs.operators.contains_key(*name);
+        let new = wanted.keys().filter(is_new).map(|name| PackageRequest {
+            package: name.clone(),
+            channel: wanted[name].channel.clone(),
+            version: ranges.get(name).cloned(),
+            catalog: wanted[name].repository.as_deref().map(catalog_name),
+            ignore_dependencies: *no_dependencies,
+            ..PackageRequest::default()
+        });
+        let follows = |name: &str, _: &RequestedOperator| {
+            let channel = CHANNEL.to_owned();
+            let is_followed = destinations.are_followed(name)
+                && (requested.contains(name) || !stay.contains(name));
+            is_followed.then_some(FollowedChannel { channel, catalog: None })
+        };
+        let mut overrides = overrides.clone();
+        let refused = self.refused.values().flatten();
+        overrides.exclude.extend(refused.map(|it| BundleExclusion {
+            package: it.name.clone(),
+            versions: None,
+            bundle: Some(it.bundle.clone()),
+        }));
+        let request = ProblemRequest {
+            catalogs: destinations.offered_by(self.catalogs),
+            requests: existing.chain(new).collect(),
+            overrides,
+            follows: &follows,
+            ignored,
+        };
+        super::problem(self.inputs, request)
+    }
+
+    /// Returns a requested Operator that no Operator depends on afterwards, if it is a dependency, or if one
+    /// depended on it before; one that is named, or that a user installed by name, is none.
+    fn orphan(&self, requested: &BTreeSet<&str>, after: &Outcome<'_>) -> Option<String> {
+        if self.request.is_install || requested.is_empty() {
+            return None;
+        }
+        let used = after.used_by(after.bundles.keys().copied());
+        let before = Outcome::new(self.inputs, self.catalogs, &ChosenBundles::new());
+        let were_used = before.used_by(before.bundles.keys().copied());
+        let is_orphan = |name: &&&str| {
+            let operator = &self.inputs.operators[**name];
+            !self.request.wanted.contains_key(**name)
+                && !used.contains(**name)
+                && operator.may_be_orphaned(were_used.contains(**name))
+        };
+        requested.iter().find(is_orphan).map(|it| (*it).to_owned())
+    }
+
+    fn converged(&self, operators: &BTreeMap<String, RequestedOperator>) -> ConvergedOperators {
+        let inputs = OperatorInputs { operators, ..self.inputs };
+        converge_shown(inputs, self.catalogs, self.progress)
+    }
+}
+
+impl RequestedOperator {
+    /// Returns whether it is an orphan if no Operator depends on it; `was_used` is whether one did.
+    pub(crate) fn may_be_orphaned(&self, was_used: bool) -> bool {
+        self.is_dependency || (was_used && !self.is_of_user && !self.is_undeclared)
+    }
+}

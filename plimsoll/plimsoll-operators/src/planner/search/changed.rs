@@ -1,0 +1,189 @@
+//! What a proposal writes, and what is said about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher as _;
+
+use super::*;
+use crate::change_set;
+use crate::update::CHANGE_SET_PREFIX;
+
+impl Search<'_> {
+    /// Returns the Operators with the new requests.
+    pub(super) fn changed(
+        &self,
+        proposed: &ChosenBundles<'_>,
+        after: &Outcome<'_>,
+        requested: &BTreeSet<&str>,
+    ) -> BTreeMap<String, RequestedOperator> {
+        let mut versions: BTreeMap<&str, String> = BTreeMap::new();
+        let mut operators = self.inputs.operators.clone();
+        for name in after.used_by(proposed.keys().copied()) {
+            let revised = operators.get(name).and_then(|it| after.revised(name, it));
+            versions.extend(revised.map(|it| (name, it)));
+        }
+        for name in proposed.keys() {
+            versions.insert(name, self.version(name, after));
+        }
+        // A requested range is written even if the installed version is in it.
+        for (name, wanted) in &self.request.wanted {
+            let is_written = match (self.request.is_install, operators.get(name), &wanted.range) {
+                // A range with less in it than is wanted stays if it leads to nothing else.
+                (true, Some(it), Some(range)) => {
+                    requested.contains(name.as_str())
+                        && !proposed.contains_key(name.as_str())
+                        && (is_pinned(range) || !after.is_within(name, &it.spec.version, range))
+                }
+                (false, Some(it), _) => !is_pinned(&it.spec.version),
+                (true | false, ..) => false,
+            };
+            if let Some(range) = wanted.range.as_ref().filter(|_| is_written) {
+                let version = match self.request.is_install {
+                    true => self.version(name, after),
+                    false => range.clone(),
+                };
+                versions.insert(name, version);
+            }
+        }
+        for (name, version) in versions {
+            let is_dependency = !self.request.wanted.contains_key(name);
+            let new = || {
+                let mut new = RequestedOperator::new(OperatorSpec::default(), is_dependency);
+                if let Some(wanted) = self.request.wanted.get(name) {
+                    wanted.set(&mut new);
+                }
+                new
+            };
+            let operator = operators.entry(name.to_owned()).or_insert_with(new);
+            operator.spec.version = version;
+            if let Some(catalog) = self.sources.get(name) {
+                operator.spec.repository.clone_from(catalog);
+            }
+        }
+        // The change sets of changed Operators end: their remaining members would wait for those that left.
+        let written = self.written(&operators);
+        let mut over: BTreeSet<ChangeSet> =
+            written.iter().filter_map(|name| change_set::of(operators.get(name)?)?.ok()).collect();
+        over.extend(self.request.completed.iter().cloned());
+        for operator in operators.values_mut() {
+            if change_set::of(operator).and_then(Result::ok).is_some_and(|it| over.contains(&it)) {
+                operator.change_set = None;
+            }
+        }
+        operators
+    }
+
+    /// Returns the names of the Operators that are created or changed, or that are to be declared.
+    pub(super) fn written(
+        &self,
+        operators: &BTreeMap<String, RequestedOperator>,
+    ) -> BTreeSet<String> {
+        let fields = |it: &RequestedOperator| {
+            let spec = &it.spec;
+            let fields = [&spec.version, &spec.channel, &spec.repository, &spec.namespace];
+            (fields.map(Clone::clone), it.is_undeclared)
+        };
+        let written = operators.iter().filter(|(name, it)| {
+            self.before.operators.get(*name).is_none_or(|before| fields(before) != fields(it))
+        });
+        written.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Returns what is written in `spec.version` of an Operator that has a proposed bundle.
+    fn version(&self, name: &str, after: &Outcome<'_>) -> String {
+        let present = self.inputs.operators.get(name);
+        let chosen = &after.bundles[name].version;
+        let is_pin = present.is_some_and(|it| is_pinned(&it.spec.version));
+        match self.wanted_range(name) {
+            _ if self.pinned.contains(name) => chosen.to_string(),
+            Some(range) if self.narrowed.contains(name) => after.range_within(name, range),
+            Some(range) if self.request.is_install || !is_pin => range.to_owned(),
+            None if present.is_none() && self.request.wanted.contains_key(name) => {
+                chosen.to_string()
+            }
+            Some(_) | None => after.version(name, present, self.request.pins),
+        }
+    }
+
+    /// Returns a line for each Operator that is written otherwise than it was requested.
+    pub(super) fn notes(
+        &self,
+        operators: &BTreeMap<String, RequestedOperator>,
+        after: &Outcome<'_>,
+    ) -> Vec<String> {
+        let mut notes = Vec::new();
+        for name in self.narrowed.union(&self.pinned) {
+            let (Some(range), Some(operator)) = (self.wanted_range(name), operators.get(name))
+            else {
+                continue;
+            };
+            let written = &operator.spec.version;
+            if written == range {
+                continue;
+            }
+            let because = after.refused_within(name, range).map(|it| {
+                let (dependant, requirement) = (it.dependant, it.requirement);
+                format!(": {dependant} depends on {requirement}")
+            });
+            let because = because.unwrap_or_else(|| {
+                format!(": {} of the range would not be as planned", "another version")
+            });
+            notes.push(format!("{name} has {written} instead of {range}{because}"));
+        }
+        for (name, catalog) in &self.sources {
+            notes.push(format!("{name} has repository {catalog}: other catalogs have it, too"));
+        }
+        notes
+    }
+
+    /// Returns the reasons that requested Operators do not have their highest version.
+    pub(super) fn held_back(
+        &self,
+        solution: &Solution,
+        destinations: &Destinations<'_>,
+        requested: &BTreeSet<&str>,
+    ) -> BTreeMap<String, String> {
+        let mut reasons: BTreeMap<String, String> = BTreeMap::new();
+        for name in requested {
+            if let Some(why) = destinations.beyond(name) {
+                reasons.insert((*name).to_owned(), why.to_owned());
+            }
+        }
+        let refused = solution.stays.iter().map(|it| (&it.bundle, &it.instead_of));
+        let refused = refused.chain(solution.install.iter().map(|it| (&it.bundle, &it.instead_of)));
+        for (bundle, refused) in refused {
+            let Some(first) = refused.first() else { continue };
+            let of = |name: &&&str| {
+                let there = self.inputs.operators[**name].installed.as_ref();
+                there.is_some_and(|it| it.bundle.name == *bundle) || destinations.has(name, bundle)
+            };
+            if let Some(name) = requested.iter().find(of) {
+                let why: Vec<&str> = first.why.iter().map(|it| it.text.as_str()).collect();
+                reasons.insert((*name).to_owned(), why.join("; "));
+            }
+        }
+        for (name, refused) in &self.refused {
+            if let Some(RefusedBundle { version, block, .. }) = refused.first() {
+                let version = version_text(&version.to_string());
+                let message = format!("{version} is not reached: {}", block.message);
+                reasons.insert(name.clone(), message);
+            }
+        }
+        reasons
+    }
+}
+
+/// Returns the annotation of a change set, a hash of its changes, so that equal changes have equal
+/// annotations.
+pub(super) fn change_set_id(
+    written: &BTreeSet<String>,
+    operators: &BTreeMap<String, RequestedOperator>,
+) -> String {
+    let mut hasher = fnv::FnvHasher::default();
+    for name in written {
+        hasher.write(name.as_bytes());
+        hasher.write(&[0]);
+        hasher.write(operators[name].spec.version.as_bytes());
+        hasher.write(&[0]);
+    }
+    format!("{CHANGE_SET_PREFIX}{:016x}/{}", hasher.finish(), written.len())
+}
