@@ -25,6 +25,9 @@ pub(crate) use self::range::{is_in_range, is_pinned};
 pub(crate) use self::repair::has_unmet;
 pub(crate) use self::search::{ChangeRequest, Proposal, ProposalError, Wanted, propose};
 
+/// The beginning of the ids of change sets that updates make.
+pub(crate) const CHANGE_SET_PREFIX: &str = "update-";
+
 /// The part of a problem that a command decides.
 pub(crate) struct ProblemRequest<'a> {
     /// The catalogs to choose from.

@@ -15,13 +15,11 @@ pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequire
 use super::change_set::{self, ChangeSet};
 use super::loadout::{PlanningProgress, converge};
 use super::planner::{
-    ChangeRequest, ProposalError, Wanted, for_commands, has_unmet, is_in_range, is_pinned, propose,
+    CHANGE_SET_PREFIX, ChangeRequest, ProposalError, Wanted, for_commands, has_unmet, is_in_range,
+    is_pinned, propose,
 };
 use super::selection::candidates;
 use super::{OperatorBlock, OperatorInputs, RequestedOperator};
-
-/// The beginning of the ids of change sets that updates make.
-pub(crate) const CHANGE_SET_PREFIX: &str = "update-";
 
 /// Returns whether a change set, as the annotation has it, is one that an update made. The update removes the
 /// annotation when it ends, unless it is killed before.

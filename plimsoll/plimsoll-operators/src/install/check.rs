@@ -126,14 +126,14 @@ fn check_exclusion(catalogs: &[CatalogPart], text: &str) -> Result<(), RequestEr
     let known = catalogs.iter().flat_map(|it| &it.packages);
     let of: Vec<_> = known.clone().filter(|it| it.name == package).collect();
     if of.is_empty() {
-        let hint = hint(package, known.map(|it| it.name.as_str()).collect());
+        let hint = hint(package, &known.map(|it| it.name.as_str()).collect());
         let message = format!("`--exclude {text}`: no catalog has a package `{package}`{hint}");
         return Err(RequestError::Exclusion(message));
     }
     let mut bundles = of.iter().flat_map(|it| &it.bundles).map(|it| it.name.as_str());
     match bundle {
         Some(bundle) if !bundles.clone().any(|it| it == bundle) => {
-            let hint = hint(bundle, bundles.by_ref().collect());
+            let hint = hint(bundle, &bundles.by_ref().collect());
             let message = format!("`--exclude {text}`: {package} has no bundle `{bundle}`{hint}");
             Err(RequestError::Exclusion(message))
         }
@@ -142,7 +142,7 @@ fn check_exclusion(catalogs: &[CatalogPart], text: &str) -> Result<(), RequestEr
 }
 
 /// Returns the end of a message that names what may be meant: the most similar name, or else some names.
-fn hint(wanted: &str, known: BTreeSet<&str>) -> String {
+fn hint(wanted: &str, known: &BTreeSet<&str>) -> String {
     if let Some(similar) = most_similar(wanted, known.iter().copied()) {
         return format!(", did you mean `{similar}`?");
     }
@@ -189,14 +189,14 @@ pub(super) fn choices(
         let known: BTreeMap<String, &Api> =
             bundles.flat_map(apis_of).map(|it| (api_text(it), it)).collect();
         if !known.contains_key(provided) {
-            let hint = hint(provided, known.keys().map(String::as_str).collect());
+            let hint = hint(provided, &known.keys().map(String::as_str).collect());
             return invalid(format!(
                 "`--use {text}`: nothing provides or requires `{provided}`{hint}"
             ));
         }
     }
     if !packages.clone().any(|it| it.name == package) {
-        let hint = hint(package, packages.map(|it| it.name.as_str()).collect());
+        let hint = hint(package, &packages.map(|it| it.name.as_str()).collect());
         return invalid(format!("`--use {text}`: no catalog has a package `{package}`{hint}"));
     }
     let choice = |api| ProviderChoice { api, package: package.to_owned(), catalog: None };

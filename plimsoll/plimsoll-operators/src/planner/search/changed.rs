@@ -5,7 +5,7 @@ use std::hash::Hasher as _;
 
 use super::*;
 use crate::change_set;
-use crate::update::CHANGE_SET_PREFIX;
+use crate::planner::CHANGE_SET_PREFIX;
 
 impl Search<'_> {
     /// Returns the Operators with the new requests.
