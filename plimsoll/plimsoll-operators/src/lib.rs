@@ -16,6 +16,7 @@
 //! * An API has one owner. A second one is refused with the name of the first.
 
 pub mod actions;
+pub mod change_plan;
 mod change_set;
 pub mod conditions;
 mod decide;

@@ -4,7 +4,7 @@ use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
 use plimsoll_content::hash::sha256;
 use serde_json::Value;
 
-use crate::deletion_plan::workload_text;
+use crate::deletion_plan::{PlannedDeletion, workload_text};
 use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::observed::ObservedOperator;
 use crate::planner::is_pinned;
@@ -93,7 +93,7 @@ pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
 }
 
 /// Returns the change that writes an Operator; `there` is the one that exists.
-pub(super) fn change(
+pub(crate) fn change(
     manifest: &OperatorManifest,
     there: Option<&ObservedOperator>,
     version: String,
@@ -120,6 +120,20 @@ pub(super) fn change(
             version_before: there.version().to_owned(),
             ..change
         },
+    }
+}
+
+/// Returns the change that deletes an Operator; `there` is the one that exists.
+pub(crate) fn removal(it: &PlannedDeletion, there: Option<&ObservedOperator>) -> PlannedChange {
+    PlannedChange {
+        operator: it.name.clone(),
+        operation: ChangeOperation::Delete,
+        uid: there.map(|it| it.uid.clone()).unwrap_or_default(),
+        requested_before: there.map(|it| it.spec.version.clone()).unwrap_or_default(),
+        version_before: it.version.clone(),
+        dependency: it.as_orphan,
+        workloads: if it.keeps_definitions { Vec::new() } else { it.workloads.clone() },
+        ..PlannedChange::default()
     }
 }
 

@@ -14,7 +14,7 @@ use semver::Version;
 use serde::Deserialize as _;
 
 use super::attributes::EffectiveAction;
-use super::plan::{ActionPlan, awaited, change};
+use super::plan::{ActionPlan, awaited, change, removal};
 use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
 use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
@@ -316,19 +316,8 @@ impl Planner<'_> {
                 format!("{} is not deleted: {depend} on it", broken.operator),
             ));
         }
-        let changes = plan.delete.iter().map(|it| {
-            let observed = self.inventory.observed.get(&it.name);
-            PlannedChange {
-                operator: it.name.clone(),
-                operation: ChangeOperation::Delete,
-                uid: observed.map(|it| it.uid.clone()).unwrap_or_default(),
-                requested_before: observed.map(|it| it.spec.version.clone()).unwrap_or_default(),
-                version_before: it.version.clone(),
-                dependency: it.as_orphan,
-                workloads: if it.keeps_definitions { Vec::new() } else { it.workloads.clone() },
-                ..PlannedChange::default()
-            }
-        });
+        let changes = plan.delete.iter();
+        let changes = changes.map(|it| removal(it, self.inventory.observed.get(&it.name)));
         let explanation = plan.text().lines().map(str::to_owned).collect();
         let broken = plan.broken.iter();
         let broken = broken.map(|it| format!("{} depends on {}", it.dependant, it.operator));
