@@ -293,7 +293,12 @@ impl ForecastReport {
             Format::Diff => diff::write(self, out)?,
             Format::Picture(picture) => self.draw(*picture, out)?,
             Format::Name => self.names(out)?,
-            Format::Json | Format::Yaml | Format::JsonPath(_) | Format::Sarif | Format::Junit => {
+            Format::Json
+            | Format::PlanJson
+            | Format::Yaml
+            | Format::JsonPath(_)
+            | Format::Sarif
+            | Format::Junit => {
                 format.write(self, out)?;
             }
         }

@@ -34,6 +34,14 @@ const REPORTS: [(&str, &str, Format); 5] = [
     ("dot", "The run levels for Graphviz", Format::Picture(Picture::Dot)),
     ("mermaid", "The run levels for Markdown viewers", Format::Picture(Picture::Mermaid)),
 ];
+/// What it may be besides for plans of changes of Operators.
+const CHANGES: [(&str, &str, Format); 5] = [
+    ("markdown", "The plan for a change request or a ticket", Format::Markdown),
+    ("plan-json", "The plan for programs", Format::PlanJson),
+    ("svg", "The plan as a picture for browsers", Format::Picture(Picture::Svg)),
+    ("dot", "The plan for Graphviz", Format::Picture(Picture::Dot)),
+    ("mermaid", "The plan for Markdown viewers", Format::Picture(Picture::Mermaid)),
+];
 /// What it may be besides where two things are compared.
 const DIFF: [(&str, &str, Format); 1] = [("diff", "What differs, line by line", Format::Diff)];
 /// What it may be besides for linters.
@@ -64,6 +72,8 @@ pub enum Format {
     JsonPath(JsonPath),
     /// For documents
     Markdown,
+    /// The plan for programs, where other formats for programs show objects
+    PlanJson,
     /// What changes, line by line
     Diff,
     /// A drawing
@@ -78,6 +88,11 @@ impl Format {
     /// Whether people read it, and not programs.
     pub fn is_for_people(&self) -> bool {
         matches!(self, Self::Text | Self::Wide)
+    }
+
+    /// Whether it shows the plan of a change, and not the objects that are written.
+    pub fn is_of_plan(&self) -> bool {
+        matches!(self, Self::Markdown | Self::PlanJson | Self::Picture(_))
     }
 
     /// Whether people get all there is.
@@ -95,6 +110,7 @@ impl Format {
             Self::Text
             | Self::Wide
             | Self::Markdown
+            | Self::PlanJson
             | Self::Diff
             | Self::Picture(_)
             | Self::Sarif
@@ -149,7 +165,7 @@ impl fmt::Display for Format {
         match self {
             Self::JsonPath(template) => write!(f, "{JSON_PATH}{template}"),
             other => {
-                let mut known = FORMATS.iter().chain(&REPORTS).chain(&FINDINGS);
+                let mut known = FORMATS.iter().chain(&REPORTS).chain(&FINDINGS).chain(&CHANGES);
                 let known = known.find(|(_, _, format)| format == other);
                 f.write_str(known.map_or("", |(name, _, _)| name))
             }
@@ -175,6 +191,8 @@ pub struct FormatParser {
 impl FormatParser {
     /// For plans and rehearsals.
     pub const REPORTS: Self = Self { more: &REPORTS };
+    /// For plans of changes of Operators.
+    pub const CHANGES: Self = Self { more: &CHANGES };
     /// For linters.
     pub const FINDINGS: Self = Self { more: &FINDINGS };
     /// Where two things are compared.

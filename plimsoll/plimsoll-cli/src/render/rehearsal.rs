@@ -141,7 +141,12 @@ impl RehearsalReport {
             Format::Diff | Format::Picture(_) | Format::Name => {
                 self.plan.write(format, details, out)?;
             }
-            Format::Json | Format::Yaml | Format::JsonPath(_) | Format::Sarif | Format::Junit => {
+            Format::Json
+            | Format::PlanJson
+            | Format::Yaml
+            | Format::JsonPath(_)
+            | Format::Sarif
+            | Format::Junit => {
                 format.write(self, out)?;
             }
         }

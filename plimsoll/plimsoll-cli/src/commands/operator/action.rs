@@ -25,7 +25,7 @@ use super::dry_run::DryRun;
 use super::wait::TIMEOUT;
 use crate::arguments::name::{self, hint};
 use crate::prompt::Prompter;
-use crate::render::format::Format;
+use crate::render::format::{Format, FormatParser};
 
 /// Arguments of `plimsoll operator action`.
 #[derive(Debug, Args)]
@@ -206,8 +206,8 @@ pub struct ShowArguments {
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
-    /// Output format
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    /// Output format of the Action, or of its plan
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::CHANGES, default_value_t)]
     output: Format,
 }
 

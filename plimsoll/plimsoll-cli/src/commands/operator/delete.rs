@@ -18,6 +18,7 @@ use kube::{Api, Client, Error};
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::{Operator, duration};
 use plimsoll_controller::{objects_of_release, removed_conversions, workloads};
+use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
 use plimsoll_operators::deletion_plan::{
     DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans, without_release,
 };
@@ -34,7 +35,8 @@ use super::wait::{TIMEOUT, WaitLimits};
 use super::{finalizers, patch_parameters};
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
-use crate::render::format::Format;
+use crate::render::changes;
+use crate::render::format::{Format, FormatParser};
 
 /// The value of `spec.deletion.crds` that keeps definitions.
 const ORPHAN: &str = "Orphan";
@@ -65,8 +67,8 @@ pub struct DeletionOptions {
         conflicts_with = "no_wait"
     )]
     timeout: Duration,
-    /// Output format of the plan; if it is for programs, everything else goes to standard error
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    /// Output format of the plan; if it is not for people, everything else goes to standard error
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::CHANGES, default_value_t)]
     output: Format,
 }
 
@@ -242,6 +244,7 @@ pub(super) async fn autoremove(
     let mut output = Output::new(&options.output, out);
     if names.is_empty() {
         writeln!(output.people(), "No orphans: nothing to delete")?;
+        output.write_plan(|| ChangePlan::nothing(PlannedOperation::Delete))?;
         return Ok(exit::SUCCESS.into());
     }
     let plan = deletion.plan(&names, false).await?;
@@ -278,17 +281,8 @@ async fn try_deletion(
             request_deletion(&operators, &it.name, operator, options).await?;
         }
     }
-    print_plan(plan, options, out)
-}
-
-fn print_plan(
-    plan: &DeletionPlan,
-    options: &DeletionOptions,
-    out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    if options.output == Format::Name {
-        plan.delete.iter().try_for_each(|it| writeln!(out, "{}", it.name))?;
-    } else if !options.output.write(plan, out)? {
+    let changes = ChangePlan::of_deletion(plan, &deletion.operators);
+    if !changes::write(&changes, &options.output, out)? {
         write!(out, "{}", plan.text())?;
     }
     Ok(exit::SUCCESS.into())
@@ -325,7 +319,9 @@ async fn carry_out(
     for kept in &current.needed {
         writeln!(out, "{} is kept: {} on it", kept.name, depend(&kept.needed_by))?;
     }
-    delete_each(&now, &current, options, out).await
+    let exit = delete_each(&now, &current, options, out).await?;
+    output.write_plan(|| ChangePlan::of_deletion(&current, &now.operators))?;
+    Ok(exit)
 }
 
 /// Deletes Operators one after another, each once the one before it is gone.

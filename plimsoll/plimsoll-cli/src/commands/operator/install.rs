@@ -21,7 +21,7 @@ use super::wait::{TIMEOUT, wait};
 use crate::arguments::name;
 use crate::exit;
 use crate::prompt::{DefaultAnswer, Prompter};
-use crate::render::format::Format;
+use crate::render::format::{Format, FormatParser};
 
 /// Arguments of `plimsoll operator install`.
 #[derive(Debug, Args)]
@@ -55,8 +55,9 @@ pub struct InstallArguments {
         conflicts_with = "no_wait"
     )]
     timeout: Duration,
-    /// Output format of the Operators; if it is for programs, everything else goes to standard error
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    /// Output format of the Operators, or of the plan; if it is not for people, everything else goes to standard
+    /// error
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::CHANGES, default_value_t)]
     output: Format,
     #[command(flatten)]
     catalogs: CatalogChoice,
@@ -99,7 +100,7 @@ pub(super) async fn run(
     }
     output.people().write_all(planned.text().as_bytes())?;
     if planned.plan.operators.is_empty() {
-        output.write_operators(&[])?;
+        output.write_operators(&[], || planned.changes(&request))?;
         return Ok(exit::SUCCESS.into());
     }
     let again = async |out: &mut dyn Write| plan(&source, choice, &request, out).await;
@@ -110,7 +111,7 @@ pub(super) async fn run(
         return Ok(exit::DECLINED.into());
     };
     let written = apply(client, &current.writes(&request), output.people()).await?;
-    output.write_operators(&written)?;
+    output.write_operators(&written, || current.changes(&request))?;
     if !arguments.no_wait {
         let targets = current.plan.operators.iter().rev();
         let targets: Vec<_> = targets.map(|it| (it.name.clone(), it.version.clone())).collect();
@@ -136,7 +137,7 @@ async fn attempt(
         false => planned.requested(None, request)?,
     };
     if !output.is_for_people() {
-        output.write_operators(&objects)?;
+        output.write_operators(&objects, || planned.changes(request))?;
     } else if is_on_server {
         return Ok(planned.preview(client, request, output.out()).await?.into());
     }

@@ -4,8 +4,10 @@
 use std::io::Write;
 
 use anyhow::Error;
+use plimsoll_operators::change_plan::ChangePlan;
 use serde_json::{Value, json};
 
+use crate::render::changes;
 use crate::render::format::Format;
 
 /// The output of a command.
@@ -36,12 +38,32 @@ impl<'o> Output<'o> {
         &mut *self.out
     }
 
-    /// Writes Operators if the output is for programs: their names, or a list as kubectl prints it.
+    /// Writes a plan if the output is not for people.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
-    pub(super) fn write_operators(&mut self, objects: &[Value]) -> Result<(), Error> {
+    pub(super) fn write_plan(&mut self, plan: impl FnOnce() -> ChangePlan) -> Result<(), Error> {
+        if !self.format.is_for_people() {
+            changes::write(&plan(), self.format, self.out)?;
+        }
+        Ok(())
+    }
+
+    /// Writes Operators if the output is for programs: their names, or a list as kubectl prints it. If the format
+    /// is one of plans, their plan is written instead.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub(super) fn write_operators(
+        &mut self,
+        objects: &[Value],
+        plan: impl FnOnce() -> ChangePlan,
+    ) -> Result<(), Error> {
+        if self.format.is_of_plan() {
+            return self.write_plan(plan);
+        }
         if *self.format == Format::Name {
             for it in objects {
                 writeln!(self.out, "{}", it["metadata"]["name"].as_str().unwrap_or_default())?;

@@ -11,13 +11,15 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
+use plimsoll_operators::change_plan::ChangePlan;
 use plimsoll_operators::install::{
     InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install,
 };
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::manifest::OperatorManifest;
 use plimsoll_operators::query::{needed_packages, refusal};
-use plimsoll_operators::{OperatorInputs, RequestedPackage};
+use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
+use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
 use serde_json::Value;
 
@@ -38,7 +40,7 @@ use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
 use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
-use crate::render::format::Format;
+use crate::render::format::{Format, FormatParser};
 
 /// The packages to install, and the options for choosing their bundles.
 #[derive(Debug, Args)]
@@ -144,8 +146,9 @@ pub struct ResolveArguments {
     /// Answer yes to every question
     #[arg(long, short)]
     pub(super) yes: bool,
-    /// Output format of the Operators; if it is for programs, everything else goes to standard error
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    /// Output format of the Operators, or of the plan; if it is not for people, everything else goes to standard
+    /// error
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::CHANGES, default_value_t)]
     output: Format,
     #[command(flatten)]
     pub(super) state: StateArguments,
@@ -187,6 +190,10 @@ pub(super) struct PlannedInstall {
     pub(super) plan: InstallPlan,
     /// The conflict that `--force` overrides; `None` if there is none.
     conflict: Option<InstallConflict>,
+    /// The Operators that it was made beside.
+    operators: BTreeMap<String, RequestedOperator>,
+    /// The packages that it was made from.
+    parts: Vec<CatalogPart>,
 }
 
 impl Planned for PlannedInstall {
@@ -204,6 +211,17 @@ impl PlannedInstall {
     /// Returns the writes to a cluster, dependencies first.
     pub(super) fn writes(&self, request: &InstallRequest) -> Vec<OperatorWrite> {
         self.state.writes(&self.plan.manifests(request))
+    }
+
+    /// Returns the plan as the value that the plans of all operations are.
+    pub(super) fn changes(&self, request: &InstallRequest) -> ChangePlan {
+        let inputs = OperatorInputs {
+            operators: &self.operators,
+            unavailable: &self.state.unavailable(),
+            facts: &self.state.facts,
+            expressions: &Cel,
+        };
+        ChangePlan::of_install(&self.plan, request, inputs, &self.parts)
     }
 
     /// Returns the plan as it is rehearsed.
@@ -317,10 +335,11 @@ pub(super) async fn plan(
     let planned = plan_install(inputs, &parts, request);
     drop(progress);
     match planned {
-        Ok(plan) => Ok(PlannedInstall { state, loadout, plan, conflict: None }),
+        Ok(plan) => Ok(PlannedInstall { state, loadout, plan, conflict: None, operators, parts }),
         Err(InstallError::Unsatisfiable(conflict)) => {
             if let Some(plan) = conflict.overridden().filter(|_| choice.force) {
-                return Ok(PlannedInstall { state, loadout, plan, conflict: Some(*conflict) });
+                let conflict = Some(*conflict);
+                return Ok(PlannedInstall { state, loadout, plan, conflict, operators, parts });
             }
             state.print_notes();
             out.write_all(conflict.text().as_bytes())?;
@@ -372,12 +391,13 @@ pub async fn run(
         if output.is_for_people() {
             return Ok(planned.preview(client, &request, output.out()).await?.into());
         }
-        output.write_operators(&checked)?;
+        output.write_operators(&checked, || planned.changes(&request))?;
         return Ok(exit::SUCCESS.into());
     }
     if planned.plan.operators.is_empty() || arguments.dry_run.is_set() {
         if !output.is_for_people() {
-            output.write_operators(&planned.requested(directory, &request)?)?;
+            let requested = planned.requested(directory, &request)?;
+            output.write_operators(&requested, || planned.changes(&request))?;
         }
         return Ok(exit::SUCCESS.into());
     }
@@ -398,7 +418,7 @@ pub async fn run(
             written
         }
     };
-    output.write_operators(&written)?;
+    output.write_operators(&written, || planned.changes(&request))?;
     Ok(exit::SUCCESS.into())
 }
 
@@ -409,7 +429,7 @@ fn write(
     request: &InstallRequest,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
-    let PlannedInstall { state, mut loadout, plan, conflict } = planned;
+    let PlannedInstall { state, mut loadout, plan, conflict, .. } = planned;
     let warning = conflict.map(|it| it.message());
     write_manifests(&mut loadout, directory, &plan.manifests(request), warning.as_deref())?;
     lock::refresh(directory, &state, out)

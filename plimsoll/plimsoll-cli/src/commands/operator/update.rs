@@ -14,11 +14,13 @@ use clap::Args;
 use kube::Client;
 use plimsoll_api::duration;
 use plimsoll_content::expressions::Cel;
+use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
 use plimsoll_operators::loadout::{Loadout, PlanningProgress};
 use plimsoll_operators::update::{
     OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, plan_update_shown,
 };
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
+use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::agreement::{Planned, agreed};
@@ -38,7 +40,7 @@ use crate::arguments::name::hint;
 use crate::exit::{self, Exit, Refusal};
 use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
-use crate::render::format::Format;
+use crate::render::format::{Format, FormatParser};
 
 /// What is wrong if a cluster has to be changed and none is known.
 const NO_CLUSTER: &str = "no cluster is configured; name one with --kubeconfig FILE";
@@ -93,8 +95,8 @@ pub struct UpdateArguments {
         conflicts_with = "no_wait"
     )]
     timeout: Duration,
-    /// Output format of the plan; if it is for programs, everything else goes to standard error
-    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    /// Output format of the plan; if it is not for people, everything else goes to standard error
+    #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::CHANGES, default_value_t)]
     output: Format,
     #[command(flatten)]
     state: StateArguments,
@@ -195,6 +197,24 @@ struct PlannedUpdate {
     ranges: BTreeMap<String, String>,
     /// The plan; `None` if all Operators are pinned and nothing else is requested.
     plan: Option<UpdatePlan>,
+    /// The Operators that it was made beside.
+    operators: BTreeMap<String, RequestedOperator>,
+    /// The packages that it was made from.
+    parts: Vec<CatalogPart>,
+}
+
+impl PlannedUpdate {
+    /// Returns the plan as the value that the plans of all operations are.
+    fn changes(&self) -> ChangePlan {
+        let Some(plan) = &self.plan else { return ChangePlan::nothing(PlannedOperation::Update) };
+        let inputs = OperatorInputs {
+            operators: &self.operators,
+            unavailable: &self.state.unavailable(),
+            facts: &self.state.facts,
+            expressions: &Cel,
+        };
+        ChangePlan::of_update(plan, &self.ranges, inputs, &self.parts)
+    }
 }
 
 impl Planned for PlannedUpdate {
@@ -238,11 +258,17 @@ pub(super) async fn run(
             "All operator versions are pinned. Nothing to do. If you want to bring all your operators \
              to the latest version try with --latest"
         )?;
+        output.write_plan(|| planned.changes())?;
         return Ok(exit::SUCCESS.into());
     };
+    if arguments.rehearse {
+        let (text, state) = (planned.text(), &planned.state);
+        let plan = RehearsedPlan { text, state, writes: state.writes(&update.manifests()) };
+        return Ok(plan.rehearse(client, &arguments.output, output.out()).await?.into());
+    }
     let shown = show(client, arguments, &planned, update, output.people()).await?;
     if let ControlFlow::Break(exit) = shown {
-        write_plan(update, &arguments.output, output.out())?;
+        output.write_plan(|| planned.changes())?;
         return Ok(exit.into());
     }
     let again = async |out: &mut dyn Write| plan(client, arguments, &named, out).await;
@@ -265,24 +291,8 @@ pub(super) async fn run(
         }
         (None, None) => bail!(NO_CLUSTER),
     }
-    write_plan(update, &arguments.output, output.out())?;
+    output.write_plan(|| planned.changes())?;
     Ok(exit::SUCCESS.into())
-}
-
-/// Writes the plan if the output is for programs.
-fn write_plan(
-    update: &UpdatePlan,
-    output: &Format,
-    out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
-    if *output != Format::Name {
-        output.write(update, out)?;
-        return Ok(());
-    }
-    for it in update.operators.iter().filter(|it| it.is_written() || it.is_moved()) {
-        writeln!(out, "{}", it.name)?;
-    }
-    Ok(())
 }
 
 /// Prints the plan. Breaks with the exit code if there is nothing to carry out.
@@ -293,11 +303,6 @@ async fn show(
     update: &UpdatePlan,
     out: &mut dyn Write,
 ) -> Result<ControlFlow<Exit>, anyhow::Error> {
-    if arguments.rehearse {
-        let (text, state) = (planned.text(), &planned.state);
-        let plan = RehearsedPlan { text, state, writes: state.writes(&update.manifests()) };
-        return Ok(ControlFlow::Break(plan.rehearse(client, &arguments.output, out).await?));
-    }
     let is_for_people = arguments.output.is_for_people();
     if is_for_people || !arguments.dry_run.is_set() {
         out.write_all(planned.text().as_bytes())?;
@@ -394,7 +399,6 @@ async fn plan(
         ranges: named.ranges.clone(),
         names: named.names.clone(),
         together: arguments.filename.is_none(),
-        ..UpdateRequest::default()
     };
     let ranges = named.ranges.clone();
     let inputs = OperatorInputs {
@@ -404,13 +408,16 @@ async fn plan(
         expressions: &Cel,
     };
     if request.is_idle(inputs, &parts) {
-        return Ok(PlannedUpdate { state, loadout, ranges, plan: None });
+        return Ok(PlannedUpdate { state, loadout, ranges, plan: None, operators, parts });
     }
     let shown = |it: PlanningProgress| progress.show(&format!("{} steps", it.steps));
     let planned = plan_update_shown(inputs, &parts, &request, &shown);
     drop(progress);
     match planned {
-        Ok(plan) => Ok(PlannedUpdate { state, loadout, ranges, plan: Some(plan) }),
+        Ok(plan) => {
+            let plan = Some(plan);
+            Ok(PlannedUpdate { state, loadout, ranges, plan, operators, parts })
+        }
         Err(error) => {
             state.print_notes();
             Err(refusal(error, &operators, out))

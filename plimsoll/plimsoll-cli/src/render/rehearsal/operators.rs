@@ -54,6 +54,9 @@ impl OperatorsReport {
             Format::Diff | Format::Picture(_) => {
                 bail!("-o {format} is for rehearsals of releases; use text, markdown, json or yaml")
             }
+            Format::PlanJson => {
+                bail!("-o {format} is for plans; use text, markdown, json or yaml")
+            }
             Format::Json | Format::Yaml | Format::JsonPath(_) | Format::Sarif | Format::Junit => {
                 format.write(self, out)?;
             }

@@ -10,6 +10,7 @@ use kube::api::{DynamicObject, ListParams};
 use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, PlannedChange};
 use plimsoll_api::{ACTION, whole_seconds};
 use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::change_plan::ChangePlan;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_simulation::cluster_state::api;
 use serde_json::Value;
@@ -22,7 +23,7 @@ use crate::exit;
 use crate::process::now;
 use crate::render::age::age;
 use crate::render::format::Format;
-use crate::render::table;
+use crate::render::{changes, table};
 
 /// The number of objects per page of a list.
 const PAGE: u32 = 500;
@@ -120,9 +121,8 @@ pub(super) async fn show(
 ) -> Result<ExitCode, anyhow::Error> {
     let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
     let action = read(client, &namespace, name).await?;
-    if arguments.output != Format::Text {
-        let object = actions(client, &namespace, ACTION).get(name).await?;
-        arguments.output.write(&object, out)?;
+    if !arguments.output.is_for_people() {
+        write_in(&arguments.output, client, &action, out).await?;
         return Ok(exit::SUCCESS.into());
     }
     let ActionObject { spec, status, .. } = &action;
@@ -179,6 +179,22 @@ pub(super) async fn show(
         ActionState::Pending | ActionState::Running | ActionState::Succeeded => {}
     }
     Ok(exit::SUCCESS.into())
+}
+
+/// Writes an Action, or its plan, in a format that is not for people.
+async fn write_in(
+    format: &Format,
+    client: &Client,
+    action: &ActionObject,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    if format.is_of_plan() {
+        changes::write(&ChangePlan::of_action(&action.status), format, out)?;
+        return Ok(());
+    }
+    let object = actions(client, &action.namespace, ACTION).get(&action.name).await?;
+    format.write(&object, out)?;
+    Ok(())
 }
 
 pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<(), anyhow::Error> {
