@@ -1,7 +1,10 @@
 //! The controller's small HTTP services: connections are accepted one by one, and answered side by
 //! side.
 
+mod patience;
+
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,9 +15,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+
+use self::patience::TimedWrites;
 
 /// How long a handshake or the head of a request may take, and the rest of it with its answer: as long as
 /// an API server waits for a webhook by default.
@@ -23,8 +29,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until it is stopped. `acceptor` is called for each connection, and without one it is plain
-/// HTTP; `purpose` is what logs call the service.
+/// HTTP; `purpose` is what logs call the service. Any number of connections is served at the same time.
 pub(crate) async fn serve<F: Future<Output = Response<Full<Bytes>>> + Send>(
+    listener: TcpListener,
+    purpose: &'static str,
+    acceptor: impl FnMut() -> Option<TlsAcceptor>,
+    respond: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    stop: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
+    serve_within(places, listener, purpose, acceptor, respond, stop).await;
+}
+
+/// Does the same as [`serve`], with one of some places for each connection; clients wait for a place.
+pub(crate) async fn serve_within<F: Future<Output = Response<Full<Bytes>>> + Send>(
+    places: Arc<Semaphore>,
     listener: TcpListener,
     purpose: &'static str,
     mut acceptor: impl FnMut() -> Option<TlsAcceptor>,
@@ -33,13 +52,14 @@ pub(crate) async fn serve<F: Future<Output = Response<Full<Bytes>>> + Send>(
 ) {
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accept(&listener, &places) => accepted,
             () = stop.cancelled() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok(Accepted { stream, place }) => {
                 let (acceptor, respond, stop) = (acceptor(), respond.clone(), stop.clone());
                 tokio::spawn(async move {
+                    let _place = place;
                     tokio::select! {
                         () = connection(stream, purpose, acceptor, respond) => {}
                         () = stop.cancelled() => {}
@@ -52,6 +72,21 @@ pub(crate) async fn serve<F: Future<Output = Response<Full<Bytes>>> + Send>(
             }
         }
     }
+}
+
+/// A connection and its place.
+struct Accepted {
+    stream: TcpStream,
+    place: OwnedSemaphorePermit,
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Result<Accepted, std::io::Error> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(std::io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    Ok(Accepted { stream, place })
 }
 
 async fn connection<F: Future<Output = Response<Full<Bytes>>>>(
@@ -82,7 +117,7 @@ async fn answer<F: Future<Output = Response<Full<Bytes>>>>(
     let ended = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(TimedWrites::new(stream)), service)
         .await;
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection for {purpose} ended early");
@@ -133,5 +168,38 @@ mod tests {
         let chunked = format!("{post}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
         check(&chunked, "HTTP/1.1 408 Request Timeout").await;
         check(&format!("{post}Content-Length: 4\r\n\r\nfull"), "HTTP/1.1 200 OK").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_not_read_is_given_up() {
+        const SIZE: usize = 1 << 20;
+        let (mut client, server) = duplex(1 << 10);
+        let serving = tokio::spawn(answer(server, "a test", async |_: Request<Incoming>| {
+            Response::new(Full::new(Bytes::from(vec![b'x'; SIZE])))
+        }));
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("it is read");
+        let ended = timeout(10 * patience::READING, serving).await;
+        ended.expect("it is given up").expect("no panic");
+        let mut read = Vec::new();
+        client.read_to_end(&mut read).await.expect("the connection ends");
+        assert!(read.len() < SIZE, "{} bytes", read.len());
+    }
+
+    #[tokio::test]
+    async fn a_connection_waits_for_a_place() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let places = Arc::new(Semaphore::new(1));
+        let first = TcpStream::connect(address).await.expect("it listens");
+        let second = TcpStream::connect(address).await.expect("it listens");
+        let served = accept(&listener, &places).await.expect("there is a place");
+        tokio::select! {
+            biased;
+            _ = accept(&listener, &places) => unreachable!("the only place is taken"),
+            () = std::future::ready(()) => {}
+        }
+        drop(served);
+        accept(&listener, &places).await.expect("there is a place again");
+        drop((first, second));
     }
 }

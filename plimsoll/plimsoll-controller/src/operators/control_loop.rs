@@ -153,13 +153,14 @@ impl ControlLoop {
                 }
                 event = self.host.next() => self.handle(event),
                 request = next_request(&mut self.actions) => self.answer_inventory(request),
-                request = next_query(&mut self.queries) => self.answer_inventory(request),
                 () = sleep_until(discover_at.unwrap_or_else(Instant::now)),
                     if discover_at.is_some() => self.discover(),
                 () = sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => {
                     let effects = self.reconciler.handle_timeout(self.moment());
                     self.carry_out(effects);
                 }
+                // Last: however many queries there are, nothing waits for them.
+                request = next_query(&mut self.queries) => self.answer_inventory(request),
             }
             // A burst of events needs only one decision.
             while let Some(event) = self.host.queued() {

@@ -23,7 +23,7 @@ use plimsoll_operators::inventory::OperatorInventory;
 use plimsoll_source::catalog::Bytes;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -42,6 +42,8 @@ use crate::write::{Writer, chain};
 pub(crate) const SECRET: &str = "plimsoll-resolver";
 /// The number of queries that wait for the control loop.
 const WAITING_MAX: usize = 16;
+/// The number of connections that are served at the same time: the controller itself needs files for its own.
+const CONNECTIONS_MAX: usize = 256;
 /// How often the certificate is looked at: it is made again when it is deleted, and replaced before it ends.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
@@ -91,8 +93,11 @@ impl QueryState {
     /// Returns a digest of everything that answers depend on.
     fn digest(&self) -> String {
         let CatalogInventory { inventory, served, digests, .. } = &self.content;
+        let owned = inventory.operators.values().map(|it| format!("{:?}", it.owned));
         let state = json!({
             "operators": inventory.operators,
+            // It is not a part of what is written of an Operator.
+            "owned": owned.collect::<Vec<_>>(),
             "unavailable": inventory.unavailable,
             "facts": inventory.facts,
             "served": served,
@@ -200,7 +205,9 @@ pub(super) async fn serve(
         async move { service.respond(request).await }
     };
     let acceptor_now = move || Some(acceptors.borrow().clone());
-    let answering = serving::serve(listener, "queries", acceptor_now, respond, stop.clone());
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let answering =
+        serving::serve_within(places, listener, "queries", acceptor_now, respond, stop.clone());
     tokio::join!(answering, kept.keep(certificate, acceptor, stop));
     Ok(())
 }

@@ -8,6 +8,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use jiff::{SignedDuration, Timestamp};
 use plimsoll_content::hash::sha256;
+use tokio::sync::Semaphore;
 
 use super::failure::Failure;
 use crate::clock::SharedClock;
@@ -17,6 +18,9 @@ use crate::write::chain;
 const REVIEW_LIFETIME: SignedDuration = SignedDuration::from_secs(30);
 /// The number of reviews of a kind that are kept: some kilobytes for more clients than ask within their lifetime.
 const REVIEWS_MAX: usize = 1024;
+/// The number of reviews that are asked for at the same time; more wait for their turn. Everyone who reaches the
+/// port can cause them.
+const REVIEWING_MAX: usize = 8;
 
 /// A client, as the API server knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,6 +75,7 @@ pub trait Authority: Send + Sync + 'static {
 pub(super) struct Access<A> {
     authority: A,
     clock: SharedClock,
+    reviewing: Semaphore,
     users: Mutex<Reviews<Option<Caller>>>,
     permissions: Mutex<Reviews<bool>>,
 }
@@ -80,6 +85,7 @@ impl<A: Authority> Access<A> {
         Self {
             authority,
             clock,
+            reviewing: Semaphore::new(REVIEWING_MAX),
             users: Mutex::new(Reviews::default()),
             permissions: Mutex::new(Reviews::default()),
         }
@@ -114,6 +120,7 @@ impl<A: Authority> Access<A> {
         if let Some(known) = known {
             return Ok(known);
         }
+        let _turn = self.reviewing.acquire().await;
         let found = self.authority.authenticate(token).await.map_err(|error| unreviewed(&error))?;
         locked(&self.users).insert(key, found.clone(), self.clock.now());
         Ok(found)
@@ -125,6 +132,7 @@ impl<A: Authority> Access<A> {
         if let Some(known) = known {
             return Ok(known);
         }
+        let _turn = self.reviewing.acquire().await;
         let found = self.authority.is_allowed(caller, path, verb).await;
         let found = found.map_err(|error| unreviewed(&error))?;
         locked(&self.permissions).insert(key, found, self.clock.now());

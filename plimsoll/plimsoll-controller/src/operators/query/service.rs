@@ -56,25 +56,17 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Ok(permit) = Arc::clone(&self.shared.running).try_acquire_owned() else {
-            return Failure::too_many_requests().response();
-        };
         let (parts, body) = request.into_parts();
-        let answered = self.answer(&parts, body, permit).await;
+        let answered = self.answer(&parts, body).await;
         answered.unwrap_or_else(|failure| failure.response())
     }
 
-    async fn answer<B>(
-        &self,
-        parts: &Parts,
-        body: B,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<Response<Full<Bytes>>, Failure>
+    async fn answer<B>(&self, parts: &Parts, body: B) -> Result<Response<Full<Bytes>>, Failure>
     where
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Shared { state, access, clock, summaries, .. } = &*self.shared;
+        let Shared { state, access, clock, summaries, running } = &*self.shared;
         let (path, verb) = (parts.uri.path(), parts.method.as_str().to_ascii_lowercase());
         access.admit(&parts.headers, path, &verb).await?;
         let body = match parts.method {
@@ -87,6 +79,9 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         let parameters = parts.uri.query().unwrap_or_default();
         let wants_text = wants_text(&parts.headers);
         let query = Query::read(&parts.method, path, parameters, &body, wants_text)?;
+        // Neither who may not ask nor who sends a body slowly keeps others from being answered.
+        let permit = Arc::clone(running).try_acquire_owned();
+        let permit = permit.map_err(|_| Failure::too_many_requests())?;
         let state = state.state().await.ok_or_else(|| {
             Failure::unavailable(
                 "the Operators and catalogs of the cluster are not known here: they are being read, or \
@@ -95,22 +90,36 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         })?;
         let known = known_tags(&parts.headers);
         let summaries = Arc::clone(summaries);
+        // The client may be gone before the work is done.
         let work = move || {
-            // The client may be gone before the work is done.
-            let _permit = permit;
-            query.reply(&state, &summaries, &known)
+            let reply = query.reply(&state, &summaries, &known)?;
+            Ok(response(reply, permit))
         };
-        let reply = run_beside(&**clock, work).await;
-        let reply = reply.map_err(|error| Failure::internal(error.to_string()))??;
-        Ok(response(reply))
+        let replied = run_beside(&**clock, work).await;
+        replied.map_err(|error| Failure::internal(error.to_string()))?
+    }
+}
+
+/// The text of a reply, which counts as running until the client has read it: texts may be large.
+struct SentText {
+    text: String,
+    _running: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for SentText {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
     }
 }
 
 /// Returns whether a client accepts text and not JSON.
 fn wants_text(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok());
-    let mut accepted = accepted.flat_map(|it| it.split(','));
-    accepted.any(|it| it.split(';').next().unwrap_or_default().trim() == "text/plain")
+    let accepted = accepted.flat_map(|it| it.split(','));
+    let kinds = accepted.map(|it| it.split(';').next().unwrap_or_default().trim());
+    let kinds: Vec<&str> = kinds.collect();
+    let accepts = |kind: &str| kinds.iter().any(|it| it.eq_ignore_ascii_case(kind));
+    accepts("text/plain") && !accepts("application/json")
 }
 
 /// Returns the tags of the replies that a client has.
@@ -120,13 +129,14 @@ fn known_tags(headers: &HeaderMap) -> Vec<String> {
     tags.map(|it| it.strip_prefix("W/").unwrap_or(it).trim_matches('"').to_owned()).collect()
 }
 
-fn response(reply: Reply) -> Response<Full<Bytes>> {
+fn response(reply: Reply, running: OwnedSemaphorePermit) -> Response<Full<Bytes>> {
     let Reply { tag, content } = reply;
-    let (status, form, content) = match content {
-        Some((form, content)) => (StatusCode::OK, Some(form), content),
+    let (status, form, text) = match content {
+        Some((form, text)) => (StatusCode::OK, Some(form), text),
         None => (StatusCode::NOT_MODIFIED, None, String::new()),
     };
-    let mut response = Response::new(Full::new(Bytes::from(content)));
+    let body = Bytes::from_owner(SentText { text, _running: running });
+    let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {

@@ -107,6 +107,9 @@ async fn queries_are_answered_from_the_state() {
         let accept = ("accept", "text/plain");
         let (_, text) = send(&service, line, &[TOKEN, accept], body).await;
         assert_eq!(text, lantern, "{line}");
+        let accept = ("accept", "application/json, text/plain, */*");
+        let (_, text) = send(&service, line, &[TOKEN, accept], body).await;
+        assert_eq!(json(&text)["text"], lantern, "{line}");
     }
     for (line, expected) in [
         ("GET /v1/packages", "anchor lantern"),
@@ -197,6 +200,11 @@ async fn an_answer_that_a_client_has_is_not_sent_again() {
     let (response, text) = send(&service, line, &[TOKEN, ("if-none-match", &known)], "").await;
     assert_eq!((response.status(), text.as_str()), (StatusCode::NOT_MODIFIED, ""));
     assert_eq!(response.headers()["etag"].to_str().expect("a text"), tag);
+    let any = ("if-none-match", "*");
+    let (response, _) = send(&service, line, &[TOKEN, any], "").await;
+    assert_eq!(response.status(), StatusCode::NOT_MODIFIED);
+    let (response, _) = send(&service, "GET /v1/resolve?package=x", &[TOKEN, any], "").await;
+    assert_eq!(response.status(), StatusCode::NOT_FOUND, "there is no answer");
     let other = "GET /v1/resolve?package=anchor";
     let (response, _) = send(&service, other, &[TOKEN, ("if-none-match", &known)], "").await;
     assert_eq!(response.status(), StatusCode::OK);
