@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use k8s_cel::names;
+use plimsoll_api::olm::CollisionProtection;
 use plimsoll_resolve::CatalogPart;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -114,7 +116,7 @@ impl ResolutionQuery {
     ///
     /// # Errors
     ///
-    /// When no package is named, or a name or range cannot be read.
+    /// When no package is named, a name or range cannot be read, or no object could have a value.
     pub fn request(&self) -> Result<InstallRequest, String> {
         if self.packages.is_empty() {
             return Err("no package is requested: name at least one, as NAME or NAME@RANGE".into());
@@ -125,6 +127,7 @@ impl ResolutionQuery {
             plimsoll_resolve::range::masterminds::Range::parse(range)
                 .map_err(|error| format!("versionRange: {error}"))?;
         }
+        self.check_values()?;
         Ok(InstallRequest {
             packages: packages?,
             version_range: self.version_range.clone(),
@@ -138,6 +141,30 @@ impl ResolutionQuery {
             prefer_repository: self.prefer_repository.clone(),
             no_dependencies: self.no_dependencies,
         })
+    }
+
+    /// Checks the values that Operators would be written with.
+    fn check_values(&self) -> Result<(), String> {
+        for (name, value) in [
+            ("channel", &self.channel),
+            ("repository", &self.repository),
+            ("preferRepository", &self.prefer_repository),
+        ] {
+            if value.as_deref() == Some("") {
+                return Err(format!("{name} is empty: leave it out for any, or name one"));
+            }
+        }
+        if let Some(namespace) = &self.namespace
+            && let Some(wrong) = names::label(namespace).first()
+        {
+            return Err(format!("namespace: no namespace can be named `{namespace}`: {wrong}"));
+        }
+        if let Some(protection) = &self.collision_protection {
+            let value = Value::from(protection.as_str());
+            serde_json::from_value::<CollisionProtection>(value)
+                .map_err(|error| format!("collisionProtection: {error}"))?;
+        }
+        Ok(())
     }
 }
 

@@ -72,6 +72,18 @@ fn a_query_that_cannot_be_read_says_why() {
         (json!({}), "no package is requested"),
         (json!({ "packages": ["foo@newest"] }), "the range of `foo@newest`"),
         (json!({ "packages": ["foo"], "versionRange": "x||" }), "versionRange: "),
+        (json!({ "packages": ["foo"], "channel": "" }), "channel is empty: "),
+        (json!({ "packages": ["foo"], "repository": "" }), "repository is empty: "),
+        (json!({ "packages": ["foo"], "preferRepository": "" }), "preferRepository is empty: "),
+        (
+            json!({ "packages": ["foo"], "namespace": "A_b" }),
+            "namespace: no namespace can be named `A_b`: ",
+        ),
+        (json!({ "packages": ["foo"], "namespace": "" }), "namespace: "),
+        (
+            json!({ "packages": ["foo"], "collisionProtection": "prevent" }),
+            "collisionProtection: unknown variant `prevent`, expected one of `Prevent`",
+        ),
     ] {
         let ResolutionAnswer { outcome, error, .. } = answered("", &query);
         assert_eq!(outcome, ResolutionOutcome::Invalid, "{query}");

@@ -91,7 +91,7 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         let known = known_tags(&parts.headers);
         let summaries = Arc::clone(summaries);
         // The client may be gone before the work is done.
-        let work = move || {
+        let work = move || -> Result<_, Failure> {
             let reply = query.reply(&state, &summaries, &known)?;
             Ok(response(reply, permit))
         };
