@@ -1,5 +1,5 @@
 //! The admission policies that Plimsoll installs: what an API server answers to who deletes an Operator
-//! (OPR-11), and to who requests Actions.
+//! (OPR-11), to who requests Actions, and to who offers a resolver (OPR-22).
 
 use std::sync::LazyLock;
 
@@ -8,9 +8,11 @@ use serde_json::Value;
 use crate::ApiKind;
 
 const OPERATOR_DELETION: &str = include_str!("../policies/operator-deletion.yaml");
+const RESOLVER_SERVICE: &str = include_str!("../policies/resolver-service.yaml");
 const ACTIONS: &str = include_str!("../policies/actions.yaml");
 
-static OPERATOR_POLICIES: LazyLock<Vec<Value>> = LazyLock::new(|| parse(OPERATOR_DELETION));
+static OPERATOR_POLICIES: LazyLock<Vec<Value>> =
+    LazyLock::new(|| [OPERATOR_DELETION, RESOLVER_SERVICE].into_iter().flat_map(parse).collect());
 static ACTION_POLICIES: LazyLock<Vec<Value>> = LazyLock::new(|| parse(ACTIONS));
 
 fn parse(text: &str) -> Vec<Value> {
@@ -68,7 +70,7 @@ mod tests {
             assert_eq!(of(KINDS[1].kind, "/spec/policyName"), policies);
             assert_eq!(objects.iter().filter_map(kind_and_name).count(), objects.len());
         };
-        check(operator_policies(), 2);
+        check(operator_policies(), 3);
         check(action_policies(), 3);
     }
 }

@@ -1,6 +1,8 @@
 //! The cluster's resolver as the source of catalogs: what of them a plan depends on comes as a snapshot, by the API
 //! server's proxy to the Service, so that this machine needs no catalog (OPR-21, OPR-22).
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail};
 use http::Request;
 use k8s_openapi::api::core::v1::Service;
@@ -8,11 +10,17 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_operators::snapshot::LoadoutSnapshot;
+use tokio::time::sleep;
 
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use crate::arguments::name::hint;
 use crate::arguments::resolver::{RESOLVER_LABEL, RESOLVER_LABELLED};
 use crate::exit::chain;
+
+/// How often a resolver is asked that is busy, or of which a replica answers that does not lead.
+const ATTEMPTS: usize = 8;
+/// How long to wait between two attempts.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Returns the catalogs of a cluster that a plan for some packages depends on, in place of `catalogs`, if the
 /// command line names none, some cannot be read on this machine, and the cluster has a resolver. Otherwise the
@@ -20,7 +28,8 @@ use crate::exit::chain;
 ///
 /// # Errors
 ///
-/// When the resolver does not answer, and no catalog can be read on this machine.
+/// When the resolver does not answer or it is not known which one is meant, and no catalog can be read on this
+/// machine.
 pub(super) async fn read_in_place_of(
     catalogs: &mut OpenedCatalogs,
     choice: &CatalogChoice,
@@ -30,8 +39,12 @@ pub(super) async fn read_in_place_of(
     if choice.is_named() || catalogs.elsewhere.is_empty() {
         return Ok(LoadoutSnapshot::default());
     }
-    let Some(service) = find(client).await else { return Ok(LoadoutSnapshot::default()) };
-    match snapshot(client, &service, packages).await {
+    let read = match find(client).await {
+        Ok(None) => return Ok(LoadoutSnapshot::default()),
+        Ok(Some(service)) => snapshot(client, &service, packages).await,
+        Err(error) => Err(error),
+    };
+    match read {
         Ok(mut snapshot) => {
             *catalogs = OpenedCatalogs::default();
             // They are read from the API server.
@@ -53,12 +66,42 @@ struct ResolverService {
 }
 
 /// Returns the Service of the resolver; `None` if there is none, or Services may not be listed.
-async fn find(client: &Client) -> Option<ResolverService> {
+///
+/// # Errors
+///
+/// When there are several: each says which packages there are.
+async fn find(client: &Client) -> Result<Option<ResolverService>, anyhow::Error> {
     let services: Api<Service> = Api::all(client.clone());
-    let selected = ListParams::default().labels(&format!("{RESOLVER_LABEL}={RESOLVER_LABELLED}"));
-    let listed = services.list(&selected).await.ok()?;
-    let first = listed.items.into_iter().next()?;
-    Some(ResolverService { namespace: first.namespace()?, name: first.name_any() })
+    let label = format!("{RESOLVER_LABEL}={RESOLVER_LABELLED}");
+    let Ok(listed) = services.list(&ListParams::default().labels(&label)).await else {
+        return Ok(None);
+    };
+    let service =
+        |it: Service| Some(ResolverService { namespace: it.namespace()?, name: it.name_any() });
+    let mut found: Vec<ResolverService> = listed.items.into_iter().filter_map(service).collect();
+    if found.len() > 1 {
+        let names = found.iter().map(|it| format!("{}/{}", it.namespace, it.name));
+        let names: Vec<String> = names.collect();
+        bail!(
+            "several Services have the label {label}, and one of them is the cluster's resolver: {}; remove \
+             it from the others, or name copies of the catalogs with `--catalog NAME=FILE`",
+            names.join(", ")
+        );
+    }
+    Ok(found.pop())
+}
+
+/// Returns the answer at a path.
+async fn ask(client: &Client, path: &str) -> Result<String, anyhow::Error> {
+    for _ in 1..ATTEMPTS {
+        match client.request_text(Request::get(path).body(Vec::new())?).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 429 | 503) => {
+                sleep(PAUSE).await;
+            }
+            answered => return Ok(answered?),
+        }
+    }
+    Ok(client.request_text(Request::get(path).body(Vec::new())?).await?)
 }
 
 async fn snapshot(
@@ -75,8 +118,7 @@ async fn snapshot(
         "/api/v1/namespaces/{namespace}/services/https:{name}:https/proxy/v1/snapshot?{}",
         parameters.join("&")
     );
-    let request = Request::get(path).body(Vec::new())?;
-    let text = client.request_text(request).await.with_context(|| {
+    let text = ask(client, &path).await.with_context(|| {
         format!(
             "the cluster's resolver, Service {namespace}/{name}, does not answer; name copies of its \
              catalogs with `--catalog NAME=FILE`"

@@ -266,3 +266,58 @@ async fn the_api_server_says_who_may_ask() {
     let (response, text) = send(&granted, "GET /v1/resolve?package=anchor", &alice, "").await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN, "{text}");
 }
+
+#[tokio::test]
+async fn the_label_of_the_resolver_takes_permission_to_update_catalogs() {
+    let cluster = TestCluster::embedded();
+    let administrator = cluster.client();
+    for object in plimsoll_api::policies::operator_policies() {
+        let (kind, _) = plimsoll_api::policies::kind_and_name(&object).expect("a policy");
+        post(&administrator, &format!("/apis/{}/{}", kind.api_version(), kind.plural), object)
+            .await;
+    }
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    for (name, group, resource) in [("deploys", "", "services"), ("catalogs", "olm.io", "catalogs")]
+    {
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": { "name": name },
+            "rules": [
+                { "apiGroups": [group], "resources": [resource], "verbs": ["create", "update"] },
+            ],
+        });
+        post(&administrator, &format!("{rbac}/clusterroles"), role).await;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+            "subjects": [
+                { "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name },
+            ],
+        });
+        post(&administrator, &format!("{rbac}/clusterrolebindings"), binding).await;
+    }
+    let tenant = cluster.client_as("tenant", &["deploys"]);
+    let keeper = cluster.client_as("keeper", &["deploys", "catalogs"]);
+    for (client, name, label, refusal) in [
+        (&tenant, "other", "something", None),
+        (&tenant, "fake", "resolver", Some("tenant may not update Catalogs")),
+        (&keeper, "real", "resolver", None),
+    ] {
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": { "name": name, "labels": { "plimsoll.io/serves": label } },
+            "spec": { "ports": [{ "port": 443 }] },
+        });
+        let request = Request::post("/api/v1/namespaces/default/services");
+        let request = request.header("content-type", "application/json");
+        let request = request.body(service.to_string().into_bytes()).expect("a request");
+        let refused = client.request::<Value>(request).await.err().map(|it| it.to_string());
+        let is_expected = match (&refused, refusal) {
+            (Some(refused), Some(refusal)) => refused.contains(refusal),
+            (None, None) => true,
+            _ => false,
+        };
+        assert!(is_expected, "{name}: {refused:?}");
+    }
+}

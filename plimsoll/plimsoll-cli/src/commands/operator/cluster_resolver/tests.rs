@@ -174,24 +174,56 @@ fn catalog() -> Documents {
     Documents { name: "main".to_owned(), weight: 0, text: text.to_owned() }
 }
 
+/// The Services that say that they are the resolver, and how often they say that they cannot answer yet.
+struct Served {
+    service: Service,
+    names: &'static [&'static str],
+    refusals: usize,
+}
+
 /// Returns a client of an API server that has the Service of a resolver, or none, and the paths that are asked for.
 fn api_server(service: Option<Service>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    api_server_of(service.map(|service| Served { service, names: &["asked"], refusals: 0 }))
+}
+
+/// Returns the same of an API server that has Services.
+fn api_server_of(served: Option<Served>) -> (Client, Arc<Mutex<Vec<String>>>) {
+    let names = served.as_ref().map(|it| it.names).unwrap_or_default();
+    let refusals = served.as_ref().map_or(0, |it| it.refusals);
+    let service = served.map(|it| it.service);
+    let refusals = Arc::new(Mutex::new(refusals));
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&asked);
     let answer = move |request: Request<Body>| {
         let (service, log) = (service.clone(), Arc::clone(&log));
+        let refusals = Arc::clone(&refusals);
         async move {
             let path = request.uri().to_string();
             log.lock().expect("no thread panics").push(path.clone());
             let Some((_, query)) = path.split_once("/proxy/") else {
-                let metadata = json!({ "name": "asked", "namespace": "tools" });
-                let items: Vec<_> =
-                    service.iter().map(|_| json!({ "metadata": metadata })).collect();
+                let item =
+                    |name: &&str| json!({ "metadata": { "name": name, "namespace": "tools" } });
+                let items: Vec<_> = names.iter().map(item).collect();
                 let list = json!({
                     "apiVersion": "v1", "kind": "ServiceList", "metadata": {}, "items": items,
                 });
                 return Ok::<_, kube::Error>(Response::new(Full::from(list.to_string())));
             };
+            let is_refused = {
+                let mut left = refusals.lock().expect("no thread panics");
+                let is_refused = *left > 0;
+                *left = left.saturating_sub(1);
+                is_refused
+            };
+            if is_refused {
+                let status = json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                    "reason": "ServiceUnavailable", "code": 503, "message": "another replica leads",
+                });
+                let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
+                let response = response.body(Full::from(status.to_string()));
+                return Ok(response.expect("a response"));
+            }
             let request = Request::get(format!("/{query}")).body(Full::new(Bytes::new()));
             let service = service.expect("it is listed");
             Ok(service.respond(request.expect("a request")).await)
@@ -232,4 +264,42 @@ async fn catalogs_that_cannot_be_read_here_come_from_the_resolver() {
     let read = read_in_place_of(&mut catalogs, &named, &client, &names).await;
     assert!(read.expect("catalogs are named").catalogs.is_empty());
     assert!(asked.lock().expect("no thread panics").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resolver_that_cannot_answer_yet_is_asked_again() {
+    for (refusals, expected) in
+        [(0, "1 catalog"), (ATTEMPTS - 1, "1 catalog"), (ATTEMPTS, "another replica leads")]
+    {
+        let service = Setup::new(vec![catalog()], OperatorInventory::default()).service;
+        let (client, _) = api_server_of(Some(Served { service, names: &["asked"], refusals }));
+        let mut catalogs = OpenedCatalogs {
+            opened: Vec::new(),
+            elsewhere: vec![("main".to_owned(), PathBuf::from("/catalogs/main"))],
+        };
+        let (choice, names) = (CatalogChoice::default(), ["lantern".to_owned()]);
+        let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
+        let found = match read {
+            Ok(read) => format!("{} catalog", read.catalogs.len()),
+            Err(error) => format!("{error:#}"),
+        };
+        assert!(found.contains(expected), "{refusals}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn one_of_several_services_is_not_chosen() {
+    let service = Setup::new(vec![catalog()], OperatorInventory::default()).service;
+    let names = &["asked", "other"];
+    let (client, asked) = api_server_of(Some(Served { service, names, refusals: 0 }));
+    let mut catalogs = OpenedCatalogs {
+        opened: Vec::new(),
+        elsewhere: vec![("main".to_owned(), PathBuf::from("/catalogs/main"))],
+    };
+    let (choice, names) = (CatalogChoice::default(), ["lantern".to_owned()]);
+    let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
+    let error = read.expect_err("it is not known which one is meant").to_string();
+    assert!(error.contains("tools/asked, tools/other"), "{error}");
+    let asked = asked.lock().expect("no thread panics").clone();
+    assert!(asked.iter().all(|it| !it.contains("/proxy/")), "{asked:?}");
 }
