@@ -176,13 +176,15 @@ fn flag(name: &str, value: &str) -> Result<bool, String> {
     }
 }
 
-/// Returns the names of the packages that an answer depends on beside those of Operators: the requested ones, and
-/// chosen providers.
+/// Returns the names of the packages that an answer depends on beside those of Operators: the requested ones,
+/// chosen providers, and those that are excluded or of which a bundle is.
 pub fn needed_packages(request: &InstallRequest) -> Vec<String> {
-    let chosen = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
+    let chosen = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1));
     let provided = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.0));
-    let provided = provided.filter(|it| !it.contains('/')).map(str::to_owned);
-    request.names().map(str::to_owned).chain(chosen).chain(provided).collect()
+    let provided = provided.filter(|it| !it.contains('/'));
+    let excluded = request.exclude.iter().filter_map(|it| it.split('/').next());
+    let named = request.names().chain(chosen).chain(provided).chain(excluded);
+    named.map(str::to_owned).collect()
 }
 
 /// How a resolution ended.

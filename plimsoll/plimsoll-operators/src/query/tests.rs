@@ -114,3 +114,14 @@ fn an_answer_is_what_a_terminal_shows_and_data() {
     let twice = answered("", &json!({ "packages": ["foo", "foo"] }));
     assert_eq!((twice.outcome, twice.exit), (ResolutionOutcome::Invalid, 1));
 }
+
+#[test]
+fn packages_that_are_named_by_any_parameter_are_needed() {
+    let query = json!({
+        "packages": ["foo@~1.2"], "providers": ["bar=baz", "example.com/v1/Qux=qux"],
+        "exclude": ["fiz", "fez/fez.v1.2.4"],
+    });
+    let query = ResolutionQuery::read(&query.to_string()).unwrap();
+    let needed = needed_packages(&query.request().unwrap());
+    assert_eq!(needed, ["foo", "baz", "qux", "bar", "fiz", "fez"]);
+}

@@ -304,12 +304,7 @@ pub(super) async fn plan(
     let needed: Vec<String> = needed_packages(request).into_iter().chain(declared).collect();
     let state = source.state.read_for(source.client, usual, Some(&needed)).await?;
     let progress = ProgressLine::begin("planning");
-    let requested = request.names().map(str::to_owned);
-    let chosen =
-        || request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
-    let excluded = request.exclude.iter();
-    let excluded = excluded.map(|it| it.split_once('/').map_or(it.as_str(), |it| it.0).to_owned());
-    let names = requested.chain(chosen()).chain(excluded).chain(state.names_to_plan(&loadout));
+    let names = needed_packages(request).into_iter().chain(state.names_to_plan(&loadout));
     let parts = state.parts(names);
     for package in request.names() {
         state.require_package(package)?;
@@ -324,7 +319,8 @@ pub(super) async fn plan(
     }
     let declared = loadout.operators.iter().map(|it| it.name.clone());
     let requested = request.names().map(str::to_owned);
-    state.require_readable(requested.chain(chosen()).chain(declared))?;
+    let chosen = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
+    state.require_readable(requested.chain(chosen).chain(declared))?;
     let operators = state.operators_to_plan(&loadout, &parts);
     let inputs = OperatorInputs {
         operators: &operators,

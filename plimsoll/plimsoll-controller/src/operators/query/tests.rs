@@ -111,6 +111,9 @@ async fn queries_are_answered_from_the_state() {
         let (_, text) = send(&service, line, &[TOKEN, accept], body).await;
         assert_eq!(json(&text)["text"], lantern, "{line}");
     }
+    let unrelated = "GET /v1/resolve?package=anchor&exclude=lantern";
+    let (_, text) = send(&service, unrelated, &[TOKEN], "").await;
+    assert_eq!(json(&text)["plan"]["overrides"][0], "--exclude lantern has no effect");
     for (line, expected) in [
         ("GET /v1/packages", "anchor lantern"),
         ("GET /v1/packages?name=lantern", "lantern"),
