@@ -157,7 +157,8 @@ impl ChangePlan {
     ) -> Self {
         let present = converge(inputs, catalogs).operators;
         let installation = |it: &PlannedOperator| {
-            let before = present.get(&it.name).map(version_of);
+            let there = present.get(&it.name).filter(|it| !it.is_undeclared);
+            let before = there.map(version_of);
             let manifest = it.manifest(request);
             let mut planned = written(&manifest, before.as_ref(), it.version.to_string());
             planned.catalog.clone_from(&it.catalog);
@@ -193,7 +194,7 @@ impl ChangePlan {
             unsatisfied: unsatisfied.into_iter().collect(),
             orphans,
             overrides: plan.overrides.clone(),
-            notes: plan.ranges.clone(),
+            notes: plan.ranges.iter().chain(&plan.notes).cloned().collect(),
             warnings: plan.warnings.clone(),
             ..Self::with(PlannedOperation::Install, changes, dependencies)
         }
@@ -208,8 +209,11 @@ impl ChangePlan {
         catalogs: &[CatalogPart],
     ) -> Self {
         let manifests = plan.written().into_iter().zip(plan.manifests());
-        let changes = manifests
-            .map(|(it, manifest)| written(&manifest, it.before.as_ref(), installed(&it.after)));
+        let changes = manifests.map(|(it, manifest)| {
+            let planned = written(&manifest, it.before.as_ref(), installed(&it.after));
+            let repository = it.repository.clone().filter(|_| !it.is_new());
+            PlannedChange { repository: repository.unwrap_or_default(), ..planned }
+        });
         let moved = plan.operators.iter().filter(|it| it.is_moved() && !it.is_written());
         let mut changes: Vec<PlannedChange> = changes.chain(moved.map(awaited)).collect();
         changes.iter_mut().for_each(|it| name_bundle(it, catalogs));
@@ -228,12 +232,13 @@ impl ChangePlan {
             it.required_by = required_by(&it.operator, &dependencies);
         }
         let orphans = plan.operators.iter().filter(|it| it.orphaned);
+        let meanings = ranges.values().filter_map(|it| expanded(it));
         let mut all = Self {
             change_set: plan.change_set.clone(),
             kept: stays,
             unsatisfied: unsatisfied.into_iter().collect(),
             orphans: orphans.map(|it| it.name.clone()).collect(),
-            notes: ranges.values().filter_map(|it| expanded(it)).collect(),
+            notes: meanings.chain(plan.notes.iter().cloned()).collect(),
             ..Self::with(PlannedOperation::Update, changes, dependencies)
         };
         for change in &mut all.changes {

@@ -32,6 +32,7 @@ pub mod loadout;
 pub mod lock;
 pub mod manifest;
 pub mod observed;
+mod planned_change;
 mod planner;
 pub mod query;
 pub mod ready_when;

@@ -10,7 +10,8 @@ use plimsoll_resolve::CatalogPart;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::install::{InstallError, InstallPlan, InstallRequest, plan_install};
+use super::change_plan::ChangePlan;
+use super::install::{InstallError, InstallRequest, plan_install};
 use super::{OperatorInputs, RequestedPackage};
 
 /// A query: a request to install packages, as JSON or as the parameters of a URL.
@@ -188,7 +189,7 @@ pub fn needed_packages(request: &InstallRequest) -> Vec<String> {
 }
 
 /// How a resolution ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum ResolutionOutcome {
     /// There is a plan, which may be empty.
     Solved,
@@ -203,7 +204,7 @@ pub enum ResolutionOutcome {
 }
 
 /// The answer to a query.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolutionAnswer {
     /// How the resolution ended.
@@ -213,44 +214,14 @@ pub struct ResolutionAnswer {
     /// What `operator resolve --dry-run` prints to standard output.
     pub text: String,
     /// The sentence that says what is refused; `None` if there is a plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The plan as data; `None` if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<AnsweredPlan>,
-}
-
-/// A plan as data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AnsweredPlan {
-    /// The dependencies between packages, a line each.
-    pub dependencies: Vec<String>,
-    /// The overrides of the query that had an effect, a line each.
-    pub overrides: Vec<String>,
-    /// What is written otherwise than it was requested, what stays unsatisfied, and what is not declared, a line
-    /// each.
-    pub notes: Vec<String>,
-    /// The Operators to create or to change, the requested ones first.
-    pub operators: Vec<AnsweredOperator>,
-    /// The defects of the catalogs, a sentence each.
-    pub warnings: Vec<String>,
-}
-
-/// An Operator of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AnsweredOperator {
-    /// The name of the Operator, which is that of its package.
-    pub name: String,
-    /// The version that will be installed.
-    pub version: String,
-    /// The name of the catalog that has the version.
-    pub catalog: String,
-    /// Whether it is a dependency of other Operators.
-    pub dependency: bool,
-    /// The object as it is created.
-    pub manifest: Value,
+    /// The plan, as `operator resolve -o plan-json` prints it; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<ChangePlan>,
+    /// The Operators as they are created or changed, the requested ones first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<Value>,
 }
 
 /// Answers a query beside the Operators of `inputs`. `catalogs` have the packages that can be reached from
@@ -286,24 +257,22 @@ pub fn answer_request(
         let message = format!("there is no catalog `{name}`");
         return ResolutionAnswer::refused(ResolutionOutcome::Invalid, message);
     }
-    ResolutionAnswer::of(&plan_install(inputs, catalogs, request), request)
+    match plan_install(inputs, catalogs, request) {
+        Ok(plan) => ResolutionAnswer {
+            outcome: ResolutionOutcome::Solved,
+            exit: 0,
+            text: plan.text(),
+            error: None,
+            plan: Some(ChangePlan::of_install(&plan, request, inputs, catalogs)),
+            operators: plan.operators.iter().map(|it| it.manifest(request).object()).collect(),
+        },
+        Err(error) => ResolutionAnswer::of(&error),
+    }
 }
 
 impl ResolutionAnswer {
-    /// Returns the answer that the result of planning is.
-    pub fn of(planned: &Result<InstallPlan, InstallError>, request: &InstallRequest) -> Self {
-        let error = match planned {
-            Ok(plan) => {
-                return Self {
-                    outcome: ResolutionOutcome::Solved,
-                    exit: 0,
-                    text: plan.text(),
-                    error: None,
-                    plan: Some(AnsweredPlan::of(plan, request)),
-                };
-            }
-            Err(error) => error,
-        };
+    /// Returns the answer that a failure of planning is.
+    fn of(error: &InstallError) -> Self {
         let message = refusal(error);
         match error {
             InstallError::Unsatisfiable(conflict) => Self {
@@ -320,7 +289,8 @@ impl ResolutionAnswer {
 
     fn refused(outcome: ResolutionOutcome, message: String) -> Self {
         let exit = if outcome == ResolutionOutcome::Unsatisfiable { 3 } else { 1 };
-        Self { outcome, exit, text: String::new(), error: Some(message), plan: None }
+        let (text, operators) = (String::new(), Vec::new());
+        Self { outcome, exit, text, error: Some(message), plan: None, operators }
     }
 
     /// Returns the answer as a terminal shows it: the text, and the line that says what is refused.
@@ -331,25 +301,6 @@ impl ResolutionAnswer {
                 format!("{}Error: {error}\n", self.text)
             }
             Some(error) => format!("{}error: {error}\n", self.text),
-        }
-    }
-}
-
-impl AnsweredPlan {
-    fn of(plan: &InstallPlan, request: &InstallRequest) -> Self {
-        let operators = plan.operators.iter().map(|it| AnsweredOperator {
-            name: it.name.clone(),
-            version: it.version.to_string(),
-            catalog: it.catalog.clone(),
-            dependency: it.is_dependency,
-            manifest: it.manifest(request).object(),
-        });
-        Self {
-            dependencies: plan.edges.clone(),
-            overrides: plan.overrides.clone(),
-            notes: plan.notes.clone(),
-            operators: operators.collect(),
-            warnings: plan.warnings.clone(),
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Plan of an Action, as a value: its changes and their effects.
 
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
-use plimsoll_content::hash::sha256;
 use serde_json::Value;
 
-use crate::deletion_plan::{PlannedDeletion, workload_text};
-use crate::manifest::{ChangeSetEdit, OperatorManifest};
-use crate::observed::ObservedOperator;
+use crate::deletion_plan::workload_text;
+use crate::planned_change::digest;
 use crate::planner::is_pinned;
 
 /// The changes that an Action makes, and their effects.
@@ -69,19 +67,6 @@ impl ActionPlan {
     }
 }
 
-/// Returns the digest of changes, regardless of their progress.
-pub fn digest(changes: &[PlannedChange]) -> String {
-    let planned = changes.iter().map(|it| PlannedChange {
-        state: Default::default(),
-        reason: String::new(),
-        message: String::new(),
-        ..it.clone()
-    });
-    let planned: Vec<PlannedChange> = planned.collect();
-    let text = serde_json::to_vec(&planned).expect("its keys are strings");
-    sha256([text.as_slice()])
-}
-
 /// Returns the workloads that changes delete, as texts.
 pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
     let deleted = changes.iter().filter(|it| it.operation == ChangeOperation::Delete);
@@ -91,68 +76,3 @@ pub(super) fn workloads_of(changes: &[PlannedChange]) -> Vec<String> {
     });
     texts.collect()
 }
-
-/// Returns the change that writes an Operator; `there` is the one that exists.
-pub(crate) fn change(
-    manifest: &OperatorManifest,
-    there: Option<&ObservedOperator>,
-    version: String,
-) -> PlannedChange {
-    let change = PlannedChange {
-        operator: manifest.name.clone(),
-        requested: manifest.version.clone(),
-        version,
-        dependency: manifest.is_dependency,
-        change_set: manifest.change_set.value().unwrap_or_default().to_owned(),
-        ..PlannedChange::default()
-    };
-    match there {
-        None => {
-            // The annotation of the change set is written when the change is made.
-            let manifest = OperatorManifest { change_set: ChangeSetEdit::Keep, ..manifest.clone() };
-            let (operation, manifest) = (ChangeOperation::Create, Some(manifest.object()));
-            PlannedChange { operation, manifest, ..change }
-        }
-        Some(there) => PlannedChange {
-            operation: ChangeOperation::Update,
-            uid: there.uid.clone(),
-            requested_before: there.spec.version.clone(),
-            version_before: there.version().to_owned(),
-            ..change
-        },
-    }
-}
-
-/// Returns the change that deletes an Operator; `there` is the one that exists.
-pub(crate) fn removal(it: &PlannedDeletion, there: Option<&ObservedOperator>) -> PlannedChange {
-    PlannedChange {
-        operator: it.name.clone(),
-        operation: ChangeOperation::Delete,
-        uid: there.map(|it| it.uid.clone()).unwrap_or_default(),
-        requested_before: there.map(|it| it.spec.version.clone()).unwrap_or_default(),
-        version_before: it.version.clone(),
-        dependency: it.as_orphan,
-        workloads: if it.keeps_definitions { Vec::new() } else { it.workloads.clone() },
-        ..PlannedChange::default()
-    }
-}
-
-/// Returns the wait for a version of an Operator that is requested already.
-pub(super) fn awaited(
-    name: &str,
-    there: &ObservedOperator,
-    version: String,
-    dependency: bool,
-) -> PlannedChange {
-    PlannedChange {
-        operator: name.to_owned(),
-        operation: ChangeOperation::Await,
-        uid: there.uid.clone(),
-        requested: there.spec.version.clone(),
-        version,
-        dependency,
-        ..PlannedChange::default()
-    }
-}
-#[cfg(test)]
-mod tests;

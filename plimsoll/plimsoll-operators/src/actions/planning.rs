@@ -14,13 +14,14 @@ use semver::Version;
 use serde::Deserialize as _;
 
 use super::attributes::EffectiveAction;
-use super::plan::{ActionPlan, awaited, change, removal};
+use super::plan::ActionPlan;
 use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
 use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
 use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
+use crate::planned_change::{awaited, change, removal};
 use crate::query::{ResolutionOutcome, answer_request};
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};

@@ -98,9 +98,11 @@ fn an_answer_is_what_a_terminal_shows_and_data() {
     assert!(solved.text.ends_with("- foo@v1.2.9\n- bar@v1.2.7\n"), "{}", solved.text);
     assert_eq!(solved.transcript(), solved.text);
     let plan = solved.plan.unwrap();
-    let planned = plan.operators.iter().map(|it| (it.name.as_str(), it.version.as_str()));
-    assert_eq!(planned.collect::<Vec<_>>(), [("foo", "1.2.9"), ("bar", "1.2.7")]);
-    assert_eq!(plan.operators[0].manifest["spec"]["version"], "~1.2");
+    let planned = plan.changes.iter().map(|it| it.planned.operator.as_str());
+    assert_eq!(planned.collect::<Vec<_>>(), ["bar", "foo"]);
+    let names = solved.operators.iter().filter_map(|it| it["metadata"]["name"].as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["foo", "bar"]);
+    assert_eq!(solved.operators[0]["spec"]["version"], "~1.2");
 
     let query = json!({ "packages": ["foo@~1.2"], "exclude": ["bar"] });
     let conflict = answered("", &query);
