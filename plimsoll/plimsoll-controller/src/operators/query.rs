@@ -46,6 +46,8 @@ const WAITING_MAX: usize = 16;
 const CONNECTIONS_MAX: usize = 256;
 /// How often the certificate is looked at: it is made again when it is deleted, and replaced before it ends.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10 * 60);
+/// When it is looked at first: replicas that start together may each have made one, of which one is kept.
+const FIRST_CHECK: Duration = Duration::from_secs(10);
 
 /// A catalog that is served.
 #[derive(Debug, Clone)]
@@ -235,12 +237,14 @@ impl KeptCertificate<'_> {
         acceptor: watch::Sender<TlsAcceptor>,
         stop: &CancellationToken,
     ) {
+        let mut interval = FIRST_CHECK;
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = sleep_by(&**self.clock, CHECK_INTERVAL) => {}
+                () = sleep_by(&**self.clock, interval) => {}
             }
+            interval = CHECK_INTERVAL;
             let renewed = self.read().await.and_then(|it| Ok((it.acceptor()?, it)));
             match renewed {
                 Ok((_, renewed)) if renewed == current => {}
