@@ -35,7 +35,7 @@ pub struct OperatorTrouble {
     pub reason: String,
     /// What is wrong, as a sentence.
     pub message: String,
-    /// Whether it was so before, and the Operator was not changed.
+    /// Whether it was so before, and the Operator was not changed; requirements that were satisfied before are not.
     pub is_earlier: bool,
     /// Whether the spec of the Operator accepts it.
     pub is_accepted: bool,
@@ -53,12 +53,24 @@ pub(super) fn troubles(
     let earlier = before.operators.get(name);
     let generation = |object: &Value| object["metadata"]["generation"].clone();
     if let Some(earlier) = earlier.filter(|it| generation(it) == generation(object)) {
+        let earlier_status = before.status(name);
         let kinds: BTreeSet<TroubleKind> =
-            of_operator(name, earlier, &before.status(name)).iter().map(|it| it.kind).collect();
-        found.iter_mut().for_each(|it| it.is_earlier = kinds.contains(&it.kind));
+            of_operator(name, earlier, &earlier_status).iter().map(|it| it.kind).collect();
+        // What is not satisfied besides is new, although others were not before.
+        let is_worse = !unmet(&status).is_subset(&unmet(&earlier_status));
+        for it in &mut found {
+            let is_new = it.kind == TroubleKind::Unsatisfied && is_worse;
+            it.is_earlier = kinds.contains(&it.kind) && !is_new;
+        }
     }
     found.extend(accepted(name, &before.status(name), &status));
     found
+}
+
+/// Returns the requirements that are not satisfied.
+fn unmet(status: &OperatorStatus) -> BTreeSet<&str> {
+    let unmet = status.dependencies.iter().filter(|it| !it.satisfied);
+    unmet.map(|it| it.requirement.as_str()).collect()
 }
 
 fn of_operator(name: &str, object: &Value, status: &OperatorStatus) -> Vec<OperatorTrouble> {

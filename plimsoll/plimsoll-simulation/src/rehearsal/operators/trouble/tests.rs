@@ -87,3 +87,20 @@ fn what_was_so_before_and_what_is_accepted_is_marked() {
     check(&content(1, &WELL, ""), &content(2, &WELL, risks), &["Invalidated  accepted"]);
     check(&content(1, &WELL, risks), &content(1, &WELL, risks), &[]);
 }
+
+#[test]
+fn a_requirement_that_is_lost_is_not_covered_by_one_that_was_missing() {
+    let unmet = ("ConstraintsSatisfied", "False", "UnmetDependency", "foo depends on bar");
+    let unsatisfied = |requirements: &[&str]| {
+        let mut content = content(1, &[WELL[0], unmet, WELL[2]], "");
+        let requirements = ["bar >=1.0.0", "baz >=1.0.0"]
+            .map(|it| json!({ "requirement": it, "satisfied": !requirements.contains(&it) }));
+        let foo = content.operators.get_mut("foo").expect("it is there");
+        foo["status"]["dependencies"] = json!(requirements);
+        content
+    };
+    let (bar, both) = (unsatisfied(&["bar >=1.0.0"]), unsatisfied(&["bar >=1.0.0", "baz >=1.0.0"]));
+    check(&bar, &both, &["Unsatisfied UnmetDependency"]);
+    check(&both, &bar, &["Unsatisfied UnmetDependency earlier"]);
+    check(&both, &both, &["Unsatisfied UnmetDependency earlier"]);
+}
