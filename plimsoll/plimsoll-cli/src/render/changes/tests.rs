@@ -162,9 +162,14 @@ fn a_document_has_the_changes_and_their_effects() {
     assert_eq!(written(&nothing, &Format::Markdown), "# Installation\n\nNothing changes.\n\n");
     // What others wrote is no markup.
     let mut foreign = update();
-    foreign.warnings = vec!["<script>\n| `x` *y*".to_owned()];
+    foreign.warnings = vec!["<script>\n| `x` *y* ![z](http://z) &lt; a\\|b".to_owned()];
     let text = written(&foreign, &Format::Markdown);
-    assert!(text.ends_with("## Warnings\n\n- \\<script\\>\\n\\| \\`x\\` \\*y\\*\n\n"), "{text}");
+    let warnings = r"## Warnings
+
+- \<script\>\\n\| \`x\` \*y\* !\[z\](http://z) \&lt; a\\\|b
+
+";
+    assert!(text.ends_with(warnings), "{text}");
 }
 
 #[test]

@@ -186,11 +186,12 @@ pub(in crate::render) fn orphans(report: &ForecastReport, out: &mut dyn Write) -
     writeln!(out)
 }
 
-/// A text without what Markdown would take for its own.
+/// A text without what Markdown would take for its own. A backslash is escaped, too: before an escaped bar it
+/// would end the cell of a table.
 pub(in crate::render) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        if matches!(letter, '|' | '*' | '_' | '`' | '<' | '>') {
+        if matches!(letter, '\\' | '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '&') {
             escaped.push('\\');
         }
         escaped.push(letter);
