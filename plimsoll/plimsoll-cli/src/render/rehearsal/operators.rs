@@ -177,6 +177,25 @@ impl OperatorsReport {
         if !orphans.is_empty() {
             writeln!(out, "\nNothing depends on them any more: {}.", orphans.join(", "))?;
         }
+        self.write_markdown_surroundings(out)
+    }
+
+    /// Writes what is lost, and what the copy lacks.
+    fn write_markdown_surroundings(&self, out: &mut dyn Write) -> io::Result<()> {
+        let OperatorsResult { deleted_operands, unread_catalogs, not_copied, .. } = &self.result;
+        if !deleted_operands.is_empty() {
+            writeln!(out, "\n## Operands that would be deleted\n")?;
+            deleted_operands.iter().try_for_each(|it| writeln!(out, "- `{it}`"))?;
+        }
+        if !unread_catalogs.is_empty() {
+            writeln!(out, "\n## Catalogs that cannot be read from here\n")?;
+        }
+        for it in unread_catalogs {
+            writeln!(out, "- **{}**: {}", it.name, escaped(&on_one_line(&it.message)))?;
+        }
+        if !not_copied.is_empty() {
+            writeln!(out, "\nNot copied: {}.", not_copied.join(", "))?;
+        }
         Ok(())
     }
 }

@@ -106,7 +106,27 @@ fn programs_read_the_verdict_beside_the_result() {
     assert_eq!(report["troubles"][0]["kind"], "Unsatisfied");
     assert_eq!(report["operators"][1]["after"], "1.5.6");
     assert_eq!(written(result(), &Format::Name, false), "baz\nfiz\nfoo\n");
-    assert!(written(result(), &Format::Markdown, false).contains("**It would not succeed**"));
     let report = OperatorsReport::of(result(), String::new());
     assert!(report.write(&Format::Diff, false, &mut Vec::new()).is_err());
+}
+
+#[test]
+fn a_change_request_names_what_is_lost_and_what_was_not_read() {
+    let not_copied = vec!["widgets.example.com".to_owned()];
+    let text = written(OperatorsResult { not_copied, ..result() }, &Format::Markdown, false);
+    assert!(text.contains("**It would not succeed**"), "{text}");
+    let surroundings = "\
+Nothing depends on them any more: bar.
+
+## Operands that would be deleted
+
+- `fizs.fiz.example.com/one -n default`
+
+## Catalogs that cannot be read from here
+
+- **other**: it is elsewhere
+
+Not copied: widgets.example.com.
+";
+    assert!(text.ends_with(surroundings), "{text}");
 }
