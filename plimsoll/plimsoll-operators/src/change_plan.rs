@@ -5,8 +5,10 @@ mod effects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::ConditionStatus;
+use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::Dependant;
-use plimsoll_api::olm::action::{ActionStatus, ChangeOperation, PlannedChange};
+use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionStatus, ChangeOperation, PlannedChange};
 use plimsoll_resolve::CatalogPart;
 use serde::Serialize;
 
@@ -288,11 +290,16 @@ impl ChangePlan {
         all
     }
 
-    /// Returns the plan of an Action, as far as its status has it.
+    /// Returns the plan of an Action, as far as its status has it; without a digest if there is none yet. The
+    /// notes end with the reason that it failed, if it did.
     pub fn of_action(status: &ActionStatus) -> Self {
+        let is_failure = |it: &&MetaCondition| {
+            it.type_ == ACTION_SUCCEEDED && it.status == ConditionStatus::False
+        };
+        let failure = status.conditions.iter().find(is_failure).map(|it| it.message.clone());
         Self {
             digest: status.plan_digest.clone(),
-            notes: status.explanation.clone(),
+            notes: status.explanation.iter().cloned().chain(failure).collect(),
             ..Self::with(PlannedOperation::Action, status.plan.clone(), BTreeSet::new())
         }
     }

@@ -261,6 +261,14 @@ fn the_plan_of_an_action_is_that_of_its_status() {
     let plan = ChangePlan::of_action(&status);
     assert_eq!((plan.digest.as_str(), &plan.notes), ("sha256:1", &status.explanation));
     assert_eq!(plan.changes[0].planned, planned);
+    let failed = json!({
+        "type": "ActionSucceeded", "status": "False", "reason": "ConstraintsUnmet",
+        "message": "foo requires bar", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let failed: ActionStatus =
+        serde_json::from_value(json!({ "conditions": [failed] })).expect("it is a status");
+    let plan = ChangePlan::of_action(&failed);
+    assert_eq!((plan.digest.as_str(), plan.notes), ("", vec!["foo requires bar".to_owned()]));
     let nothing = ChangePlan::nothing(PlannedOperation::Update);
     assert_eq!(rendered(&nothing), "");
 }

@@ -11,7 +11,9 @@ use super::{participle, title, transition};
 
 pub(super) fn write(plan: &ChangePlan, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# {}\n", plain(&title(plan)))?;
-    if plan.changes.is_empty() {
+    if plan.digest.is_empty() {
+        writeln!(out, "There is no plan.\n")?;
+    } else if plan.changes.is_empty() {
         writeln!(out, "Nothing changes.\n")?;
     } else {
         writeln!(out, "{}. Plan `{}`.\n", counts(plan), plan.digest)?;

@@ -160,6 +160,14 @@ fn a_document_has_the_changes_and_their_effects() {
     );
     let nothing = ChangePlan::nothing(PlannedOperation::Install);
     assert_eq!(written(&nothing, &Format::Markdown), "# Installation\n\nNothing changes.\n\n");
+    // An Action that failed before there was a plan.
+    let failed = ChangePlan {
+        notes: vec!["foo requires bar".to_owned()],
+        digest: String::new(),
+        ..ChangePlan::nothing(PlannedOperation::Action)
+    };
+    let expected = "# Action\n\nThere is no plan.\n\n## Notes\n\n- foo requires bar\n\n";
+    assert_eq!(written(&failed, &Format::Markdown), expected);
     // What others wrote is no markup.
     let mut foreign = update();
     foreign.warnings = vec!["<script>\n| `x` *y* ![z](http://z) &lt; a\\|b".to_owned()];

@@ -12,7 +12,7 @@ use kube::Client;
 use kube::runtime::watcher::watch_object;
 use plimsoll_api::ApiKind;
 use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState, PlannedChange};
-use plimsoll_resolve::printable::on_one_line;
+use plimsoll_resolve::printable::{on_lines, on_one_line};
 use serde::Deserialize as _;
 
 use super::super::wait::WaitLimits;
@@ -76,7 +76,7 @@ async fn follow(
         }
         let text = |field: &str| succeeded[field].as_str().unwrap_or_default();
         let state = status["state"].as_str().unwrap_or(text("reason"));
-        let line = format!("{state}: {}", text("message"));
+        let line = on_lines(&format!("{state}: {}", text("message")));
         if shown.insert(String::new(), line.clone()).as_ref() != Some(&line) {
             writeln!(out, "{name}: {line}")?;
             if state == ActionState::Approval.as_str() {

@@ -11,7 +11,7 @@ use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, PlannedChange};
 use plimsoll_api::{ACTION, whole_seconds};
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::change_plan::ChangePlan;
-use plimsoll_resolve::printable::on_one_line;
+use plimsoll_resolve::printable::{on_lines, on_one_line};
 use plimsoll_simulation::cluster_state::api;
 use serde_json::Value;
 
@@ -158,7 +158,7 @@ pub(super) async fn show(
         writeln!(out, "* {}", on_one_line(line))?;
     }
     if !status.result.is_empty() {
-        writeln!(out, "Result:\n{}", status.result.trim_end())?;
+        writeln!(out, "Result:\n{}", on_lines(status.result.trim_end()))?;
     }
     for condition in &status.conditions {
         let (type_, reason) = (&condition.type_, &condition.reason);
@@ -166,7 +166,7 @@ pub(super) async fn show(
             out,
             "{type_} is {} ({reason}): {}",
             condition.status.as_str(),
-            condition.message
+            on_lines(&condition.message)
         )?;
     }
     match status.state {
