@@ -385,7 +385,7 @@ fn result(
         troubles: names.iter().flat_map(|name| troubles(name, before, after)).collect(),
         orphans: orphans.map(|it| (*it).clone()).collect(),
         objects: before.counts(after),
-        deleted_operands: before.operands.difference(&after.operands).cloned().collect(),
+        deleted_operands: before.deleted_operands(after),
         transitions: timeline.transitions,
         unread_catalogs: after.unread_catalogs(),
         not_copied,

@@ -42,6 +42,8 @@ pub(super) struct ClusterContent {
     owned: BTreeMap<String, Value>,
     /// The objects of the kinds that Operators define.
     pub(super) operands: BTreeSet<String>,
+    /// All objects that are not of Operators, operands included.
+    others: BTreeSet<String>,
 }
 
 impl ClusterContent {
@@ -73,8 +75,9 @@ impl ClusterContent {
                 others.push((reference(&resource, &object), resource));
             }
         }
-        let operands = others.into_iter().filter(|(_, resource)| defined.contains(resource));
-        content.operands = operands.map(|(reference, _)| reference).collect();
+        let operands = others.iter().filter(|(_, resource)| defined.contains(resource));
+        content.operands = operands.map(|(reference, _)| reference.clone()).collect();
+        content.others = others.into_iter().map(|(reference, _)| reference).collect();
         content
     }
 
@@ -94,6 +97,11 @@ impl ClusterContent {
             changed: self.owned.iter().filter(is_changed).count(),
             deleted: self.owned.keys().filter(|it| !after.owned.contains_key(*it)).count(),
         }
+    }
+
+    /// Returns the operands that are gone afterwards. Those of a definition that is kept without its Operator stay.
+    pub(super) fn deleted_operands(&self, after: &Self) -> Vec<String> {
+        self.operands.difference(&after.others).cloned().collect()
     }
 
     /// Returns the Catalogs that Operators cannot be resolved from.

@@ -51,3 +51,19 @@ fn operands_are_the_objects_of_kinds_that_operators_define() {
     );
     assert_eq!(Vec::from_iter(content.operands), ["foos.foo.example.com/one -n foo"]);
 }
+
+#[test]
+fn operands_of_a_definition_that_is_kept_are_not_deleted() {
+    let content = |is_defined: bool, names: &[&str]| {
+        let definition = object("foos.foo.example.com", is_defined, "1", "");
+        let definition = ("customresourcedefinitions.apiextensions.k8s.io".to_owned(), definition);
+        let operands = names
+            .iter()
+            .map(|name| ("foos.foo.example.com".to_owned(), object(name, false, "2", "")));
+        ClusterContent::of(operands.chain([definition]))
+    };
+    let before = content(true, &["one", "two"]);
+    assert!(before.deleted_operands(&content(false, &["one", "two"])).is_empty());
+    let deleted = ["foos.foo.example.com/two -n foo"];
+    assert_eq!(before.deleted_operands(&content(true, &["one"])), deleted);
+}
