@@ -6,7 +6,6 @@ mod overrides;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::Reason;
 use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{CatalogPart, Explanation, ExplanationStepKind, ResolutionOverrides};
@@ -20,7 +19,7 @@ use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{
     self, ChangeRequest, ChosenBundle, Outcome, Proposal, ProposalError, Wanted, catalog_name,
-    for_commands, propose,
+    for_commands, held, propose,
 };
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, RequestedPackage};
 
@@ -251,7 +250,8 @@ pub fn plan_install(
     let planner = Planner::new(inputs, catalogs, request)?;
     let converged = converge(inputs, catalogs);
     for name in request.names() {
-        if let Some(block) = inputs.operators.get(name).and_then(|it| held(name, it)) {
+        let (operator, wanted) = (inputs.operators.get(name), &planner.change.wanted[name]);
+        if let Some(block) = operator.and_then(|it| held(name, it, wanted)) {
             return Err(InstallError::Blocked { name: name.to_owned(), block });
         }
     }
@@ -278,17 +278,6 @@ pub fn plan_install(
             Err(InstallError::Unsatisfiable(Box::new(conflict)))
         }
     }
-}
-
-/// Returns the reason that no plan may change an Operator.
-fn held(name: &str, operator: &RequestedOperator) -> Option<OperatorBlock> {
-    let (reason, message) = match operator {
-        RequestedOperator { is_deleting: true, .. } => {
-            (Reason::Deleting, format!("{name} is being deleted: wait until it is gone"))
-        }
-        _ => return None,
-    };
-    Some(OperatorBlock::new(reason, message))
 }
 
 /// Returns the meaning of a range with `^` or `~`, and the range for patch releases only; `None` for other
@@ -367,8 +356,9 @@ impl<'a> Planner<'a> {
         &self,
         operators: &BTreeMap<String, RequestedOperator>,
     ) -> Result<InstallPlan, ProposalError> {
+        let present = if operators.is_empty() { operators } else { self.inputs.operators };
         let inputs = OperatorInputs { operators, ..self.inputs };
-        let proposal = propose(inputs, self.catalogs, &self.change, &|_| {})?;
+        let proposal = propose(inputs, present, self.catalogs, &self.change, &|_| {})?;
         Ok(self.plan(inputs, &proposal))
     }
 

@@ -4,6 +4,7 @@
 //! written in `spec.version` are the same for all of them.
 
 mod destinations;
+mod held;
 mod help;
 mod range;
 mod repair;
@@ -20,6 +21,7 @@ use plimsoll_resolve::{
 use super::{OperatorInputs, RequestedOperator};
 
 use self::destinations::{CHANNEL, Destinations};
+pub(crate) use self::held::{held, hold};
 pub(crate) use self::help::for_commands;
 pub(crate) use self::range::{is_in_range, is_pinned};
 pub(crate) use self::repair::has_unmet;

@@ -15,8 +15,8 @@ pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequire
 use super::change_set::{self, ChangeSet};
 use super::loadout::{PlanningProgress, converge};
 use super::planner::{
-    CHANGE_SET_PREFIX, ChangeRequest, ProposalError, Wanted, for_commands, has_unmet, is_in_range,
-    is_pinned, propose,
+    CHANGE_SET_PREFIX, ChangeRequest, ProposalError, Wanted, for_commands, has_unmet, held, hold,
+    is_in_range, is_pinned, propose,
 };
 use super::selection::candidates;
 use super::{OperatorBlock, OperatorInputs, RequestedOperator};
@@ -118,9 +118,14 @@ pub fn plan_update_shown(
         wanted.spec.version.clone_from(range);
         candidates(inputs, catalogs, name, &wanted)
             .map_err(|block| UpdateError::Blocked { name: name.clone(), block })?;
+        let asked = Wanted { range: Some(range.clone()), ..Wanted::default() };
+        if let Some(block) = held(name, &inputs.operators[name], &asked) {
+            return Err(UpdateError::Blocked { name: name.clone(), block });
+        }
     }
-    let present = with_expected(inputs, catalogs);
-    let inputs = OperatorInputs { operators: &present, ..inputs };
+    let present = inputs.operators;
+    let expected = with_expected(inputs, catalogs);
+    let inputs = OperatorInputs { operators: &expected, ..inputs };
     let wanted = request.named().map(|name| {
         let range = request.ranges.get(name).cloned();
         (name.to_owned(), Wanted { range, ..Wanted::default() })
@@ -135,7 +140,13 @@ pub fn plan_update_shown(
         completed: is_over.unwrap_or_default(),
         ..ChangeRequest::default()
     };
-    let proposal = propose(inputs, catalogs, &change, progress).map_err(UpdateError::from)?;
+    let mut proposal =
+        propose(inputs, present, catalogs, &change, progress).map_err(UpdateError::from)?;
+    for name in &request.names {
+        if let Some(block) = hold(name, &present[name]) {
+            proposal.held_back.insert(name.clone(), block.message);
+        }
+    }
     Ok(UpdatePlan::new(inputs, catalogs, &change, proposal))
 }
 

@@ -130,6 +130,22 @@ fn what_is_there_and_will_do_stays() {
         "foo",
         "blocked foo: foo is being deleted: wait until it is gone",
     );
+    for (held, why) in [
+        ("paused", "foo is paused: `kubectl operator resume foo` ends that"),
+        ("revision 3", "foo is kept at revision 3: remove spec.revision first"),
+    ] {
+        let present = format!(
+            "foo: version 1.2.5; at 1.2.5; {held}
+             bar: version 1.2.7; at 1.2.7"
+        );
+        for line in ["foo", "foo@1.2.5", "foo@~1.2"] {
+            check(&all, &present, line, "");
+        }
+        check(&all, &present, "foo@1.2.9", &format!("blocked foo: {why}"));
+        let channel = format!("blocked fiz: {}", why.replace("foo", "fiz"));
+        let present = format!("fiz: version 2.9.6; at 2.9.6; {held}");
+        check(&all, &present, "fiz --channel=candidate", &channel);
+    }
 }
 
 #[test]
@@ -227,6 +243,27 @@ fn a_channel_is_written_to_what_exists() {
         "fiz@3 --channel=candidate",
         "fiz 3 @3.0.1 channel candidate",
     );
+}
+
+#[test]
+fn what_is_not_installed_yet_is_planned_as_it_will_be() {
+    let all = "
+        main 0 nob/stable
+          1.0.0 provides Nob
+          1.1.0 <1.0.0, provides Nob
+          2.0.0 <1.1.0, provides Nob, requires nowhere >=1.0.0
+        main 0 nob/slow
+          1.0.0 provides Nob";
+    // An update waits for what is missing, an installation does not.
+    check(all, "nob: version >=1.0.0, <1.1.0; at 1.0.0", "nob@>=1.1.0", "nob >=1.1.0 @1.1.0");
+    check(
+        all,
+        "nob: version >=1.0.0, <1.1.0",
+        "nob@>=1.1.0",
+        "nob has >=1.1.0, <1.2.0 instead of >=1.1.0: another version of the range would not be as planned
+         nob >=1.1.0, <1.2.0 @1.1.0",
+    );
+    check(all, "nob: version <2", "nob --channel=slow", "nob <2 @1.0.0 channel slow");
 }
 
 #[test]

@@ -91,16 +91,27 @@ pub(crate) enum ProposalError {
 }
 
 /// Searches for the plan of a request, and reports the progress.
+///
+/// What is not installed yet counts in `inputs` as it will be. `present` are the Operators as they are: a plan
+/// also leads to what it shows from these.
 pub(crate) fn propose(
     inputs: OperatorInputs<'_>,
+    present: &BTreeMap<String, RequestedOperator>,
     catalogs: &[CatalogPart],
     request: &ChangeRequest,
     progress: &dyn Fn(PlanningProgress),
 ) -> Result<Proposal, ProposalError> {
     let mut wished = inputs.operators.clone();
     for (name, wanted) in &request.wanted {
-        if let Some(operator) = wished.get_mut(name) {
-            wanted.set(operator);
+        let Some(operator) = wished.get_mut(name) else { continue };
+        let source = |it: &RequestedOperator| (it.spec.channel.clone(), it.spec.repository.clone());
+        let before = source(operator);
+        wanted.set(operator);
+        // What was expected of another channel or catalog is not installed.
+        if before != source(operator) && present.get(name).is_some_and(|it| it.installed.is_none())
+        {
+            operator.installed = None;
+            operator.owned.clear();
         }
     }
     let wished_inputs = OperatorInputs { operators: &wished, ..inputs };
@@ -111,6 +122,7 @@ pub(crate) fn propose(
     };
     let mut search = Search {
         before: inputs,
+        present,
         inputs: wished_inputs,
         catalogs,
         request,
@@ -188,6 +200,8 @@ struct RefusedBundle {
 struct Search<'a> {
     /// The Operators before the plan.
     before: OperatorInputs<'a>,
+    /// The Operators with what is really installed of them.
+    present: &'a BTreeMap<String, RequestedOperator>,
     /// The Operators with the wanted channels, catalogs and namespaces.
     inputs: OperatorInputs<'a>,
     catalogs: &'a [CatalogPart],
@@ -288,7 +302,7 @@ impl<'a> Search<'a> {
         let written = self.written(&operators);
         let mut change_set = None;
         let mut converged = self.converged(&operators);
-        let mut missed = self.missed(&proposed, &written, &converged);
+        let mut missed = self.missed(&proposed, &written, &operators, &converged);
         let is_refused = matches!(missed, Some(Missed::Refused(_)));
         let is_set = self.request.together || (is_refused && !self.request.is_install);
         if written.len() > 1 && is_set {
@@ -301,7 +315,9 @@ impl<'a> Search<'a> {
             change_set = Some(id);
             converged = self.converged(&operators);
             // The blocks of single updates are more specific than those of the change set.
-            missed = self.missed(&proposed, &written, &converged).map(|it| missed.unwrap_or(it));
+            missed = self
+                .missed(&proposed, &written, &operators, &converged)
+                .map(|it| missed.unwrap_or(it));
         }
         if let Some(missed) = missed {
             return Attempt::Missed { missed, unrepaired };

@@ -305,6 +305,45 @@ fn what_cannot_be_had_is_said() {
 }
 
 #[test]
+fn what_no_plan_may_change_is_said() {
+    let paused = "bar: version 1.2.5; at 1.2.5; paused";
+    let why = "bar is paused: `kubectl operator resume bar` ends that";
+    check(FIXTURE, paused, "bar@1.2.7", &format!("blocked bar: Paused {why}"));
+    let stays = |why: &str| format!("bar: 1.2.5 @1.2.5\n{why}writes ");
+    check(FIXTURE, paused, "bar", &stays(&format!("held back: {why}\n")));
+    check(FIXTURE, paused, "bar@1.2.5", &stays(""));
+}
+
+#[test]
+fn what_is_only_expected_is_planned_as_it_will_be_installed() {
+    let catalog = "main 0 nob/stable
+      1.0.0 provides Nob
+      1.1.0 <1.0.0, provides Nob
+      2.0.0 <1.1.0, provides Nob, requires nowhere >=1.0.0";
+    let why = "held back: nob 2.0.0 requires nowhere in `>=1.0.0`, but no catalog has a package `nowhere`";
+    for (at, written, note) in [
+        ("; at 1.0.0", ">=1.1.0", ""),
+        (
+            "",
+            ">=1.1.0, <1.2.0",
+            "nob has >=1.1.0, <1.2.0 instead of >=1.1.0: another version of the range would not be as \
+             planned\n",
+        ),
+    ] {
+        check(
+            catalog,
+            &format!("nob: version >=1.0.0, <1.1.0{at}"),
+            "nob@>=1.1.0",
+            &format!(
+                "nob: >=1.0.0, <1.1.0 @1.0.0 -> {written} @1.1.0
+                 {why}
+                 {note}writes nob"
+            ),
+        );
+    }
+}
+
+#[test]
 fn what_waits_to_be_installed_keeps_its_range() {
     let waits = "foo: version ~1.2; install Enforce";
     check(

@@ -37,7 +37,7 @@ impl Search<'_> {
                 (true | false, ..) => false,
             };
             if let Some(range) = wanted.range.as_ref().filter(|_| is_written) {
-                let version = match self.request.is_install {
+                let version = match after.bundles.contains_key(name.as_str()) {
                     true => self.version(name, after),
                     false => range.clone(),
                 };

@@ -4,15 +4,17 @@ use super::*;
 use crate::OperatorAction;
 
 impl Search<'_> {
-    /// Returns what prevents the first bundle that would not be installed; of what an installation writes, also
-    /// the first that would be another one.
+    /// Returns what prevents the first bundle that would not be installed; of what an installation writes, and of
+    /// what is not installed yet, also the first that would be another one.
     pub(super) fn missed(
         &self,
         proposed: &ChosenBundles<'_>,
         written: &BTreeSet<String>,
+        operators: &BTreeMap<String, RequestedOperator>,
         converged: &ConvergedOperators,
     ) -> Option<Missed> {
-        let written = written.iter().filter(|_| self.request.is_install);
+        let is_new = |name: &str| self.present.get(name).is_none_or(|it| it.installed.is_none());
+        let written = written.iter().filter(|it| self.request.is_install || is_new(it));
         // What is written without another bundle stays as it is.
         let kept = written.clone().filter(|it| !proposed.contains_key(it.as_str()));
         let kept = kept.filter_map(|name| {
@@ -23,9 +25,38 @@ impl Search<'_> {
             ))
         });
         let exact: BTreeSet<&str> = written.map(String::as_str).collect();
-        let all = proposed.iter().map(|(name, it)| (*name, *it)).chain(kept);
-        all.filter_map(|(name, it)| self.missed_one(name, it, exact.contains(name), converged))
-            .next()
+        let all: Vec<_> = proposed.iter().map(|(name, it)| (*name, *it)).chain(kept).collect();
+        let first = |converged: &ConvergedOperators| {
+            let mut all = all.iter();
+            all.find_map(|(name, it)| self.missed_one(name, *it, exact.contains(name), converged))
+        };
+        first(converged).or_else(|| {
+            // An installation is not held back where an update of what is only expected would be.
+            let operators = self.as_present(operators)?;
+            first(&self.converged(&operators))
+        })
+    }
+
+    /// Returns changed Operators with what is really installed of them; `None` if they have that already.
+    fn as_present(
+        &self,
+        operators: &BTreeMap<String, RequestedOperator>,
+    ) -> Option<BTreeMap<String, RequestedOperator>> {
+        let is_there = |(name, it): (&String, &RequestedOperator)| {
+            let before = self.before.operators.get(name);
+            before.is_none_or(|before| before.installed == it.installed)
+        };
+        if self.present.iter().all(is_there) {
+            return None;
+        }
+        let mut operators = operators.clone();
+        for (name, it) in self.present {
+            if let Some(operator) = operators.get_mut(name) {
+                operator.installed.clone_from(&it.installed);
+                operator.owned.clone_from(&it.owned);
+            }
+        }
+        Some(operators)
     }
 
     fn missed_one(
