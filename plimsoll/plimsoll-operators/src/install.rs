@@ -6,6 +6,7 @@ mod overrides;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::Reason;
 use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{CatalogPart, Explanation, ExplanationStepKind, ResolutionOverrides};
@@ -21,6 +22,7 @@ use super::planner::{
     self, ChangeRequest, ChosenBundle, Outcome, Proposal, ProposalError, Wanted, catalog_name,
     for_commands, held, propose,
 };
+use super::selection::candidates;
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, RequestedPackage};
 
 /// A request to install packages.
@@ -251,7 +253,9 @@ pub fn plan_install(
     let converged = converge(inputs, catalogs);
     for name in request.names() {
         let (operator, wanted) = (inputs.operators.get(name), &planner.change.wanted[name]);
-        if let Some(block) = operator.and_then(|it| held(name, it, wanted)) {
+        let block = operator.and_then(|it| held(name, it, wanted));
+        let block = block.or_else(|| planner.unreachable(&converged.operators, name));
+        if let Some(block) = block {
             return Err(InstallError::Blocked { name: name.to_owned(), block });
         }
     }
@@ -349,6 +353,26 @@ impl<'a> Planner<'a> {
             ..ChangeRequest::default()
         };
         Ok(Self { inputs, catalogs, request, change })
+    }
+
+    /// Returns the reason that no update leads to the requested range of an installed Operator.
+    fn unreachable(
+        &self,
+        operators: &BTreeMap<String, RequestedOperator>,
+        name: &str,
+    ) -> Option<OperatorBlock> {
+        let wanted = self.change.wanted.get(name)?;
+        let mut asked = operators.get(name)?.clone();
+        // What is only expected of another channel or catalog is not installed.
+        let is_there = self.inputs.operators.get(name).is_some_and(|it| it.installed.is_some());
+        if asked.installed.is_none() || (!is_there && wanted.names_source()) {
+            return None;
+        }
+        asked.spec.version.clone_from(wanted.range.as_ref()?);
+        wanted.set(&mut asked);
+        let inputs = OperatorInputs { operators, ..self.inputs };
+        let block = candidates(inputs, self.catalogs, name, &asked).err()?;
+        (block.reason == Reason::NoUpgradePath).then_some(block)
     }
 
     /// Plans the installation beside some Operators.

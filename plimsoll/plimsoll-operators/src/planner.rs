@@ -7,6 +7,7 @@ mod destinations;
 mod held;
 mod help;
 mod range;
+mod related;
 mod repair;
 mod search;
 
@@ -105,6 +106,13 @@ pub(crate) fn may_move(operator: &RequestedOperator) -> bool {
         && !operator.spec.paused
         && operator.spec.revision.is_none()
         && !operator.is_undeclared
+}
+
+impl RequestedOperator {
+    /// Returns whether it is an orphan if no Operator depends on it; `was_used` is whether one did.
+    pub(crate) fn may_be_orphaned(&self, was_used: bool) -> bool {
+        self.is_dependency || (was_used && !self.is_of_user && !self.is_undeclared)
+    }
 }
 
 /// The installed bundles after a plan is carried out.

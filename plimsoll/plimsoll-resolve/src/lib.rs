@@ -42,4 +42,4 @@ pub use solution::{
     InstallReason, KeptBundle, LowerRanked, PlannedBundle, RefusedCandidate, Solution,
     UnreachableBundle,
 };
-pub use solve::{PathEnd, Resolution, UpdatePath, solve, solve_path};
+pub use solve::{PathEnd, Resolution, UpdatePath, solve, solve_path, solve_unexplained};

@@ -32,11 +32,29 @@ pub enum Resolution {
 /// Solves a problem that is in canonical order ([`Problem::canonicalize`]), as those are that
 /// come from [`crate::collect_problem`] or [`Problem::read`].
 pub fn solve(problem: &Problem, expressions: &dyn Expressions) -> Resolution {
+    solve_explained(problem, expressions, true)
+}
+
+/// Solves a problem as [`solve`] does, with an empty explanation if there is no solution: to explain takes many
+/// times as long.
+pub fn solve_unexplained(problem: &Problem, expressions: &dyn Expressions) -> Resolution {
+    solve_explained(problem, expressions, false)
+}
+
+fn solve_explained(
+    problem: &Problem,
+    expressions: &dyn Expressions,
+    is_explained: bool,
+) -> Resolution {
     let budget = WorkBudget::new();
     let model = Model::new(problem, expressions);
     match search(&model, &budget) {
         SearchResult::Selection(selection) => {
             Resolution::Solved(solution::solution(&model, &selection, &budget))
+        }
+        SearchResult::Unsatisfiable if !is_explained => {
+            let (conflicts, warnings) = (Vec::new(), Vec::new());
+            Resolution::Unsatisfiable(Explanation { conflicts, warnings })
         }
         SearchResult::Unsatisfiable => {
             let mut warnings = solution::warnings(&model);

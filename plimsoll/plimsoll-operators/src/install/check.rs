@@ -86,8 +86,8 @@ impl InstallRequest {
     ) -> Result<(), RequestError> {
         let spec = OperatorSpec {
             version: self.range_of(name).unwrap_or_default().to_owned(),
-            channel: self.channel.clone().unwrap_or_default(),
-            repository: self.repository.clone().unwrap_or_default(),
+            channel: self.channel_of(name).unwrap_or_default().to_owned(),
+            repository: self.repository_of(name).unwrap_or_default().to_owned(),
             ..OperatorSpec::default()
         };
         let installed = inputs.operators.get(name).and_then(|it| it.installed.as_ref());

@@ -246,6 +246,36 @@ fn a_channel_is_written_to_what_exists() {
 }
 
 #[test]
+fn what_no_update_leads_to_is_refused() {
+    check(
+        &requiring(">=1.2.7"),
+        "foo: version 2.0.1; at 2.0.1\nbaz: version 1.5.6; at 1.5.6",
+        "foo@1.2.9",
+        "blocked foo: no update leads from v2.0.1 to 1.2.9; the channel has v2.0.1, v1.2.9, v1.2.5, v1.2.3, \
+         v1.2.2. Set spec.upgradePolicy to Semver or Any to update without the channel's graph",
+    );
+}
+
+#[test]
+fn a_channel_that_a_file_declares_has_to_exist() {
+    let of = catalogs(&requiring(">=1.2.7"));
+    let operators = operators(&of, "fiz: version 2.9.6; at 2.9.6");
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    for field in ["channel", "repository"] {
+        let mut request = request("fiz");
+        let declared = serde_json::json!({ "spec": { (field): "nope" } });
+        request.declared.insert("fiz".to_owned(), declared);
+        let refused = plan_install(inputs, &of, &request).expect_err("nothing is called so");
+        assert!(matches!(refused, InstallError::Invalid(_)), "{field}: {refused:?}");
+    }
+}
+
+#[test]
 fn what_is_not_installed_yet_is_planned_as_it_will_be() {
     let all = "
         main 0 nob/stable

@@ -32,7 +32,7 @@ struct Destination<'a> {
 }
 
 impl<'a> Destinations<'a> {
-    /// Returns the destinations of all Operators, without bundles that are refused; `ranges` has requested
+    /// Returns the destinations of concerned Operators, without bundles that are refused; `ranges` has requested
     /// ranges, by Operator, and those that are not `requested` do not leave the range of a user.
     pub(crate) fn of(
         inputs: OperatorInputs<'a>,
@@ -40,8 +40,10 @@ impl<'a> Destinations<'a> {
         ranges: &BTreeMap<String, String>,
         requested: &BTreeSet<&str>,
         is_refused: &dyn Fn(&str, &str) -> bool,
+        is_concerned: &dyn Fn(&str) -> bool,
     ) -> Self {
-        let operators = inputs.operators.iter().filter(|(_, it)| may_move(it));
+        let operators =
+            inputs.operators.iter().filter(|(name, it)| may_move(it) && is_concerned(name));
         let by_name = operators.filter_map(|(name, operator)| {
             let range = ranges.get(name).map(String::as_str);
             let mut destination = match operator.installed {

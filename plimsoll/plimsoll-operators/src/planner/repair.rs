@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use plimsoll_resolve::requirement::RequiredNames;
-use plimsoll_resolve::{Bundle, CatalogPart, Expressions, Problem, Resolution, Solution, solve};
+use plimsoll_resolve::{
+    Bundle, CatalogPart, Expressions, Problem, Resolution, Solution, solve, solve_unexplained,
+};
 
 use super::{ChosenBundles, Outcome};
 use crate::OperatorInputs;
@@ -65,38 +67,45 @@ pub(crate) fn may_satisfy(
 
 /// Solves a problem with as many repairs as are possible. `problem` returns it: the requirements of some
 /// Operators, as they are installed, are ignored in it, and others stay as they are. An Operator is only moved
-/// for its own repair if it cannot be repaired otherwise.
+/// for its own repair if it cannot be repaired otherwise. `is_explained` is whether the explanation is needed if
+/// there is no solution.
 pub(crate) fn solve_with_repairs(
     problem: &dyn Fn(&BTreeSet<String>, &BTreeSet<String>) -> Problem,
     unmet: &Unmet,
     expressions: &dyn Expressions,
+    is_explained: bool,
 ) -> Result<RepairedSolution, Resolution> {
-    let ignoring = |more: &BTreeSet<String>| {
+    let is_final = unmet.is_strict || unmet.repaired.is_empty();
+    let ignoring = |more: &BTreeSet<String>, is_explained: bool| {
         let ignored: BTreeSet<String> = unmet.ignored.union(more).cloned().collect();
         let stay: BTreeSet<String> =
             unmet.repaired.iter().filter(|it| !ignored.contains(*it)).cloned().collect();
         if !stay.is_empty() {
-            match solve(&problem(&ignored, &stay), expressions) {
+            match solve_unexplained(&problem(&ignored, &stay), expressions) {
                 Resolution::Solved(solution) => return Ok(solution),
                 conflict if unmet.is_strict => return Err(conflict),
                 _ => {}
             }
         }
-        match solve(&problem(&ignored, &BTreeSet::new()), expressions) {
+        let problem = problem(&ignored, &BTreeSet::new());
+        let solved = match is_explained {
+            true => solve(&problem, expressions),
+            false => solve_unexplained(&problem, expressions),
+        };
+        match solved {
             Resolution::Solved(solution) => Ok(solution),
             other => Err(other),
         }
     };
-    let conflict = match ignoring(&BTreeSet::new()) {
+    let conflict = match ignoring(&BTreeSet::new(), is_explained && is_final) {
         Ok(solution) => return Ok(RepairedSolution { solution, unrepaired: BTreeSet::new() }),
         Err(conflict) => conflict,
     };
-    let is_final = unmet.is_strict || unmet.repaired.is_empty();
     if is_final || matches!(conflict, Resolution::LimitExceeded) {
         return Err(conflict);
     }
     let mut unrepaired: BTreeSet<String> = unmet.repaired.iter().cloned().collect();
-    let mut solution = ignoring(&unrepaired)?;
+    let mut solution = ignoring(&unrepaired, is_explained)?;
     // Halves of those that cannot be repaired together, so that a few of many cost little.
     let mut groups = match unmet.repaired.split_at(unmet.repaired.len() / 2) {
         ([], _) => Vec::new(),
@@ -105,7 +114,7 @@ pub(crate) fn solve_with_repairs(
     while let Some(group) = groups.pop() {
         let mut others = unrepaired.clone();
         others.retain(|it| !group.contains(it));
-        match ignoring(&others) {
+        match ignoring(&others, false) {
             Ok(repaired) => (solution, unrepaired) = (repaired, others),
             Err(_) if group.len() > 1 => {
                 let (left, right) = group.split_at(group.len() / 2);

@@ -18,6 +18,7 @@ use plimsoll_resolve::{
 };
 use semver::Version;
 
+use super::related::related;
 use super::repair::{RepairedSolution, Unmet, may_satisfy, solve_with_repairs, unmet, unsatisfied};
 use super::{
     CHANNEL, ChosenBundle, ChosenBundles, Destinations, Outcome, ProblemRequest, catalog_name,
@@ -128,6 +129,10 @@ pub(crate) fn propose(
         request,
         progress,
         unmet: unmet(wished_inputs, catalogs, &concerns),
+        concerned: match request.is_install {
+            true => related(wished_inputs, catalogs, named.iter().copied()),
+            false => None,
+        },
         orphans: BTreeSet::new(),
         refused: BTreeMap::new(),
         steered: Vec::new(),
@@ -147,7 +152,7 @@ pub(crate) fn propose(
 
 impl Wanted {
     /// Sets what is wanted beside the version in an existing Operator.
-    fn set(&self, operator: &mut RequestedOperator) {
+    pub(crate) fn set(&self, operator: &mut RequestedOperator) {
         operator.is_undeclared = false;
         let RequestedOperator { spec, installed, .. } = operator;
         let there = installed.as_ref().map(|it| &it.reference);
@@ -208,6 +213,8 @@ struct Search<'a> {
     request: &'a ChangeRequest,
     progress: &'a dyn Fn(PlanningProgress),
     unmet: Unmet,
+    /// The packages that may be changed; `None` for all.
+    concerned: Option<BTreeSet<&'a str>>,
     /// The dependencies that no Operator depends on afterwards; they are reported, and unchanged.
     orphans: BTreeSet<String>,
     /// The bundles that would not be installed, by Operator.
@@ -283,11 +290,15 @@ impl<'a> Search<'a> {
         };
         let ranges = self.ranges();
         let destinations =
-            Destinations::of(self.inputs, self.catalogs, &ranges, &requested, &is_refused);
+            Destinations::of(self.inputs, self.catalogs, &ranges, &requested, &is_refused, &|it| {
+                self.concerned.as_ref().is_none_or(|all| all.contains(it))
+            });
         let problem = |ignored: &BTreeSet<String>, stay: &BTreeSet<String>| {
             self.problem(&destinations, &requested, ignored, stay)
         };
-        let solved = solve_with_repairs(&problem, &self.unmet(), self.inputs.expressions);
+        // That what is steered to has no solution is not shown.
+        let (unmet, is_shown) = (self.unmet(), self.steered.is_empty());
+        let solved = solve_with_repairs(&problem, &unmet, self.inputs.expressions, is_shown);
         let RepairedSolution { solution, unrepaired } = match solved {
             Ok(solved) => solved,
             Err(conflict) => return Attempt::Failed(self.failure(conflict)),
@@ -484,12 +495,5 @@ impl<'a> Search<'a> {
     fn converged(&self, operators: &BTreeMap<String, RequestedOperator>) -> ConvergedOperators {
         let inputs = OperatorInputs { operators, ..self.inputs };
         converge_shown(inputs, self.catalogs, self.progress)
-    }
-}
-
-impl RequestedOperator {
-    /// Returns whether it is an orphan if no Operator depends on it; `was_used` is whether one did.
-    pub(crate) fn may_be_orphaned(&self, was_used: bool) -> bool {
-        self.is_dependency || (was_used && !self.is_of_user && !self.is_undeclared)
     }
 }
