@@ -84,8 +84,11 @@ impl InstallRequest {
         catalogs: &[CatalogPart],
         name: &str,
     ) -> Result<(), RequestError> {
+        // An Operator that waits keeps its range if no other one is requested.
+        let waits = inputs.operators.get(name).filter(|it| it.installed.is_none());
+        let range = self.range_of(name).or(waits.map(|it| it.spec.version.as_str()));
         let spec = OperatorSpec {
-            version: self.range_of(name).unwrap_or_default().to_owned(),
+            version: range.unwrap_or_default().to_owned(),
             channel: self.channel_of(name).unwrap_or_default().to_owned(),
             repository: self.repository_of(name).unwrap_or_default().to_owned(),
             ..OperatorSpec::default()

@@ -294,6 +294,12 @@ fn what_is_not_installed_yet_is_planned_as_it_will_be() {
          nob >=1.1.0, <1.2.0 @1.1.0",
     );
     check(all, "nob: version <2", "nob --channel=slow", "nob <2 @1.0.0 channel slow");
+    check(
+        all,
+        "nob: version ^1.1",
+        "nob --channel=slow",
+        "invalid: no version of nob matches ^1.1; there is v1.0.0",
+    );
 }
 
 #[test]
