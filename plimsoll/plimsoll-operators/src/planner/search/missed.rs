@@ -32,23 +32,23 @@ impl Search<'_> {
         };
         first(converged).or_else(|| {
             // An installation is not held back where an update of what is only expected would be.
-            let operators = self.as_present(operators)?;
-            first(&self.converged(&operators))
+            let is_expected = all.iter().any(|(name, _)| self.is_only_expected(name));
+            first(&self.converged(&is_expected.then(|| self.as_present(operators))?))
         })
     }
 
-    /// Returns changed Operators with what is really installed of them; `None` if they have that already.
+    /// Returns whether something else is really installed of an Operator.
+    fn is_only_expected(&self, name: &str) -> bool {
+        let of = |all: &BTreeMap<String, RequestedOperator>| Some(all.get(name)?.installed.clone());
+        let (present, expected) = (of(self.present), of(self.before.operators));
+        present.is_some() && expected.is_some() && present != expected
+    }
+
+    /// Returns changed Operators with what is really installed of them.
     fn as_present(
         &self,
         operators: &BTreeMap<String, RequestedOperator>,
-    ) -> Option<BTreeMap<String, RequestedOperator>> {
-        let is_there = |(name, it): (&String, &RequestedOperator)| {
-            let before = self.before.operators.get(name);
-            before.is_none_or(|before| before.installed == it.installed)
-        };
-        if self.present.iter().all(is_there) {
-            return None;
-        }
+    ) -> BTreeMap<String, RequestedOperator> {
         let mut operators = operators.clone();
         for (name, it) in self.present {
             if let Some(operator) = operators.get_mut(name) {
@@ -56,7 +56,7 @@ impl Search<'_> {
                 operator.owned.clone_from(&it.owned);
             }
         }
-        Some(operators)
+        operators
     }
 
     fn missed_one(
