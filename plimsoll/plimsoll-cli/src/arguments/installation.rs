@@ -1,6 +1,6 @@
 //! What a new cluster requests of its release: capabilities, by name or by an install-config.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -143,11 +143,20 @@ impl InstallConfig {
 ///
 /// # Errors
 ///
-/// The error of the system, or that it is not UTF-8.
+/// The error of the system, or that it is larger or not UTF-8.
 pub(crate) fn read_input() -> io::Result<String> {
-    let mut text = String::new();
-    io::stdin().take(WRITTEN_SIZE_MAX).read_to_string(&mut text)?;
-    Ok(text)
+    read_within(io::stdin(), WRITTEN_SIZE_MAX)
+}
+
+fn read_within(input: impl Read, bytes_max: u64) -> io::Result<String> {
+    let mut text = Vec::new();
+    input.take(bytes_max.saturating_add(1)).read_to_end(&mut text)?;
+    if u64::try_from(text.len()).is_ok_and(|it| it > bytes_max) {
+        let message = format!("it has more than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    String::from_utf8(text)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 fn parse(text: &str) -> anyhow::Result<Value> {
@@ -170,7 +179,14 @@ mod tests {
     use plimsoll_simulation::sample;
     use serde_json::{Value, json};
 
-    use super::InstallationArguments;
+    use super::{InstallationArguments, read_within};
+
+    #[test]
+    fn input_that_is_too_large_is_refused_and_not_cut_off() {
+        let read = |text: &str| read_within(text.as_bytes(), 4).map_err(|it| it.to_string());
+        assert_eq!(read("four"), Ok("four".to_owned()));
+        assert_eq!(read("fives"), Err("it has more than 4 bytes".to_owned()));
+    }
 
     /// Baseline, capabilities, and an install-config.
     fn check(
