@@ -16,7 +16,7 @@ use plimsoll_source::whole_file;
 const CHANGE_SET: [&str; 3] = ["metadata", "annotations", CHANGE_SET_ANNOTATION];
 
 /// Writes Operators to the files of a loadout that declare them, and the others to new files of a
-/// directory. Returns the files that were written, in order.
+/// directory, or beside a single file. Returns the files that were written, in order.
 ///
 /// # Errors
 ///
@@ -28,6 +28,10 @@ pub(super) fn write_manifests(
     operators: &[OperatorManifest],
     warning: Option<&str>,
 ) -> Result<Vec<PathBuf>, anyhow::Error> {
+    let directory = match directory.parent() {
+        Some(parent) if directory.is_file() => parent,
+        Some(_) | None => directory,
+    };
     let mut changed = BTreeSet::new();
     let mut new = Vec::new();
     for it in operators {

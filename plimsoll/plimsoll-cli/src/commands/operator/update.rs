@@ -62,13 +62,14 @@ pub struct UpdateArguments {
         long,
         visible_alias = "all",
         visible_short_alias = 'A',
+        overrides_with = "latest",
         conflicts_with_all = ["names", "selector"]
     )]
     latest: bool,
     /// The same as NAME@RANGE; several are separated by `;`, or are options of their own
     #[arg(long, value_name = "NAME@RANGE", alias = "forRange", conflicts_with = "latest")]
     for_range: Vec<RequestedRanges>,
-    /// Directory of Operators whose files are rewritten; without it, those of the cluster change
+    /// Directory of Operators whose files are rewritten, or a single file; without it, those of the cluster change
     #[arg(long, short, value_name = "DIR")]
     filename: Option<PathBuf>,
     /// Refuse if operators.lock is missing or out of date

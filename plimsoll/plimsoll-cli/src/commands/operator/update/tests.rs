@@ -129,6 +129,19 @@ async fn operators_of_a_list_are_rewritten_in_their_place() {
 }
 
 #[tokio::test]
+async fn what_is_new_is_written_beside_a_single_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("a.yaml");
+    let text = "apiVersion: olm.io/v1\nkind: Operator\nmetadata: {name: foo-operator}\n\
+                spec: {version: 1.2.2}\n";
+    std::fs::write(&file, text).expect("a file");
+    let options = ["--latest", "-A", "--yes"];
+    let (code, text) = attempt(&file, &options).await.expect("a plan");
+    assert_eq!(code, ExitCode::SUCCESS, "{text}");
+    assert!(directory.path().join("baz-operator.yaml").is_file(), "{text}");
+}
+
+#[tokio::test]
 async fn the_transcripts_of_the_design_document() {
     let directory = loadout();
     let (path, before) = (directory.path(), files(directory.path()));
