@@ -16,8 +16,10 @@ use plimsoll_operators::lint::{BundleMove, LintInputs, apply_edits, lint, moves}
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_source::whole_file;
 
-use super::loadout::{LoadoutState, StateArguments, read_files, read_revision};
+use super::loadout::{LoadoutState, StateArguments, read_revision};
 use super::lock;
+use super::selection::{INPUT_NAME, is_input, read_files_or_input};
+use crate::exit::Refusal;
 use crate::progress::ProgressLine;
 use crate::render::diagnostics::{self, Cases, Checked};
 use crate::render::format::{Format, FormatParser};
@@ -25,7 +27,7 @@ use crate::render::format::{Format, FormatParser};
 /// Arguments of `plimsoll operator lint`.
 #[derive(Debug, Args)]
 pub struct LintArguments {
-    /// Directory of manifests, or a single file
+    /// Directory of manifests, or a single file; `-` for standard input
     directory: PathBuf,
     /// Revision of Git to compare with, such as `origin/main`: what can be updated, what was removed
     #[arg(long, value_name = "GITREF")]
@@ -53,7 +55,12 @@ pub async fn run(
     arguments: &LintArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let loadout = Loadout::read(read_files(&arguments.directory)?);
+    let is_input = is_input(&arguments.directory);
+    if is_input && (arguments.fix || arguments.locked || arguments.base.is_some()) {
+        let message = "--fix, --locked and --base are for files: name them instead of `-`";
+        return Err(Refusal::usage(message.to_owned()).into());
+    }
+    let loadout = Loadout::read(read_files_or_input(&arguments.directory)?);
     let base = arguments.base.as_deref();
     let base = base.map(|revision| read_revision(&arguments.directory, revision)).transpose()?;
     let base = base.map(Loadout::read);
@@ -62,7 +69,10 @@ pub async fn run(
     if arguments.locked {
         lock::require(&arguments.directory, &state, &loadout)?;
     }
-    let path = arguments.directory.display().to_string();
+    let path = match is_input {
+        true => INPUT_NAME.to_owned(),
+        false => arguments.directory.display().to_string(),
+    };
     let mut files = &loadout;
     let fixed;
     if arguments.fix {

@@ -1,6 +1,6 @@
 //! The Operators that a command is about: by name, by label, as files declare them, or all.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, anyhow, bail};
 use clap::Args;
@@ -18,6 +18,8 @@ use crate::arguments::installation::read_input;
 
 /// The path that stands for standard input.
 const STANDARD_INPUT: &str = "-";
+/// What messages call standard input.
+pub(super) const INPUT_NAME: &str = "standard input";
 
 /// The Operators that a command is about, as the command line selects them.
 #[derive(Debug, Clone, Args)]
@@ -131,12 +133,7 @@ pub(super) struct DeclaredObject {
 pub(super) fn declared_operators(paths: &[PathBuf]) -> Result<Vec<DeclaredObject>, Error> {
     let mut files = Vec::new();
     for path in paths {
-        if path.as_os_str() == STANDARD_INPUT {
-            let text = read_input().context("failed to read standard input")?;
-            files.push(LoadoutFile { path: "standard input".to_owned(), text });
-        } else {
-            files.extend(read_files(path)?);
-        }
+        files.extend(read_files_or_input(path)?);
     }
     let files = Loadout::read_sound(files).map_err(|error| anyhow!(error))?.files;
     let found = declared_in(&files)?;
@@ -145,6 +142,24 @@ pub(super) fn declared_operators(paths: &[PathBuf]) -> Result<Vec<DeclaredObject
         bail!("no Operator is declared in {}", paths.join(", "));
     }
     Ok(found)
+}
+
+/// Returns whether a path stands for standard input.
+pub(super) fn is_input(path: &Path) -> bool {
+    path.as_os_str() == STANDARD_INPUT
+}
+
+/// Reads a file, the files of a directory, or standard input.
+///
+/// # Errors
+///
+/// When one cannot be read.
+pub(super) fn read_files_or_input(path: &Path) -> Result<Vec<LoadoutFile>, Error> {
+    if !is_input(path) {
+        return read_files(path);
+    }
+    let text = read_input().context("failed to read standard input")?;
+    Ok(vec![LoadoutFile { path: INPUT_NAME.to_owned(), text }])
 }
 
 /// Returns the Operators that the texts of files declare, in order.
