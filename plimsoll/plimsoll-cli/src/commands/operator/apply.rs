@@ -18,6 +18,8 @@ use super::{FIELD_MANAGER, dry_run_suffix, patch_parameters};
 
 /// The maximum number of attempts to undo a change while the controller writes the same Operator.
 const UNDO_ATTEMPTS_MAX: usize = 10;
+/// The metadata that people declare.
+const DECLARED_METADATA: [&str; 3] = ["name", "labels", "annotations"];
 
 /// A change of an Operator.
 pub(super) struct OperatorWrite {
@@ -76,14 +78,14 @@ impl OperatorWrite {
         Self { name, action }
     }
 
-    /// Returns the object as the write asks for it; `there` is the one of the cluster.
+    /// Returns the object as the write asks for it, so that it can be applied at any time; `there` is the one of the cluster.
     pub(super) fn requested(&self, there: Option<&Operator>) -> Value {
         match &self.action {
             WriteAction::Create { object } => object.clone(),
             WriteAction::Patch { patch, undo: _ } => {
                 let mut object = json!(there);
                 json_patch::merge(&mut object, patch);
-                without_managers(object)
+                as_declared(object)
             }
         }
     }
@@ -164,6 +166,17 @@ impl OperatorWrite {
 fn without_managers(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+    }
+    object
+}
+
+/// Returns an object without what the API server and controllers write.
+fn as_declared(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| DECLARED_METADATA.contains(&field.as_str()));
     }
     object
 }
@@ -274,4 +287,38 @@ pub(super) async fn leave_change_set(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_requested_of_an_operator_can_be_applied_later() {
+        let there: Operator = serde_json::from_value(json!({
+            "apiVersion": "olm.io/v1",
+            "kind": "Operator",
+            "metadata": {
+                "name": "foo",
+                "labels": { "team": "quay" },
+                "uid": "1",
+                "resourceVersion": "2",
+                "generation": 3,
+                "finalizers": ["olm.io/delete-objects"],
+            },
+            "spec": { "version": "1.2.3" },
+            "status": {},
+        }))
+        .expect("an Operator");
+        let manifest = OperatorManifest {
+            name: "foo".to_owned(),
+            version: "1.2.5".to_owned(),
+            ..OperatorManifest::default()
+        };
+        let requested = OperatorWrite::new(&manifest, Some(&there)).requested(Some(&there));
+        let metadata = json!({ "name": "foo", "labels": { "team": "quay" } });
+        assert_eq!(requested["metadata"], metadata);
+        assert_eq!(requested["spec"]["version"], "1.2.5");
+        assert_eq!(requested["status"], Value::Null);
+    }
 }

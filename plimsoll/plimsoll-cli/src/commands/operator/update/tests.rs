@@ -132,8 +132,8 @@ async fn operators_of_a_list_are_rewritten_in_their_place() {
 async fn what_is_new_is_written_beside_a_single_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("a.yaml");
-    let text = "apiVersion: olm.io/v1\nkind: Operator\nmetadata: {name: foo-operator}\n\
-                spec: {version: 1.2.2}\n";
+    let text = "apiVersion: olm.io/v1\nkind: Operator\nmetadata: {name: fiz-operator}\n\
+                spec: {version: 2.9.2}\n";
     std::fs::write(&file, text).expect("a file");
     let options = ["--latest", "-A", "--yes"];
     let (code, text) = attempt(&file, &options).await.expect("a plan");
