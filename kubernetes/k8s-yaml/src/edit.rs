@@ -42,6 +42,7 @@ pub fn set_field(
     value: &str,
 ) -> Result<String, EditError> {
     let changed = edit(text, number, &|content| change(content, path, value))?;
+    let changed = with_line_ends_of(text, changed);
     checked(text, changed, number, path, Some(value))
 }
 
@@ -52,6 +53,15 @@ pub fn set_field(
 pub fn remove_field(text: &str, number: usize, path: &[&str]) -> Result<String, EditError> {
     let changed = edit(text, number, &|content| Some((own_line(content, path)?, String::new())))?;
     checked(text, changed, number, path, None)
+}
+
+/// Returns a changed text with the line ends of the one before, if all of these are those of Windows.
+fn with_line_ends_of(before: &str, changed: String) -> String {
+    let ends = before.matches('\n').count();
+    if ends == 0 || before.matches("\r\n").count() != ends {
+        return changed;
+    }
+    changed.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
 /// A changed text, unless it says something else than the text before with the field set, or without

@@ -189,3 +189,14 @@ fn a_field_is_removed_with_its_line() {
     check("metadata: {annotations: {olm.io/change-set: x/2}}\n", None);
     check("metadata:\n  annotations: {}\n", None);
 }
+
+#[test]
+fn lines_that_are_added_end_as_the_others_do() {
+    let path = ["spec", "version"];
+    let expected = "spec:\r\n  version: 1.2.3\r\n  channel: a\r\n";
+    let changed = set_field("spec:\r\n  channel: a\r\n", 0, &path, "1.2.3").expect("a place");
+    let lines =
+        |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(lines(&changed), lines(expected));
+    assert_eq!(changed.matches('\n').count(), changed.matches("\r\n").count(), "{changed:?}");
+}
