@@ -1,11 +1,21 @@
 //! What would resolve a conflict, in the words of the commands for Operators.
 
-use plimsoll_resolve::{Explanation, SuggestedChangeKind};
+use plimsoll_resolve::{Explanation, ExplanationStepKind, SuggestedChangeKind};
 
-/// Returns an explanation whose suggestions can be carried out with the commands for Operators: those of an
-/// installation, which has options for them, or of an update.
+use super::CHANNEL;
+
+/// Returns an explanation without the channels of [`Destinations`](super::Destinations), whose suggestions can
+/// be carried out with the commands for Operators: those of an installation, which has options for them, or of
+/// an update.
 pub(crate) fn for_commands(mut explanation: Explanation, is_install: bool) -> Explanation {
     for conflict in &mut explanation.conflicts {
+        for step in &mut conflict.steps {
+            if step.kind == ExplanationStepKind::Installed
+                && let Some(text) = stays(&step.text)
+            {
+                step.text = text;
+            }
+        }
         conflict.changes.retain_mut(|change| match change.kind {
             SuggestedChangeKind::Remove => {
                 // The name of a bundle begins with that of its package.
@@ -43,4 +53,11 @@ pub(crate) fn for_commands(mut explanation: Explanation, is_install: bool) -> Ex
         });
     }
     explanation
+}
+
+/// Returns what to say of an installed bundle that no destination follows; `None` if one does.
+fn stays(text: &str) -> Option<String> {
+    let (bundle, why) = text.split_once(" is installed")?;
+    let is_stuck = why.starts_with(" without a channel") || why.contains(&format!("`{CHANNEL}`"));
+    is_stuck.then(|| format!("{bundle} is installed, and stays as it is"))
 }
