@@ -136,26 +136,24 @@ impl DeletionPlan {
     /// Plans a deletion.
     pub fn new(request: &DeletionRequest<'_>) -> Self {
         let DeletionRequest { operators, names, cascade, .. } = *request;
+        let dependants = Dependants::of(operators);
         let mut going: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let mut orphans = orphaned_without(operators, &going);
+        let mut orphans = orphaned_without(operators, &dependants, &going);
         while cascade && !orphans.is_empty() {
             going.extend(orphans);
-            orphans = orphaned_without(operators, &going);
+            orphans = orphaned_without(operators, &dependants, &going);
         }
         let mut broken = BTreeSet::new();
         for name in &going {
-            broken.extend(dependants(operators, name).filter(|it| !going.contains(it)).map(
-                |dependant| BrokenRequirement {
-                    operator: (*name).to_owned(),
-                    dependant: dependant.to_owned(),
-                },
-            ));
+            broken.extend(dependants.on(name).filter(|it| !going.contains(it)).map(|dependant| {
+                BrokenRequirement { operator: (*name).to_owned(), dependant: dependant.to_owned() }
+            }));
         }
         let mut needed = BTreeMap::new();
         for dependency in going.iter().flat_map(|name| dependencies(operators, name)) {
             let is_dependency = operators.get(dependency).is_some_and(|it| it.is_dependency);
             if is_dependency && !going.contains(dependency) && !orphans.contains(dependency) {
-                let by = dependants(operators, dependency).filter(|it| !going.contains(it));
+                let by = dependants.on(dependency).filter(|it| !going.contains(it));
                 needed.insert(dependency, by.map(str::to_owned).collect::<BTreeSet<_>>());
             }
         }
@@ -164,7 +162,7 @@ impl DeletionPlan {
             needed_by: by.into_iter().collect(),
         });
         Self {
-            delete: ordered(operators, &going)
+            delete: ordered(&dependants, &going)
                 .into_iter()
                 .map(|name| planned(request, name))
                 .collect(),
@@ -262,9 +260,10 @@ fn is_definition(key: &ObjectKey) -> bool {
 /// Returns the orphans: Operators that were installed as dependencies and that no Operator, or only orphans,
 /// depend on.
 pub fn orphans(operators: &BTreeMap<String, ObservedOperator>) -> BTreeSet<String> {
+    let dependants = Dependants::of(operators);
     let mut going = BTreeSet::new();
     loop {
-        let more = orphaned(operators, &going, |_| true);
+        let more = orphaned(operators, &dependants, &going, |_| true);
         if more.is_empty() {
             return going.into_iter().map(str::to_owned).collect();
         }
@@ -275,15 +274,17 @@ pub fn orphans(operators: &BTreeMap<String, ObservedOperator>) -> BTreeSet<Strin
 /// Returns the dependencies of deleted Operators that no Operator would depend on any more.
 fn orphaned_without<'a>(
     operators: &'a BTreeMap<String, ObservedOperator>,
+    dependants: &Dependants<'a>,
     going: &BTreeSet<&'a str>,
 ) -> BTreeSet<&'a str> {
     let lost: BTreeSet<&str> =
         going.iter().flat_map(|name| dependencies(operators, name)).collect();
-    orphaned(operators, going, |name| lost.contains(name))
+    orphaned(operators, dependants, going, |name| lost.contains(name))
 }
 
 fn orphaned<'a>(
     operators: &'a BTreeMap<String, ObservedOperator>,
+    dependants: &Dependants<'a>,
     going: &BTreeSet<&'a str>,
     is_meant: impl Fn(&str) -> bool,
 ) -> BTreeSet<&'a str> {
@@ -292,19 +293,33 @@ fn orphaned<'a>(
             && operator.is_dependency
             && !going.contains(name.as_str())
             && !operator.is_deleting
-            && dependants(operators, name).all(|it| going.contains(it))
+            && dependants.on(name).all(|it| going.contains(it))
     });
     found.map(|(name, _)| name.as_str()).collect()
 }
 
-/// Returns the Operators whose requirements the given one satisfies.
-fn dependants<'a>(
-    operators: &'a BTreeMap<String, ObservedOperator>,
-    name: &str,
-) -> impl Iterator<Item = &'a str> {
-    let status = operators.get(name).map(|it| &it.status);
-    let found = status.into_iter().flat_map(|it| &it.dependants);
-    found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
+/// The Operators whose requirements an Operator satisfies, by its name. Each of both reports that, and one may
+/// do so before the other.
+struct Dependants<'a>(BTreeMap<&'a str, BTreeSet<&'a str>>);
+
+impl<'a> Dependants<'a> {
+    fn of(operators: &'a BTreeMap<String, ObservedOperator>) -> Self {
+        let mut by_name: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, operator) in operators {
+            let reported = operator.status.dependants.iter().map(|it| it.operator.as_str());
+            let reported = reported.filter(|it| operators.contains_key(*it));
+            by_name.entry(name.as_str()).or_default().extend(reported);
+            for dependency in dependencies(operators, name) {
+                by_name.entry(dependency).or_default().insert(name.as_str());
+            }
+        }
+        Self(by_name)
+    }
+
+    /// Returns the Operators that depend on the given one.
+    fn on(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.0.get(name).into_iter().flatten().copied()
+    }
 }
 
 /// Returns the Operators that satisfy the requirements of the given one.
@@ -319,14 +334,11 @@ fn dependencies<'a>(
 
 /// Orders Operators with dependants before what they depend on; a cycle begins with its first Operator by
 /// name.
-fn ordered<'a>(
-    operators: &'a BTreeMap<String, ObservedOperator>,
-    going: &BTreeSet<&'a str>,
-) -> Vec<&'a str> {
+fn ordered<'a>(dependants: &Dependants<'a>, going: &BTreeSet<&'a str>) -> Vec<&'a str> {
     let mut left = going.clone();
     let mut order = Vec::new();
     while let Some(first) = left.first().copied() {
-        let is_free = |name: &&&str| dependants(operators, name).all(|it| !left.contains(it));
+        let is_free = |name: &&&str| dependants.on(name).all(|it| !left.contains(it));
         let next = left.iter().find(is_free).copied().unwrap_or(first);
         left.remove(next);
         order.push(next);

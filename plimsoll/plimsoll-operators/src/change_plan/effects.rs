@@ -136,15 +136,22 @@ pub(super) fn of_deletion(
     let mut dependencies = BTreeSet::new();
     for name in concerned {
         let status = operators.get(name).map(|it| &it.status);
-        for dependant in status.into_iter().flat_map(|it| &it.dependants) {
-            let Some(there) = operators.get(&dependant.operator) else { continue };
+        let reported = status.into_iter().flat_map(|it| &it.dependants);
+        let reported = reported.map(|it| (it.operator.as_str(), &it.requirement));
+        // Either of both may report it before the other.
+        let depending = operators.iter().flat_map(|(dependant, it)| {
+            let on = it.status.dependencies.iter();
+            let on = on.filter(move |it| it.satisfied && it.operator == *name);
+            on.map(move |it| (dependant.as_str(), &it.requirement))
+        });
+        for (dependant, requirement) in reported.chain(depending) {
+            let Some(there) = operators.get(dependant) else { continue };
             dependencies.insert(PlannedDependency {
-                operator: dependant.operator.clone(),
+                operator: dependant.to_owned(),
                 on: name.clone(),
                 version: there.version().to_owned(),
-                requirement: dependant.requirement.clone(),
-                broken: going.contains(name.as_str())
-                    && !going.contains(dependant.operator.as_str()),
+                requirement: requirement.clone(),
+                broken: going.contains(name.as_str()) && !going.contains(dependant),
             });
         }
     }

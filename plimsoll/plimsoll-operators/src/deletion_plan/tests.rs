@@ -52,6 +52,32 @@ fn check(text: &str, names: &str, cascade: bool, expected: &str) {
 const FOO_NEEDS_BAR: &str = "foo: bar\n bar dependency:";
 
 #[test]
+fn a_dependant_counts_as_soon_as_one_of_both_reports_it() {
+    let reports: [fn(&mut OperatorStatus); 2] =
+        [|it| it.dependants.clear(), |it| it.dependencies.clear()];
+    for forget in reports {
+        let mut operators = operators(FOO_NEEDS_BAR);
+        operators.values_mut().for_each(|it| forget(&mut it.status));
+        let names = BTreeSet::from(["bar".to_owned()]);
+        let request = DeletionRequest {
+            operators: &operators,
+            workloads: &BTreeMap::new(),
+            conversions: &BTreeMap::new(),
+            of_release: &BTreeSet::new(),
+            names: &names,
+            cascade: false,
+            keep_crds: false,
+        };
+        let plan = DeletionPlan::new(&request);
+        assert_eq!(plan.dependants_of("bar"), ["foo"]);
+        assert_eq!(
+            plan.text(),
+            "bar will be deleted\n  0 objects\nfoo depends on bar, and is kept\n"
+        );
+    }
+}
+
+#[test]
 fn a_plan_names_what_goes_what_breaks_and_what_is_left() {
     check(
         FOO_NEEDS_BAR,
