@@ -13,12 +13,12 @@ use plimsoll_resolve::CatalogPart;
 use serde::Serialize;
 
 use self::effects::{BundleVersion, Effects, name_bundle};
-use crate::actions::plan::{change, digest, removal};
 use crate::deletion_plan::{DeletionPlan, PlannedDeletion};
-use crate::install::{InstallPlan, InstallRequest, PlannedOperator, expanded};
+use crate::install::{InstallPlan, InstallRequest, PlannedOperator, meanings};
 use crate::loadout::converge;
 use crate::manifest::OperatorManifest;
 use crate::observed::ObservedOperator;
+use crate::planned_change::{change, digest, removal};
 use crate::update::{OperatorUpdate, OperatorVersion, UpdatePlan};
 use crate::{OperatorInputs, RequestedOperator};
 
@@ -234,7 +234,7 @@ impl ChangePlan {
             it.required_by = required_by(&it.operator, &dependencies);
         }
         let orphans = plan.operators.iter().filter(|it| it.orphaned);
-        let meanings = ranges.values().filter_map(|it| expanded(it));
+        let meanings = meanings(ranges.values().map(String::as_str)).into_iter();
         let mut all = Self {
             change_set: plan.change_set.clone(),
             kept: stays,

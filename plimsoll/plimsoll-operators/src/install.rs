@@ -284,6 +284,17 @@ pub fn plan_install(
     }
 }
 
+/// Returns the meanings of ranges, each once.
+pub(crate) fn meanings<'a>(ranges: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut found = Vec::new();
+    for meaning in ranges.filter_map(expanded) {
+        if !found.contains(&meaning) {
+            found.push(meaning);
+        }
+    }
+    found
+}
+
 /// Returns the meaning of a range with `^` or `~`, and the range for patch releases only; `None` for other
 /// ranges.
 pub fn expanded(range: &str) -> Option<String> {
@@ -394,7 +405,7 @@ impl<'a> Planner<'a> {
         let mut plan = InstallPlan {
             packages: asked.names().map(str::to_owned).collect(),
             overrides: self.overrides(proposal),
-            ranges: asked.names().filter_map(|it| expanded(asked.range_of(it)?)).collect(),
+            ranges: meanings(asked.names().filter_map(|it| asked.range_of(it))),
             notes: proposal.notes.iter().chain(&proposal.unsatisfied).cloned().collect(),
             warnings: proposal.solution.warnings.clone(),
             ..InstallPlan::default()

@@ -105,6 +105,12 @@ fn check(catalog: &str, present: &str, line: &str, expected: &str) {
 }
 
 #[test]
+fn the_meaning_of_a_range_is_said_once() {
+    let found = meanings(["~1.2", ">=1", "^2", "~1.2"].into_iter());
+    assert_eq!(found, ["~1.2 is >= v1.2.0 < v1.3.0", "^2 is >= v2.0.0 < v3.0.0"]);
+}
+
+#[test]
 fn what_is_there_and_will_do_stays() {
     let all = requiring(">=1.2.7");
     let present = "foo: version 1.2.9; at 1.2.9

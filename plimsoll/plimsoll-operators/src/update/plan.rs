@@ -7,7 +7,7 @@ use plimsoll_resolve::{Bundle, CatalogPart};
 use semver::Version;
 use serde::Serialize;
 
-use crate::install::{expanded, spelled};
+use crate::install::{meanings, spelled};
 use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::planner::{ChangeRequest, ChosenBundles, Outcome, Proposal, is_pinned};
 use crate::{OperatorInputs, RequestedOperator};
@@ -242,7 +242,8 @@ impl UpdatePlan {
         lines.extend(held_back.map(|(name, why)| format!("* {name}: {why}")));
         let others = self.notes.iter().chain(&self.unsatisfied);
         lines.extend(others.map(|it| format!("* {it}")));
-        lines.extend(ranges.values().filter_map(|it| Some(format!("* {}", expanded(it)?))));
+        let meanings = meanings(ranges.values().map(String::as_str));
+        lines.extend(meanings.iter().map(|it| format!("* {it}")));
         lines.iter().map(|it| format!("{}\n", on_one_line(it))).collect()
     }
 

@@ -69,7 +69,8 @@ pub struct UpdateArguments {
     /// The same as NAME@RANGE; several are separated by `;`, or are options of their own
     #[arg(long, value_name = "NAME@RANGE", alias = "forRange", conflicts_with = "latest")]
     for_range: Vec<RequestedRanges>,
-    /// Directory of Operators whose files are rewritten, or a single file; without it, those of the cluster change
+    /// Directory of Operators whose files are rewritten, or a single file; without it, those of the
+    /// cluster change
     #[arg(long, short, value_name = "DIR")]
     filename: Option<PathBuf>,
     /// Refuse if operators.lock is missing or out of date
