@@ -25,8 +25,8 @@ struct CommandLine {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunCommand {
-    /// What is typed after `plimsoll operator`; `CATALOG` is the directory of the catalog, `FILES` one
-    /// for other files.
+    /// What is typed after `plimsoll operator`, or after `kubectl operator` if it begins so; `CATALOG` is
+    /// the directory of the catalog, `FILES` one for other files. Quotes around a word are the shell's.
     run: String,
     /// The file of `FILES` that the output is redirected to; empty for none.
     #[serde(default)]
@@ -80,13 +80,15 @@ impl RunCommand {
 
     /// Runs the command with this prompter.
     pub(super) async fn play_with(&self, add_ons: &AddOns, mut prompter: Prompter) {
-        let (line, catalog) = (&self.run, add_ons.catalog.path().to_string_lossy());
+        let line = self.run.strip_prefix("kubectl operator ").unwrap_or(&self.run);
+        let catalog = add_ons.catalog.path().to_string_lossy();
         let files = add_ons.files.path();
         let is_deletion = line.starts_with("delete ") || line.starts_with("autoremove");
         if is_deletion {
             add_ons.until_listable().await;
         }
         let words = line.split_whitespace().map(|word| {
+            let word = word.trim_matches('\'');
             word.replace("CATALOG", &catalog).replace("FILES", &files.to_string_lossy())
         });
         let words = ["plimsoll operator".to_owned()].into_iter().chain(words);

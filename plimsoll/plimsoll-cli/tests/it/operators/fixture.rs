@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 const PACKAGES: &str = include_str!("fixture.yaml");
 
 /// The fields of a version that name no package.
-const NO_PACKAGES: [&str; 6] = ["size", "field", "capability", "class", "conversion", "versions"];
+const NO_PACKAGES: [&str; 7] =
+    ["size", "field", "capability", "class", "conversion", "versions", "provides"];
 
 /// Requirements by version by package.
 #[derive(serde::Deserialize)]
@@ -27,10 +28,11 @@ impl Fixture {
         write_bundle(catalog, "anchor", "1.0.0", "", &BTreeMap::new());
     }
 
-    /// Adds a version of a package to a catalog.
+    /// Adds a version of a package to a catalog. What precedes a slash is not part of its name.
     pub(super) fn publish(catalog: &Path, package: &str, version: &str) {
         let Self(packages) = Self::read();
         let versions = packages.get(package).expect("the fixture has the package");
+        let package = package.rsplit('/').next().expect("it has a part at least");
         let requires = versions.get(version).expect("the fixture has the version");
         // Any version before it leads to it.
         let first = versions.keys().next().expect("a package has versions");
@@ -81,11 +83,13 @@ fn write_bundle(
         })
         .collect();
     let mut manifest = csv(package, version, skip_range, requires.get("capability"));
+    let provided = requires.get("provides").map_or(stem(package), String::as_str);
+    manifest["spec"]["customresourcedefinitions"]["owned"] = json!([owned(provided)]);
     if requires.contains_key("conversion") {
         manifest["spec"]["webhookdefinitions"] = json!([conversion(package)]);
     }
     let size: Option<u32> = requires.get("size").map(|it| it.parse().expect("a number"));
-    let mut definition = definition(package, size, requires.get("field"));
+    let mut definition = definition(provided, size, requires.get("field"));
     let versions = requires.get("versions").map_or("v1", String::as_str);
     store_in_first(versions, &mut definition, &mut manifest);
     let config = |name: String| {
@@ -130,7 +134,7 @@ fn example_class(name: &str) -> Value {
     objects.find(is_class).expect("the examples have the class")
 }
 
-fn definition(package: &str, size: Option<u32>, field: Option<&String>) -> Value {
+fn definition(stem: &str, size: Option<u32>, field: Option<&String>) -> Value {
     let mut schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     if let Some(size) = size {
         let size = json!({ "type": "integer", "maximum": size });
@@ -144,14 +148,14 @@ fn definition(package: &str, size: Option<u32>, field: Option<&String>) -> Value
     let version = json!({
         "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
     });
-    let plural = format!("{package}s");
+    let plural = format!("{stem}s");
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.{package}.example.com") },
+        "metadata": { "name": format!("{plural}.{stem}.example.com") },
         "spec": {
-            "group": format!("{package}.example.com"),
-            "names": { "kind": kind(package), "plural": plural, "singular": package },
+            "group": format!("{stem}.example.com"),
+            "names": { "kind": kind(stem), "plural": plural, "singular": stem },
             "scope": "Namespaced",
             "versions": [version],
         },
@@ -173,7 +177,8 @@ fn store_in_first(versions: &str, definition: &mut Value, csv: &mut Value) {
 }
 
 fn csv(package: &str, version: &str, skip_range: &str, capability: Option<&String>) -> Value {
-    let operator = format!("{package}-operator");
+    let stem = stem(package);
+    let operator = format!("{stem}-operator");
     let selected = json!({ "app": operator });
     let container = json!({
         "name": "operator", "image": format!("registry.example.com/{operator}:{version}"),
@@ -189,14 +194,9 @@ fn csv(package: &str, version: &str, skip_range: &str, capability: Option<&Strin
         },
     });
     let rule = json!({
-        "apiGroups": [format!("{package}.example.com")],
-        "resources": [format!("{package}s")],
+        "apiGroups": [format!("{stem}.example.com")],
+        "resources": [format!("{stem}s")],
         "verbs": ["get", "list", "watch", "update"],
-    });
-    let owned = json!({
-        "name": format!("{package}s.{package}.example.com"),
-        "version": "v1",
-        "kind": kind(package),
     });
     let mut annotations = json!({});
     if !skip_range.is_empty() {
@@ -213,13 +213,17 @@ fn csv(package: &str, version: &str, skip_range: &str, capability: Option<&Strin
             "version": version,
             "minKubeVersion": "1.30.0",
             "installModes": [{ "type": "AllNamespaces", "supported": true }],
-            "customresourcedefinitions": { "owned": [owned] },
             "install": { "strategy": "deployment", "spec": {
                 "clusterPermissions": [{ "serviceAccountName": operator, "rules": [rule] }],
                 "deployments": [deployment],
             } },
         },
     })
+}
+
+/// The kind that a bundle provides, named after a package.
+fn owned(stem: &str) -> Value {
+    json!({ "name": format!("{stem}s.{stem}.example.com"), "version": "v1", "kind": kind(stem) })
 }
 
 /// The webhook that converts the objects of a package.
@@ -237,8 +241,13 @@ fn conversion(package: &str) -> Value {
     })
 }
 
+/// The name of a package without `-operator`.
+fn stem(package: &str) -> &str {
+    package.strip_suffix("-operator").unwrap_or(package)
+}
+
 /// The kind of a package: its name in CamelCase.
-fn kind(package: &str) -> String {
-    let (first, rest) = package.split_at(1);
+fn kind(stem: &str) -> String {
+    let (first, rest) = stem.split_at(1);
     format!("{}{rest}", first.to_uppercase())
 }

@@ -83,8 +83,10 @@ impl Shell {
             let path = directory.path().join(user);
             std::fs::write(path, kubeconfig.to_string()).expect("a kubeconfig");
         }
-        let plug_in = directory.path().join("kubectl-operator");
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), plug_in).expect("a link");
+        for name in ["kubectl-operator", "plimsoll"] {
+            let link = directory.path().join(name);
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), link).expect("a link");
+        }
         Self { directory, _listening: listening }
     }
 
