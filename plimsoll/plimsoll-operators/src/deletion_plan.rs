@@ -277,9 +277,8 @@ fn orphaned_without<'a>(
     dependants: &Dependants<'a>,
     going: &BTreeSet<&'a str>,
 ) -> BTreeSet<&'a str> {
-    let lost: BTreeSet<&str> =
-        going.iter().flat_map(|name| dependencies(operators, name)).collect();
-    orphaned(operators, dependants, going, |name| lost.contains(name))
+    let is_lost = |name: &str| dependants.on(name).any(|it| going.contains(it));
+    orphaned(operators, dependants, going, is_lost)
 }
 
 fn orphaned<'a>(

@@ -74,6 +74,10 @@ fn a_dependant_counts_as_soon_as_one_of_both_reports_it() {
             plan.text(),
             "bar will be deleted\n  0 objects\nfoo depends on bar, and is kept\n"
         );
+        let names = BTreeSet::from(["foo".to_owned()]);
+        let plan = DeletionPlan::new(&DeletionRequest { names: &names, cascade: true, ..request });
+        let going: Vec<&str> = plan.delete.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(going, ["foo", "bar"]);
     }
 }
 
