@@ -39,6 +39,9 @@ pub struct DeletionPlan {
 pub struct PlannedDeletion {
     /// The name of the Operator.
     pub name: String,
+    /// The uid of the object; empty if there is none. Another Operator of the name is not meant.
+    #[serde(skip)]
+    pub uid: String,
     /// The installed version; empty if nothing is installed.
     pub version: String,
     /// Whether it is deleted because no Operator would depend on it any more.
@@ -178,6 +181,22 @@ impl DeletionPlan {
         of.map(|it| it.dependant.as_str()).collect()
     }
 
+    /// Returns the Operators that are not those of an earlier plan any more, a clause each.
+    pub fn replaced_since(&self, earlier: &Self) -> Vec<String> {
+        let mut replaced = Vec::new();
+        for it in &self.delete {
+            let before = earlier.delete.iter().find(|before| before.name == it.name);
+            if before.is_none_or(|before| before.uid == it.uid) {
+                continue;
+            }
+            replaced.push(match it.uid.as_str() {
+                "" => format!("{} was deleted", it.name),
+                _ => recreated(&it.name),
+            });
+        }
+        replaced
+    }
+
     /// Returns the plan as text for users.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -224,6 +243,11 @@ impl DeletionPlan {
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _ = writeln!(text, "{arguments}");
+}
+
+/// Formats what became of an Operator in whose place there is another one.
+pub fn recreated(name: &str) -> String {
+    format!("{name} was deleted, and another client created it again")
 }
 
 /// Formats a number of things: `1 object`, `2 objects`.
@@ -360,6 +384,7 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
     let conversions = conversions.get(name).filter(|_| is_kept);
     PlannedDeletion {
         name: name.to_owned(),
+        uid: operator.uid.clone(),
         version: status.bundle.as_ref().map(|it| it.version.clone()).unwrap_or_default(),
         as_orphan: !names.contains(name),
         objects: status.inventory.len(),

@@ -271,7 +271,7 @@ impl MeasuredCluster {
             | OperatorEffect::ReadNamespace { .. }
             | OperatorEffect::FindKinds { .. }
             | OperatorEffect::ReadDefinition { .. }
-            | OperatorEffect::DeleteRevision(_)
+            | OperatorEffect::DeleteRevision { .. }
             | OperatorEffect::ReleaseRevision { .. }
             | OperatorEffect::Emit { .. } => {}
         }

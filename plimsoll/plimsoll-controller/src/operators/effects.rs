@@ -52,10 +52,10 @@ impl ControlLoop {
                 let writer = self.host.writer.clone();
                 self.host.watch(async move { revisions::release(&writer, &name, &uid).await });
             }
-            OperatorEffect::DeleteRevision(name) => {
+            OperatorEffect::DeleteRevision { name, uid } => {
                 let writer = self.host.writer.clone();
                 self.host.watch(async move {
-                    let deleted = revisions::delete(&writer, &name).await;
+                    let deleted = revisions::delete(&writer, &name, &uid).await;
                     if let Err(error) = deleted {
                         tracing::debug!(%error, name, "could not delete an old revision");
                     }

@@ -141,10 +141,11 @@ async fn list(client: &Client, kind: ApiKind) -> Result<Vec<DynamicObject>, kube
     Ok(api.list(&ListParams::default()).await?.items)
 }
 
-/// Deletes an OperatorRevision, and releases it for that.
-pub(super) async fn delete(writer: &Writer, name: &str) -> Result<(), kube::Error> {
-    writer.release_revision(name, None).await?;
-    writer.delete_own(&api_resource(OPERATOR_REVISION), name).await
+/// Deletes the OperatorRevision with a uid, and releases it for that.
+pub(super) async fn delete(writer: &Writer, name: &str, uid: &str) -> Result<(), kube::Error> {
+    writer.release_revision(name, Some(uid)).await?;
+    let resource = api_resource(OPERATOR_REVISION);
+    writer.delete_uid("", &resource, name, uid).await.map(|_| ())
 }
 
 /// Removes our finalizer from the OperatorRevision with a uid, again and again until it succeeds.

@@ -11,6 +11,7 @@ use plimsoll_api::{Reason, duration};
 
 use super::ActionFailure;
 use super::release::{self, ObservedRelease};
+use crate::deletion_plan::recreated;
 use crate::installation::InstallationState;
 use crate::observed::ObservedOperator;
 
@@ -92,10 +93,7 @@ fn deleted(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Obser
             let message = deleting.map(|it| it.message.clone()).unwrap_or_default();
             (ChangeState::Written, Reason::Deleting.to_string(), message)
         }
-        Some(_) => {
-            let message = format!("{name} was deleted, and another client created it again");
-            (ChangeState::Completed, Reason::OperatorDeleted.to_string(), message)
-        }
+        Some(_) => (ChangeState::Completed, Reason::OperatorDeleted.to_string(), recreated(name)),
         None => {
             let message = format!("{name} was deleted");
             (ChangeState::Completed, Reason::OperatorDeleted.to_string(), message)

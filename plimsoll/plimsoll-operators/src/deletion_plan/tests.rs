@@ -131,6 +131,40 @@ fn a_plan_names_what_goes_what_breaks_and_what_is_left() {
 }
 
 #[test]
+fn another_operator_of_the_name_is_another_plan() {
+    let names = BTreeSet::from(["bar".to_owned(), "foo".to_owned()]);
+    let plan = |text: &str, uid: &str| {
+        let mut operators = operators(text);
+        operators.values_mut().for_each(|it| uid.clone_into(&mut it.uid));
+        DeletionPlan::new(&DeletionRequest {
+            operators: &operators,
+            workloads: &BTreeMap::new(),
+            conversions: &BTreeMap::new(),
+            of_release: &BTreeSet::new(),
+            names: &names,
+            cascade: false,
+            keep_crds: false,
+        })
+    };
+    let shown = plan(FOO_NEEDS_BAR, "1");
+    assert_eq!(plan(FOO_NEEDS_BAR, "1"), shown);
+    assert!(plan(FOO_NEEDS_BAR, "1").replaced_since(&shown).is_empty());
+    let current = plan(FOO_NEEDS_BAR, "2");
+    assert_ne!(current, shown);
+    assert_eq!(current.text(), shown.text());
+    assert_eq!(
+        current.replaced_since(&shown),
+        [
+            "foo was deleted, and another client created it again",
+            "bar was deleted, and another client created it again",
+        ]
+    );
+    assert_eq!(plan("foo:", "1").replaced_since(&shown), ["bar was deleted"]);
+    // The uid is that of the change, in documents.
+    assert!(!serde_json::to_string(&shown).unwrap().contains("uid"));
+}
+
+#[test]
 fn orphans_are_dependencies_that_nothing_depends_on_but_orphans() {
     let check = |text: &str, expected: &[&str]| {
         let found: Vec<String> = orphans(&operators(text)).into_iter().collect();

@@ -270,7 +270,11 @@ impl OperatorHandler<'_> {
         let newest = operator.revisions.keys().rev().take(super::REVISIONS_KEPT);
         let kept: BTreeSet<u32> = newest.copied().chain(kept.into_iter().flatten()).collect();
         let old = operator.revisions.iter().filter(|(number, _)| !kept.contains(number));
-        let names = old.flat_map(|(_, revision)| revision.names().map(str::to_owned));
-        self.output.effects.extend(names.map(OperatorEffect::DeleteRevision));
+        let written = self.written_revisions;
+        let names = old.flat_map(|(_, revision)| revision.names());
+        self.output.effects.extend(names.filter_map(|name| {
+            let uid = written.get(name)?.uid.clone();
+            Some(OperatorEffect::DeleteRevision { name: name.to_owned(), uid })
+        }));
     }
 }

@@ -306,7 +306,12 @@ pub enum OperatorEffect {
         revisions: Vec<(String, Value)>,
     },
     /// Delete an OperatorRevision that is no longer kept, and is released for that.
-    DeleteRevision(String),
+    DeleteRevision {
+        /// The name of the OperatorRevision.
+        name: String,
+        /// The uid of the OperatorRevision.
+        uid: String,
+    },
     /// Remove our finalizer from an OperatorRevision; to be repeated until it succeeds or the OperatorRevision is
     /// gone.
     ReleaseRevision {

@@ -163,7 +163,7 @@ fn text(effect: &OperatorEffect) -> String {
             let names: Vec<&str> = revisions.iter().map(|(name, _)| name.as_str()).collect();
             format!("write {}", names.join(" "))
         }
-        OperatorEffect::DeleteRevision(name) => format!("delete {name}"),
+        OperatorEffect::DeleteRevision { name, .. } => format!("delete {name}"),
         OperatorEffect::ReleaseRevision { name, .. } => format!("release {name}"),
         OperatorEffect::SetFinalizer { operator, is_added, .. } => {
             format!("{} the finalizer of {operator}", if *is_added { "add" } else { "remove" })

@@ -20,7 +20,7 @@ use plimsoll_api::{Operator, duration};
 use plimsoll_controller::{objects_of_release, removed_conversions, workloads};
 use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
 use plimsoll_operators::deletion_plan::{
-    DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans, without_release,
+    DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans, recreated, without_release,
 };
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
@@ -40,6 +40,9 @@ use crate::render::format::{Format, FormatParser};
 
 /// The value of `spec.deletion.crds` that keeps definitions.
 const ORPHAN: &str = "Orphan";
+
+/// What to do if a plan that was agreed to is out of date.
+const AGAIN: &str = "run the command again to see the present plan";
 
 /// The options for a deletion.
 #[derive(Debug, Clone, Default, Args)]
@@ -313,8 +316,11 @@ async fn carry_out(
     let current = now.plan(&names, cascade).await?;
     if current != plan && !options.force {
         writeln!(out, "The cluster has changed since this was planned:")?;
+        for replaced in current.replaced_since(&plan) {
+            writeln!(out, "  {replaced}")?;
+        }
         write_difference(&plan.text(), &current.text(), out)?;
-        bail!("nothing was deleted: run the command again to see the present plan");
+        bail!("nothing was deleted: {AGAIN}");
     }
     for kept in &current.needed {
         writeln!(out, "{} is kept: {} on it", kept.name, depend(&kept.needed_by))?;
@@ -370,7 +376,11 @@ pub(super) fn write_difference(before: &str, after: &str, out: &mut dyn Write) -
     Ok(())
 }
 
-/// Requests the deletion of an Operator, unless another one has its name by now.
+/// Requests the deletion of an Operator.
+///
+/// # Errors
+///
+/// When another one has its name by now, or the API server refuses it.
 async fn request_deletion(
     operators: &Api<Operator>,
     name: &str,
@@ -433,10 +443,22 @@ async fn send_deletion(
         Preconditions { uid: operator.metadata.uid.clone(), resource_version: None };
     let preconditions = Some(preconditions);
     let parameters = DeleteParams { dry_run, preconditions, ..DeleteParams::default() };
-    match operators.delete(name, &parameters).await {
-        Ok(_) => Ok(()),
+    let error = match operators.delete(name, &parameters).await {
+        Ok(_) => return Ok(()),
         // Another client has deleted it already.
-        Err(Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(error) => Err(error).with_context(context),
+        Err(Error::Api(status)) if status.code == 404 => return Ok(()),
+        Err(error) => error,
+    };
+    let is_conflict = matches!(&error, Error::Api(status) if status.code == 409);
+    if is_conflict && is_replaced(operators, name, operator).await {
+        let replaced = recreated(name);
+        bail!("the cluster has changed since this was planned: {replaced}; {AGAIN}");
     }
+    Err(error).with_context(context)
+}
+
+/// Returns whether another Operator has the name of one.
+async fn is_replaced(operators: &Api<Operator>, name: &str, operator: &Operator) -> bool {
+    let there = operators.get_metadata(name).await;
+    there.is_ok_and(|it| it.metadata.uid != operator.metadata.uid)
 }

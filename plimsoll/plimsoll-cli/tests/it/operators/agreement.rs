@@ -1,13 +1,13 @@
 //! Plans that change before a person agrees to them.
 
-use kube::api::DynamicObject;
+use kube::api::{DeleteParams, DynamicObject};
 use kube::core::ApiResource;
 use plimsoll_api::OPERATOR;
 use serde_json::json;
 
 use super::commands::{RunCommand, answered_after};
 use super::{AddOns, Fixture, Named};
-use crate::harness::{on_any_cluster, on_each_cluster};
+use crate::harness::{on_any_cluster, on_each_cluster, until};
 
 #[test]
 fn a_deletion_stops_if_the_cluster_is_not_any_more_as_it_was_shown() {
@@ -37,6 +37,40 @@ fn a_deletion_stops_if_the_cluster_is_not_any_more_as_it_was_shown() {
             .await;
         add_ons.present("apps/v1 Deployment bar/bar-operator").await;
         add_ons.present("olm.io/v1 Operator bar").await;
+        add_ons.stop().await;
+    });
+}
+
+#[test]
+fn another_operator_of_the_name_is_not_deleted() {
+    on_any_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        // No catalog has it: nothing that is shown of the one differs from the other.
+        add_ons.request("ghost", json!({ "version": "1.0.0" })).await;
+        let named = Named::parse("olm.io/v1 Operator ghost");
+        let operators = named.api(&add_ons.harness.client);
+        let meanwhile = async move {
+            let deleted = operators.delete("ghost", &DeleteParams::default()).await;
+            assert!(deleted.is_ok(), "it may be deleted");
+            let mut object = DynamicObject::new("ghost", &ApiResource::from_gvk(&named.kind));
+            object.data = json!({ "spec": { "version": "1.0.0" } });
+            let create = || async {
+                let created = operators.create(&Default::default(), &object).await;
+                created.map(|_| ()).map_err(|error| error.to_string())
+            };
+            let created = until("it is created again", create, Result::is_ok).await;
+            assert_eq!(created, Ok(()));
+        };
+        let shows = [
+            "ghost will be deleted\n",
+            "The cluster has changed since this was planned:\n  \
+             ghost was deleted, and another client created it again\n",
+        ];
+        let error = "nothing was deleted: run the command again to see the present plan";
+        RunCommand::failing("delete ghost", &shows, error)
+            .play_with(&add_ons, answered_after(meanwhile, "y\n"))
+            .await;
+        add_ons.present("olm.io/v1 Operator ghost").await;
         add_ons.stop().await;
     });
 }
