@@ -53,4 +53,6 @@ pub use release_loader::SharedStore;
 pub use resources::api_resource;
 pub use view::{MetricsSnapshot, OperatorView, OperatorsView, View, WaitView};
 pub use webhook::{Reached, WebhookSettings};
-pub use workloads::{Workload, WorkloadError, removed_conversions, stuck_workloads, workloads};
+pub use workloads::{
+    Workload, WorkloadError, include_rollouts, removed_conversions, stuck_workloads, workloads,
+};

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use kube::api::{ListParams, ObjectMeta};
 use kube::core::{ApiResource, DynamicObject};
-use kube::{Api, Client, Error};
-use plimsoll_api::ObjectKey;
-use plimsoll_api::olm::{OperatorStatus, RemainingObjects};
+use kube::{Api, Client, Error, ResourceExt as _};
+use plimsoll_api::olm::{OPERATOR_LABEL, OperatorRevisionSpec, OperatorStatus, RemainingObjects};
+use plimsoll_api::{OPERATOR_REVISION, ObjectKey};
 use plimsoll_operators::deletion_plan::{self, RemovedConversion};
+use serde::Deserialize as _;
 
-use crate::resources::{defined_resource, definitions};
+use crate::resources::{api_resource, defined_resource, definitions};
 
 /// Objects of one answer of the API server.
 const PAGE: u32 = 500;
@@ -55,6 +56,32 @@ impl Workload {
             name: metadata.name.unwrap_or_default(),
         }
     }
+}
+
+/// Adds the objects of its rollouts that are not complete to the inventory of an Operator, of which that has the
+/// installed ones alone: a deletion deletes them, too. `operator` and `uid` identify it.
+///
+/// # Errors
+///
+/// When the API server does not answer.
+pub async fn include_rollouts(
+    client: &Client,
+    operator: &str,
+    uid: &str,
+    status: &mut OperatorStatus,
+) -> Result<(), Error> {
+    if !deletion_plan::has_rollout(status) {
+        return Ok(());
+    }
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &api_resource(OPERATOR_REVISION));
+    let selector = format!("{OPERATOR_LABEL}={operator}");
+    let revisions = api.list(&ListParams::default().labels(&selector)).await?;
+    let is_its_own =
+        |it: &&DynamicObject| it.owner_references().iter().any(|owner| owner.uid == uid);
+    let parts = revisions.items.iter().filter(is_its_own);
+    let parts = parts.filter_map(|it| OperatorRevisionSpec::deserialize(&it.data["spec"]).ok());
+    deletion_plan::include_rollouts(status, &parts.collect::<Vec<_>>());
+    Ok(())
 }
 
 /// Counts the objects of the kinds of an Operator, by kind and namespace. Only metadata is read, a page at a

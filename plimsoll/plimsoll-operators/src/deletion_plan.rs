@@ -2,6 +2,7 @@
 //! OPR-20).
 
 mod kept;
+mod rollout;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,9 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::kept::kept_by_release;
+use self::rollout::rolling_out;
 use super::observed::ObservedOperator;
 
 pub use self::kept::{KeptObject, without_release};
+pub use self::rollout::{has_rollout, include_rollouts};
 
 /// The API group of CustomResourceDefinitions.
 const DEFINITION_GROUP: &str = "apiextensions.k8s.io";
@@ -46,7 +49,10 @@ pub struct PlannedDeletion {
     pub version: String,
     /// Whether it is deleted because no Operator would depend on it any more.
     pub as_orphan: bool,
-    /// The number of installed objects.
+    /// The version that is being rolled out; empty if none is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rolling_out: String,
+    /// The number of objects that are installed, or that the version that is being rolled out has.
     pub objects: usize,
     /// The names of its CustomResourceDefinitions.
     pub definitions: Vec<String>,
@@ -61,6 +67,14 @@ pub struct PlannedDeletion {
 }
 
 impl PlannedDeletion {
+    /// Returns a line that says that a version is being rolled out; `None` if none is.
+    pub fn rollout_text(&self) -> Option<String> {
+        let version = Some(&self.rolling_out).filter(|it| !it.is_empty())?;
+        Some(format!(
+            "v{version} is still being rolled out: what it has created by then is deleted"
+        ))
+    }
+
     /// Returns whether a definition stays because it has another owner, too.
     fn keeps(&self, definition: &str) -> bool {
         let mut kept = self.kept.iter().map(|it| &it.object);
@@ -206,6 +220,9 @@ impl DeletionPlan {
             let why = if it.as_orphan { " (orphaned dependency)" } else { "" };
             line(&mut text, format_args!("{}{version} will be deleted{why}", it.name));
             line(&mut text, format_args!("  {}", counted(it.objects, "object", "objects")));
+            if let Some(rollout) = it.rollout_text() {
+                line(&mut text, format_args!("  {rollout}"));
+            }
             for KeptObject { object, reason: _, message } in &it.kept {
                 line(&mut text, format_args!("  {} is kept: {message}", object.reference()));
             }
@@ -387,6 +404,7 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
         uid: operator.uid.clone(),
         version: status.bundle.as_ref().map(|it| it.version.clone()).unwrap_or_default(),
         as_orphan: !names.contains(name),
+        rolling_out: if operator.is_deleting { String::new() } else { rolling_out(status) },
         objects: status.inventory.len(),
         definitions: definitions(status),
         kept: kept_by_release(status, of_release),

@@ -1,6 +1,8 @@
 //! Tests of what a deletion plan says.
 
-use plimsoll_api::olm::{Dependant, DependencyStatus};
+use plimsoll_api::olm::{
+    Dependant, DependencyStatus, OperatorHistory, OperatorRevisionSpec, RevisionObject,
+};
 use serde_json::json;
 
 use super::*;
@@ -266,4 +268,67 @@ fn what_the_release_contains_is_kept_and_the_reason_shown() {
             "reason": "Conflict", "message": "the release contains it",
         })
     );
+}
+
+#[test]
+fn what_is_being_rolled_out_goes_as_what_is_installed() {
+    let entry = |state: &str, revision: u32| -> OperatorHistory {
+        serde_json::from_value(json!({
+            "state": state, "bundle": "bar", "version": format!("1.{revision}.0"), "revision": revision,
+            "startedTime": "2026-01-01T00:00:00Z", "completionTime": null,
+        }))
+        .unwrap()
+    };
+    let object = |api_version: &str, kind: &str, name: &str| RevisionObject {
+        phase: String::new(),
+        object: json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } }),
+    };
+    let definition = |name: &str| {
+        object(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            &format!("{name}.example.com"),
+        )
+    };
+    let revisions = [
+        // It is installed: the inventory has what is left of it.
+        vec![definition("olds")],
+        vec![definition("bars"), definition("foos")],
+        vec![definition("foos"), object("v1", "ConfigMap", "one")],
+    ];
+    let revisions = revisions.into_iter().zip(1..).map(|(objects, revision)| {
+        OperatorRevisionSpec { revision, objects, ..OperatorRevisionSpec::default() }
+    });
+    let revisions: Vec<OperatorRevisionSpec> = revisions.collect();
+    let bars = ObjectKey {
+        group: DEFINITION_GROUP.to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        namespace: String::new(),
+        name: "bars.example.com".to_owned(),
+    };
+    let check = |history: Vec<OperatorHistory>, expected: &str| {
+        let mut operators = operators("bar:");
+        let status = &mut operators.get_mut("bar").unwrap().status;
+        (status.history, status.inventory) = (history, vec![bars.clone()]);
+        include_rollouts(status, &revisions);
+        let plan = DeletionPlan::new(&DeletionRequest {
+            operators: &operators,
+            workloads: &BTreeMap::new(),
+            conversions: &BTreeMap::new(),
+            of_release: &BTreeSet::new(),
+            names: &BTreeSet::from(["bar".to_owned()]),
+            cascade: false,
+            keep_crds: false,
+        });
+        assert_eq!(plan.text(), format!("bar will be deleted\n  {expected}"));
+    };
+    let installed = "1 object\n  definition bars.example.com\n";
+    check(vec![entry("Completed", 1)], installed);
+    check(
+        vec![entry("Partial", 3), entry("Partial", 2), entry("Completed", 1)],
+        "3 objects\n  v1.3.0 is still being rolled out: what it has created by then is deleted\n  \
+         definition bars.example.com\n  definition foos.example.com\n",
+    );
+    // It returned to what was installed before.
+    check(vec![entry("Completed", 1), entry("Partial", 2), entry("Completed", 1)], installed);
 }

@@ -17,7 +17,7 @@ use kube::api::{DeleteParams, Patch, Preconditions};
 use kube::{Api, Client, Error};
 use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::{Operator, duration};
-use plimsoll_controller::{objects_of_release, removed_conversions, workloads};
+use plimsoll_controller::{include_rollouts, objects_of_release, removed_conversions, workloads};
 use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
 use plimsoll_operators::deletion_plan::{
     DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans, recreated, without_release,
@@ -30,7 +30,7 @@ use self::follow::{follow, unfinished};
 use super::dry_run::DryRun;
 use super::output::Output;
 use super::selection::OperatorSelection;
-use super::state::{AddOnState, observed, status};
+use super::state::{AddOnState, observed};
 use super::wait::{TIMEOUT, WaitLimits};
 use super::{finalizers, patch_parameters};
 use crate::exit::{self, Refusal};
@@ -157,19 +157,20 @@ impl<'a> Deletion<'a> {
         self.state.unreadable.require_no_part(&concerned)?;
         let planned = unknown.delete.iter().map(|it| &it.name).chain(&unknown.orphans);
         for name in planned {
-            if let Some(operator) = self.state.operators.get(name)
+            if let Some(operator) = self.operators.get_mut(name)
                 && !self.workloads.contains_key(name)
             {
-                let deleted = without_release(&status(operator), &self.of_release);
+                read_rollouts(self.client, name, operator).await?;
+                let deleted = without_release(&operator.status, &self.of_release);
                 self.workloads.insert(name.clone(), workloads(self.client, &deleted).await?);
             }
         }
         let plan = self.plan_so_far(names, cascade);
         for it in plan.delete.iter().filter(|it| it.keeps_definitions) {
-            if let Some(operator) = self.state.operators.get(&it.name)
+            if let Some(operator) = self.operators.get(&it.name)
                 && !self.conversions.contains_key(&it.name)
             {
-                let removed = removed_conversions(self.client, &status(operator)).await?;
+                let removed = removed_conversions(self.client, &operator.status).await?;
                 self.conversions.insert(it.name.clone(), removed);
             }
         }
@@ -190,6 +191,21 @@ impl<'a> Deletion<'a> {
 
     fn has_workloads(&self, name: &str) -> bool {
         !self.keep_crds && self.workloads.get(name).is_some_and(|it| !it.is_empty())
+    }
+}
+
+/// Adds the objects of its rollouts that are not complete to the inventory of an Operator; none if the user may not
+/// read them.
+async fn read_rollouts(
+    client: &Client,
+    name: &str,
+    operator: &mut ObservedOperator,
+) -> Result<(), anyhow::Error> {
+    match include_rollouts(client, name, &operator.uid, &mut operator.status).await {
+        Err(Error::Api(status)) if status.code == 403 => Ok(()),
+        included => {
+            included.with_context(|| format!("failed to read the OperatorRevisions of `{name}`"))
+        }
     }
 }
 

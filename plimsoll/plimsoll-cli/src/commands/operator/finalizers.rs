@@ -10,7 +10,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DynamicObject, Patch};
 use kube::{Api, Client, Error};
-use plimsoll_controller::{Workload, stuck_workloads};
+use plimsoll_controller::{Workload, include_rollouts, stuck_workloads};
 use serde_json::json;
 
 use super::patch_parameters;
@@ -42,7 +42,11 @@ pub(super) async fn remove(
                  the operator remove its finalizers itself"
             );
         }
-        stuck.extend(stuck_workloads(client, &status(operator)).await?);
+        let mut status = status(operator);
+        let uid = operator.metadata.uid.as_deref().unwrap_or_default();
+        let included = include_rollouts(client, name, uid, &mut status).await;
+        included.with_context(|| format!("failed to read the OperatorRevisions of `{name}`"))?;
+        stuck.extend(stuck_workloads(client, &status).await?);
     }
     if stuck.is_empty() {
         writeln!(out, "Nothing to do: no object is stuck")?;

@@ -106,7 +106,8 @@ fn deleted(deletion: &PlannedDeletion, out: &mut dyn Write) -> io::Result<()> {
         conversions.map(|it| format!("conversion webhook of {} is removed", it.definition));
     let workloads = deletion.workloads.iter();
     let workloads = workloads.map(|it| format!("workloads: {}{fate}", workload_text(it)));
-    let lines = std::iter::once(objects).chain(kept).chain(definitions);
+    let lines = std::iter::once(objects).chain(deletion.rollout_text()).chain(kept);
+    let lines = lines.chain(definitions);
     list(&format!("With {}", deletion.name), lines.chain(conversions).chain(workloads), out)
 }
 

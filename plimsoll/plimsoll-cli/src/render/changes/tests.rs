@@ -181,6 +181,18 @@ fn a_document_has_the_changes_and_their_effects() {
 }
 
 #[test]
+fn a_document_says_that_a_deleted_operator_is_being_rolled_out() {
+    let mut early = deletion();
+    if let Some(it) = &mut early.changes[0].deletion {
+        it.rolling_out = "1.2.7".to_owned();
+    }
+    let text = written(&early, &Format::Markdown);
+    let lines =
+        "- 7 objects\n- v1.2.7 is still being rolled out: what it has created by then is deleted\n";
+    assert!(text.contains(lines), "{text}");
+}
+
+#[test]
 fn a_picture_has_who_changes_and_who_depends_on_whom() {
     assert_eq!(
         written(&update(), &Format::Picture(Picture::Mermaid)),

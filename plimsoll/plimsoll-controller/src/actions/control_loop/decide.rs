@@ -20,7 +20,7 @@ use crate::actions::access::Access;
 use crate::actions::inventory::CatalogInventory;
 use crate::clock::run_beside;
 use crate::ownership::objects_of_release;
-use crate::workloads::workloads;
+use crate::workloads::{include_rollouts, workloads};
 use crate::write::chain;
 use plimsoll_api::NamespacedName;
 
@@ -126,7 +126,10 @@ impl ControlLoop {
             content.inventory.of_release = of_release.map_err(|error| chain(&error))?;
         }
         for name in deleted {
-            let Some(operator) = self.operators.get(&name) else { continue };
+            let Some(operator) = content.inventory.observed.get_mut(&name) else { continue };
+            let (uid, status) = (&operator.uid, &mut operator.status);
+            let included = include_rollouts(&self.client, &name, uid, status).await;
+            included.map_err(|error| chain(&error))?;
             let status = without_release(&operator.status, &content.inventory.of_release);
             let found = workloads(&self.client, &status).await;
             counted.insert(name, found.map_err(|error| chain(&error))?);
