@@ -1,5 +1,6 @@
 //! Names of objects on the command line.
 
+use clap::builder::{StringValueParser, TypedValueParser};
 use plimsoll_content::capability::most_similar;
 
 /// Longest name of a namespace.
@@ -24,6 +25,21 @@ pub(crate) fn hint<'n>(wanted: &str, known: impl Iterator<Item = &'n str> + Clon
         (near, true) => format!("; there are {}, …", near.join(", ")),
         (near, false) => format!("; there are {}", near.join(", ")),
     }
+}
+
+/// The kinds before the name of an Operator, as kubectl prints and takes them.
+const OPERATOR_KINDS: [&str; 4] =
+    ["operator.olm.io/", "operators.olm.io/", "operator/", "operators/"];
+
+/// Returns the parser of the name of an Operator, which may follow its kind as `-o name` prints it.
+pub(crate) fn operator() -> impl TypedValueParser<Value = String> {
+    StringValueParser::new().map(|text: String| without_kind(&text).to_owned())
+}
+
+/// Returns the name of an Operator without its kind.
+pub(crate) fn without_kind(text: &str) -> &str {
+    let mut kinds = OPERATOR_KINDS.iter();
+    kinds.find_map(|kind| text.strip_prefix(*kind)).unwrap_or(text)
 }
 
 /// Reads the name of a namespace.

@@ -6,11 +6,13 @@ mod markdown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use plimsoll_api::olm::action::ChangeOperation;
+use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
+use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
 use plimsoll_operators::change_plan::{ChangePlan, OperatorChange, PlannedOperation};
 
 use super::format::Format;
 use super::graph::{Edge, Graph, Node, Tone};
+use super::object::reference;
 
 /// Writes a plan, unless the format is one for people. Returns whether it did.
 ///
@@ -27,7 +29,7 @@ pub(crate) fn write(
         Format::Markdown => markdown::write(plan, out)?,
         Format::Picture(picture) => out.write_all(graph(plan).draw(*picture).as_bytes())?,
         Format::Name => {
-            plan.changes.iter().try_for_each(|it| writeln!(out, "{}", it.planned.subject()))?;
+            plan.changes.iter().try_for_each(|it| writeln!(out, "{}", changed(&it.planned)))?;
         }
         Format::PlanJson => return Format::Json.write(plan, out),
         Format::Json
@@ -38,6 +40,14 @@ pub(crate) fn write(
         | Format::Junit => return format.write(plan, out),
     }
     Ok(true)
+}
+
+/// Returns the object that is changed, as kubectl names it.
+fn changed(change: &PlannedChange) -> String {
+    match change.is_release() {
+        true => reference(CLUSTER_VERSION, CLUSTER_VERSION_NAME),
+        false => reference(OPERATOR, &change.operator),
+    }
 }
 
 /// Returns the title of a plan, which names what was requested: what is only a dependency of it is left out.

@@ -5,12 +5,14 @@ use std::fmt;
 use std::io::{self, Write};
 
 use clap::builder::{PossibleValue, TypedValueParser, ValueParserFactory};
+use plimsoll_api::ApiKind;
 use plimsoll_bundle::object_key;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::graph::Picture;
 use super::json_path::JsonPath;
+use super::object::reference;
 
 /// The values of `-o` besides `jsonpath=TEMPLATE`, and their help.
 const FORMATS: [(&str, &str, Format); 5] = [
@@ -139,6 +141,27 @@ impl Format {
         }
         Ok(true)
     }
+
+    /// Writes a value, or a list of values, as [`Self::write`] does. Each is about the object of a kind that it
+    /// names: `-o name` prints that as kubectl does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::write`].
+    pub(crate) fn write_about(
+        &self,
+        kind: ApiKind,
+        value: &impl Serialize,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<bool> {
+        if *self != Self::Name {
+            return self.write(value, out);
+        }
+        for name in names(&serde_json::to_value(value)?)? {
+            writeln!(out, "{}", reference(kind, &name))?;
+        }
+        Ok(true)
+    }
 }
 
 /// The names of a value, or of the items of a list.
@@ -257,6 +280,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::OPERATOR;
     use serde_json::json;
 
     use super::*;
@@ -286,6 +310,12 @@ mod tests {
         );
         let expected = "deployment.apps/crane -n harbour\ndaemonset.apps/crane -n harbour\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+        let mut out = Vec::new();
+        assert!(Format::Name.write_about(OPERATOR, &value, &mut out).unwrap());
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "operator.olm.io/crane\noperator.olm.io/lamp\n"
+        );
         let refused = Format::Name.write(&json!({"size": 1}), &mut Vec::new()).unwrap_err();
         assert_eq!(refused.to_string(), "-o name: what is shown has no names; use another format");
     }

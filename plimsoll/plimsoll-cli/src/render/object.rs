@@ -1,6 +1,18 @@
 //! Objects as they are named on command lines.
 
-use plimsoll_api::ObjectKey;
+use plimsoll_api::{ApiKind, ObjectKey};
+
+/// Returns what kubectl prints with `-o name` of an object without a namespace, such as
+/// `operator.olm.io/foo-operator`.
+pub(crate) fn reference(kind: ApiKind, name: &str) -> String {
+    let key = ObjectKey {
+        group: kind.group.to_owned(),
+        kind: kind.kind.to_owned(),
+        namespace: String::new(),
+        name: name.to_owned(),
+    };
+    key.reference()
+}
 
 /// Whether a word names an object, in a namespace that may be named beside it: as
 /// [`ObjectKey::reference`] does, as events and ReleaseProgress do, or as `KIND.GROUP/NAMESPACE/NAME`.

@@ -29,6 +29,7 @@ use self::revisions::KeptRevisions;
 use super::dry_run::DryRun;
 use super::state::{AddOnState, status};
 use super::{FIELD_MANAGER, patch_parameters};
+use crate::arguments::name;
 use crate::exit;
 
 /// The time that the controller may take to release an Operator whose deletion is aborted.
@@ -43,6 +44,7 @@ const ORPHAN_FINALIZER: &str = "orphan";
 #[derive(Debug, Args)]
 pub struct AbortArguments {
     /// Operator whose deletion is aborted
+    #[arg(value_parser = name::operator())]
     name: String,
     #[command(flatten)]
     dry_run: DryRun,

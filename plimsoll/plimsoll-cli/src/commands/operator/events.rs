@@ -86,7 +86,7 @@ pub(super) async fn run(
         watch::watch(client, &names, events, &arguments.output, out).await?;
         return Ok(exit::SUCCESS.into());
     }
-    if !arguments.output.write(&events, out)? {
+    if !arguments.output.write_about(EVENT, &events, out)? {
         match events.is_empty() {
             true => writeln!(out, "No events found")?,
             false => write_events(&events, out)?,

@@ -20,6 +20,7 @@ use super::dry_run::DryRun;
 use super::patch_parameters;
 use super::preview::{preview_kept, recorded};
 use super::state::{AddOnState, revisions, status};
+use crate::arguments::name;
 use crate::exit;
 use crate::process::now;
 use crate::render::age::age;
@@ -30,6 +31,7 @@ use crate::render::table;
 #[derive(Debug, Args)]
 pub struct HistoryArguments {
     /// Operator
+    #[arg(value_parser = name::operator())]
     name: String,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
@@ -40,6 +42,7 @@ pub struct HistoryArguments {
 #[derive(Debug, Args)]
 pub struct RollbackArguments {
     /// Operator
+    #[arg(value_parser = name::operator())]
     name: String,
     /// Number of the revision; the last complete one before the current one without it
     #[arg(long, value_name = "NUMBER", value_parser = revision_number)]

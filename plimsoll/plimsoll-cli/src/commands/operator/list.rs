@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
-use plimsoll_api::Operator;
 use plimsoll_api::olm::OperatorStatus;
+use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_content::catalog::IndexedPackage;
 use plimsoll_resolve::version::parse_tolerant;
 use semver::Version;
@@ -170,7 +170,7 @@ fn newest_of(package: &IndexedPackage<'_>, channel: &str) -> Option<Version> {
 }
 
 fn write(rows: &[Row], format: &Format, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<()> {
-    if format.write(&rows, out)? {
+    if format.write_about(OPERATOR, &rows, out)? {
         return Ok(());
     }
     if rows.is_empty() {

@@ -4,11 +4,13 @@
 use std::io::Write;
 
 use anyhow::Error;
+use plimsoll_api::OPERATOR;
 use plimsoll_operators::change_plan::ChangePlan;
 use serde_json::{Value, json};
 
 use crate::render::changes;
 use crate::render::format::Format;
+use crate::render::object::reference;
 
 /// The output of a command.
 pub(super) struct Output<'o> {
@@ -66,7 +68,8 @@ impl<'o> Output<'o> {
         }
         if *self.format == Format::Name {
             for it in objects {
-                writeln!(self.out, "{}", it["metadata"]["name"].as_str().unwrap_or_default())?;
+                let name = it["metadata"]["name"].as_str().unwrap_or_default();
+                writeln!(self.out, "{}", reference(OPERATOR, name))?;
             }
             return Ok(());
         }

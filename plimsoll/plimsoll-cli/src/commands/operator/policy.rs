@@ -9,6 +9,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{ActionRequester, EffectiveAttribute, PolicyDecision};
+use plimsoll_api::{ACTION, ObjectKey};
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::files::{ActionFiles, DeclaredAction, built_in_classes};
 use plimsoll_operators::actions::policy::{PolicyRequest, judge};
@@ -82,6 +83,19 @@ struct TestedAction {
     effective_spec: Vec<EffectiveAttribute>,
 }
 
+impl TestedAction {
+    /// Returns the Action as kubectl names it.
+    fn reference(&self) -> String {
+        let key = ObjectKey {
+            group: ACTION.group.to_owned(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        };
+        key.reference()
+    }
+}
+
 /// Runs `plimsoll operator policy test`. The command fails if an Action is denied.
 ///
 /// # Errors
@@ -108,7 +122,9 @@ pub(super) fn test(
     let requester = ActionRequester { username: arguments.user.clone(), groups };
     let tested = read.actions.iter().map(|it| tested(it, &classes, &read, &requester, arguments));
     let tested: Vec<TestedAction> = tested.collect::<Result<_, _>>()?;
-    if !arguments.output.write(&tested, out)? {
+    if arguments.output == Format::Name {
+        tested.iter().try_for_each(|it| writeln!(out, "{}", it.reference()))?;
+    } else if !arguments.output.write(&tested, out)? {
         for action in &tested {
             print(action, out)?;
         }

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use plimsoll_api::OPERATOR;
 use plimsoll_content::yaml;
+use plimsoll_operators::RequestedPackage;
 use plimsoll_operators::loadout::{Loadout, LoadoutFile};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use super::loadout::read_files;
 use super::state::{AddOnState, operators};
 use crate::arguments::installation::read_input;
+use crate::arguments::name;
 
 /// The path that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -26,7 +28,7 @@ pub(super) const INPUT_NAME: &str = "standard input";
 #[group(multiple = false)]
 pub struct OperatorSelection {
     /// Operators
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = name::operator())]
     names: Vec<String>,
     /// Operators with these labels, such as `team=harbour`
     #[arg(long, short = 'l', value_name = "SELECTOR")]
@@ -88,6 +90,15 @@ impl OperatorSelection {
         }
         Ok(state.operators.keys().cloned().collect())
     }
+}
+
+/// Reads the name of an Operator, with a range or without.
+///
+/// # Errors
+///
+/// When it has no name, or the range is invalid.
+pub(super) fn requested_operator(text: &str) -> Result<RequestedPackage, String> {
+    name::without_kind(text).parse()
 }
 
 /// Returns the names of the Operators with labels.

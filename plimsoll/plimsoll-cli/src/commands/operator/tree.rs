@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kube::Client;
-use plimsoll_api::Operator;
 use plimsoll_api::olm::OperatorStatus;
+use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_resolve::printable::on_one_line;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub(super) async fn run(
         false => selection.names(client, &state).await?,
     };
     let trees = trees(&state.operators, &names, arguments.invert);
-    if !arguments.output.write(&trees, out)? {
+    if !arguments.output.write_about(OPERATOR, &trees, out)? {
         if trees.is_empty() {
             writeln!(out, "No resources found")?;
         }

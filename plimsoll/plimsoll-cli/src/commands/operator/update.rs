@@ -33,7 +33,7 @@ use super::manifests::write_manifests;
 use super::output::Output;
 use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
-use super::selection::labelled;
+use super::selection::{labelled, requested_operator};
 use super::versions::VersionChoice;
 use super::wait::{TIMEOUT, wait};
 use crate::arguments::name::hint;
@@ -50,7 +50,7 @@ const NO_CLUSTER: &str = "no cluster is configured; name one with --kubeconfig F
 pub struct UpdateArguments {
     /// Operators to update though they are pinned: to the newest version, or within a range, such as
     /// 'foo@~1.2'; without any, those that follow a range are updated
-    #[arg(value_name = "NAME[@RANGE]")]
+    #[arg(value_name = "NAME[@RANGE]", value_parser = requested_operator)]
     names: Vec<RequestedPackage>,
     #[command(flatten)]
     version: VersionChoice,

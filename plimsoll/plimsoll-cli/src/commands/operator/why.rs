@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use kube::Client;
-use plimsoll_api::Operator;
+use plimsoll_api::{OPERATOR, Operator};
 use serde::Serialize;
 
 use super::state::{AddOnState, is_dependency, status};
+use crate::arguments::name;
 use crate::exit;
 use crate::render::format::Format;
 
@@ -17,6 +18,7 @@ use crate::render::format::Format;
 #[derive(Debug, Args)]
 pub struct WhyArguments {
     /// Operator
+    #[arg(value_parser = name::operator())]
     name: String,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
@@ -49,7 +51,7 @@ pub(super) async fn run(
     let state = AddOnState::read(client).await?;
     state.operator(&arguments.name)?;
     let origin = origin(&state.operators, &arguments.name);
-    if !arguments.output.write(&origin, out)? {
+    if !arguments.output.write_about(OPERATOR, &origin, out)? {
         out.write_all(origin_text(&origin).as_bytes())?;
     }
     Ok(exit::SUCCESS.into())

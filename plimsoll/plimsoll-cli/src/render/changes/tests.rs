@@ -1,6 +1,5 @@
 //! One plan in all formats.
 
-use plimsoll_api::olm::action::PlannedChange;
 use plimsoll_api::olm::{Dependant, RemainingObjects};
 use plimsoll_operators::change_plan::{KeptOperator, PlannedDependency, UnsatisfiedRequirement};
 use plimsoll_operators::deletion_plan::PlannedDeletion;
@@ -222,7 +221,13 @@ fn programs_get_the_same_value_and_people_the_text_of_the_operation() {
     assert_eq!(json, serde_json::to_value(&plan).unwrap());
     assert_eq!(written(&plan, &Format::PlanJson), written(&plan, &Format::Json));
     assert!(written(&plan, &Format::Yaml).starts_with("operation: update\n"));
-    assert_eq!(written(&plan, &Format::Name), "baz\nfoo\n");
+    let names = "operator.olm.io/baz\noperator.olm.io/foo\n";
+    assert_eq!(written(&plan, &Format::Name), names);
+    let release = change(ChangeOperation::UpdateRelease, "", "1.0.0", "1.1.0");
+    let release =
+        ChangePlan { changes: vec![release], ..ChangePlan::nothing(PlannedOperation::Action) };
+    let name = "clusterversion.config.openshift.io/version\n";
+    assert_eq!(written(&release, &Format::Name), name);
     let template = JsonPath::parse("{.changes[*].version}").unwrap();
     assert_eq!(written(&plan, &Format::JsonPath(template)), "1.5.6 2.0.1");
     let mut out = Vec::new();

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
+use plimsoll_api::OPERATOR;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_simulation::rehearsal::{
     ObjectCounts, OperatorTrouble, OperatorsResult, RehearsedOperator, TroubleKind,
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 use super::super::forecast::{escaped, moment, span};
 use super::super::format::Format;
+use super::super::object::reference;
 
 /// The number of deleted operands that are named without details.
 const OPERANDS_NAMED: usize = 5;
@@ -49,7 +51,8 @@ impl OperatorsReport {
             Format::Text | Format::Wide => self.write_text(details || format.is_wide(), out)?,
             Format::Markdown => self.write_markdown(out)?,
             Format::Name => {
-                self.changed().try_for_each(|it| writeln!(out, "{}", it.name))?;
+                self.changed()
+                    .try_for_each(|it| writeln!(out, "{}", reference(OPERATOR, &it.name)))?;
             }
             Format::Diff | Format::Picture(_) => {
                 bail!("-o {format} is for rehearsals of releases; use text, markdown, json or yaml")

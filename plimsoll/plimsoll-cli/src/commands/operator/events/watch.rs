@@ -9,7 +9,7 @@ use kube::Client;
 use kube::runtime::watcher;
 
 use super::super::watch::changes;
-use super::{HEADINGS, OperatorEvent, api, cells, operator_event};
+use super::{EVENT, HEADINGS, OperatorEvent, api, cells, operator_event};
 use crate::render::format::Format;
 use crate::render::growing_table::GrowingTable;
 
@@ -66,7 +66,7 @@ impl<'f> WatchedEvents<'f> {
             if *self.format == Format::Yaml {
                 writeln!(out, "---")?;
             }
-            if !self.format.write(&event, out)? {
+            if !self.format.write_about(EVENT, &event, out)? {
                 self.table.print(&[cells(&event)], out)?;
             }
             self.shown.insert(event.id.clone(), event);

@@ -116,7 +116,7 @@ impl<'f> WatchedList<'f> {
             if *self.format == Format::Yaml {
                 writeln!(out, "---")?;
             }
-            self.format.write(row, out)?;
+            self.format.write_about(OPERATOR, row, out)?;
         }
         Ok(out.flush()?)
     }
@@ -153,7 +153,8 @@ bar                            1.2.5 (@v1.2.5)   False
 foo                            1.2.3             False
 ";
         assert_eq!(printed(&Format::Text), expected);
-        assert_eq!(printed(&Format::Name), "bar\nfoo\nbar\nfoo\n");
+        let names = ["bar", "foo", "bar", "foo"].map(|it| format!("operator.olm.io/{it}\n"));
+        assert_eq!(printed(&Format::Name), names.concat());
         assert_eq!(printed(&Format::Json).matches("\"name\": ").count(), 4);
         assert_eq!(printed(&Format::Yaml).matches("---\n").count(), 4);
     }

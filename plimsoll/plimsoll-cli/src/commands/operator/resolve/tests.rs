@@ -173,10 +173,9 @@ async fn versions_are_written_beside_names_or_declared_in_files() {
     std::fs::write(&file, declared).expect("a file");
     let options = ["-f", &file, "--yes", "-o", "name"];
     let (code, text) = attempt(directory.path(), &options).await.expect("a solution");
-    assert_eq!(
-        (code, text.as_str()),
-        (ExitCode::SUCCESS, "baz-operator\nbar-operator\nfoo-operator\n")
-    );
+    let names = ["baz-operator", "bar-operator", "foo-operator"];
+    let names = names.map(|it| format!("operator.olm.io/{it}\n"));
+    assert_eq!((code, text), (ExitCode::SUCCESS, names.concat()));
     let written = files(directory.path());
     for text in ["team: quay", "channel: stable", "paused: true", "<1.2.9", "name: foo-operator"] {
         assert!(written[2].1.contains(text), "{}", written[2].1);

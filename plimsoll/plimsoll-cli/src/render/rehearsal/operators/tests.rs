@@ -105,7 +105,8 @@ fn programs_read_the_verdict_beside_the_result() {
     assert_eq!(report["succeeds"], false);
     assert_eq!(report["troubles"][0]["kind"], "Unsatisfied");
     assert_eq!(report["operators"][1]["after"], "1.5.6");
-    assert_eq!(written(result(), &Format::Name, false), "baz\nfiz\nfoo\n");
+    let names = "operator.olm.io/baz\noperator.olm.io/fiz\noperator.olm.io/foo\n";
+    assert_eq!(written(result(), &Format::Name, false), names);
     let report = OperatorsReport::of(result(), String::new());
     assert!(report.write(&Format::Diff, false, &mut Vec::new()).is_err());
 }
