@@ -341,24 +341,28 @@ async fn carry_out(
     for kept in &current.needed {
         writeln!(out, "{} is kept: {} on it", kept.name, depend(&kept.needed_by))?;
     }
-    let exit = delete_each(&now, &current, options, out).await?;
-    output.write_plan(|| ChangePlan::of_deletion(&current, &now.operators))?;
-    Ok(exit)
+    delete_each(&now, &current, options, output).await
 }
 
-/// Deletes Operators one after another, each once the one before it is gone.
+/// Deletes Operators one after another, each once the one before it is gone. The plan is written once the first
+/// deletion is requested.
 async fn delete_each(
     deletion: &Deletion<'_>,
     plan: &DeletionPlan,
     options: &DeletionOptions,
-    out: &mut dyn Write,
+    output: &mut Output<'_>,
 ) -> Result<ExitCode, anyhow::Error> {
     let operators: Api<Operator> = Api::all(deletion.client.clone());
+    let mut changes = Some(ChangePlan::of_deletion(plan, &deletion.operators));
     let mut limits = WaitLimits::new(options.timeout);
     let mut left = plan.delete.iter().map(|it| it.name.as_str());
     while let Some(name) = left.next() {
         let operator = deletion.state.operator(name)?;
         request_deletion(&operators, name, operator, options).await?;
+        if let Some(changes) = changes.take() {
+            output.write_plan(|| changes)?;
+        }
+        let out = output.people();
         if options.no_wait {
             writeln!(out, "{name} is being deleted")?;
             continue;

@@ -1,5 +1,8 @@
 //! The output of commands that change Operators. If it is for programs, people read the rest on standard
 //! error.
+//!
+//! What is written is printed as kubectl prints it: once the API server has it, and before the command waits for
+//! what becomes of it.
 
 use std::io::Write;
 
@@ -40,7 +43,7 @@ impl<'o> Output<'o> {
         &mut *self.out
     }
 
-    /// Writes a plan if the output is not for people.
+    /// Writes a plan at once if the output is not for people.
     ///
     /// # Errors
     ///
@@ -49,11 +52,11 @@ impl<'o> Output<'o> {
         if !self.format.is_for_people() {
             changes::write(&plan(), self.format, self.out)?;
         }
-        Ok(())
+        Ok(self.out.flush()?)
     }
 
-    /// Writes Operators if the output is for programs: their names, or a list as kubectl prints it. If the format
-    /// is one of plans, their plan is written instead.
+    /// Writes Operators at once if the output is for programs: their names, or a list as kubectl prints it. If the
+    /// format is one of plans, their plan is written instead.
     ///
     /// # Errors
     ///
@@ -71,13 +74,10 @@ impl<'o> Output<'o> {
                 let name = it["metadata"]["name"].as_str().unwrap_or_default();
                 writeln!(self.out, "{}", reference(OPERATOR, name))?;
             }
-            return Ok(());
+        } else if !self.format.is_for_people() {
+            let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+            self.format.write(&list, self.out)?;
         }
-        if self.format.is_for_people() {
-            return Ok(());
-        }
-        let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
-        self.format.write(&list, self.out)?;
-        Ok(())
+        Ok(self.out.flush()?)
     }
 }

@@ -289,11 +289,14 @@ pub(super) async fn run(
             lock::refresh(directory, &state, output.people())?;
         }
         (None, Some(client)) => {
-            execute(client, &state, update, arguments, output.people()).await?;
+            apply(client, &state.writes(&update.manifests()), output.people()).await?;
         }
         (None, None) => bail!(NO_CLUSTER),
     }
     output.write_plan(|| planned.changes())?;
+    if let (None, Some(client), false) = (&arguments.filename, client, arguments.no_wait) {
+        follow(client, &state, update, arguments.timeout, output.people()).await?;
+    }
     Ok(exit::SUCCESS.into())
 }
 
@@ -468,23 +471,19 @@ fn interrupted(state: &LoadoutState, plan: &UpdatePlan) -> Vec<(String, String)>
     members.filter(|(_, set)| sets.contains(set)).collect()
 }
 
-/// Writes the plan to the cluster, and waits until it is carried out.
-async fn execute(
+/// Waits until a plan is carried out that the cluster has.
+async fn follow(
     client: &Client,
     state: &LoadoutState,
     plan: &UpdatePlan,
-    arguments: &UpdateArguments,
+    timeout: Duration,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
-    let written = plan.manifests();
-    apply(client, &state.writes(&written), out).await?;
-    if arguments.no_wait {
-        return Ok(());
-    }
     let moved = plan.operators.iter().filter(|it| it.is_new() || it.is_moved());
     let targets = moved.filter_map(|it| Some((it.name.clone(), it.after.installed.clone()?)));
-    wait(client, &targets.collect::<Vec<_>>(), arguments.timeout, out).await?;
+    wait(client, &targets.collect::<Vec<_>>(), timeout, out).await?;
     if let Some(set) = &plan.change_set {
+        let written = plan.manifests();
         return leave_change_set(client, written.iter().map(|it| it.name.as_str()), set).await;
     }
     for (name, set) in interrupted(state, plan) {
