@@ -29,6 +29,7 @@ use self::consent::{CONTINUE, Consent, ask_for_dependants, ask_safely};
 use self::follow::{follow, unfinished};
 use super::dry_run::DryRun;
 use super::output::Output;
+use super::rehearse::RehearsedPlan;
 use super::selection::OperatorSelection;
 use super::state::{AddOnState, observed};
 use super::wait::{TIMEOUT, WaitLimits};
@@ -39,7 +40,9 @@ use crate::render::changes;
 use crate::render::format::{Format, FormatParser};
 
 /// The value of `spec.deletion.crds` that keeps definitions.
-const ORPHAN: &str = "Orphan";
+pub(super) const ORPHAN: &str = "Orphan";
+/// The text of a plan that deletes nothing.
+const NO_ORPHANS: &str = "No orphans: nothing to delete\n";
 
 /// What to do if a plan that was agreed to is out of date.
 const AGAIN: &str = "run the command again to see the present plan";
@@ -58,6 +61,10 @@ pub struct DeletionOptions {
     keep_crds: bool,
     #[command(flatten)]
     dry_run: DryRun,
+    /// Carry the plan out on a copy of the cluster, in simulated time, and change nothing: show what would be
+    /// unsatisfied, stuck or invalid
+    #[arg(long)]
+    rehearse: bool,
     /// Do not wait until the deletion ends
     #[arg(long)]
     no_wait: bool,
@@ -75,6 +82,13 @@ pub struct DeletionOptions {
     output: Format,
 }
 
+impl DeletionOptions {
+    /// Returns whether nothing is changed.
+    fn is_tried(&self) -> bool {
+        self.rehearse || self.dry_run.is_set()
+    }
+}
+
 /// Arguments of `plimsoll operator delete`.
 #[derive(Debug, Args)]
 #[command(mut_group("OperatorSelection", |it| it.required(true)))]
@@ -89,7 +103,11 @@ pub struct DeleteArguments {
     cascade: bool,
     /// Remove the finalizers of the objects that are stuck, as the status of Operators that are being
     /// deleted names them: what they are for is not cleaned up
-    #[arg(long, conflicts_with_all = ["safe", "cascade", "force", "keep_crds", "no_wait", "timeout", "output"])]
+    #[arg(
+        long,
+        conflicts_with_all =
+            ["safe", "cascade", "force", "keep_crds", "rehearse", "no_wait", "timeout", "output"]
+    )]
     force_finalizers: bool,
     #[command(flatten)]
     options: DeletionOptions,
@@ -230,7 +248,7 @@ pub(super) async fn delete(
         let (state, is_dry_run) = (&deletion.state, options.dry_run.is_set());
         return finalizers::remove(client, state, &names, is_dry_run, prompter, out).await;
     }
-    if options.dry_run.is_set() {
+    if options.is_tried() {
         let plan = deletion.plan(&names, *cascade).await?;
         return try_deletion(&deletion, &plan, options, out).await;
     }
@@ -261,13 +279,13 @@ pub(super) async fn autoremove(
     let mut deletion = Deletion::read(client, options.keep_crds).await?;
     let names = orphans(&deletion.operators);
     let mut output = Output::new(&options.output, out);
-    if names.is_empty() {
-        writeln!(output.people(), "No orphans: nothing to delete")?;
+    if names.is_empty() && !options.rehearse {
+        output.people().write_all(NO_ORPHANS.as_bytes())?;
         output.write_plan(|| ChangePlan::nothing(PlannedOperation::Delete))?;
         return Ok(exit::SUCCESS.into());
     }
     let plan = deletion.plan(&names, false).await?;
-    if options.dry_run.is_set() {
+    if options.is_tried() {
         return try_deletion(&deletion, &plan, options, output.out()).await;
     }
     let said = output.people();
@@ -286,13 +304,18 @@ pub(super) async fn autoremove(
     carry_out(deletion, consent, false, options, &mut output).await
 }
 
-/// Prints a plan, after a dry run of the deletions on the API server if that is requested.
+/// Prints a plan, after a dry run of the deletions on the API server if that is requested, or rehearses it.
 async fn try_deletion(
     deletion: &Deletion<'_>,
     plan: &DeletionPlan,
     options: &DeletionOptions,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
+    if options.rehearse {
+        let text = if plan.delete.is_empty() { NO_ORPHANS.to_owned() } else { plan.text() };
+        let plan = RehearsedPlan::of_deletion(text, plan, options.keep_crds);
+        return Ok(plan.rehearse(Some(deletion.client), &options.output, out).await?.into());
+    }
     if options.dry_run.is_on_server() {
         let operators: Api<Operator> = Api::all(deletion.client.clone());
         for it in &plan.delete {

@@ -6,14 +6,18 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use kube::Client;
+use plimsoll_operators::deletion_plan::DeletionPlan;
+use plimsoll_operators::update::UpdatePlan;
 use plimsoll_simulation::rehearsal::{
     ClusterSnapshot, OperatorRequest, OperatorsRehearsal, RehearsedCatalog,
 };
 use plimsoll_simulation::simulated_operators::Faults;
 use plimsoll_source::catalog::Cache;
+use serde_json::json;
 
 use super::apply::{OperatorWrite, WriteAction};
 use super::catalogs::OpenedCatalogs;
+use super::delete::ORPHAN;
 use super::loadout::LoadoutState;
 use crate::arguments::catalog::{INDICES, cache_directory};
 use crate::exit::{self, Exit};
@@ -26,14 +30,46 @@ const DELAY: Duration = Duration::from_secs(60);
 /// A plan to rehearse.
 pub(super) struct RehearsedPlan<'p> {
     /// The plan as text for people.
-    pub(super) text: String,
-    /// The state that it was made from.
-    pub(super) state: &'p LoadoutState,
-    /// What it writes to the cluster.
-    pub(super) writes: Vec<OperatorWrite>,
+    text: String,
+    /// The catalogs that it was made from; `None` to read those of the copy from where they say.
+    catalogs: Option<&'p OpenedCatalogs>,
+    /// What it requests of the cluster.
+    requests: Vec<OperatorRequest>,
 }
 
-impl RehearsedPlan<'_> {
+impl<'p> RehearsedPlan<'p> {
+    /// Returns a plan that writes Operators, as it is rehearsed; it was made from this state.
+    pub(super) fn of_writes(
+        text: String,
+        state: &'p LoadoutState,
+        writes: &[OperatorWrite],
+    ) -> Self {
+        let requests = writes.iter().map(request).collect();
+        Self { text, catalogs: Some(&state.catalogs), requests }
+    }
+
+    /// Returns an update as it is rehearsed; without a plan, nothing is written.
+    pub(super) fn of_update(
+        text: String,
+        state: &'p LoadoutState,
+        plan: Option<&UpdatePlan>,
+    ) -> Self {
+        let writes = plan.map(|it| state.writes(&it.manifests())).unwrap_or_default();
+        Self::of_writes(text, state, &writes)
+    }
+
+    /// Returns a deletion as it is rehearsed. `keep_crds` keeps definitions even if `spec.deletion` does not say
+    /// so.
+    pub(super) fn of_deletion(text: String, plan: &DeletionPlan, keep_crds: bool) -> Self {
+        let patch = json!({ "spec": { "deletion": { "crds": ORPHAN } } });
+        let requests = plan.delete.iter().flat_map(|it| {
+            let name = it.name.clone();
+            let keep = keep_crds.then(|| OperatorRequest::Patch { name, patch: patch.clone() });
+            keep.into_iter().chain([OperatorRequest::Delete(it.name.clone())])
+        });
+        Self { text, catalogs: None, requests: requests.collect() }
+    }
+
     /// Rehearses the plan on a copy of the cluster and prints the report; for people, after the plan. Returns
     /// the exit code.
     ///
@@ -53,8 +89,8 @@ impl RehearsedPlan<'_> {
         }
         let rehearsal = OperatorsRehearsal {
             cluster: Some(ClusterSnapshot::of_operators(client).await?),
-            requests: self.writes.iter().map(request).collect(),
-            catalogs: rehearsed(&self.state.catalogs)?,
+            requests: self.requests,
+            catalogs: self.catalogs.map(rehearsed).transpose()?.unwrap_or_default(),
             cache: cache(false),
             delay: DELAY,
             faults: Faults::default(),

@@ -226,7 +226,7 @@ impl PlannedInstall {
 
     /// Returns the plan as it is rehearsed.
     pub(super) fn rehearsed(&self, request: &InstallRequest) -> RehearsedPlan<'_> {
-        RehearsedPlan { text: self.text(), state: &self.state, writes: self.writes(request) }
+        RehearsedPlan::of_writes(self.text(), &self.state, &self.writes(request))
     }
 
     /// Returns the Operators as files have them afterwards, dependencies first.

@@ -44,6 +44,9 @@ use crate::render::format::{Format, FormatParser};
 
 /// What is wrong if a cluster has to be changed and none is known.
 const NO_CLUSTER: &str = "no cluster is configured; name one with --kubeconfig FILE";
+/// The text of a plan for Operators that are pinned, of which nothing is requested.
+const ALL_PINNED: &str = "All operator versions are pinned. Nothing to do. If you want to bring all your operators \
+                          to the latest version try with --latest\n";
 
 /// Arguments of `plimsoll operator update`.
 #[derive(Debug, Args)]
@@ -221,7 +224,7 @@ impl PlannedUpdate {
 
 impl Planned for PlannedUpdate {
     fn text(&self) -> String {
-        self.plan.as_ref().map(|it| it.text(&self.ranges)).unwrap_or_default()
+        self.plan.as_ref().map_or_else(|| ALL_PINNED.to_owned(), |it| it.text(&self.ranges))
     }
 
     fn is_like(&self, other: &Self) -> bool {
@@ -254,20 +257,16 @@ pub(super) async fn run(
     if let Some(directory) = arguments.filename.as_deref().filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
     }
+    if arguments.rehearse {
+        let plan = planned.plan.as_ref();
+        let plan = RehearsedPlan::of_update(planned.text(), &planned.state, plan);
+        return Ok(plan.rehearse(client, &arguments.output, output.out()).await?.into());
+    }
     let Some(update) = &planned.plan else {
-        writeln!(
-            output.people(),
-            "All operator versions are pinned. Nothing to do. If you want to bring all your operators \
-             to the latest version try with --latest"
-        )?;
+        output.people().write_all(planned.text().as_bytes())?;
         output.write_plan(|| planned.changes())?;
         return Ok(exit::SUCCESS.into());
     };
-    if arguments.rehearse {
-        let (text, state) = (planned.text(), &planned.state);
-        let plan = RehearsedPlan { text, state, writes: state.writes(&update.manifests()) };
-        return Ok(plan.rehearse(client, &arguments.output, output.out()).await?.into());
-    }
     let shown = show(client, arguments, &planned, update, output.people()).await?;
     if let ControlFlow::Break(exit) = shown {
         output.write_plan(|| planned.changes())?;
