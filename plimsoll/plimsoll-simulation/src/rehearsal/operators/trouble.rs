@@ -1,6 +1,8 @@
 //! What is wrong with Operators after a rehearsal.
 
-use std::collections::BTreeSet;
+mod subject;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::ConditionStatus;
 use plimsoll_api::config::MetaCondition;
@@ -9,6 +11,7 @@ use plimsoll_controller::operators::INVALIDATED;
 use serde::Serialize;
 use serde_json::Value;
 
+use self::subject::subjects;
 use super::cluster::ClusterContent;
 
 /// How an Operator is in trouble.
@@ -35,7 +38,8 @@ pub struct OperatorTrouble {
     pub reason: String,
     /// What is wrong, as a sentence.
     pub message: String,
-    /// Whether it was so before, and the Operator was not changed; requirements that were satisfied before are not.
+    /// Whether all that it is about was so before, and the Operator was not changed: the same requirements are not
+    /// satisfied, and it waits for the same objects.
     pub is_earlier: bool,
     /// Whether the spec of the Operator accepts it.
     pub is_accepted: bool,
@@ -54,23 +58,18 @@ pub(super) fn troubles(
     let generation = |object: &Value| object["metadata"]["generation"].clone();
     if let Some(earlier) = earlier.filter(|it| generation(it) == generation(object)) {
         let earlier_status = before.status(name);
-        let kinds: BTreeSet<TroubleKind> =
-            of_operator(name, earlier, &earlier_status).iter().map(|it| it.kind).collect();
-        // What is not satisfied besides is new, although others were not before.
-        let is_worse = !unmet(&status).is_subset(&unmet(&earlier_status));
+        let mut known: BTreeMap<TroubleKind, BTreeSet<String>> = BTreeMap::new();
+        for it in of_operator(name, earlier, &earlier_status) {
+            known.entry(it.kind).or_default().extend(subjects(&it, &earlier_status));
+        }
         for it in &mut found {
-            let is_new = it.kind == TroubleKind::Unsatisfied && is_worse;
-            it.is_earlier = kinds.contains(&it.kind) && !is_new;
+            // What is in the same trouble besides is new.
+            let known = known.get(&it.kind);
+            it.is_earlier = known.is_some_and(|known| subjects(it, &status).is_subset(known));
         }
     }
     found.extend(accepted(name, &before.status(name), &status));
     found
-}
-
-/// Returns the requirements that are not satisfied.
-fn unmet(status: &OperatorStatus) -> BTreeSet<&str> {
-    let unmet = status.dependencies.iter().filter(|it| !it.satisfied);
-    unmet.map(|it| it.requirement.as_str()).collect()
 }
 
 fn of_operator(name: &str, object: &Value, status: &OperatorStatus) -> Vec<OperatorTrouble> {

@@ -104,3 +104,52 @@ fn a_requirement_that_is_lost_is_not_covered_by_one_that_was_missing() {
     check(&both, &bar, &["Unsatisfied UnmetDependency earlier"]);
     check(&both, &both, &["Unsatisfied UnmetDependency earlier"]);
 }
+
+#[test]
+fn another_object_or_cause_of_the_same_kind_is_new() {
+    let reports = |reason: &str, message: &str| {
+        content(1, &[WELL[0], WELL[1], ("Progressing", "False", reason, message)], "")
+    };
+    let failed = |object: &str| {
+        let message = format!("Rollout of v1.0.0 failed: deployment.apps \"foo/{object}\" fails");
+        reports("InstallationFailed", &message)
+    };
+    check(&failed("one"), &failed("one"), &["Stuck InstallationFailed earlier"]);
+    check(&failed("one"), &failed("two"), &["Stuck InstallationFailed"]);
+    // The same object is waited for, first with patience.
+    let waits = "Rolling out v1.0.0: 3 of 9 objects, waiting on deployment.apps \"foo/one\"";
+    let waits = content(1, &[WELL[0], WELL[1], ("Progressing", "True", "RollingOut", waits)], "");
+    check(&waits, &failed("one"), &["Stuck InstallationFailed earlier"]);
+    check(&waits, &failed("two"), &["Stuck InstallationFailed"]);
+    let invalid = |objects: &str| {
+        let message = format!("foo.v2.0.0: foos: objects would be invalid: {objects}");
+        reports("UpgradeBlocked", &message)
+    };
+    let (one, both) =
+        (invalid("Foo a/b (spec: no)"), invalid("Foo a/b (spec: no), Foo c (spec: no)"));
+    check(&one, &one, &["Invalidated UpgradeBlocked earlier"]);
+    check(&one, &both, &["Invalidated UpgradeBlocked"]);
+    check(&both, &one, &["Invalidated UpgradeBlocked earlier"]);
+    let conflict = reports("Conflict", "Configmap \"foo/config\" exists");
+    check(&conflict, &conflict, &["Stuck Conflict earlier"]);
+    check(&conflict, &reports("PackageNotFound", "no catalog has it"), &["Stuck PackageNotFound"]);
+}
+
+#[test]
+fn a_deletion_that_waits_for_other_objects_is_new() {
+    let deleting = |objects: &[&str]| {
+        let mut content = content(1, &WELL, "");
+        let foo = content.operators.get_mut("foo").expect("it is there");
+        foo["status"]["deletion"] = json!({
+            "phase": "Operands", "startedTime": "2026-01-01T00:00:00Z", "stuck": objects,
+        });
+        content
+    };
+    let one = "foo.example.com \"a/one\": finalizers example.com/held";
+    let other = "foo.example.com \"a/other\": finalizers example.com/held";
+    check(&deleting(&[one]), &deleting(&[one]), &["Stuck Deleting earlier"]);
+    check(&deleting(&[one]), &deleting(&[one, other]), &["Stuck Deleting"]);
+    check(&deleting(&[one, other]), &deleting(&[other]), &["Stuck Deleting earlier"]);
+    check(&deleting(&[]), &deleting(&[]), &["Stuck Deleting earlier"]);
+    check(&deleting(&[]), &deleting(&[one]), &["Stuck Deleting"]);
+}
