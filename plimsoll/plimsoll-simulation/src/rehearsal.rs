@@ -212,15 +212,17 @@ impl Rehearsal {
         let names = recorder::kind_names(&client).await;
         let names = names
             .map_err(|source| RehearsalError::Request { what: "discover the kinds", source })?;
+        let (not_copied, unread_kinds) = match self.initial_state {
+            InitialState::Cluster(it) => (it.not_copied, it.unread_kinds),
+            InitialState::Release(_) | InitialState::Empty => (Vec::new(), Vec::new()),
+        };
         Ok(RehearsalResult {
             changes: changes(&forecast, &before, &after),
             written: written(&forecast, &writes, &names, &after.cluster_kinds),
             writes: writes.len(),
             conditions: cluster.status.conditions,
-            not_copied: match self.initial_state {
-                InitialState::Cluster(snapshot) => snapshot.not_copied,
-                InitialState::Release(_) | InitialState::Empty => Vec::new(),
-            },
+            not_copied,
+            unread_kinds,
             unmanaged,
             timeline,
             forecast,

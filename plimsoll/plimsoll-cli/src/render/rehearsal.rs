@@ -14,6 +14,10 @@ use super::forecast::{self, ForecastReport, WaitReport};
 use super::format::Format;
 use plimsoll_simulation::rehearsal::{RehearsalEnd, RehearsalResult, StepWait};
 
+/// What introduces the kinds of which a copy has nothing, since they could not be listed.
+const UNREAD: &str =
+    "Not read, so that the copy has none of them: you may not list them, or what serves them fails";
+
 /// Waits shorter than this are not reported, unless they failed.
 const WAIT_MIN: Duration = Duration::from_secs(1);
 
@@ -51,6 +55,8 @@ pub struct RehearsalReport {
     pub warnings: Vec<String>,
     /// Resources of the cluster that could not be copied.
     pub not_copied: Vec<String>,
+    /// Resources of the cluster that could not be listed.
+    pub unread_kinds: Vec<String>,
     /// Objects of the outgoing release that the rehearsal leaves alone, since the embedded server
     /// refuses them.
     pub unmanaged: Vec<UnmanagedReport>,
@@ -120,6 +126,7 @@ impl RehearsalReport {
             deviations: deviations(result),
             warnings: Vec::new(),
             not_copied: result.not_copied.clone(),
+            unread_kinds: result.unread_kinds.clone(),
             unmanaged: unmanaged.collect(),
         }
     }

@@ -3,10 +3,13 @@
 //!
 //! Copied are the objects that the release names and those that are ours already, all definitions,
 //! namespaces, ClusterOperators, Operators and admission policies without parameters, and what decides
-//! about updates. For Operators these are also their Catalogs, OperatorRevisions and operands, and nodes.
+//! about updates. For Operators these are also their Catalogs, OperatorRevisions and operands, the objects of
+//! others that they report to be in their way, and nodes.
 //! Admission webhooks and aggregated API servers that the release does not name are not copied,
 //! and neither are objects of kinds that the embedded server neither has nor gets by a definition. No webhook
 //! is called in a rehearsal, and no request is forwarded to another server.
+
+mod selection;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Write as _};
@@ -20,13 +23,14 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::discovery::{Discovery, Scope, verbs};
 use kube::{Api, Client};
 use plimsoll_api::olm::OPERATOR_LABEL;
-use plimsoll_api::{CATALOG, OPERATOR_REVISION, ObjectKey};
+use plimsoll_api::{CATALOG, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use plimsoll_content::Payload;
 use plimsoll_controller::operators::revision_key_secret;
-use plimsoll_plan::apply::fingerprint::FIELD_MANAGER;
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use self::selection::{Selection, conflicts};
+use crate::cluster_state::api;
 use crate::snapshot::{self, SnapshotError};
 
 /// Why a cluster was not copied.
@@ -45,6 +49,15 @@ pub enum CopyError {
         resource: String,
         /// The error of the client.
         source: kube::Error,
+    },
+    /// The key that OperatorRevisions are signed with cannot be read.
+    #[error(
+        "failed to copy {key}, by which the controller knows its OperatorRevisions: without it, no Operator of the \
+         copy would be as it is; grant list and get on Secrets"
+    )]
+    UnreadKey {
+        /// The Secret of the key.
+        key: ObjectKey,
     },
     /// The objects cannot be brought into the format of snapshots.
     #[error("failed to write the copy of the cluster")]
@@ -73,14 +86,11 @@ const COPIED_KINDS: [(&str, &str); 9] = [
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
 ];
 
-/// Single objects that decide about updates: kind, namespace, name.
-const COPIED_OBJECTS: [(&str, &str, &str); 2] = [
-    ("ConfigMap", "openshift-config-managed", "admin-gates"),
-    ("ConfigMap", "openshift-config", "admin-acks"),
-];
-
 /// The resource of the nodes, whose architectures decide about bundles. Without permission none is copied.
 const NODES: &str = "nodes";
+
+/// The resource of Secrets.
+const SECRETS: &str = "secrets";
 
 /// The kind of definitions.
 const DEFINITION: &str = "CustomResourceDefinition";
@@ -95,6 +105,8 @@ pub struct ClusterSnapshot {
     newest: Timestamp,
     /// Resources (`plural.group`) with objects that could not be copied.
     pub not_copied: Vec<String>,
+    /// Resources (`plural.group`) of which nothing was copied, since they could not be listed.
+    pub unread_kinds: Vec<String>,
 }
 
 impl ClusterSnapshot {
@@ -106,13 +118,14 @@ impl ClusterSnapshot {
     pub fn read(path: &Path) -> Result<Self, SnapshotError> {
         let bytes = std::fs::read(path)
             .map_err(|source| SnapshotError::Read { path: path.to_owned(), source })?;
-        Ok(Self::of_bytes(bytes, Vec::new()))
+        Ok(Self::of_bytes(bytes))
     }
 
-    fn of_bytes(bytes: Vec<u8>, not_copied: Vec<String>) -> Self {
+    fn of_bytes(bytes: Vec<u8>) -> Self {
         let objects = objects(&bytes).map(|(_, object)| object);
         let newest = objects.filter_map(|object| newest(&object)).max();
-        Self { bytes, newest: newest.unwrap_or_else(crate::clock::start_time), not_copied }
+        let newest = newest.unwrap_or_else(crate::clock::start_time);
+        Self { bytes, newest, not_copied: Vec::new(), unread_kinds: Vec::new() }
     }
 
     /// Writes it to a file that only its owner can read.
@@ -146,15 +159,15 @@ impl ClusterSnapshot {
     /// When discovery fails, or a kind cannot be listed for another reason than permissions.
     pub async fn of_cluster(client: &Client, payload: &Payload) -> Result<Self, CopyError> {
         let named = payload.manifests.iter().map(|manifest| manifest.key.clone()).collect();
-        let (resources, stored) = (BTreeSet::new(), BTreeMap::new());
-        Self::of_selected(client, &Selection { named, resources, stored }).await
+        Self::of_selected(client, &Selection { named, ..Selection::default() }).await
     }
 
     /// Copies the objects that concern Operators.
     ///
     /// # Errors
     ///
-    /// When discovery fails, or a kind cannot be listed for another reason than permissions.
+    /// When discovery fails, a kind cannot be listed for another reason than permissions, or there are
+    /// OperatorRevisions and the key that they are signed with cannot be read.
     pub async fn of_operators(client: &Client) -> Result<Self, CopyError> {
         let definitions = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", DEFINITION);
         let definitions = ApiResource::from_gvk(&definitions);
@@ -168,7 +181,15 @@ impl ClusterSnapshot {
         let kinds = kinds.iter().map(|it| format!("{}.{}", it.plural, it.group));
         let named = BTreeSet::from([revision_key_secret()]);
         let resources = stored.keys().cloned().chain(kinds).chain([NODES.to_owned()]).collect();
-        Self::of_selected(client, &Selection { named, resources, stored }).await
+        let conflicts = reported_conflicts(client).await?;
+        let selection = Selection { named, resources, stored, conflicts };
+        let copy = Self::of_selected(client, &selection).await?;
+        let revisions = format!("{}.{}", OPERATOR_REVISION.plural, OPERATOR_REVISION.group);
+        let is_key_unread = copy.unread_kinds.iter().any(|it| it == SECRETS);
+        if is_key_unread && copy.objects().any(|(resource, _)| resource == revisions) {
+            return Err(CopyError::UnreadKey { key: revision_key_secret() });
+        }
+        Ok(copy)
     }
 
     async fn of_selected(client: &Client, selection: &Selection) -> Result<Self, CopyError> {
@@ -184,14 +205,18 @@ impl ClusterSnapshot {
         let embedded = embedded_kinds(&base).await;
         let embedded = embedded.map_err(|source| CopyError::Discover { source })?;
         let kinds = kinds(&live, &embedded, &selection.stored);
-        let found: Vec<CopiedObjects> = futures::stream::iter(&kinds)
+        let found: Vec<Option<CopiedObjects>> = futures::stream::iter(&kinds)
             .map(|kind| copy_kind(client, kind, selection))
             .buffered(REQUESTS_MAX)
             .try_collect()
             .await?;
         let mut copied = BTreeMap::new();
-        let mut not_copied = BTreeSet::new();
+        let (mut not_copied, mut unread_kinds) = (BTreeSet::new(), BTreeSet::new());
         for (kind, found) in kinds.iter().zip(found) {
+            let Some(found) = found else {
+                unread_kinds.insert(storage(&kind.resource));
+                continue;
+            };
             if kind.support == EmbeddedSupport::None && !found.is_empty() {
                 not_copied.insert(format!("{}.{}", kind.resource.plural, kind.resource.group));
             } else {
@@ -209,18 +234,12 @@ impl ClusterSnapshot {
             }
         });
         let bytes = merged(&base, copied).map_err(|source| CopyError::Merge { source })?;
-        Ok(Self::of_bytes(bytes, not_copied.into_iter().collect()))
+        Ok(Self {
+            not_copied: not_copied.into_iter().collect(),
+            unread_kinds: unread_kinds.into_iter().collect(),
+            ..Self::of_bytes(bytes)
+        })
     }
-}
-
-/// The objects that are copied, beside those that always are.
-struct Selection {
-    /// Objects by their names.
-    named: BTreeSet<ObjectKey>,
-    /// Resources (`plural.group`) of which everything is copied.
-    resources: BTreeSet<String>,
-    /// The versions in which the objects of definitions are stored, as far as they are known, by resource.
-    stored: BTreeMap<String, String>,
 }
 
 /// Objects by resource, namespace and name.
@@ -293,12 +312,13 @@ fn kinds(
     kinds.into_values().collect()
 }
 
-/// The objects of a kind that are to be copied. A kind that we may not list has none.
+/// The objects of a kind that are to be copied; `None` if it cannot be listed, though without it the rest can be
+/// rehearsed.
 async fn copy_kind(
     client: &Client,
     kind: &LiveKind,
     selection: &Selection,
-) -> Result<CopiedObjects, CopyError> {
+) -> Result<Option<CopiedObjects>, CopyError> {
     let LiveKind { resource, namespaced, .. } = kind;
     let all: Api<DynamicObject> = Api::all_with(client.clone(), resource);
     let parameters = ListParams::default();
@@ -308,9 +328,9 @@ async fn copy_kind(
         || selection.resources.contains(&storage(resource));
     if is_whole {
         let list = match all.list(&parameters).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Some(found)),
             Err(kube::Error::Api(status)) if status.code == 403 && storage(resource) == NODES => {
-                return Ok(found);
+                return Ok(None);
             }
             list => list.map_err(failed)?,
         };
@@ -318,10 +338,14 @@ async fn copy_kind(
             insert(&mut found, resource, object);
         }
         found.retain(|_, object| object["spec"]["paramKind"].is_null());
-        return Ok(found);
+        return Ok(Some(found));
     }
     let list = match all.list_metadata(&parameters).await {
-        Err(kube::Error::Api(_)) => return Ok(found),
+        // What is not served any more has no objects, and what has no metadata is a view of others.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {
+            return Ok(Some(found));
+        }
+        Err(kube::Error::Api(_)) => return Ok(None),
         list => list.map_err(failed)?,
     };
     for object in list {
@@ -331,7 +355,7 @@ async fn copy_kind(
             namespace: object.metadata.namespace.clone().unwrap_or_default(),
             name: object.metadata.name.clone().unwrap_or_default(),
         };
-        if !is_wanted(&key, &object.metadata, &selection.named) {
+        if !selection.has(&key, &object.metadata) {
             continue;
         }
         let api: Api<DynamicObject> = if *namespaced {
@@ -343,28 +367,17 @@ async fn copy_kind(
             insert(&mut found, resource, object);
         }
     }
-    Ok(found)
+    Ok(Some(found))
 }
 
-fn is_wanted(
-    key: &ObjectKey,
-    metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    named: &BTreeSet<ObjectKey>,
-) -> bool {
-    let managers = metadata.managed_fields.as_deref().unwrap_or_default();
-    let ours = managers.iter().any(|entry| {
-        entry.manager.as_deref() == Some(FIELD_MANAGER)
-            && entry.subresource.as_deref().unwrap_or_default().is_empty()
-    });
-    let single = key.group.is_empty()
-        && COPIED_OBJECTS.contains(&(key.kind.as_str(), key.namespace.as_str(), key.name.as_str()));
-    // A manifest may write a namespace for an object that has none.
-    let of_that_name = |named: &ObjectKey| {
-        named.group == key.group && named.kind == key.kind && named.name == key.name
+/// Returns what the Operators of a cluster report about objects that are in their way.
+async fn reported_conflicts(client: &Client) -> Result<Vec<String>, CopyError> {
+    let operators = match api(client, OPERATOR).list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
+        listed => listed
+            .map_err(|source| CopyError::Copy { resource: OPERATOR.plural.to_owned(), source })?,
     };
-    ours || single
-        || named.contains(key)
-        || (key.namespace.is_empty() && named.iter().any(of_that_name))
+    Ok(operators.items.iter().flat_map(|it| conflicts(&it.data)).collect())
 }
 
 fn insert(found: &mut CopiedObjects, resource: &ApiResource, object: DynamicObject) {

@@ -119,6 +119,8 @@ pub struct OperatorsResult {
     pub unread_catalogs: Vec<UnreadCatalog>,
     /// Resources (`plural.group`) of the cluster that could not be copied.
     pub not_copied: Vec<String>,
+    /// Resources (`plural.group`) of the cluster that could not be listed: the copy has none of their objects.
+    pub unread_kinds: Vec<String>,
 }
 
 /// An Operator before and after the changes.
@@ -214,8 +216,7 @@ impl OperatorsRehearsal {
         stop.cancel();
         finished(CONTROLLER, running.await)?;
         let after = ClusterContent::of_server(&server)?;
-        let not_copied = self.cluster.map(|it| it.not_copied).unwrap_or_default();
-        Ok((result(&before, &after, timeline, not_copied), server))
+        Ok((result(&before, &after, timeline, self.cluster), server))
     }
 
     fn controller(
@@ -355,8 +356,10 @@ fn result(
     before: &ClusterContent,
     after: &ClusterContent,
     timeline: OperatorsTimeline,
-    not_copied: Vec<String>,
+    cluster: Option<ClusterSnapshot>,
 ) -> OperatorsResult {
+    let missing = cluster.map(|it| (it.not_copied, it.unread_kinds));
+    let (not_copied, unread_kinds) = missing.unwrap_or_default();
     let names: BTreeSet<&String> = before.operators.keys().chain(after.operators.keys()).collect();
     let operators = names.iter().map(|name| {
         let status = after.status(name);
@@ -389,6 +392,7 @@ fn result(
         transitions: timeline.transitions,
         unread_catalogs: after.unread_catalogs(),
         not_copied,
+        unread_kinds,
     }
 }
 

@@ -28,6 +28,8 @@ pub struct RehearsalResult {
     pub conditions: Vec<Condition>,
     /// Resources (`plural.group`) of a live cluster that could not be copied.
     pub not_copied: Vec<String>,
+    /// Resources (`plural.group`) of a live cluster that could not be listed.
+    pub unread_kinds: Vec<String>,
     /// Objects of the outgoing release that could not be installed, and are unmanaged.
     pub unmanaged: Vec<UnmanagedObject>,
 }

@@ -6,7 +6,7 @@ use super::super::forecast::markdown::{
     blockers, capabilities, levels, orphans, replacements, takeovers,
 };
 use super::super::forecast::{escaped, in_words, moment, span};
-use super::RehearsalReport;
+use super::{RehearsalReport, UNREAD};
 
 pub(super) fn write(report: &RehearsalReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# Rehearsal: {}\n", report.plan.title())?;
@@ -60,6 +60,9 @@ pub(super) fn write(report: &RehearsalReport, out: &mut dyn Write) -> io::Result
     }
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied: {}.", report.not_copied.join(", "))?;
+    }
+    if !report.unread_kinds.is_empty() {
+        writeln!(out, "\n{UNREAD}: {}.", report.unread_kinds.join(", "))?;
     }
     for object in &report.unmanaged {
         writeln!(out, "\nUnmanaged: `{}`: {}", object.object, escaped(&object.because))?;

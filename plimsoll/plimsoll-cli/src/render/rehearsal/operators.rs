@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::super::forecast::{escaped, moment, span};
 use super::super::format::Format;
 use super::super::object::reference;
+use super::UNREAD;
 
 /// The number of deleted operands that are named without details.
 const OPERANDS_NAMED: usize = 5;
@@ -129,8 +130,7 @@ impl OperatorsReport {
 
     /// Writes what is left behind, and what the copy lacks.
     fn write_surroundings(&self, details: bool, out: &mut dyn Write) -> io::Result<()> {
-        let OperatorsResult { orphans, deleted_operands, unread_catalogs, not_copied, .. } =
-            &self.result;
+        let OperatorsResult { orphans, deleted_operands, unread_catalogs, .. } = &self.result;
         if !orphans.is_empty() {
             writeln!(out, "\nNothing depends on them any more\n  {}", orphans.join(", "))?;
         }
@@ -148,9 +148,13 @@ impl OperatorsReport {
         for it in unread_catalogs {
             writeln!(out, "  {}: {}", it.name, on_one_line(&it.message))?;
         }
+        let OperatorsResult { not_copied, unread_kinds, .. } = &self.result;
         if !not_copied.is_empty() {
             writeln!(out, "\nNot copied, since the embedded server does not serve them")?;
             writeln!(out, "  {}", not_copied.join(", "))?;
+        }
+        if !unread_kinds.is_empty() {
+            writeln!(out, "\n{UNREAD}\n  {}", unread_kinds.join(", "))?;
         }
         Ok(())
     }
@@ -185,7 +189,7 @@ impl OperatorsReport {
 
     /// Writes what is lost, and what the copy lacks.
     fn write_markdown_surroundings(&self, out: &mut dyn Write) -> io::Result<()> {
-        let OperatorsResult { deleted_operands, unread_catalogs, not_copied, .. } = &self.result;
+        let OperatorsResult { deleted_operands, unread_catalogs, .. } = &self.result;
         if !deleted_operands.is_empty() {
             writeln!(out, "\n## Operands that would be deleted\n")?;
             deleted_operands.iter().try_for_each(|it| writeln!(out, "- `{it}`"))?;
@@ -196,8 +200,12 @@ impl OperatorsReport {
         for it in unread_catalogs {
             writeln!(out, "- **{}**: {}", it.name, escaped(&on_one_line(&it.message)))?;
         }
+        let OperatorsResult { not_copied, unread_kinds, .. } = &self.result;
         if !not_copied.is_empty() {
             writeln!(out, "\nNot copied: {}.", not_copied.join(", "))?;
+        }
+        if !unread_kinds.is_empty() {
+            writeln!(out, "\n{UNREAD}: {}.", unread_kinds.join(", "))?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::super::forecast::text::{
     blockers, capabilities, levels, orphans, replacements, takeovers,
 };
 use super::super::forecast::{in_words, moment, span};
-use super::RehearsalReport;
+use super::{RehearsalReport, UNREAD};
 
 pub(super) fn write(
     report: &RehearsalReport,
@@ -133,6 +133,9 @@ fn surroundings(report: &RehearsalReport, out: &mut dyn Write, details: bool) ->
     if !report.not_copied.is_empty() {
         writeln!(out, "\nNot copied, since the embedded server does not serve them")?;
         writeln!(out, "  {}", report.not_copied.join(", "))?;
+    }
+    if !report.unread_kinds.is_empty() {
+        writeln!(out, "\n{UNREAD}\n  {}", report.unread_kinds.join(", "))?;
     }
     if !report.unmanaged.is_empty() {
         writeln!(

@@ -1,9 +1,11 @@
 //! Clusters, and what is copied of them.
 
+use k8s_apiserver::faults::{Fault, Faults, Requests};
 use kube::api::PostParams;
 use plimsoll_content::Manifest;
 use plimsoll_content::payload::{TemplateContext, parse};
 use serde::Deserialize as _;
+use tower::Layer as _;
 
 use super::*;
 use crate::sample;
@@ -86,4 +88,20 @@ fn webhooks_and_servers_are_copied_if_the_release_names_them() {
         "validatingwebhookconfigurations.admissionregistration.k8s.io ours",
     ];
     assert_eq!(names.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn kinds_that_may_not_be_listed_are_named() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let copy = runtime.expect("a runtime").block_on(async {
+        let faults = Faults::none();
+        for resource in ["configmaps", "nodes"] {
+            let requests = Requests::any().verb("list").resource(resource).always();
+            faults.add(requests, Fault::refused(403));
+        }
+        let client = Client::new(faults.layer(ApiServer::new(Options::default())), "default");
+        ClusterSnapshot::of_operators(&client).await.expect("it can be copied")
+    });
+    assert_eq!(copy.unread_kinds, ["configmaps", "nodes"]);
+    assert!(copy.not_copied.is_empty(), "{:?}", copy.not_copied);
 }

@@ -1,8 +1,14 @@
 //! Rehearsals with the example catalog, each on a copy of the cluster that another one ended with.
 
-use serde_json::json;
+use k8s_apiserver::Options;
+use k8s_apiserver::faults::{self, Fault, Requests};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::Api;
+use serde_json::{from_value, json};
+use tower::Layer as _;
 
 use super::*;
+use crate::snapshot;
 
 /// Has an Operator in a version, whichever is installed.
 fn version(name: &str, version: &str) -> OperatorRequest {
@@ -109,4 +115,60 @@ fn what_the_api_server_refuses_is_an_error_that_names_the_operator() {
     }
     let error = rehearsal(None, vec![refused], "[]").run().expect_err("it is refused");
     assert_eq!(error.to_string(), "the API server refuses the change of Operator `tide`");
+}
+
+/// Returns a copy of a cluster where another client has made the ServiceAccount of tide.
+async fn with_account_of_others() -> ClusterSnapshot {
+    let server = ApiServer::new(Options::default());
+    let client = Client::new(server.clone(), "default");
+    let namespace: Namespace =
+        from_value(json!({ "metadata": { "name": "tide" } })).expect("a namespace");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &namespace).await.expect("it is created");
+    let account: ServiceAccount =
+        from_value(json!({ "metadata": { "name": "tide-operator" } })).expect("an account");
+    let accounts: Api<ServiceAccount> = Api::namespaced(client, "tide");
+    accounts.create(&PostParams::default(), &account).await.expect("it is created");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("cluster");
+    snapshot::save(&server, &path).expect("it is saved");
+    ClusterSnapshot::read(&path).expect("it can be read")
+}
+
+#[test]
+fn a_conflict_that_the_cluster_reports_is_in_the_copy_as_well() {
+    let played = in_virtual_time(async {
+        let cluster = Some(with_account_of_others().await);
+        let tide = vec![version("tide", "0.4.0")];
+        let (before, server) = rehearsal(cluster, tide, "[]").carry_out().await?;
+        let client = Client::new(server, "default");
+        let copy = ClusterSnapshot::of_operators(&client).await.expect("it can be copied");
+        let ledger = vec![version("ledger", "1.4.0")];
+        Ok((before, rehearsal(Some(copy), ledger, "[]").carry_out().await?.0))
+    });
+    let (before, result) = played.expect("it can be rehearsed");
+    assert_eq!(found(&before), [("tide", TroubleKind::Stuck)]);
+    let conflict = "serviceaccount \"tide/tide-operator\" exists";
+    let message = before.troubles[0].message.to_lowercase();
+    assert!(message.starts_with(conflict), "{message}");
+    assert!(!operator(&result, "tide").is_changed() && operator(&result, "ledger").is_changed());
+    let [earlier] = result.troubles.as_slice() else { panic!("{:#?}", result.troubles) };
+    assert!(earlier.is_earlier && earlier.reason == "Conflict", "{earlier:#?}");
+    assert!(result.succeeds());
+}
+
+#[test]
+fn operators_are_not_rehearsed_without_the_key_of_their_revisions() {
+    let copied = in_virtual_time(async {
+        let tide = vec![version("tide", "0.3.0")];
+        let (_, server) = rehearsal(None, tide, "[]").carry_out().await?;
+        let script = faults::Faults::none();
+        let requests = Requests::any().verb("list").resource("secrets").always();
+        script.add(requests, Fault::refused(403));
+        let client = Client::new(script.layer(server), "default");
+        Ok(ClusterSnapshot::of_operators(&client).await)
+    });
+    let refused = copied.expect("it is played").expect_err("the key may not be read");
+    let key = "failed to copy secret \"kube-system/plimsoll-revisions\"";
+    assert!(refused.to_string().starts_with(key), "{refused}");
 }

@@ -55,6 +55,7 @@ fn result() -> OperatorsResult {
             message: "it is elsewhere".to_owned(),
         }],
         not_copied: Vec::new(),
+        unread_kinds: Vec::new(),
     }
 }
 
@@ -114,7 +115,9 @@ fn programs_read_the_verdict_beside_the_result() {
 #[test]
 fn a_change_request_names_what_is_lost_and_what_was_not_read() {
     let not_copied = vec!["widgets.example.com".to_owned()];
-    let text = written(OperatorsResult { not_copied, ..result() }, &Format::Markdown, false);
+    let unread_kinds = vec!["secrets".to_owned(), "roles.rbac.authorization.k8s.io".to_owned()];
+    let lacking = OperatorsResult { not_copied, unread_kinds, ..result() };
+    let text = written(lacking.clone(), &Format::Markdown, false);
     assert!(text.contains("**It would not succeed**"), "{text}");
     let surroundings = "\
 Nothing depends on them any more: bar.
@@ -128,6 +131,14 @@ Nothing depends on them any more: bar.
 - **other**: it is elsewhere
 
 Not copied: widgets.example.com.
+
+Not read, so that the copy has none of them: you may not list them, or what serves them fails: secrets, \
+roles.rbac.authorization.k8s.io.
 ";
     assert!(text.ends_with(surroundings), "{text}");
+    let unread = "what serves them fails\n  secrets, roles.rbac.authorization.k8s.io\n";
+    assert!(written(lacking.clone(), &Format::Text, false).ends_with(unread));
+    let json = written(lacking, &Format::Json, false);
+    let report: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(report["unreadKinds"][0], "secrets");
 }
