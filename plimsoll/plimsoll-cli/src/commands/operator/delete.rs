@@ -40,7 +40,7 @@ use crate::render::changes;
 use crate::render::format::{Format, FormatParser};
 
 /// The value of `spec.deletion.crds` that keeps definitions.
-pub(super) const ORPHAN: &str = "Orphan";
+const ORPHAN: &str = "Orphan";
 /// The text of a plan that deletes nothing.
 const NO_ORPHANS: &str = "No orphans: nothing to delete\n";
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use kube::Client;
+use plimsoll_api::olm::CrdDeletion;
 use plimsoll_operators::deletion_plan::DeletionPlan;
 use plimsoll_operators::update::UpdatePlan;
 use plimsoll_simulation::rehearsal::{
@@ -17,7 +18,6 @@ use serde_json::json;
 
 use super::apply::{OperatorWrite, WriteAction};
 use super::catalogs::OpenedCatalogs;
-use super::delete::ORPHAN;
 use super::loadout::LoadoutState;
 use crate::arguments::catalog::{INDICES, cache_directory};
 use crate::exit::{self, Exit};
@@ -61,7 +61,7 @@ impl<'p> RehearsedPlan<'p> {
     /// Returns a deletion as it is rehearsed. `keep_crds` keeps definitions even if `spec.deletion` does not say
     /// so.
     pub(super) fn of_deletion(text: String, plan: &DeletionPlan, keep_crds: bool) -> Self {
-        let patch = json!({ "spec": { "deletion": { "crds": ORPHAN } } });
+        let patch = json!({ "spec": { "deletion": { "crds": CrdDeletion::Orphan } } });
         let requests = plan.delete.iter().flat_map(|it| {
             let name = it.name.clone();
             let keep = keep_crds.then(|| OperatorRequest::Patch { name, patch: patch.clone() });
