@@ -58,7 +58,7 @@ const CONDITIONS: [&str; 3] = ["Installed", "ConstraintsSatisfied", "Progressing
 pub struct OperatorsRehearsal {
     /// The copy of the cluster before the changes; `None` for an empty one.
     pub cluster: Option<ClusterSnapshot>,
-    /// The changes, in the order in which they are requested.
+    /// The changes, in the order in which they are requested; those after a deletion once the Operator is gone.
     pub requests: Vec<OperatorRequest>,
     /// Catalogs that are read from other places than the copy names, or that it does not have.
     pub catalogs: Vec<RehearsedCatalog>,
@@ -240,7 +240,8 @@ impl OperatorsRehearsal {
         }
     }
 
-    /// Requests the changes once the controller leads, and waits until nothing moves any more.
+    /// Requests the changes once the controller leads, and waits until nothing moves any more. What is requested
+    /// after a deletion waits for it, and is not requested if the Operator stays.
     async fn play(
         &self,
         client: &Client,
@@ -255,11 +256,20 @@ impl OperatorsRehearsal {
             Err(_) => return Err(RehearsalError::NotStarted),
         }
         self.set_catalogs(client).await?;
-        for request in &self.requests {
-            request.send(client).await?;
-        }
         let limit = STUCK_AFTER + self.longest_deadline(before);
-        Ok(timeline::watch(views, before, limit).await)
+        let mut timeline = OperatorsTimeline::of(before);
+        let mut requests = self.requests.iter().peekable();
+        while let Some(request) = requests.next() {
+            request.send(client).await?;
+            if let OperatorRequest::Delete(name) = request
+                && requests.peek().is_some()
+                && !timeline.follow(&mut views, limit, Some(name)).await
+            {
+                return Ok(timeline);
+            }
+        }
+        timeline.follow(&mut views, limit, None).await;
+        Ok(timeline)
     }
 
     /// Has the Catalogs of the copy be read once, and from where they are on this machine. Those that it does

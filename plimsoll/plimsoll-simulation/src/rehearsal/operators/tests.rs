@@ -93,6 +93,20 @@ fn a_dependant_that_is_left_without_what_it_requires_is_reported() {
 }
 
 #[test]
+fn operators_are_deleted_one_after_another() {
+    let delete = || ["lantern", "ledger"].map(|it| OperatorRequest::Delete(it.to_owned()));
+    let result = rehearse(delete().into(), "[]");
+    assert!(result.succeeds(), "{:#?}", result.troubles);
+    assert!(operator(&result, "lantern").is_deleted && operator(&result, "ledger").is_deleted);
+    // What depends on it stays, and so does it.
+    let patch = json!({ "spec": { "paused": true } });
+    let pause = OperatorRequest::Patch { name: "lantern".to_owned(), patch };
+    let result = rehearse([pause].into_iter().chain(delete()).collect(), "[]");
+    assert_eq!(found(&result), [("lantern", TroubleKind::Stuck)]);
+    assert!(!operator(&result, "lantern").is_deleted && !operator(&result, "ledger").is_deleted);
+}
+
+#[test]
 fn a_rollout_that_waits_forever_is_stuck() {
     let faults = "[{package: tide, fault: NeverAvailable, version: 0.4.0}]";
     let result = rehearse(vec![version("tide", "0.4.0")], faults);

@@ -39,47 +39,15 @@ pub struct OperatorTransition {
 }
 
 /// The steps of all Operators.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OperatorsTimeline {
+    /// When the first change was requested.
+    began: Instant,
     /// When anything moved last, in seconds.
     pub(super) seconds: u64,
     pub(super) transitions: Vec<OperatorTransition>,
     /// The version of each Operator, and status and reason of its Progressing.
     known: BTreeMap<String, (String, &'static str, String)>,
-}
-
-/// Watches a controller until nothing moves any more. While an Operator progresses, it may report nothing new
-/// for as long as `limit`.
-pub(super) async fn watch(
-    mut views: watch::Receiver<OperatorsView>,
-    before: &ClusterContent,
-    limit: Duration,
-) -> OperatorsTimeline {
-    let began = Instant::now();
-    let mut timeline = OperatorsTimeline::of(before);
-    let mut operators: BTreeMap<String, OperatorView> = BTreeMap::new();
-    let mut moved = Duration::ZERO;
-    loop {
-        let view = views.borrow_and_update().clone();
-        if view.operators != operators {
-            operators = view.operators;
-            moved = began.elapsed();
-            timeline.record(&operators, moved.as_secs());
-        }
-        let patience = if is_moving(&operators) { limit } else { QUIET };
-        let end = began + (moved + patience).min(END);
-        if Instant::now() >= end {
-            return timeline;
-        }
-        tokio::select! {
-            biased;
-            changed = views.changed() => if changed.is_err() {
-                // The controller has ended, and says why.
-                pending().await
-            },
-            () = sleep_until(end) => {}
-        }
-    }
 }
 
 /// Returns whether an Operator progresses, or has not been reported yet.
@@ -95,9 +63,14 @@ fn progressing(conditions: &[MetaCondition]) -> Option<&MetaCondition> {
 }
 
 impl OperatorsTimeline {
-    /// Returns a timeline that begins with what the copy began with.
-    fn of(before: &ClusterContent) -> Self {
-        let mut timeline = Self::default();
+    /// Returns a timeline that begins now, with what the copy began with.
+    pub(super) fn of(before: &ClusterContent) -> Self {
+        let mut timeline = Self {
+            began: Instant::now(),
+            seconds: 0,
+            transitions: Vec::new(),
+            known: BTreeMap::new(),
+        };
         for name in before.operators.keys() {
             let status = before.status(name);
             let version = status.bundle.map(|it| it.version).unwrap_or_default();
@@ -107,6 +80,43 @@ impl OperatorsTimeline {
             }
         }
         timeline
+    }
+
+    /// Follows a controller until an Operator is gone that is being deleted, if one is named, or else until nothing
+    /// moves any more. While an Operator progresses, it may report nothing new for as long as `limit`. Returns
+    /// whether there is no Operator of that name in the end.
+    pub(super) async fn follow(
+        &mut self,
+        views: &mut watch::Receiver<OperatorsView>,
+        limit: Duration,
+        deleted: Option<&str>,
+    ) -> bool {
+        let mut operators: BTreeMap<String, OperatorView> = BTreeMap::new();
+        let (mut moved, mut was_there) = (self.began.elapsed(), false);
+        loop {
+            let view = views.borrow_and_update().clone();
+            if view.operators != operators {
+                operators = view.operators;
+                moved = self.began.elapsed();
+                self.record(&operators, moved.as_secs());
+            }
+            let is_there = deleted.is_some_and(|it| operators.contains_key(it));
+            was_there |= is_there;
+            let patience = if is_moving(&operators) { limit } else { QUIET };
+            let end = self.began + (moved + patience).min(END);
+            // What was not reported yet is not gone.
+            if (was_there && !is_there) || Instant::now() >= end {
+                return !is_there;
+            }
+            tokio::select! {
+                biased;
+                changed = views.changed() => if changed.is_err() {
+                    // The controller has ended, and says why.
+                    pending().await
+                },
+                () = sleep_until(end) => {}
+            }
+        }
     }
 
     fn record(&mut self, operators: &BTreeMap<String, OperatorView>, at: u64) {

@@ -103,10 +103,11 @@ fn of_operator(name: &str, object: &Value, status: &OperatorStatus) -> Vec<Opera
         .map(|it| trouble(TroubleKind::Unsatisfied, &it.reason, it.message.clone()))
         .into_iter()
         .collect();
+    let is_deleting = object["metadata"]["deletionTimestamp"].is_string();
     let stuck = status
         .conditions
         .iter()
-        .find(|it| it.type_ == "Progressing" && !has_ended(it))
+        .find(|it| it.type_ == "Progressing" && (is_deleting || !has_ended(it)))
         .or_else(|| has("Installed", ConditionStatus::False))
         .or_else(|| has("Degraded", ConditionStatus::True));
     // What waits for a requirement is in trouble once.

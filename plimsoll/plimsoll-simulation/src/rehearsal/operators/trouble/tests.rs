@@ -153,3 +153,13 @@ fn a_deletion_that_waits_for_other_objects_is_new() {
     check(&deleting(&[]), &deleting(&[]), &["Stuck Deleting earlier"]);
     check(&deleting(&[]), &deleting(&[one]), &["Stuck Deleting"]);
 }
+
+#[test]
+fn a_deletion_that_a_pause_holds_up_is_stuck() {
+    let held = ("Progressing", "False", "Paused", "It is not deleted: spec.paused is set");
+    let mut held = content(2, &[WELL[0], WELL[1], held], "");
+    check(&content(1, &WELL, ""), &held, &[]);
+    let foo = held.operators.get_mut("foo").expect("it is there");
+    foo["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    check(&content(1, &WELL, ""), &held, &["Stuck Paused"]);
+}
