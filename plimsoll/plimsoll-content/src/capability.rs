@@ -139,6 +139,27 @@ impl CapabilityRegistry {
     }
 }
 
+/// The maximum number of names that a hint lists.
+const NAMES_LISTED: usize = 5;
+
+/// Returns what to write instead of a name that does not exist, as the end of a message: the name that may be
+/// meant, those that contain it, or some of all.
+pub fn hint<'n>(wanted: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+    if let Some(similar) = most_similar(wanted, known.clone()) {
+        return format!(", did you mean `{similar}`?");
+    }
+    let near = known.clone().filter(|it| it.contains(wanted) || wanted.contains(*it));
+    let mut near: Vec<&str> = near.take(NAMES_LISTED).collect();
+    if near.is_empty() {
+        near = known.clone().take(NAMES_LISTED).collect();
+    }
+    match (near.as_slice(), known.count() > near.len()) {
+        ([], _) => "; there are none".to_owned(),
+        (near, true) => format!("; there are {}, …", near.join(", ")),
+        (near, false) => format!("; there are {}", near.join(", ")),
+    }
+}
+
 /// How alike two names must be for one to be the other misspelt: 1 is equal.
 const LIKENESS_MIN: f64 = 0.8;
 

@@ -18,6 +18,9 @@ pub struct OperatorInventory {
     pub of_release: BTreeSet<String>,
     /// The catalogs that are not served, with the reason.
     pub unavailable: BTreeMap<String, String>,
+    /// The names of the packages of all catalogs, which a message about another one hints at; empty unless
+    /// Actions are planned.
+    pub offered: BTreeSet<String>,
     /// The facts about the cluster.
     pub facts: ClusterFacts,
 }

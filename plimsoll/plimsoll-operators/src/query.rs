@@ -2,7 +2,11 @@
 //! reports and the service of the controller sends is made here, so that it is the same byte for byte
 //! (OPR-21, OPR-22).
 
-use std::collections::BTreeMap;
+mod parameters;
+mod refusals;
+pub mod values;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_cel::names;
 use plimsoll_api::olm::CollisionProtection;
@@ -10,6 +14,8 @@ use plimsoll_resolve::CatalogPart;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::parameters::{check_parameter, set_parameter};
+pub use self::refusals::{not_served, range_beside, refusal, unknown_catalog, unknown_package};
 use super::change_plan::ChangePlan;
 use super::install::{InstallError, InstallRequest, plan_install};
 use super::{OperatorInputs, RequestedPackage};
@@ -49,8 +55,21 @@ pub struct ResolutionQuery {
 }
 
 /// The parameters of a URL that a query may have.
-const PARAMETERS: &str = "package, versionRange, channel, repository, namespace, collisionProtection, \
-                          provider, exclude, preferRepository, noDependencies";
+const PARAMETERS: [&str; 10] = [
+    "package",
+    "versionRange",
+    "channel",
+    "repository",
+    "namespace",
+    "collisionProtection",
+    "provider",
+    "exclude",
+    "preferRepository",
+    "noDependencies",
+];
+/// The maximum number of providers, and of exclusions, of a query: each may be left out for a trial to explain a
+/// conflict.
+const OVERRIDES_MAX: usize = 64;
 
 impl ResolutionQuery {
     /// Reads a query from JSON.
@@ -73,13 +92,14 @@ impl ResolutionQuery {
     ///
     /// # Errors
     ///
-    /// When a parameter is unknown, given twice though it has one value, or neither `true` nor `false` though
-    /// it has to be.
+    /// When a parameter is unknown, has no value, is given twice though it has one value, or is neither `true` nor
+    /// `false` though it has to be.
     pub fn from_parameters<'p>(
         parameters: impl IntoIterator<Item = (&'p str, &'p str)>,
     ) -> Result<Self, String> {
-        let mut query = Self::default();
+        let (mut query, mut no_dependencies) = (Self::default(), None);
         for (name, value) in parameters {
+            check_parameter(name, value, &PARAMETERS)?;
             let text = value.to_owned();
             let single = match name {
                 "package" => {
@@ -95,7 +115,7 @@ impl ResolutionQuery {
                     continue;
                 }
                 "noDependencies" => {
-                    query.no_dependencies = flag(name, value)?;
+                    set_parameter(name, &mut no_dependencies, flag(name, value)?)?;
                     continue;
                 }
                 "versionRange" => &mut query.version_range,
@@ -103,13 +123,11 @@ impl ResolutionQuery {
                 "repository" => &mut query.repository,
                 "namespace" => &mut query.namespace,
                 "collisionProtection" => &mut query.collision_protection,
-                "preferRepository" => &mut query.prefer_repository,
-                _ => return Err(format!("unknown parameter `{name}`: there are {PARAMETERS}")),
+                _ => &mut query.prefer_repository,
             };
-            if single.replace(text).is_some() {
-                return Err(format!("the parameter `{name}` is given twice"));
-            }
+            set_parameter(name, single, text)?;
         }
+        query.no_dependencies = no_dependencies.unwrap_or_default();
         Ok(query)
     }
 
@@ -117,20 +135,24 @@ impl ResolutionQuery {
     ///
     /// # Errors
     ///
-    /// When no package is named, a name or range cannot be read, or no object could have a value.
+    /// When no package is named, a name or range cannot be read, a package has a range of its own beside that of
+    /// all, there are too many overrides, or no object could have a value.
     pub fn request(&self) -> Result<InstallRequest, String> {
         if self.packages.is_empty() {
             return Err("no package is requested: name at least one, as NAME or NAME@RANGE".into());
         }
         let packages: Result<Vec<RequestedPackage>, String> =
             self.packages.iter().map(|it| it.parse()).collect();
+        let packages = packages?;
         if let Some(range) = &self.version_range {
             plimsoll_resolve::range::masterminds::Range::parse(range)
                 .map_err(|error| format!("versionRange: {error}"))?;
+            range_beside("versionRange", &packages).map_or(Ok(()), Err)?;
         }
         self.check_values()?;
+        self.check_overrides()?;
         Ok(InstallRequest {
-            packages: packages?,
+            packages,
             version_range: self.version_range.clone(),
             declared: BTreeMap::new(),
             channel: self.channel.clone(),
@@ -141,6 +163,23 @@ impl ResolutionQuery {
             exclude: self.exclude.clone(),
             prefer_repository: self.prefer_repository.clone(),
             no_dependencies: self.no_dependencies,
+        })
+    }
+
+    /// Checks the chosen providers and what is excluded.
+    fn check_overrides(&self) -> Result<(), String> {
+        for (name, texts) in [("providers", &self.providers), ("exclusions", &self.exclude)] {
+            let count = texts.len();
+            if count > OVERRIDES_MAX {
+                return Err(format!(
+                    "there are {count} {name}, and a query may have {OVERRIDES_MAX}: `kubectl operator resolve` \
+                     takes any number"
+                ));
+            }
+        }
+        self.providers.iter().try_for_each(|it| values::provider(it).map(drop))?;
+        self.exclude.iter().try_for_each(|it| {
+            values::exclusion(it).map(drop).map_err(|why| format!("exclude: `{it}`: {why}"))
         })
     }
 
@@ -171,7 +210,7 @@ impl ResolutionQuery {
 
 fn flag(name: &str, value: &str) -> Result<bool, String> {
     match value {
-        "true" | "" => Ok(true),
+        "true" => Ok(true),
         "false" => Ok(false),
         _ => Err(format!("the parameter `{name}` is `{value}`: use true or false")),
     }
@@ -232,29 +271,29 @@ pub fn answer(
     query: &ResolutionQuery,
 ) -> ResolutionAnswer {
     match query.request() {
-        Ok(request) => answer_request(inputs, catalogs, &request),
+        Ok(request) => {
+            let packages = catalogs.iter().flat_map(|it| &it.packages);
+            let offered = packages.map(|it| it.name.clone()).collect();
+            answer_request(inputs, catalogs, &offered, &request)
+        }
         Err(message) => ResolutionAnswer::refused(ResolutionOutcome::Invalid, message),
     }
 }
 
-/// Answers a request as [`answer`] does.
+/// Answers a request as [`answer`] does. `offered` are the names of all packages of the catalogs.
 pub fn answer_request(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
+    offered: &BTreeSet<String>,
     request: &InstallRequest,
 ) -> ResolutionAnswer {
     let is_unknown = |name: &&str| catalogs.iter().all(|it| it.package(name).is_none());
     if let Some(name) = request.names().find(is_unknown) {
-        let mut message = format!("no catalog has package `{name}`");
-        if let Some((catalog, why)) = inputs.unavailable.first_key_value() {
-            message = format!("{message}; catalog {catalog} is not served: {why}");
-        }
+        let unknown = unknown_package(name, offered.iter().map(String::as_str));
+        let message = unknown + &not_served(inputs.unavailable);
         return ResolutionAnswer::refused(ResolutionOutcome::PackageNotFound, message);
     }
-    let named = [&request.repository, &request.prefer_repository].into_iter().flatten();
-    let is_there = |name: &str| catalogs.iter().any(|it| it.name.name == name);
-    if let Some(name) = named.map(String::as_str).find(|it| *it != "same" && !is_there(it)) {
-        let message = format!("there is no catalog `{name}`");
+    if let Some(message) = unknown_catalog(request, catalogs) {
         return ResolutionAnswer::refused(ResolutionOutcome::Invalid, message);
     }
     match plan_install(inputs, catalogs, request) {
@@ -301,21 +340,6 @@ impl ResolutionAnswer {
                 format!("{}Error: {error}\n", self.text)
             }
             Some(error) => format!("{}error: {error}\n", self.text),
-        }
-    }
-}
-
-/// Returns the sentence that says why there is no plan.
-pub fn refusal(error: &InstallError) -> String {
-    match error {
-        InstallError::Invalid(why) => why.to_string(),
-        InstallError::Blocked { name, block } => {
-            format!("{name} cannot be installed: {}", block.message)
-        }
-        InstallError::Unsatisfiable(conflict) => conflict.message(),
-        InstallError::LimitExceeded => {
-            "the dependencies are too complex: request fewer packages, or exclude some with `--exclude`"
-                .to_owned()
         }
     }
 }

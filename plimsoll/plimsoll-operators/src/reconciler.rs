@@ -150,6 +150,7 @@ impl OperatorReconciler {
             observed: BTreeMap::new(),
             of_release: BTreeSet::new(),
             unavailable: catalogs::unavailable(&self.catalogs),
+            offered: BTreeSet::new(),
             facts: facts.clone(),
         })
     }

@@ -1,31 +1,10 @@
 //! Names of objects on the command line.
 
 use clap::builder::{StringValueParser, TypedValueParser};
-use plimsoll_content::capability::most_similar;
+pub(crate) use plimsoll_content::capability::hint;
 
 /// Longest name of a namespace.
 const LABEL_MAX: usize = 63;
-
-/// Most names that a hint lists.
-const NAMES_LISTED: usize = 5;
-
-/// What to write instead of a name that does not exist, as the end of a message: the name that may be
-/// meant, those that contain it, or some of all.
-pub(crate) fn hint<'n>(wanted: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
-    if let Some(similar) = most_similar(wanted, known.clone()) {
-        return format!(", did you mean `{similar}`?");
-    }
-    let near = known.clone().filter(|it| it.contains(wanted) || wanted.contains(*it));
-    let mut near: Vec<&str> = near.take(NAMES_LISTED).collect();
-    if near.is_empty() {
-        near = known.clone().take(NAMES_LISTED).collect();
-    }
-    match (near.as_slice(), known.count() > near.len()) {
-        ([], _) => "; there are none".to_owned(),
-        (near, true) => format!("; there are {}, …", near.join(", ")),
-        (near, false) => format!("; there are {}", near.join(", ")),
-    }
-}
 
 /// The kinds before the name of an Operator, as kubectl prints and takes them.
 const OPERATOR_KINDS: [&str; 4] =

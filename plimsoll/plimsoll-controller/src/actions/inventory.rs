@@ -2,7 +2,7 @@
 //! Operators and Catalogs as they are observed, and on request the inventory that plans are made
 //! from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plimsoll_api::olm::action::PlannedChange;
@@ -59,6 +59,12 @@ impl CatalogInventory {
         let query =
             Query { requests: packages.into_iter().map(request).collect(), ..Query::default() };
         collect_problem(&sources, query, &Cel).catalogs
+    }
+
+    /// Returns the names of the packages of all catalogs that are served.
+    pub(crate) fn package_names(&self) -> BTreeSet<String> {
+        let indexes = self.served.iter().filter_map(|(name, _)| self.indexes.get(name));
+        indexes.flat_map(|it| it.package_names()).map(str::to_owned).collect()
     }
 
     /// Returns the image of the bundle that a change installs, or the digest of its catalog if the

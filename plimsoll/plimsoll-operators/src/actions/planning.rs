@@ -22,7 +22,7 @@ use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
 use crate::planned_change::{awaited, change, removal};
-use crate::query::{ResolutionOutcome, answer_request};
+use crate::query::{ResolutionOutcome, answer_request, unknown_package};
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
 
@@ -139,7 +139,7 @@ impl Planner<'_> {
         match unavailable.as_slice() {
             [] => ActionFailure::new(
                 Reason::PackageNotFound,
-                format!("no catalog has package {package}"),
+                unknown_package(package, self.inventory.offered.iter().map(String::as_str)),
             ),
             names => ActionFailure::new(
                 Reason::CatalogUnavailable,
@@ -333,7 +333,8 @@ impl Planner<'_> {
 
     fn resolution(&self) -> Result<ActionPlan, ActionFailure> {
         let inputs = self.inventory.inputs(self.expressions);
-        let answer = answer_request(inputs, self.catalogs, &self.install_request());
+        let (offered, request) = (&self.inventory.offered, self.install_request());
+        let answer = answer_request(inputs, self.catalogs, offered, &request);
         let result = answer.transcript();
         let Some(error) = answer.error else {
             return Ok(ActionPlan { result, ..ActionPlan::default() });

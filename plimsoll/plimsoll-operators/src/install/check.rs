@@ -5,15 +5,12 @@ use std::fmt;
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::OperatorSpec;
-use plimsoll_content::capability::most_similar;
+use plimsoll_content::capability::hint;
 use plimsoll_resolve::{Api, Bundle, CatalogPart, ProviderChoice};
 
 use super::InstallRequest;
 use crate::selection::candidates;
 use crate::{OperatorBlock, OperatorInputs, RequestedOperator};
-
-/// The maximum number of names that a message lists.
-const NAMES_LISTED: usize = 5;
 
 /// The reason that a request is refused before anything is planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,32 +126,27 @@ fn check_exclusion(catalogs: &[CatalogPart], text: &str) -> Result<(), RequestEr
     let known = catalogs.iter().flat_map(|it| &it.packages);
     let of: Vec<_> = known.clone().filter(|it| it.name == package).collect();
     if of.is_empty() {
-        let hint = hint(package, &known.map(|it| it.name.as_str()).collect());
-        let message = format!("`--exclude {text}`: no catalog has a package `{package}`{hint}");
+        let hint = hint_of(package, known.map(|it| it.name.as_str()));
+        let message =
+            format!("cannot exclude `{text}`: no catalog has a package `{package}`{hint}");
         return Err(RequestError::Exclusion(message));
     }
-    let mut bundles = of.iter().flat_map(|it| &it.bundles).map(|it| it.name.as_str());
+    let bundles = of.iter().flat_map(|it| &it.bundles).map(|it| it.name.as_str());
     match bundle {
         Some(bundle) if !bundles.clone().any(|it| it == bundle) => {
-            let hint = hint(bundle, &bundles.by_ref().collect());
-            let message = format!("`--exclude {text}`: {package} has no bundle `{bundle}`{hint}");
+            let hint = hint_of(bundle, bundles);
+            let message =
+                format!("cannot exclude `{text}`: {package} has no bundle `{bundle}`{hint}");
             Err(RequestError::Exclusion(message))
         }
         Some(_) | None => Ok(()),
     }
 }
 
-/// Returns the end of a message that names what may be meant: the most similar name, or else some names.
-fn hint(wanted: &str, known: &BTreeSet<&str>) -> String {
-    if let Some(similar) = most_similar(wanted, known.iter().copied()) {
-        return format!(", did you mean `{similar}`?");
-    }
-    let listed: Vec<&str> = known.iter().copied().take(NAMES_LISTED).collect();
-    match (listed.is_empty(), known.len() > listed.len()) {
-        (true, _) => "; there are none".to_owned(),
-        (false, true) => format!("; there are {}, …", listed.join(", ")),
-        (false, false) => format!("; there are {}", listed.join(", ")),
-    }
+/// Returns the end of a message that names what may be meant, of names in any order.
+fn hint_of<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let known: BTreeSet<&str> = known.collect();
+    hint(wanted, known.iter().copied())
 }
 
 /// Parses a chosen provider: of an API by its name, or of all APIs that a package provides.
@@ -185,22 +177,22 @@ pub(super) fn choices(
     };
     if apis.is_empty() {
         return invalid(format!(
-            "`--use {text}`: no catalog has a package {provided} that provides an API"
+            "cannot use `{text}`: no catalog has a package {provided} that provides an API"
         ));
     }
     if names.len() > 1 {
         let known: BTreeMap<String, &Api> =
             bundles.flat_map(apis_of).map(|it| (api_text(it), it)).collect();
         if !known.contains_key(provided) {
-            let hint = hint(provided, &known.keys().map(String::as_str).collect());
+            let hint = hint(provided, known.keys().map(String::as_str));
             return invalid(format!(
-                "`--use {text}`: nothing provides or requires `{provided}`{hint}"
+                "cannot use `{text}`: nothing provides or requires `{provided}`{hint}"
             ));
         }
     }
     if !packages.clone().any(|it| it.name == package) {
-        let hint = hint(package, &packages.map(|it| it.name.as_str()).collect());
-        return invalid(format!("`--use {text}`: no catalog has a package `{package}`{hint}"));
+        let hint = hint_of(package, packages.map(|it| it.name.as_str()));
+        return invalid(format!("cannot use `{text}`: no catalog has a package `{package}`{hint}"));
     }
     let choice = |api| ProviderChoice { api, package: package.to_owned(), catalog: None };
     Ok(apis.into_iter().map(choice).collect())

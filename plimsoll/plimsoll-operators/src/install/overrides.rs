@@ -1,6 +1,6 @@
 //! The overrides of a request: which had an effect, and which have no solution.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::{Bundle, BundleExclusion};
 
@@ -20,16 +20,16 @@ impl Planner<'_> {
             planner.is_ok_and(|it| it.proposed(operators).is_ok())
         };
         let mut preferences = Vec::new();
-        for (at, provider) in request.providers.iter().enumerate() {
+        for provider in each_once(&request.providers) {
             let mut without = request.clone();
-            without.providers.remove(at);
+            without.providers.retain(|it| it != provider);
             if is_solved(&without) {
                 preferences.push(format!("--use {provider}"));
             }
         }
-        for (at, exclusion) in request.exclude.iter().enumerate() {
+        for exclusion in each_once(&request.exclude) {
             let mut without = request.clone();
-            without.exclude.remove(at);
+            without.exclude.retain(|it| it != exclusion);
             if is_solved(&without) {
                 preferences.push(format!("--exclude {exclusion}"));
             }
@@ -81,6 +81,12 @@ impl Planner<'_> {
         }
         lines
     }
+}
+
+/// Returns texts without those that are there before.
+fn each_once(texts: &[String]) -> impl Iterator<Item = &String> {
+    let mut seen = BTreeSet::new();
+    texts.iter().filter(move |it| seen.insert(it.as_str()))
 }
 
 /// Parses an exclusion: `PACKAGE` or `PACKAGE/BUNDLE`.

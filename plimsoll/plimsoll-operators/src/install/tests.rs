@@ -358,20 +358,23 @@ fn a_request_for_what_does_not_exist_is_refused() {
         ("foo@~7", "no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, v1.2.3, v1.2.2"),
         ("foo --channel=beta", "foo has no channel beta; its channels are stable"),
         ("foo --repository=nope", "there is no catalog nope; catalogs: main"),
-        ("foo --exclude=ba", "`--exclude ba`: no catalog has a package `ba`, did you mean `bar`?"),
+        (
+            "foo --exclude=ba",
+            "cannot exclude `ba`: no catalog has a package `ba`, did you mean `bar`?",
+        ),
         (
             "foo --exclude=bar/bar.v1.2.8",
-            "`--exclude bar/bar.v1.2.8`: bar has no bundle `bar.v1.2.8`, did you mean `bar.v1.2.1`?",
+            "cannot exclude `bar/bar.v1.2.8`: bar has no bundle `bar.v1.2.8`, did you mean `bar.v1.2.1`?",
         ),
         ("foo --use=bar", "`bar` is not of the form PACKAGE=PACKAGE or GROUP/VERSION/KIND=PACKAGE"),
         (
             "foo --use=example.com/v1/Bax=bar",
-            "`--use example.com/v1/Bax=bar`: nothing provides or requires `example.com/v1/Bax`, did you \
+            "cannot use `example.com/v1/Bax=bar`: nothing provides or requires `example.com/v1/Bax`, did you \
              mean `example.com/v1/Bar`?",
         ),
         (
             "foo --use=bar=foz",
-            "`--use bar=foz`: no catalog has a package `foz`, did you mean `foo`?",
+            "cannot use `bar=foz`: no catalog has a package `foz`, did you mean `foo`?",
         ),
     ] {
         check(&all, "", line, &format!("invalid: {message}"));

@@ -58,7 +58,19 @@ fn a_query_that_cannot_be_read_says_why() {
         assert!(error.contains(says), "{text}: {error}");
     }
     for (parameters, says) in [
-        (&[("packages", "foo")][..], "unknown parameter `packages`: there are package, "),
+        (&[("packages", "foo")][..], "unknown parameter `packages`, did you mean `package`?"),
+        (
+            &[("VersionRange", "1")],
+            "unknown parameter `VersionRange`, did you mean `versionRange`?",
+        ),
+        (&[("x", "foo")], "unknown parameter `x`: there are package, versionRange, channel, "),
+        (&[("package", "")], "the parameter `package` has no value: give it one, or leave it out"),
+        (&[("channel", "")], "the parameter `channel` has no value"),
+        (&[("noDependencies", "")], "the parameter `noDependencies` has no value"),
+        (
+            &[("noDependencies", "true"), ("noDependencies", "false")],
+            "the parameter `noDependencies` is given twice: give it once",
+        ),
         (&[("channel", "a"), ("channel", "b")], "the parameter `channel` is given twice"),
         (
             &[("noDependencies", "yes")],
@@ -72,6 +84,21 @@ fn a_query_that_cannot_be_read_says_why() {
         (json!({}), "no package is requested"),
         (json!({ "packages": ["foo@newest"] }), "the range of `foo@newest`"),
         (json!({ "packages": ["foo"], "versionRange": "x||" }), "versionRange: "),
+        (
+            json!({ "packages": ["bar", "foo@1.2.3"], "versionRange": "~1.2" }),
+            "versionRange cannot be used with `foo@1.2.3`, which says its versions itself: leave out \
+             versionRange, or write `foo`",
+        ),
+        (json!({ "packages": ["foo"], "exclude": [""] }), "exclude: ``: write PACKAGE or "),
+        (json!({ "packages": ["foo"], "exclude": ["bar/"] }), "exclude: `bar/`: write PACKAGE or "),
+        (
+            json!({ "packages": ["foo"], "providers": ["bar="] }),
+            "`bar=` is not of the form PACKAGE=",
+        ),
+        (
+            json!({ "packages": ["foo"], "exclude": vec!["bar"; OVERRIDES_MAX + 1] }),
+            "there are 65 exclusions, and a query may have 64: ",
+        ),
         (json!({ "packages": ["foo"], "channel": "" }), "channel is empty: "),
         (json!({ "packages": ["foo"], "repository": "" }), "repository is empty: "),
         (json!({ "packages": ["foo"], "preferRepository": "" }), "preferRepository is empty: "),
@@ -111,8 +138,14 @@ fn an_answer_is_what_a_terminal_shows_and_data() {
     let message = "installing foo could leave your system in an inconsistent state";
     assert_eq!(conflict.transcript(), format!("{}Error: {message}\n", conflict.text));
 
+    let query = json!({ "packages": ["foo@~1.2"], "exclude": ["bar", "bar"] });
+    let twice = answered("", &query).text;
+    let without = "--exclude bar cannot be satisfied: without it there is a solution";
+    assert_eq!(twice.matches(without).count(), 1, "{twice}");
+
     let unknown = answered("", &json!({ "packages": ["fox"] }));
-    assert_eq!(unknown.transcript(), "error: no catalog has package `fox`\n");
+    let message = "error: no catalog has package `fox`, did you mean `foo`?\n";
+    assert_eq!(unknown.transcript(), message);
     let twice = answered("", &json!({ "packages": ["foo", "foo"] }));
     assert_eq!((twice.outcome, twice.exit), (ResolutionOutcome::Invalid, 1));
 }

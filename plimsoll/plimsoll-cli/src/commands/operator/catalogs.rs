@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use plimsoll_api::Catalog;
 use plimsoll_api::olm::{CatalogAvailability, CatalogSource, CatalogSourceType};
 use plimsoll_content::catalog::{CatalogIndex, IndexedPackage};
+use plimsoll_operators::query::unknown_package;
 use plimsoll_source::catalog::{Bytes, Cache, OpenCatalog, open_source_with};
 
 use crate::arguments::catalog::{CatalogPath, INDICES, cache_directory, shown};
-use crate::arguments::name::hint;
 
 /// The number of characters of a digest that are shown: the algorithm and twelve digits.
 const DIGEST_SHOWN: usize = "sha256:".len() + 12;
@@ -79,6 +79,8 @@ pub(crate) struct OpenedCatalogs {
     pub(crate) opened: Vec<OpenedCatalog>,
     /// The Catalogs of the cluster that cannot be read on this machine, with their paths.
     pub(crate) elsewhere: Vec<(String, PathBuf)>,
+    /// What the cluster's resolver says of the packages that no catalog has, by name, if it was asked.
+    pub(crate) unknown: BTreeMap<String, String>,
 }
 
 impl CatalogChoice {
@@ -99,7 +101,7 @@ impl CatalogChoice {
     ) -> Result<OpenedCatalogs, anyhow::Error> {
         let cache = if self.no_cache { None } else { cache_directory(INDICES) };
         let cache = cache.as_deref().map(Cache::new);
-        let mut catalogs = OpenedCatalogs { opened: Vec::new(), elsewhere: Vec::new() };
+        let mut catalogs = OpenedCatalogs::default();
         for (catalog, position) in self.catalog.iter().zip(0..) {
             let CatalogPath { namespace: _, name, path } = catalog.clone();
             if catalogs.opened.iter().any(|other| other.name == name) {
@@ -203,12 +205,11 @@ impl OpenedCatalogs {
                 return act(catalog, block.read()?);
             }
         }
-        let names: Vec<&str> = self.opened.iter().flat_map(|it| it.index.package_names()).collect();
+        let offered = self.opened.iter().flat_map(|it| it.index.package_names());
         let elsewhere = self.elsewhere.iter().map(|(name, path)| {
             format!("; Catalog `{name}` at `{}` cannot be read from here", path.display())
         });
-        let (hint, elsewhere) = (hint(name, names.into_iter()), elsewhere.collect::<String>());
-        bail!("no catalog has package `{name}`{hint}{elsewhere}")
+        bail!("{}{}", unknown_package(name, offered), elsewhere.collect::<String>())
     }
 }
 

@@ -1,10 +1,11 @@
 //! The cluster's resolver as the source of catalogs: what of them a plan depends on comes as a snapshot, by the API
 //! server's proxy to the Service, so that this machine needs no catalog (OPR-21, OPR-22).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use http::Request;
+use http::{Request, StatusCode};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
@@ -13,7 +14,6 @@ use plimsoll_operators::snapshot::LoadoutSnapshot;
 use tokio::time::sleep;
 
 use super::catalogs::{CatalogChoice, OpenedCatalogs};
-use crate::arguments::name::hint;
 use crate::arguments::resolver::{RESOLVER_LABEL, RESOLVER_LABELLED};
 use crate::exit::chain;
 
@@ -21,6 +21,8 @@ use crate::exit::chain;
 const ATTEMPTS: usize = 8;
 /// How long to wait between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);
+/// The maximum number of packages that the resolver is asked about since its catalogs do not have them.
+const UNKNOWN_MAX: usize = 8;
 
 /// Returns the catalogs of a cluster that a plan for some packages depends on, in place of `catalogs`, if the
 /// command line names none, some cannot be read on this machine, and the cluster has a resolver. Otherwise the
@@ -41,12 +43,16 @@ pub(super) async fn read_in_place_of(
     }
     let read = match find(client).await {
         Ok(None) => return Ok(LoadoutSnapshot::default()),
-        Ok(Some(service)) => snapshot(client, &service, packages).await,
+        Ok(Some(service)) => {
+            let read = snapshot(client, &service, packages).await;
+            read.map(|snapshot| (service, snapshot))
+        }
         Err(error) => Err(error),
     };
     match read {
-        Ok(mut snapshot) => {
-            *catalogs = OpenedCatalogs::default();
+        Ok((service, mut snapshot)) => {
+            let unknown = unknown(client, &service, &snapshot, packages).await;
+            *catalogs = OpenedCatalogs { unknown, ..OpenedCatalogs::default() };
             // They are read from the API server.
             snapshot.operators.clear();
             Ok(snapshot)
@@ -91,8 +97,15 @@ async fn find(client: &Client) -> Result<Option<ResolverService>, anyhow::Error>
     Ok(found.pop())
 }
 
-/// Returns the answer at a path.
-async fn ask(client: &Client, path: &str) -> Result<String, anyhow::Error> {
+/// Returns the answer at a path of the service.
+async fn ask(
+    client: &Client,
+    service: &ResolverService,
+    path: &str,
+) -> Result<String, anyhow::Error> {
+    let ResolverService { namespace, name } = service;
+    let path =
+        &format!("/api/v1/namespaces/{namespace}/services/https:{name}:https/proxy/v1/{path}");
     for _ in 1..ATTEMPTS {
         match client.request_text(Request::get(path).body(Vec::new())?).await {
             Err(kube::Error::Api(status)) if matches!(status.code, 429 | 503) => {
@@ -114,11 +127,8 @@ async fn snapshot(
         .iter()
         .map(|it| format!("package={}", utf8_percent_encode(it, NON_ALPHANUMERIC)))
         .collect();
-    let path = format!(
-        "/api/v1/namespaces/{namespace}/services/https:{name}:https/proxy/v1/snapshot?{}",
-        parameters.join("&")
-    );
-    let text = ask(client, &path).await.with_context(|| {
+    let path = format!("snapshot?{}", parameters.join("&"));
+    let text = ask(client, service, &path).await.with_context(|| {
         format!(
             "the cluster's resolver, Service {namespace}/{name}, does not answer; name copies of its \
              catalogs with `--catalog NAME=FILE`"
@@ -131,18 +141,47 @@ async fn snapshot(
     })
 }
 
+/// Returns what the resolver says of the packages that a snapshot lacks, since no catalog has them.
+async fn unknown(
+    client: &Client,
+    service: &ResolverService,
+    snapshot: &LoadoutSnapshot,
+    packages: &[String],
+) -> BTreeMap<String, String> {
+    let is_missing =
+        |name: &&String| snapshot.catalogs.iter().all(|it| it.part.package(name).is_none());
+    let missing: BTreeSet<&String> = packages.iter().filter(is_missing).collect();
+    let mut unknown = BTreeMap::new();
+    for name in missing.into_iter().take(UNKNOWN_MAX) {
+        let path = format!("packages/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
+        let Err(error) = ask(client, service, &path).await else { continue };
+        if let Some(kube::Error::Api(status)) = error.downcast_ref()
+            && status.code == StatusCode::NOT_FOUND.as_u16()
+        {
+            unknown.insert(name.clone(), status.message.clone());
+        }
+    }
+    unknown
+}
+
 /// Fails if no catalog of the cluster has a package.
 ///
 /// # Errors
 ///
 /// When none has it; the error names similar packages.
-pub(super) fn require_package(snapshot: &LoadoutSnapshot, name: &str) -> Result<(), anyhow::Error> {
-    let packages = snapshot.catalogs.iter().flat_map(|it| &it.part.packages);
-    let names: Vec<&str> = packages.map(|it| it.name.as_str()).collect();
-    if !names.contains(&name) {
-        bail!("no catalog has package `{name}`{}", hint(name, names.into_iter()));
+pub(super) fn require_package(
+    snapshot: &LoadoutSnapshot,
+    catalogs: &OpenedCatalogs,
+    name: &str,
+) -> Result<(), anyhow::Error> {
+    if snapshot.catalogs.iter().any(|it| it.part.package(name).is_some()) {
+        return Ok(());
     }
-    Ok(())
+    match catalogs.unknown.get(name) {
+        Some(message) => bail!("{message}"),
+        // The snapshot has only a part of what the catalogs have.
+        None => bail!("no catalog has package `{name}`"),
+    }
 }
 
 #[cfg(test)]

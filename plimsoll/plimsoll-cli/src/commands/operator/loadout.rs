@@ -286,7 +286,7 @@ impl LoadoutState {
         let StateSource::Snapshot(path) = &self.source else {
             return match self.snapshot.catalogs.is_empty() {
                 true => self.catalogs.with_package(name, |_, _| Ok(())),
-                false => cluster_resolver::require_package(&self.snapshot, name),
+                false => cluster_resolver::require_package(&self.snapshot, &self.catalogs, name),
             };
         };
         let packages = self.snapshot.catalogs.iter().flat_map(|it| &it.part.packages);

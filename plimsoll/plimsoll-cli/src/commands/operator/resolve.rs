@@ -17,7 +17,7 @@ use plimsoll_operators::install::{
 };
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_operators::manifest::OperatorManifest;
-use plimsoll_operators::query::{needed_packages, refusal};
+use plimsoll_operators::query::{needed_packages, refusal, unknown_catalog};
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
 use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
@@ -35,7 +35,6 @@ use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
 use super::selection::{DeclaredObject, declared_in, declared_operators};
 use super::versions::VersionChoice;
-use crate::arguments::name::hint;
 use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
 use crate::progress::ProgressLine;
@@ -309,13 +308,8 @@ pub(super) async fn plan(
     for package in request.names() {
         state.require_package(package)?;
     }
-    let names: Vec<&str> = parts.iter().map(|it| it.name.name.as_str()).collect();
-    for (option, name) in
-        [("repository", &request.repository), ("prefer-repository", &request.prefer_repository)]
-    {
-        if let Some(name) = name.as_deref().filter(|it| !names.contains(it) && *it != "same") {
-            bail!("--{option}: there is no catalog `{name}`{}", hint(name, names.into_iter()));
-        }
+    if let Some(message) = unknown_catalog(request, &parts) {
+        bail!(message);
     }
     let declared = loadout.operators.iter().map(|it| it.name.clone());
     let requested = request.names().map(str::to_owned);

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use plimsoll_operators::RequestedPackage;
+use plimsoll_operators::query::range_beside;
 use plimsoll_resolve::range::masterminds::Range;
 use semver::Version;
 
@@ -31,11 +32,9 @@ impl VersionChoice {
             (None, Some(range)) => ("--version-range", range),
             (None, None) => return Ok(None),
         };
-        match packages.iter().find(|it| it.range.is_some()) {
+        match range_beside(option, packages) {
             None => Ok(Some(range.clone())),
-            Some(package) => Err(Refusal::usage(format!(
-                "{option} cannot be used with `{package}`, which says its versions itself"
-            ))),
+            Some(message) => Err(Refusal::usage(message)),
         }
     }
 }

@@ -140,6 +140,7 @@ impl ControlLoop {
             false => None,
         };
         let planned = run_beside(&*self.clock, move || {
+            content.inventory.offered = content.package_names();
             let parts = content.parts(planning::packages(&attributes, &content.inventory));
             let (inventory, release) = (&content.inventory, release.as_ref());
             let planned = planning::plan(&attributes, inventory, release, &counted, &parts, &Cel);

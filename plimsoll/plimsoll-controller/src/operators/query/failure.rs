@@ -1,7 +1,9 @@
 //! Failures, worded as an API server words them.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
@@ -13,17 +15,20 @@ const RETRY_SECONDS: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     code: StatusCode,
+    /// The reason, as API servers name it; empty if they have none for the code.
     reason: &'static str,
     message: String,
     /// Whether it may be answered later.
     is_passing: bool,
+    /// The methods that the path is served for; empty unless it is asked for by another one.
+    allow: &'static str,
 }
 
 impl Failure {
     fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let is_passing =
             matches!(code, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-        Self { code, reason, message: message.into(), is_passing }
+        Self { code, reason, message: message.into(), is_passing, allow: "" }
     }
 
     /// The client is not who it says it is.
@@ -53,10 +58,36 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
-    /// The path is served for other methods.
-    pub(super) fn method_not_allowed() -> Self {
+    /// The path is served for other methods: these.
+    pub(super) fn method_not_allowed(allow: &'static str) -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+        let failure = Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message);
+        Self { allow, ..failure }
+    }
+
+    /// The body did not arrive in time.
+    pub(super) fn too_slow(patience: Duration) -> Self {
+        let message = format!("the query did not arrive within {} seconds", patience.as_secs());
+        Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
+    }
+
+    /// The answer was not there in time.
+    pub(super) fn not_in_time(patience: Duration) -> Self {
+        let seconds = patience.as_secs();
+        let message = format!("Timeout: the query was not answered within {seconds} seconds");
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+    }
+
+    /// The path is longer than that of any package.
+    pub(super) fn too_long(limit: usize) -> Self {
+        let message = format!("the path is too long: limit is {limit}");
+        Self::new(StatusCode::URI_TOO_LONG, "", message)
+    }
+
+    /// The body is encoded.
+    pub(super) fn encoded() -> Self {
+        let message = "the query is compressed: send it without Content-Encoding";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
     }
 
     /// The body is too large.
@@ -90,9 +121,11 @@ impl Failure {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code.as_u16(),
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if self.is_passing {
             status["details"] = json!({ "retryAfterSeconds": RETRY_SECONDS });
         }
@@ -100,6 +133,13 @@ impl Failure {
         *response.status_mut() = self.code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+        if !self.allow.is_empty() {
+            headers.insert(ALLOW, HeaderValue::from_static(self.allow));
+        }
+        if self.code == StatusCode::REQUEST_TIMEOUT {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if self.is_passing {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_content::catalog::{IndexError, IndexedCatalog, PackageSummary};
+use plimsoll_operators::query::{check_parameter, set_parameter};
 use plimsoll_resolve::Catalog as _;
 use serde_json::{Value, json};
 
@@ -26,27 +27,17 @@ impl PackageFilter {
     ///
     /// # Errors
     ///
-    /// When a parameter is unknown, given twice or malformed.
+    /// When a parameter is unknown, empty, given twice or malformed.
     pub(super) fn from_parameters<'p>(
         parameters: impl IntoIterator<Item = (&'p str, &'p str)>,
     ) -> Result<Self, String> {
         let mut filter = Self::default();
         for (name, value) in parameters {
-            let is_repeated = match name {
-                "name" => filter.name.replace(value.to_owned()).is_some(),
-                "provides" => filter.provides.replace(api(value)?).is_some(),
-                "word" => {
-                    filter.words.push(value.to_lowercase());
-                    false
-                }
-                _ => {
-                    return Err(format!(
-                        "unknown parameter `{name}`: there are name, provides, word"
-                    ));
-                }
-            };
-            if is_repeated {
-                return Err(format!("the parameter `{name}` is given twice"));
+            check_parameter(name, value, &["name", "provides", "word"])?;
+            match name {
+                "name" => set_parameter(name, &mut filter.name, value.to_owned())?,
+                "provides" => set_parameter(name, &mut filter.provides, api(value)?)?,
+                _ => filter.words.push(value.to_lowercase()),
             }
         }
         Ok(filter)

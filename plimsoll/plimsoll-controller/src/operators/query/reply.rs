@@ -8,7 +8,8 @@ use plimsoll_content::catalog::PackageBlock;
 use plimsoll_content::expressions::Cel;
 use plimsoll_content::hash::sha256;
 use plimsoll_operators::query::{
-    ResolutionOutcome, ResolutionQuery, answer_request, needed_packages,
+    ResolutionOutcome, ResolutionQuery, answer_request, check_parameter, needed_packages,
+    not_served, unknown_package,
 };
 use plimsoll_operators::snapshot::{FORMAT, LoadoutSnapshot, SnapshotCatalog};
 use plimsoll_resolve::CatalogPart;
@@ -17,6 +18,9 @@ use serde_json::{Value, json};
 use super::QueryState;
 use super::failure::Failure;
 use super::packages::{PackageFilter, Summaries, package};
+
+/// The methods of what is only read.
+const READING: &str = "GET, HEAD";
 
 /// The form of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,10 +79,11 @@ impl Query {
                 let query = ResolutionQuery::read(text).map_err(Failure::bad_request)?;
                 Ok(Self::Resolve(query, form))
             }
-            "/v1/config" | "/v1/packages" | "/v1/resolve" | "/v1/snapshot" if !is_read => {
-                Err(Failure::method_not_allowed())
+            "/v1/resolve" if !is_read => Err(Failure::method_not_allowed("GET, HEAD, POST")),
+            "/v1/config" | "/v1/packages" | "/v1/snapshot" if !is_read => {
+                Err(Failure::method_not_allowed(READING))
             }
-            "/v1/config" => Ok(Self::Config),
+            "/v1/config" => no_parameters(pairs()).map(|()| Self::Config),
             "/v1/packages" => PackageFilter::from_parameters(pairs())
                 .map(Self::Packages)
                 .map_err(Failure::bad_request),
@@ -87,13 +92,13 @@ impl Query {
                 .map_err(Failure::bad_request),
             "/v1/snapshot" => snapshot_packages(pairs()).map(Self::Snapshot),
             _ => {
-                let name = path.strip_prefix("/v1/packages/").ok_or_else(Failure::no_such_path)?;
+                let name = path.strip_prefix("/v1/packages/").filter(|it| !it.is_empty());
+                let name = name.ok_or_else(Failure::no_such_path)?;
                 if !is_read {
-                    return Err(Failure::method_not_allowed());
+                    return Err(Failure::method_not_allowed(READING));
                 }
-                let name = percent_decode_str(name).decode_utf8();
-                let name = name.map_err(|_| Failure::bad_request("the name is not UTF-8"))?;
-                Ok(Self::Package(name.into_owned()))
+                no_parameters(pairs())?;
+                unescaped(name).map(Self::Package)
             }
         }
     }
@@ -125,9 +130,13 @@ impl Query {
                 json(&list.map_err(|error| Failure::internal(error.to_string()))?)
             }
             Self::Package(name) => {
-                let found = package(state, name);
-                let missing = || Failure::not_found(format!("no catalog has package {name:?}"));
-                json(&found.ok_or_else(missing)?)
+                let missing = || {
+                    let offered = state.content.package_names();
+                    let unknown = unknown_package(name, offered.iter().map(String::as_str));
+                    let unavailable = &state.content.inventory.unavailable;
+                    Failure::not_found(unknown + &not_served(unavailable))
+                };
+                json(&package(state, name).ok_or_else(missing)?)
             }
             Self::Resolve(query, form) => (*form, resolution(state, query, *form)?),
             Self::Snapshot(packages) => (Form::Json, snapshot(state, packages).text()),
@@ -143,25 +152,43 @@ fn decoded(parameters: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut pairs = Vec::new();
     for pair in parameters.split('&').filter(|it| !it.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        pairs.push((unescaped(name)?, unescaped(value)?));
+        pairs.push((unescaped(&name.replace('+', " "))?, unescaped(&value.replace('+', " "))?));
     }
     Ok(pairs)
 }
 
+/// Returns a text of a URL without escapes.
 fn unescaped(text: &str) -> Result<String, Failure> {
-    let text = text.replace('+', " ");
-    match percent_decode_str(&text).decode_utf8() {
-        Ok(text) => Ok(text.into_owned()),
-        Err(_) => Err(Failure::bad_request("a parameter is not UTF-8")),
+    let is_escape = |it: &str| {
+        let digits = it.as_bytes().get(..2);
+        digits.is_some_and(|it| it.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_escape) {
+        let message =
+            format!("`{text}` has a `%` without two hexadecimal digits: write `%25` for it");
+        return Err(Failure::bad_request(message));
     }
+    match percent_decode_str(text).decode_utf8() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(Failure::bad_request(format!("`{text}` is not UTF-8"))),
+    }
+}
+
+/// Refuses parameters at a path that has none.
+fn no_parameters<'p>(
+    mut parameters: impl Iterator<Item = (&'p str, &'p str)>,
+) -> Result<(), Failure> {
+    parameters
+        .try_for_each(|(name, value)| check_parameter(name, value, &[]))
+        .map_err(Failure::bad_request)
 }
 
 fn snapshot_packages<'p>(
     parameters: impl Iterator<Item = (&'p str, &'p str)>,
 ) -> Result<Vec<String>, Failure> {
-    let names = parameters.map(|(name, value)| match name {
-        "package" => Ok(value.to_owned()),
-        _ => Err(Failure::bad_request(format!("unknown parameter `{name}`: there is package"))),
+    let names = parameters.map(|(name, value)| {
+        let checked = check_parameter(name, value, &["package"]);
+        checked.map(|()| value.to_owned()).map_err(Failure::bad_request)
     });
     names.collect()
 }
@@ -191,7 +218,8 @@ fn parts(state: &QueryState, packages: impl IntoIterator<Item = String>) -> Vec<
 fn resolution(state: &QueryState, query: &ResolutionQuery, form: Form) -> Result<String, Failure> {
     let request = query.request().map_err(Failure::bad_request)?;
     let parts = parts(state, needed_packages(&request));
-    let answer = answer_request(state.content.inventory.inputs(&Cel), &parts, &request);
+    let (inventory, offered) = (&state.content.inventory, state.content.package_names());
+    let answer = answer_request(inventory.inputs(&Cel), &parts, &offered, &request);
     match (answer.outcome, &answer.error) {
         (ResolutionOutcome::PackageNotFound, Some(error)) => Err(Failure::not_found(error)),
         (ResolutionOutcome::Invalid, Some(error)) => Err(Failure::bad_request(error)),

@@ -12,6 +12,7 @@ use kube::{Api, Client, Error};
 use plimsoll_api::olm::action::{ActionRequester, ActionState};
 use plimsoll_api::{ACTION, ACTION_CLASS, ApiKind, CRON_ACTION, RETRY_ACTION};
 use plimsoll_operators::actions::schedule::Schedule;
+use plimsoll_operators::query::range_beside;
 use plimsoll_simulation::cluster_state::api;
 use serde_json::{Map, Value, json};
 
@@ -31,10 +32,10 @@ use crate::exit::{self, Refusal};
 fn spec_of(arguments: &RunArguments) -> Result<Value, Refusal> {
     let package = arguments.package.as_ref();
     let own = package.and_then(|it| it.range.as_ref());
-    if let (Some(package), Some(_), Some(_)) = (package, own, &arguments.version) {
-        return Err(Refusal::usage(format!(
-            "--version cannot be used with `{package}`, which says its versions itself"
-        )));
+    if let (Some(package), Some(_)) = (package, &arguments.version)
+        && let Some(message) = range_beside("--version", std::slice::from_ref(package))
+    {
+        return Err(Refusal::usage(message));
     }
     let mut spec = Map::new();
     spec.insert("actionClass".to_owned(), arguments.class.as_str().into());

@@ -1,9 +1,10 @@
 //! The command, the `resolution` Action and the service give the same answer byte for byte; and the command finds
 //! the service by the API server's proxy.
 
+mod refusals;
 mod scenarios;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -19,8 +20,10 @@ use plimsoll_controller::SystemClock;
 use plimsoll_controller::operators::query::{
     Authority, Caller, QueriedCatalog, QueryService, QueryState,
 };
+use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::attributes::{NamedClass, effective};
 use plimsoll_operators::actions::files::built_in_classes;
+use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::planning::{RESOLUTION, packages, plan};
 use plimsoll_operators::inventory::OperatorInventory;
 use plimsoll_operators::query::ResolutionQuery;
@@ -58,6 +61,8 @@ type Service = QueryService<Arc<QueryState>, AnyClient>;
 struct Setup {
     service: Service,
     inventory: OperatorInventory,
+    /// The names of all packages.
+    offered: BTreeSet<String>,
     directory: tempfile::TempDir,
 }
 
@@ -80,9 +85,12 @@ impl Setup {
             let opened = open_source(&source, None).expect("a catalog");
             QueriedCatalog { name, weight, digest: opened.digest, index: Arc::new(opened.index) }
         });
-        let state = Arc::new(QueryState::new(inventory.clone(), catalogs.collect()));
+        let catalogs: Vec<QueriedCatalog> = catalogs.collect();
+        let offered = catalogs.iter().flat_map(|it| it.index.package_names());
+        let offered = offered.map(str::to_owned).collect();
+        let state = Arc::new(QueryState::new(inventory.clone(), catalogs));
         let service = QueryService::new(state, AnyClient, Arc::new(SystemClock));
-        Self { service, inventory, directory }
+        Self { service, inventory, offered, directory }
     }
 
     /// Sends a request to the service; the status and the body.
@@ -137,6 +145,17 @@ impl Setup {
 
     /// Returns what the Action reports; `None` if it fails before it resolves.
     async fn reported(&self, query: &ResolutionQuery) -> Option<String> {
+        match self.planned(query).await {
+            Ok(plan) => Some(plan.result),
+            Err(failure) => {
+                let answer = failure.answer();
+                answer.contains("\nError: ").then(|| answer.to_owned())
+            }
+        }
+    }
+
+    /// Returns the plan of the Action.
+    async fn planned(&self, query: &ResolutionQuery) -> Result<ActionPlan, ActionFailure> {
         let spec = ActionSpec {
             package: query.packages[0].clone(),
             channel: query.channel.clone().unwrap_or_default(),
@@ -154,13 +173,9 @@ impl Setup {
         let text = std::fs::read_to_string(path).expect("a file");
         let snapshot = LoadoutSnapshot::read(&text).expect("a snapshot");
         let parts: Vec<_> = snapshot.catalogs.into_iter().map(|it| it.part).collect();
-        match plan(&action, &self.inventory, None, &BTreeMap::new(), &parts, &Cel) {
-            Ok(plan) => Some(plan.result),
-            Err(failure) => {
-                let answer = failure.answer();
-                answer.contains("\nError: ").then(|| answer.to_owned())
-            }
-        }
+        let inventory =
+            OperatorInventory { offered: self.offered.clone(), ..self.inventory.clone() };
+        plan(&action, &inventory, None, &BTreeMap::new(), &parts, &Cel)
     }
 }
 
@@ -237,21 +252,24 @@ async fn catalogs_that_cannot_be_read_here_come_from_the_resolver() {
     let elsewhere = || OpenedCatalogs {
         opened: Vec::new(),
         elsewhere: vec![("main".to_owned(), PathBuf::from("/catalogs/main"))],
+        ..OpenedCatalogs::default()
     };
     let setup = Setup::new(vec![catalog()], OperatorInventory::default());
     let (client, asked) = api_server(Some(setup.service.clone()));
-    let (choice, names) = (CatalogChoice::default(), ["lantern".to_owned()]);
+    let (choice, names) = (CatalogChoice::default(), ["lantern", "lanter"].map(str::to_owned));
     let mut catalogs = elsewhere();
     let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
     let read = read.expect("the resolver answers");
     assert!(catalogs.elsewhere.is_empty(), "they were read");
-    require_package(&read, "lantern").expect("it is there");
-    let error = require_package(&read, "lanter").expect_err("it is not there");
+    require_package(&read, &catalogs, "lantern").expect("it is there");
+    let error = require_package(&read, &catalogs, "lanter").expect_err("it is not there");
     assert_eq!(error.to_string(), "no catalog has package `lanter`, did you mean `lantern`?");
+    let error = require_package(&read, &catalogs, "ledger").expect_err("it is not there");
+    assert_eq!(error.to_string(), "no catalog has package `ledger`");
     let proxied =
         "/api/v1/namespaces/tools/services/https:asked:https/proxy/v1/snapshot?package=lantern";
     let asked = asked.lock().expect("no thread panics").clone();
-    assert!(asked.iter().any(|it| it.ends_with(proxied)), "{asked:?}");
+    assert!(asked.iter().any(|it| it.contains(proxied)), "{asked:?}");
 
     let (client, _) = api_server(None);
     let mut catalogs = elsewhere();
@@ -276,6 +294,7 @@ async fn a_resolver_that_cannot_answer_yet_is_asked_again() {
         let mut catalogs = OpenedCatalogs {
             opened: Vec::new(),
             elsewhere: vec![("main".to_owned(), PathBuf::from("/catalogs/main"))],
+            ..OpenedCatalogs::default()
         };
         let (choice, names) = (CatalogChoice::default(), ["lantern".to_owned()]);
         let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
@@ -295,6 +314,7 @@ async fn one_of_several_services_is_not_chosen() {
     let mut catalogs = OpenedCatalogs {
         opened: Vec::new(),
         elsewhere: vec![("main".to_owned(), PathBuf::from("/catalogs/main"))],
+        ..OpenedCatalogs::default()
     };
     let (choice, names) = (CatalogChoice::default(), ["lantern".to_owned()]);
     let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
