@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,7 +26,10 @@ use self::patience::TimedWrites;
 
 /// How long a handshake or the head of a request may take, and the rest of it with its answer: as long as
 /// an API server waits for a webhook by default.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// The number of bytes of a head that is not complete from which on a request is refused: clients that are not
+/// known yet may send many of them.
+const UNREAD_MAX: usize = 128 << 10;
 /// How long to wait when no connection can be accepted.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -117,6 +122,7 @@ async fn answer<F: Future<Output = Response<Full<Bytes>>>>(
     let ended = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
+        .max_buf_size(UNREAD_MAX)
         .serve_connection(TokioIo::new(TimedWrites::new(stream)), service)
         .await;
     if let Err(error) = ended {
@@ -124,12 +130,23 @@ async fn answer<F: Future<Output = Response<Full<Bytes>>>>(
     }
 }
 
-/// The answer to a request whose body does not arrive; the connection is closed after it.
+/// The answer to a request whose body does not arrive, as an API server words it; the connection is closed after
+/// it.
 fn too_slow() -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(b"the request took too long")));
+    let status = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "the request took too long",
+        "reason": "Timeout",
+        "code": StatusCode::REQUEST_TIMEOUT.as_u16(),
+    });
+    let mut response = Response::new(Full::new(Bytes::from(format!("{status}\n"))));
     *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
-    let close = http::HeaderValue::from_static("close");
-    response.headers_mut().insert(http::header::CONNECTION, close);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
@@ -156,6 +173,8 @@ mod tests {
         client.read_to_string(&mut answered).await.expect("the connection ends");
         serving.await.expect("no panic");
         assert_eq!(answered.lines().next().unwrap_or_default(), expected, "{sent:?}");
+        let is_refused = expected.contains("408");
+        assert_eq!(answered.contains(r#""kind":"Status""#), is_refused, "{answered}");
         assert!(begun.elapsed() <= 2 * PATIENCE, "{sent:?}: {:?}", begun.elapsed());
     }
 
@@ -168,6 +187,21 @@ mod tests {
         let chunked = format!("{post}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n");
         check(&chunked, "HTTP/1.1 408 Request Timeout").await;
         check(&format!("{post}Content-Length: 4\r\n\r\nfull"), "HTTP/1.1 200 OK").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_head_is_refused() {
+        let large = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", "x".repeat(4 * UNREAD_MAX));
+        let (mut client, server) = duplex(8 * UNREAD_MAX);
+        let serving = tokio::spawn(answer(server, "a test", async |_: Request<Incoming>| {
+            Response::new(Full::default())
+        }));
+        client.write_all(large.as_bytes()).await.expect("there is space");
+        let mut answered = String::new();
+        client.read_to_string(&mut answered).await.expect("the connection ends");
+        serving.await.expect("no panic");
+        let expected = "HTTP/1.1 431 Request Header Fields Too Large";
+        assert_eq!(answered.lines().next().unwrap_or_default(), expected);
     }
 
     #[tokio::test(start_paused = true)]

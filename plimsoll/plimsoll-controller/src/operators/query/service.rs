@@ -2,14 +2,18 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY,
+};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Body;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use super::StateSource;
 use super::access::{Access, Authority};
@@ -17,9 +21,16 @@ use super::failure::Failure;
 use super::packages::Summaries;
 use super::reply::{Form, Query, Reply};
 use crate::clock::{SharedClock, run_beside};
+use crate::serving::PATIENCE;
 
 /// Most bytes of a query: a thousand packages with their ranges.
 const SIZE_MAX: usize = 64 << 10;
+/// Most bytes of a path, which the API server reviews: the name of a package has at most 253.
+const PATH_MAX: usize = 1 << 10;
+/// How long the body of a query may take to arrive.
+const READING: Duration = Duration::from_secs(5);
+/// How long a query may take altogether: less than the connection waits for an answer.
+const ANSWERING: Duration = PATIENCE.saturating_sub(Duration::from_secs(1));
 /// The number of queries that are answered at the same time: each may keep a processor busy.
 pub(super) const RUNNING_MAX: usize = 8;
 
@@ -57,7 +68,8 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        let answered = self.answer(&parts, body).await;
+        let answered = timeout(ANSWERING, self.answer(&parts, body)).await;
+        let answered = answered.unwrap_or_else(|_| Err(Failure::not_in_time(ANSWERING)));
         answered.unwrap_or_else(|failure| failure.response())
     }
 
@@ -68,12 +80,12 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
     {
         let Shared { state, access, clock, summaries, running } = &*self.shared;
         let (path, verb) = (parts.uri.path(), parts.method.as_str().to_ascii_lowercase());
+        if path.len() > PATH_MAX {
+            return Err(Failure::too_long(PATH_MAX));
+        }
         access.admit(&parts.headers, path, &verb).await?;
         let body = match parts.method {
-            Method::POST => {
-                let body = Limited::new(body, SIZE_MAX).collect().await;
-                body.map_err(|_| Failure::too_large(SIZE_MAX))?.to_bytes()
-            }
+            Method::POST => received(&parts.headers, body).await?,
             _ => Bytes::new(),
         };
         let parameters = parts.uri.query().unwrap_or_default();
@@ -97,6 +109,25 @@ impl<S: StateSource, A: Authority> QueryService<S, A> {
         };
         let replied = run_beside(&**clock, work).await;
         replied.map_err(|error| Failure::internal(error.to_string()))?
+    }
+}
+
+/// Returns the body of a query.
+async fn received<B>(headers: &HeaderMap, body: B) -> Result<Bytes, Failure>
+where
+    B: Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let is_plain = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
+        return Err(Failure::encoded());
+    }
+    let collected = timeout(READING, Limited::new(body, SIZE_MAX).collect()).await;
+    let collected = collected.map_err(|_| Failure::too_slow(READING))?;
+    match collected {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failure::too_large(SIZE_MAX)),
+        Err(error) => Err(Failure::bad_request(format!("the query did not arrive: {error}"))),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The service in one process: what it answers, to whom, and how a client that has an answer is spared it.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
 use k8s_testkit::TestCluster;
 use plimsoll_operators::snapshot::LoadoutSnapshot;
 use plimsoll_source::catalog::open_source;
@@ -154,12 +156,29 @@ async fn what_cannot_be_answered_is_refused_as_an_api_server_does() {
     for (line, headers, body, code, reason, says) in [
         ("GET /v1/packages", no_token, "", 403, "Forbidden", anonymous),
         ("GET /v1/nothing", token, "", 404, "NotFound", "could not find the requested resource"),
-        ("GET /v1/packages/x", token, "", 404, "NotFound", r#"no catalog has package "x""#),
-        ("GET /v1/resolve?package=x", token, "", 404, "NotFound", "no catalog has package `x`"),
+        ("GET /v1/packages/", token, "", 404, "NotFound", "could not find the requested resource"),
+        ("GET /v1/packages/ancor", token, "", 404, "NotFound", "`ancor`, did you mean `anchor`?"),
+        ("GET /v1/resolve?package=x", token, "", 404, "NotFound", "`x`; there are anchor, lantern"),
+        ("GET /v1/packages/anchor?x=", token, "", 400, "BadRequest", "unknown parameter `x`"),
+        ("GET /v1/config?x=1", token, "", 400, "BadRequest", "there are none for this path"),
+        ("GET /v1/packages?nam=x", token, "", 400, "BadRequest", "`nam`, did you mean `name`?"),
+        ("GET /v1/packages?word=", token, "", 400, "BadRequest", "`word` has no value"),
+        ("GET /v1/packages?name=x&name=y", token, "", 400, "BadRequest", "`name` is given twice"),
+        ("GET /v1/packages?name=%zz", token, "", 400, "BadRequest", "two hexadecimal digits"),
+        ("GET /v1/packages/%ff", token, "", 400, "BadRequest", "`%ff` is not UTF-8"),
+        ("GET /v1/snapshot?package=", token, "", 400, "BadRequest", "`package` has no value"),
+        (
+            "GET /v1/resolve?package=anchor@1.0.0&versionRange=~1",
+            token,
+            "",
+            400,
+            "BadRequest",
+            "leave out versionRange, or write `anchor`",
+        ),
         ("DELETE /v1/packages", token, "", 405, "MethodNotAllowed", "does not allow this"),
         ("GET /v1/resolve", token, "", 400, "BadRequest", "no package is requested"),
         ("GET /v1/packages?provides=Foo", token, "", 400, "BadRequest", "write GROUP/VERSION"),
-        ("GET /v1/snapshot?name=x", token, "", 400, "BadRequest", "unknown parameter `name`"),
+        ("GET /v1/snapshot?name=x", token, "", 400, "BadRequest", "`name`: there is package"),
         ("POST /v1/resolve", token, "{", 400, "BadRequest", "EOF while parsing"),
         ("POST /v1/resolve", token, large.as_str(), 413, "RequestEntityTooLarge", "limit is 65536"),
     ] {
@@ -169,10 +188,51 @@ async fn what_cannot_be_answered_is_refused_as_an_api_server_does() {
         assert_eq!((&status["kind"], &status["reason"]), (&"Status".into(), &reason.into()));
         assert!(status["message"].as_str().is_some_and(|it| it.contains(says)), "{line}: {text}");
     }
+    for (line, header, code, says) in [
+        (format!("GET /v1/packages/{}", "x".repeat(1 << 10)), TOKEN, 414, "limit is 1024"),
+        (
+            "POST /v1/resolve".to_owned(),
+            ("content-encoding", "gzip"),
+            415,
+            "without Content-Encoding",
+        ),
+    ] {
+        let (response, text) = send(&service, &line, &[TOKEN, header], "").await;
+        assert_eq!(response.status().as_u16(), code, "{text}");
+        assert!(json(&text)["message"].as_str().is_some_and(|it| it.contains(says)), "{text}");
+    }
+    for (line, allow) in [
+        ("PUT /v1/resolve", "GET, HEAD, POST"),
+        ("POST /v1/config", "GET, HEAD"),
+        ("OPTIONS /v1/packages/anchor", "GET, HEAD"),
+    ] {
+        let (response, text) = send(&service, line, &[TOKEN], "").await;
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{line}: {text}");
+        assert_eq!(response.headers()["allow"], allow, "{line}");
+        assert_eq!(response.headers()["cache-control"], "private, no-cache", "{line}");
+    }
     let standby = QueryService::new(NoState, AnyToken, Arc::new(SystemClock));
     let (response, text) = send(&standby, "GET /v1/packages", &[TOKEN], "").await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE, "{text}");
     assert_eq!(response.headers()["retry-after"], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_too_long_is_given_up() {
+    let service = QueryService::new(SilentState, AnyToken, Arc::new(SystemClock));
+    let (response, text) = send(&service, "GET /v1/config", &[TOKEN], "").await;
+    let status = json(&text);
+    assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT, "{text}");
+    assert_eq!((&status["kind"], &status["reason"]), (&"Status".into(), &"Timeout".into()));
+    let silent = futures::stream::pending::<Result<Frame<Bytes>, Infallible>>();
+    let request = Request::post("/v1/resolve").header(TOKEN.0, TOKEN.1);
+    let request = request.body(StreamBody::new(silent)).expect("a request");
+    let (parts, body) = service.respond(request).await.into_parts();
+    let text = body.collect().await.expect("a body").to_bytes();
+    let status: Value = serde_json::from_slice(&text).expect("JSON");
+    assert_eq!((parts.status, &status["code"]), (StatusCode::REQUEST_TIMEOUT, &408.into()));
+    assert_eq!((&status["kind"], &status["reason"]), (&"Status".into(), &"Timeout".into()));
+    assert_eq!(parts.headers["connection"], "close");
 }
 
 #[tokio::test]
