@@ -95,13 +95,17 @@ impl<A: Authority> Access<A> {
     ///
     /// # Errors
     ///
-    /// When its client is not authenticated or not authorized, or the API server does not say so.
+    /// When its client is not authenticated or not authorized, or the API server does not say so; and when it asks
+    /// as another user, whom it would not be answered as.
     pub(super) async fn admit(
         &self,
         headers: &HeaderMap,
         path: &str,
         verb: &str,
     ) -> Result<(), Failure> {
+        if headers.keys().any(|it| it.as_str().starts_with("impersonate-")) {
+            return Err(Failure::impersonation());
+        }
         let caller = match token(headers) {
             Some(token) => self.user(token).await?.ok_or_else(Failure::unauthorized)?,
             None => Caller::anonymous(),
@@ -264,6 +268,18 @@ mod tests {
         ] {
             let found = access.admit(&headers(authorization), path, verb).await;
             assert_eq!(found, expected, "{authorization} {verb}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_asks_as_another_user_is_refused() {
+        let access = Access::new(Reviewer::default(), Arc::new(SetClock::default()));
+        for name in ["Impersonate-User", "impersonate-group", "Impersonate-Extra-scopes"] {
+            let mut headers = headers("Bearer of-alice");
+            let name = http::HeaderName::from_bytes(name.as_bytes()).expect("a name");
+            headers.insert(name, HeaderValue::from_static("bob"));
+            let found = access.admit(&headers, "/v1/packages", "get").await;
+            assert_eq!(found, Err(Failure::impersonation()));
         }
     }
 

@@ -42,6 +42,13 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
     }
 
+    /// The client asks as another user.
+    pub(super) fn impersonation() -> Self {
+        let message = "forbidden: impersonation is not supported: send the token of the user, without the headers \
+                       `Impersonate-…`";
+        Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
+    }
+
     /// The query cannot be read.
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
@@ -137,7 +144,12 @@ impl Failure {
         if !self.allow.is_empty() {
             headers.insert(ALLOW, HeaderValue::from_static(self.allow));
         }
-        if self.code == StatusCode::REQUEST_TIMEOUT {
+        // Who may not ask must not keep one of the places for connections.
+        let is_unwanted = matches!(
+            self.code,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::REQUEST_TIMEOUT
+        );
+        if is_unwanted {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if self.is_passing {

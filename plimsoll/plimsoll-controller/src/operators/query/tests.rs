@@ -306,9 +306,11 @@ async fn the_api_server_says_who_may_ask() {
     let (response, text) = send(&refused, "GET /v1/packages", &alice, "").await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN, "{text}");
     assert!(text.contains("system:serviceaccount:default:alice"), "{text}");
+    assert_eq!(response.headers()["connection"], "close", "it may not keep its place");
     let forged = [("authorization", "Bearer forged")];
     let (response, text) = send(&refused, "GET /v1/packages", &forged, "").await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{text}");
+    assert_eq!(response.headers()["connection"], "close", "it may not keep its place");
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
