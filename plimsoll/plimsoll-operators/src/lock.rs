@@ -38,6 +38,14 @@ struct LockedBundle {
     description_digest: String,
 }
 
+impl LockedBundle {
+    /// Returns whether another bundle is this one, as far as the digest of its content is known.
+    fn may_be(&self, other: &Self) -> bool {
+        let known = if other.content_digest.is_empty() { self } else { other };
+        *self == Self { content_digest: known.content_digest.clone(), ..other.clone() }
+    }
+}
+
 /// The content of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LockedContent {
@@ -95,18 +103,21 @@ impl OperatorLock {
         }
     }
 
-    /// Returns a sentence for each bundle whose image is not locked, since its reference has a tag alone.
-    pub fn unlocked_images(&self) -> Vec<String> {
-        let unlocked = self.operators.iter().filter(|(_, it)| {
-            let LockedBundle { image, content_digest, .. } = it;
-            !image.is_empty() && content_digest.is_empty()
-        });
+    /// Returns a sentence for each bundle whose content is not locked, since no digest of it is known.
+    pub fn unlocked(&self) -> Vec<String> {
+        let unlocked = self.operators.iter().filter(|(_, it)| it.content_digest.is_empty());
         let sentence = |(name, bundle): (&String, &LockedBundle)| {
-            let (image, version) = (&bundle.image, version_text(&bundle.version));
-            format!(
-                "the content of {name} {version} is not locked: its image {image} has no digest, and its tag \
-                 may get other content"
-            )
+            let LockedBundle { image, catalog, .. } = bundle;
+            let why = match image.is_empty() {
+                true => format!(
+                    "what is read here of catalog {catalog} has neither its image nor its files"
+                ),
+                false => {
+                    format!("its image {image} has no digest, and its tag may get other content")
+                }
+            };
+            let version = version_text(&bundle.version);
+            format!("the content of {name} {version} is not locked: {why}")
         };
         unlocked.map(sentence).collect()
     }
@@ -152,14 +163,31 @@ impl OperatorLock {
         })
     }
 
-    /// Returns the differences of another lock file from this one, a sentence for each Operator.
+    /// Returns a sentence for each bundle of another lock file that is the locked one as far as is known: this
+    /// file has a digest of the content, and the other one has none.
+    pub fn uncompared(&self, other: &Self) -> Vec<String> {
+        let unknown = self.operators.iter().filter(|(name, was)| {
+            other.operators.get(*name).is_some_and(|is| *was != is && was.may_be(is))
+        });
+        let sentence = |(name, was): (&String, &LockedBundle)| {
+            let (version, catalog) = (version_text(&was.version), &was.catalog);
+            format!(
+                "the content of {name} {version} is locked, and its digest is not known here: name a copy of the \
+                 catalog with `--catalog {catalog}=FILE`"
+            )
+        };
+        unknown.map(sentence).collect()
+    }
+
+    /// Returns the differences of another lock file from this one, a sentence for each Operator. Content of which
+    /// the other one has no digest is none.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> =
             self.operators.keys().chain(other.operators.keys()).collect();
         let difference = |name: &String| {
             let version = |it: &LockedBundle| version_text(&it.version);
             Some(match (self.operators.get(name), other.operators.get(name)) {
-                (Some(was), Some(is)) if was == is => return None,
+                (Some(was), Some(is)) if was.may_be(is) => return None,
                 (Some(was), Some(is)) if was.version != is.version => {
                     format!("{name} is locked at {}, and would be {}", version(was), version(is))
                 }
@@ -219,8 +247,29 @@ mod tests {
         assert_eq!(before.differences(&republished), expected);
         let expected = "the content of foo v1.2.3 is not locked: its image example.com/foo has no digest, and \
                         its tag may get other content";
-        assert_eq!(lock("foo: at 1.2.3", "").unlocked_images(), [expected]);
-        assert_eq!(republished.unlocked_images(), Vec::<String>::new());
+        assert_eq!(lock("foo: at 1.2.3", "").unlocked(), [expected]);
+        assert_eq!(republished.unlocked(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn content_without_a_digest_is_neither_locked_nor_compared() {
+        let of = |digest: &str| {
+            let content = LockedContent { digest: digest.to_owned(), ..LockedContent::default() };
+            let contents = BTreeMap::from([("foo".to_owned(), content)]);
+            OperatorLock::new(&operators(&catalogs(FIXTURE), "foo: at 1.2.3"), &contents)
+        };
+        let (known, unknown) = (of("sha256:0"), of(""));
+        let expected = "the content of foo v1.2.3 is not locked: what is read here of catalog main has neither its \
+                        image nor its files";
+        assert_eq!(unknown.unlocked(), [expected]);
+        assert_eq!(known.differences(&unknown), Vec::<String>::new());
+        let expected = "the content of foo v1.2.3 is locked, and its digest is not known here: name a copy of the \
+                        catalog with `--catalog main=FILE`";
+        assert_eq!(known.uncompared(&unknown), [expected]);
+        for other in [of("sha256:0"), of("sha256:1"), lock("bar: at 1.2.5", "")] {
+            assert_eq!(known.uncompared(&other), Vec::<String>::new());
+        }
+        assert_eq!(unknown.uncompared(&unknown), Vec::<String>::new());
     }
 
     #[test]

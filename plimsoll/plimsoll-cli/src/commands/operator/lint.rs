@@ -64,7 +64,9 @@ pub async fn run(
     let base = arguments.base.as_deref();
     let base = base.map(|revision| read_revision(&arguments.directory, revision)).transpose()?;
     let base = base.map(Loadout::read);
-    let state = arguments.state.read(client).await?;
+    let declared = loadout.operators.iter().chain(base.iter().flat_map(|it| &it.operators));
+    let packages: Vec<String> = declared.map(|it| it.name.clone()).collect();
+    let state = arguments.state.read(client, &packages).await?;
     state.require_readable(state.all_names(&loadout))?;
     if arguments.locked {
         lock::require(&arguments.directory, &state, &loadout)?;

@@ -134,7 +134,7 @@ impl StateArguments {
         self.state.is_none().then_some(&self.catalogs)
     }
 
-    /// Reads the state, from a cluster if a client is given.
+    /// Reads the state, from a cluster if a client is given, with the catalogs of some packages.
     ///
     /// # Errors
     ///
@@ -142,13 +142,13 @@ impl StateArguments {
     pub(crate) async fn read(
         &self,
         client: Option<&Client>,
+        packages: &[String],
     ) -> Result<LoadoutState, anyhow::Error> {
-        self.read_for(client, None, None).await
+        self.read_for(client, None, Some(packages)).await
     }
 
-    /// Does the same as [`Self::read`], with another default for the source of the state. `packages` are those
-    /// of which catalogs are needed beside those of the cluster's Operators; if they are known, the cluster's
-    /// resolver may have the catalogs.
+    /// Does the same as [`Self::read`], with another default for the source of the state. If `packages`, those
+    /// needed beside the ones of the cluster's Operators, are known, the cluster's resolver may have the catalogs.
     ///
     /// # Errors
     ///

@@ -50,11 +50,12 @@ pub(super) async fn run(
     if loadout.operators.is_empty() {
         bail!("`{}` has no Operators", directory.display());
     }
-    let state = state.read(client).await?;
+    let packages: Vec<String> = loadout.operators.iter().map(|it| it.name.clone()).collect();
+    let state = state.read(client, &packages).await?;
     state.require_readable(state.all_names(&loadout))?;
     state.announce(false);
     let lock = resolved(&state, &loadout)?;
-    lock.unlocked_images().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    print_unlocked(&lock);
     if *dry_run {
         out.write_all(lock.text().as_bytes())?;
     } else {
@@ -94,14 +95,22 @@ pub(super) fn require(
         None => {
             format!("--locked: there is no `{}`: write it with `operator lock`", path.display())
         }
-        Some(lock) => match lock.differences(&resolved(state, loadout)?).as_slice() {
-            [] => return Ok(()),
-            differences => format!(
-                "--locked: `{}` is out of date: {}; write it anew with `operator lock`",
-                path.display(),
-                differences.join("; ")
-            ),
-        },
+        Some(lock) => {
+            let now = resolved(state, loadout)?;
+            match (lock.differences(&now).as_slice(), lock.uncompared(&now).as_slice()) {
+                ([], []) => return Ok(()),
+                ([], uncompared) => format!(
+                    "--locked: `{}` cannot be compared: {}",
+                    path.display(),
+                    uncompared.join("; ")
+                ),
+                (differences, _) => format!(
+                    "--locked: `{}` is out of date: {}; write it anew with `operator lock`",
+                    path.display(),
+                    differences.join("; ")
+                ),
+            }
+        }
     };
     Err(Refusal { message, exit: exit::FAILURE }.into())
 }
@@ -119,8 +128,14 @@ pub(super) fn refresh(
     if !path(directory).exists() {
         return Ok(());
     }
-    let loadout = Loadout::read(read_files(directory)?);
-    write(directory, &resolved(state, &loadout)?, out)
+    let lock = resolved(state, &Loadout::read(read_files(directory)?))?;
+    print_unlocked(&lock);
+    write(directory, &lock, out)
+}
+
+/// Prints the bundles whose content is not locked, to standard error.
+fn print_unlocked(lock: &OperatorLock) {
+    lock.unlocked().iter().for_each(|note| anstream::eprintln!("note: {note}"));
 }
 
 fn path(directory: &Path) -> PathBuf {

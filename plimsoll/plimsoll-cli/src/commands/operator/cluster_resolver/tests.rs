@@ -30,6 +30,8 @@ use plimsoll_operators::query::ResolutionQuery;
 use plimsoll_source::catalog::open_source;
 use serde_json::json;
 
+use super::super::lint::{self, LintArguments};
+use super::super::lock::{self, LockArguments};
 use super::super::resolve::{ResolveArguments, run};
 use super::*;
 use crate::arguments::catalog::CatalogPath;
@@ -40,6 +42,18 @@ use crate::prompt::Prompter;
 struct Line {
     #[command(flatten)]
     arguments: ResolveArguments,
+}
+
+#[derive(Parser)]
+struct LintLine {
+    #[command(flatten)]
+    arguments: LintArguments,
+}
+
+#[derive(Parser)]
+struct LockLine {
+    #[command(flatten)]
+    arguments: LockArguments,
 }
 
 /// Allows every request.
@@ -196,6 +210,41 @@ struct Served {
     refusals: usize,
 }
 
+/// Returns what an API server answers at a path: it has Services, a Catalog that cannot be read here, and an
+/// Operator.
+fn stored(path: &str, services: &[&str]) -> String {
+    if path == "/version" {
+        return json!({
+            "major": "1", "minor": "33", "gitVersion": "v1.33.0", "gitCommit": "", "gitTreeState": "",
+            "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
+        })
+        .to_string();
+    }
+    let items: Vec<serde_json::Value> = match path.rsplit('/').next().unwrap_or_default() {
+        "services" => {
+            let item = |name: &&str| json!({ "metadata": { "name": name, "namespace": "tools" } });
+            services.iter().map(item).collect()
+        }
+        "catalogs" => vec![json!({
+            "metadata": { "name": "main" },
+            "spec": { "source": { "type": "Directory", "path": "/nowhere/main" } },
+        })],
+        "operators" => vec![json!({
+            "metadata": { "name": "lantern" },
+            "spec": { "version": "2.0.0" },
+            "status": {
+                "revision": 1,
+                "bundle": {
+                    "name": "lantern.v2.0.0", "version": "2.0.0", "digest": "sha256:1",
+                    "channel": "stable", "catalog": "main",
+                },
+            },
+        })],
+        _ => Vec::new(),
+    };
+    json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items }).to_string()
+}
+
 /// Returns a client of an API server that has the Service of a resolver, or none, and the paths that are asked for.
 fn api_server(service: Option<Service>) -> (Client, Arc<Mutex<Vec<String>>>) {
     api_server_of(service.map(|service| Served { service, names: &["asked"], refusals: 0 }))
@@ -216,13 +265,8 @@ fn api_server_of(served: Option<Served>) -> (Client, Arc<Mutex<Vec<String>>>) {
             let path = request.uri().to_string();
             log.lock().expect("no thread panics").push(path.clone());
             let Some((_, query)) = path.split_once("/proxy/") else {
-                let item =
-                    |name: &&str| json!({ "metadata": { "name": name, "namespace": "tools" } });
-                let items: Vec<_> = names.iter().map(item).collect();
-                let list = json!({
-                    "apiVersion": "v1", "kind": "ServiceList", "metadata": {}, "items": items,
-                });
-                return Ok::<_, kube::Error>(Response::new(Full::from(list.to_string())));
+                let path = path.split('?').next().unwrap_or_default();
+                return Ok::<_, kube::Error>(Response::new(Full::from(stored(path, names))));
             };
             let is_refused = {
                 let mut left = refusals.lock().expect("no thread panics");
@@ -282,6 +326,29 @@ async fn catalogs_that_cannot_be_read_here_come_from_the_resolver() {
     let read = read_in_place_of(&mut catalogs, &named, &client, &names).await;
     assert!(read.expect("catalogs are named").catalogs.is_empty());
     assert!(asked.lock().expect("no thread panics").is_empty());
+}
+
+#[tokio::test]
+async fn lint_and_lock_need_no_catalog_here() {
+    let service = Setup::new(vec![catalog()], OperatorInventory::default()).service;
+    let (client, asked) = api_server(Some(service));
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name);
+    let manifest = "apiVersion: olm.io/v1\nkind: Operator\nmetadata: {name: lantern}\nspec: {version: 2.0.0}\n";
+    std::fs::write(file("lantern.yaml"), manifest).expect("a file");
+    let path = directory.path().display().to_string();
+    let line = LintLine::try_parse_from(["lint", &path, "--no-cache"]).expect("a command line");
+    let mut out = Vec::new();
+    lint::run(Some(&client), &line.arguments, &mut out).await.expect("the resolver answers");
+    assert_eq!(String::from_utf8(out).expect("a text"), "0 errors, 0 warnings\n");
+    let line = LockLine::try_parse_from(["lock", &path, "--no-cache"]).expect("a command line");
+    let locked = lock::run(Some(&client), &line.arguments, &mut Vec::new()).await;
+    locked.expect("the resolver answers");
+    let text = std::fs::read_to_string(file("operators.lock")).expect("a file");
+    assert!(text.contains(r#""contentDigest": "sha256:1""#), "{text}");
+    let asked = asked.lock().expect("no thread panics").clone();
+    let queries = asked.iter().filter(|it| it.ends_with("/v1/snapshot?package=lantern"));
+    assert_eq!(queries.count(), 2, "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]

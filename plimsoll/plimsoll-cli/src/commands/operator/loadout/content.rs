@@ -8,8 +8,9 @@ use plimsoll_source::catalog::{ContentError, bundle_content};
 use super::LoadoutState;
 
 impl LoadoutState {
-    /// Returns where the content of a bundle lies, with its digest: that of the image, or of what the catalog has.
-    /// The digest is empty if neither is known, as of an image with a tag alone.
+    /// Returns where the content of a bundle lies, with its digest: that of the image, or of what the catalog has,
+    /// or else that the cluster reports of what it has installed. The digest is empty if none is known, as of an
+    /// image with a tag alone.
     ///
     /// # Errors
     ///
@@ -23,7 +24,7 @@ impl LoadoutState {
         let image = self.image_of(package, bundle, catalog).unwrap_or_default();
         let digest = match image.rsplit_once('@') {
             Some((_, digest)) => digest.to_owned(),
-            None => self.content_digest(package, bundle, catalog, &image)?,
+            None => self.content_digest(package, reference, &image)?,
         };
         Ok(LockedContent { image, digest })
     }
@@ -32,14 +33,14 @@ impl LoadoutState {
     fn content_digest(
         &self,
         package: &str,
-        bundle: &str,
-        catalog: &str,
+        reference: &BundleReference,
         image: &str,
     ) -> Result<String, anyhow::Error> {
+        let (bundle, catalog) = (reference.name.as_str(), reference.catalog.as_str());
         let Some(opened) = self.catalogs.opened.iter().find(|it| it.name == catalog) else {
             let kept = self.snapshot.catalogs.iter().find(|it| it.part.name.name == catalog);
             let digest = kept.and_then(|it| it.digests.get(bundle));
-            return Ok(digest.cloned().unwrap_or_default());
+            return Ok(digest.unwrap_or(&reference.digest).clone());
         };
         // A layout of images has the content of its bundles, too.
         if !image.is_empty() && opened.source.type_ == CatalogSourceType::Directory {

@@ -259,7 +259,7 @@ async fn a_snapshot_has_the_answer_that_the_controller_gives() {
     let words =
         ["resolve", "foo-operator", "--no-cache", "--state", "files", "--catalog", &catalog];
     let line = Line::try_parse_from(words).expect("it is a command line");
-    let state = line.arguments.state.read(None).await.expect("a state");
+    let state = line.arguments.state.read(None, &[]).await.expect("a state");
     let taken = state.snapshot(&["foo-operator".to_owned(), "caller-operator".to_owned()]);
     std::fs::write(&snapshot, taken.text()).expect("a file");
     let parts: Vec<CatalogPart> = taken.catalogs.iter().map(|it| it.part.clone()).collect();
