@@ -307,7 +307,8 @@ codes! {
     ClusterUnfit = "OL010", Error;
     /// An update that is not possible from what is installed.
     NotUpgradable = "OL011", Warning;
-    /// An update that changes a CustomResourceDefinition in a way that its users cannot follow.
+    /// An update of which a step changes a CustomResourceDefinition in a way that its users cannot follow, or takes
+    /// from others what they require until a later one.
     UnsafeDefinition = "OL012", Warning;
     /// An Operator without a version: which one it gets depends on the catalog of the day.
     Unpinned = "OL013", Info;

@@ -157,7 +157,12 @@ pub fn installed_bundle(name: &str, package: &str, properties: &[BundleProperty]
 
 /// Returns the sentence for a requirement that is not satisfied.
 pub(super) fn unmet(operator: &str, requirement: &CheckedRequirement) -> String {
-    format!("{operator} depends on {} but {}", requirement.text, requirement.missing)
+    format!("{}{}", required(operator, requirement), requirement.missing)
+}
+
+/// Returns the beginning of that sentence: what is required, without what is missing.
+pub(super) fn required(operator: &str, requirement: &CheckedRequirement) -> String {
+    format!("{operator} depends on {} but ", requirement.text)
 }
 
 /// Returns a sentence for each requirement that is not satisfied.

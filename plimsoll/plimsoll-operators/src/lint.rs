@@ -16,8 +16,9 @@ use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, RequiredNames};
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
 
+use self::moves::ConvergedWays;
 pub use self::moves::{BundleMove, moves};
-use super::installed::unmet;
+use super::installed::{required, unmet};
 use super::loadout::{ConvergedOperators, DeclaredOperator, Loadout, ObjectPlace, converge};
 use super::planner::{ChosenBundles, Outcome};
 use super::{
@@ -94,7 +95,8 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
     let loadout = inputs.loadout;
     let base_converged = inputs.converged_base();
     let operators = inputs.applied(base_converged.as_ref());
-    let converged = converge(inputs.deciding(&operators), inputs.catalogs);
+    let ways = ConvergedWays::new(inputs.deciding(&operators), inputs.catalogs);
+    let converged = &ways.converged;
     let waiting = converged.decisions.iter().filter(|(_, it)| {
         matches!(&it.action, OperatorAction::Blocked(block) if block.reason == Reason::ConstraintsUnmet)
     });
@@ -112,11 +114,12 @@ pub fn lint(inputs: LintInputs<'_>) -> Vec<Diagnostic> {
     let unchanged = ChosenBundles::new();
     let mut linter = Linter {
         inputs,
-        converged: &converged,
+        converged,
+        ways: &ways,
         outcome: Outcome::new(inputs.deciding(&converged.operators), inputs.catalogs, &unchanged),
         relaxed: relaxed.as_ref(),
         base: base_converged.as_ref(),
-        together: sets::deadlocks(inputs, &converged),
+        together: sets::deadlocks(inputs, converged),
         findings: loadout.defects.clone(),
     };
     if loadout.operators.is_empty() && !has_errors(&loadout.defects) {
@@ -143,6 +146,8 @@ struct Linter<'a> {
     inputs: LintInputs<'a>,
     /// The converged Operators.
     converged: &'a ConvergedOperators,
+    /// The same, with the way of each.
+    ways: &'a ConvergedWays,
     /// The bundles of the converged Operators.
     outcome: Outcome<'a>,
     /// The converged Operators if unmet requirements blocked no installation; `None` if they block none.
@@ -201,6 +206,7 @@ impl<'a> Linter<'a> {
         }
         self.requirements(declared, decision);
         self.definitions(declared);
+        self.risks(declared);
         if decision.is_orphaned {
             let message = format!("{name} is a dependency, and nothing depends on it");
             let finding = self.add(declared, "metadata.name", LoadoutCode::Orphan, message);
@@ -368,6 +374,30 @@ impl<'a> Linter<'a> {
             let finding = self.add(declared, "spec.version", code, problem.clone());
             finding.help = is_enforced
                 .then(|| "set spec.crdUpgradeSafety to Warn to update all the same".to_owned());
+        }
+    }
+
+    /// Reports what the steps of an update risk, other than what is unmet in the end, too.
+    fn risks(&mut self, declared: &DeclaredOperator) {
+        let moves = self.ways.moves(declared);
+        if moves.iter().all(|it| it.risks.is_empty()) {
+            return;
+        }
+        let decisions = self.converged.decisions.iter();
+        let unmet = decisions.flat_map(|(name, decision)| {
+            let missing = decision.requirements.iter().filter(|it| it.provider.is_none());
+            missing.map(move |it| required(name, it))
+        });
+        let unmet: Vec<String> = unmet.collect();
+        let is_left = |risk: &str| unmet.iter().any(|it| risk.starts_with(it.as_str()));
+        for moved in &moves {
+            for risk in moved.risks.iter().filter(|it| !is_left(it)) {
+                let message = format!("{} takes a risk: {risk}", moved.text());
+                let code = LoadoutCode::UnsafeDefinition;
+                let help =
+                    "set spec.constraintPolicy.upgrade to Enforce to have it wait".to_owned();
+                self.add(declared, "spec.version", code, message).help = Some(help);
+            }
         }
     }
 

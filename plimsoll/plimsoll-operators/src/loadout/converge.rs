@@ -44,13 +44,24 @@ pub fn converge_shown(
     catalogs: &[CatalogPart],
     progress: &dyn Fn(PlanningProgress),
 ) -> ConvergedOperators {
-    let mut convergence = Convergence::new(inputs, IndexedParts::of(catalogs));
-    let mut undecided: BTreeSet<String> = inputs.operators.keys().cloned().collect();
     let mut steps = 0;
-    while !undecided.is_empty() {
-        let moved = convergence.decide(&undecided);
+    converge_watched(inputs, catalogs, &mut |moved| {
         steps += moved.len();
         progress(PlanningProgress { steps });
+    })
+}
+
+/// Converges Operators, and shows the moves of each round before they are carried out.
+pub(crate) fn converge_watched(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    watch: &mut dyn FnMut(&BTreeMap<String, SelectedBundle>),
+) -> ConvergedOperators {
+    let mut convergence = Convergence::new(inputs, IndexedParts::of(catalogs));
+    let mut undecided: BTreeSet<String> = inputs.operators.keys().cloned().collect();
+    while !undecided.is_empty() {
+        let moved = convergence.decide(&undecided);
+        watch(&moved);
         undecided = convergence.carry_out(&moved);
         let circle = convergence.circle(moved);
         convergence.block(circle);

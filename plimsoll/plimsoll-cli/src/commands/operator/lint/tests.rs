@@ -123,11 +123,9 @@ async fn a_lock_is_out_of_date_once_the_content_of_a_bundle_changed() {
     assert!(error.to_string().contains(says), "{error}");
 }
 
-#[tokio::test]
-async fn definitions_are_compared_with_those_of_the_files_before() {
-    let catalog = tempfile::tempdir().expect("a directory");
-    write_bundle(catalog.path(), "2.2.0", "[red, yellow, green]");
-    write_bundle(catalog.path(), "2.3.0", "[red]");
+/// Lints an update from version 2.2.0 of the example bundle, which a revision of Git has, to another one of a tree
+/// of bundles.
+async fn updated(catalog: &Path, version: &str) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("lantern.yaml");
     let spec = |version: &str| {
@@ -138,13 +136,42 @@ async fn definitions_are_compared_with_those_of_the_files_before() {
     git(directory.path(), &["init", "-q"]);
     git(directory.path(), &["add", "."]);
     git(directory.path(), &["commit", "-q", "-m", "all"]);
-    std::fs::write(&path, spec("2.3.0")).expect("a file");
-    let (loadout, catalog) = (directory.path().display(), catalog.path().display());
+    std::fs::write(&path, spec(version)).expect("a file");
+    let (loadout, catalog) = (directory.path().display(), catalog.display());
     let line = format!("lint {loadout} --no-cache --state files --catalog {catalog} --base HEAD");
     let Line { arguments } = Line::try_parse_from(line.split(' ')).expect("a line");
     let mut out = Vec::new();
     run(None, &arguments, &mut out).await.expect("files");
-    let text = String::from_utf8(out).expect("text");
+    String::from_utf8(out).expect("text")
+}
+
+#[tokio::test]
+async fn definitions_of_steps_between_are_compared() {
+    let catalog = tempfile::tempdir().expect("a directory");
+    let all = "[red, yellow, green]";
+    write_bundle(catalog.path(), "2.2.0", all);
+    for (before, version, colours) in [("2.2.0", "2.3.0", "[red]"), ("2.3.0", "2.4.0", all)] {
+        write_bundle(catalog.path(), version, colours);
+        let manifest = "manifests/lantern.clusterserviceversion.yaml";
+        let path = catalog.path().join("lantern").join(version).join(manifest);
+        let text = std::fs::read_to_string(&path).expect("a file");
+        let text = text
+            .replace("'>=2.0.0 <", &format!("'>={before} <"))
+            .replace("replaces: lantern.v2.0.0", &format!("replaces: lantern.v{before}"));
+        std::fs::write(&path, text).expect("a file");
+    }
+    let text = updated(catalog.path(), "2.4.0").await;
+    let says = "warning [OL012]: the update from v2.2.0 to v2.3.0 on the way to v2.4.0 changes \
+                beacons.lantern.example.com v1 ^.spec.colour: ";
+    assert!(text.contains(says), "{text}");
+}
+
+#[tokio::test]
+async fn definitions_are_compared_with_those_of_the_files_before() {
+    let catalog = tempfile::tempdir().expect("a directory");
+    write_bundle(catalog.path(), "2.2.0", "[red, yellow, green]");
+    write_bundle(catalog.path(), "2.3.0", "[red]");
+    let text = updated(catalog.path(), "2.3.0").await;
     let says = "lantern.yaml:5:8: warning [OL012]: the update from v2.2.0 to v2.3.0 changes \
                 beacons.lantern.example.com v1 ^.spec.colour: ";
     assert!(text.contains(says), "{text}");
