@@ -1,6 +1,8 @@
 //! Strict reading of an Operator's fields: what an API server refuses or drops, and what nothing reads.
 
-use k8s_schema::{CustomKind, FieldError, FieldErrorKind, refused_of_custom, unknown_fields};
+use k8s_schema::{
+    CustomKind, FieldError, FieldErrorKind, malformed_metadata, refused_of_custom, unknown_fields,
+};
 use plimsoll_api::olm::action::CREATED_BY_ANNOTATION;
 use plimsoll_api::olm::{
     ABORT_OF_ANNOTATION, CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL,
@@ -10,13 +12,17 @@ use plimsoll_api::{OPERATOR, crd};
 use plimsoll_content::capability::{meant, most_similar};
 use plimsoll_content::diagnostic::{LoadoutCode, Severity};
 use plimsoll_content::spelling::is_misspelt;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// The fields of metadata that people write.
 const METADATA_FIELDS: [&str; 6] =
     ["annotations", "finalizers", "generateName", "labels", "name", "ownerReferences"];
+/// The fields of metadata that are checked otherwise, or not at all.
+const UNCHECKED_METADATA: [&str; 3] = ["annotations", "labels", "managedFields"];
 /// The fields that an API server sets: what a file has of them is not used.
 const SERVER_FIELDS: [&str; 2] = ["status.", "metadata.managedFields"];
+/// The name that an Operator without a usable one is checked with.
+const NAME: &str = "operator";
 /// The prefix of the annotations and labels of the add-on layer.
 const PREFIX: &str = "olm.io/";
 /// The annotations of an Operator that are read.
@@ -58,10 +64,12 @@ impl OperatorSchema {
         Self { kind, schema: version["schema"]["openAPIV3Schema"].clone() }
     }
 
-    /// Returns the defects of an Operator. Its metadata is a mapping.
+    /// Returns the defects of an Operator. `name` is empty if it has no usable one.
     pub(super) fn defects(&self, name: &str, object: &Value) -> Vec<FieldDefect> {
         let mut object = object.clone();
         let mut defects = Vec::new();
+        keep_form(&mut object, &mut defects);
+        self.keep_metadata(&mut object, &mut defects);
         for field in ["annotations", "labels"] {
             keep_texts(&mut object, field, &mut defects);
         }
@@ -76,8 +84,28 @@ impl OperatorSchema {
         defects
     }
 
+    /// Keeps the fields of metadata that have the right type, so that everything else can be checked: an API server
+    /// reports no other field then.
+    fn keep_metadata(&self, object: &mut Value, defects: &mut Vec<FieldDefect>) {
+        let Some(metadata) = object["metadata"].as_object_mut() else { return };
+        metadata.retain(|field, value| {
+            if value.is_null() || UNCHECKED_METADATA.contains(&field.as_str()) {
+                return true;
+            }
+            let alone = Map::from_iter([(field.clone(), value.clone())]);
+            let problem = malformed_metadata(&self.kind.schema, &json!({ "metadata": alone }));
+            let is_right = problem.is_none();
+            defects.extend(problem.map(|problem| {
+                let path = format!("metadata.{field}");
+                FieldDefect::unreadable(&path, format!("{path}: {problem}"))
+            }));
+            is_right
+        });
+    }
+
     fn unknown_field(&self, name: &str, object: &Value, path: String) -> FieldDefect {
-        let package = object["spec"]["package"].as_str().filter(|it| *it != name);
+        let package = object["spec"]["package"].as_str();
+        let package = package.filter(|it| !name.is_empty() && *it != name);
         if let ("spec.package", Some(package)) = (path.as_str(), package) {
             let message = format!(
                 "the name of an Operator is that of its package: name it {package} instead of {name}, and \
@@ -113,6 +141,35 @@ impl OperatorSchema {
         let fields = schema["properties"].as_object().into_iter().flatten();
         fields.map(|(field, _)| field.as_str()).collect()
     }
+}
+
+/// Replaces metadata, the name and the spec if they are of a wrong form, so that everything else can be checked.
+fn keep_form(object: &mut Value, defects: &mut Vec<FieldDefect>) {
+    if !matches!(object["spec"], Value::Null | Value::Object(_)) {
+        defects.push(FieldDefect::unreadable("spec", "spec is not a mapping"));
+        object["spec"] = json!({});
+    }
+    let (metadata, name) = (&object["metadata"], &object["metadata"]["name"]);
+    let defect = match (metadata, name) {
+        (Value::Object(_), Value::String(name)) if !name.is_empty() => return,
+        (Value::Object(_) | Value::Null, Value::Null | Value::String(_)) => {
+            let message = "metadata.name is missing: it is the name of the package";
+            FieldDefect::unreadable("metadata", message)
+        }
+        (Value::Object(_), other) => {
+            let message = format!("metadata.name is {other}, and must be a text: put it in quotes");
+            FieldDefect::unreadable("metadata.name", message)
+        }
+        _ => {
+            let message = "metadata is not a mapping with the name of the package";
+            FieldDefect::unreadable("metadata", message)
+        }
+    };
+    defects.push(defect);
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    object["metadata"]["name"] = NAME.into();
 }
 
 /// Keeps the annotations or labels that are texts, so that everything else can be checked.

@@ -23,8 +23,8 @@ impl Loadout {
         let schema = OperatorSchema::new();
         let mut loadout = Self { files, ..Self::default() };
         for (at, file) in loadout.files.iter().enumerate() {
-            let (operators, defects) = (Vec::new(), Vec::new());
-            let mut reader = FileReader { at, file, schema: &schema, operators, defects };
+            let (found, operators, defects) = (Vec::new(), Vec::new(), Vec::new());
+            let mut reader = FileReader { at, file, schema: &schema, found, operators, defects };
             reader.file();
             loadout.operators.extend(reader.operators);
             loadout.defects.extend(reader.defects);
@@ -39,8 +39,18 @@ struct FileReader<'f> {
     at: usize,
     file: &'f LoadoutFile,
     schema: &'f OperatorSchema,
+    /// The Operators of the document, in order.
+    found: Vec<FoundOperator>,
     operators: Vec<DeclaredOperator>,
     defects: Vec<Diagnostic>,
+}
+
+/// An Operator of a document, whether or not it can be read.
+struct FoundOperator {
+    /// Its name; empty if it has no usable one.
+    name: String,
+    /// The line that it begins in.
+    line: usize,
 }
 
 impl FileReader<'_> {
@@ -71,16 +81,11 @@ impl FileReader<'_> {
         if is_bare && KUSTOMIZATIONS.contains(&file_name) {
             return;
         }
-        let before = self.operators.len();
+        self.found.clear();
         self.object(&value, &place, lines);
-        let Some((first, others)) =
-            self.operators.get(before..).and_then(<[DeclaredOperator]>::split_first)
-        else {
-            return;
-        };
+        let Some((first, others)) = self.found.split_first() else { return };
         for key in lines.repeated(&read.notes) {
-            let is_before = |it: &&DeclaredOperator| it.position("").0 <= key.line;
-            let operator = others.iter().rev().find(is_before).unwrap_or(first);
+            let operator = others.iter().rev().find(|it| it.line <= key.line).unwrap_or(first);
             let defect = FieldDefect::unreadable("", key.to_string());
             let found = self.diagnostic(&place, lines, &operator.name, defect);
             let (line, column) = (Some(key.line), None);
@@ -103,33 +108,41 @@ impl FileReader<'_> {
 
     /// Reads an object: an Operator, or a list that may contain some.
     fn object(&mut self, value: &Value, place: &ObjectPlace, lines: &Lines) {
-        let meant = value["metadata"]["name"].as_str().filter(|_| value["kind"].is_string());
-        let (meant, defect) = match classify(value) {
-            Ok(FileObject::Operator) => match name(value) {
-                Ok(name) => return self.operator(name, value, place, lines),
-                Err(defect) => (meant, defect),
-            },
+        match classify(value) {
+            Ok(FileObject::Operator) => self.operator(value, place, lines),
             Ok(FileObject::List(items)) => {
                 for (index, item) in items.iter().enumerate() {
                     let mut place = place.clone();
                     place.path.extend(["items".to_owned(), format!("[{index}]")]);
                     self.object(&objects::item(value, item), &place, lines);
                 }
-                return;
             }
-            Ok(FileObject::Other) => return,
-            Err(defect) => (meant.filter(|_| value["apiVersion"].is_string()), defect),
-        };
-        let found = self.diagnostic(place, lines, meant.unwrap_or_default(), defect);
-        self.defects.push(found);
+            Ok(FileObject::Other) => {}
+            Err(defect) => {
+                let is_object = value["apiVersion"].is_string() && value["kind"].is_string();
+                let meant = value["metadata"]["name"].as_str().filter(|_| is_object);
+                let found = self.diagnostic(place, lines, meant.unwrap_or_default(), defect);
+                self.defects.push(found);
+            }
+        }
     }
 
-    /// Reads an Operator.
-    fn operator(&mut self, name: &str, value: &Value, place: &ObjectPlace, lines: &Lines) {
+    /// Reads an Operator, as far as it can be read. Without a name or with a spec of another form it declares none.
+    fn operator(&mut self, value: &Value, place: &ObjectPlace, lines: &Lines) {
+        let name = value["metadata"]["name"].as_str().unwrap_or_default();
+        let (line, _) = lines.position(&place.field(""));
+        self.found.push(FoundOperator { name: name.to_owned(), line });
         let mut defects = self.schema.defects(name, value);
         let empty = Map::new();
         let written = value["spec"].as_object().unwrap_or(&empty);
         let spec = spec(written, &mut defects);
+        for defect in defects {
+            let found = self.diagnostic(place, lines, name, defect);
+            self.defects.push(found);
+        }
+        if name.is_empty() || !matches!(value["spec"], Value::Null | Value::Object(_)) {
+            return;
+        }
         let metadata = &value["metadata"];
         let change_set = metadata["annotations"][CHANGE_SET_ANNOTATION].as_str();
         let operator = DeclaredOperator {
@@ -143,30 +156,7 @@ impl FileReader<'_> {
             has_unread_version: written.get("version").is_some_and(|it| !it.is_string()),
             lines: lines.clone(),
         };
-        for defect in defects {
-            let found = self.diagnostic(place, lines, name, defect);
-            self.defects.push(found);
-        }
         self.operators.push(operator);
-    }
-}
-
-/// Returns the name of an Operator, unless what is written is too little of one.
-fn name(value: &Value) -> Result<&str, FieldDefect> {
-    let name = match &value["metadata"]["name"] {
-        Value::String(name) if !name.is_empty() => name,
-        Value::Null | Value::String(_) => {
-            let message = "metadata.name is missing: it is the name of the package";
-            return Err(FieldDefect::unreadable("metadata", message));
-        }
-        other => {
-            let message = format!("metadata.name is {other}, and must be a text: put it in quotes");
-            return Err(FieldDefect::unreadable("metadata.name", message));
-        }
-    };
-    match &value["spec"] {
-        Value::Null | Value::Object(_) => Ok(name),
-        _ => Err(FieldDefect::unreadable("spec", "spec is not a mapping")),
     }
 }
 
