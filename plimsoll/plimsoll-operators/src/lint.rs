@@ -3,6 +3,7 @@
 //! The Operators are converged with the decisions that the controller makes ([`converge`]). A finding is an
 //! unwanted decision with the line that causes it. No rule is implemented a second time here.
 
+mod configured;
 mod moves;
 mod ranges;
 mod sets;
@@ -11,11 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, CrdUpgradeSafety, InstallConstraints};
-use plimsoll_content::diagnostic::{Diagnostic, FieldEdit, LoadoutCode, Severity, has_errors};
+use plimsoll_content::diagnostic::{
+    Diagnostic, FieldEdit, FieldProblem, LoadoutCode, Severity, has_errors,
+};
 use plimsoll_resolve::offer::{OfferRequest, UpgradeEdges, offers};
 use plimsoll_resolve::requirement::{CheckedRequirement, InstalledPackages, RequiredNames};
 use plimsoll_resolve::{Bundle, CatalogPart, ClusterFacts, Expressions, Package};
 
+pub use self::configured::{ConfiguredOperator, configured};
 use self::moves::ConvergedWays;
 pub use self::moves::{BundleMove, moves};
 use super::installed::{required, unmet};
@@ -51,6 +55,8 @@ pub struct LintInputs<'a> {
     /// What users of definitions cannot follow in the updates that [`moves()`] returns: sentences without a full
     /// stop, by Operator.
     pub unsafe_definitions: &'a BTreeMap<String, Vec<String>>,
+    /// What the bundles of the Operators that [`configured()`] returns refuse of their specs, by Operator.
+    pub refused_fields: &'a BTreeMap<String, Vec<FieldProblem>>,
     /// The evaluator of constraint expressions.
     pub expressions: &'a dyn Expressions,
 }
@@ -205,6 +211,11 @@ impl<'a> Linter<'a> {
             self.add(declared, field, code, message.clone()).help = Some(help);
         }
         self.requirements(declared, decision);
+        let refused = self.inputs.refused_fields.get(name);
+        for FieldProblem { field, message } in refused.into_iter().flatten() {
+            let message = format!("{field}: {message}");
+            self.add(declared, field, LoadoutCode::Unreadable, message);
+        }
         self.definitions(declared);
         self.risks(declared);
         if decision.is_orphaned {

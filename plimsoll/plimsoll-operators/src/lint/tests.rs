@@ -65,6 +65,12 @@ fn with_inputs<T>(
     let definitions = scenario.part("definitions").unwrap_or_default().lines();
     let definitions = definitions.filter_map(|line| line.split_once(": "));
     let definitions = definitions.map(|(name, text)| (name.to_owned(), vec![text.to_owned()]));
+    let refused = scenario.part("refused").unwrap_or_default().lines();
+    let refused = refused.filter_map(|line| line.split_once(": "));
+    let refused = refused.filter_map(|(name, problem)| {
+        let (field, message) = problem.split_once(": ")?;
+        Some((name.to_owned(), vec![FieldProblem::new(field, message)]))
+    });
     let inputs = LintInputs {
         loadout,
         path: "loadout",
@@ -74,6 +80,7 @@ fn with_inputs<T>(
         unavailable: &BTreeMap::new(),
         facts: &facts(30),
         unsafe_definitions: &definitions.collect(),
+        refused_fields: &refused.collect(),
         expressions: &NoExpressions,
     };
     act(inputs)

@@ -26,6 +26,8 @@ const KINDS: [ApiKind; 9] = [
 ];
 /// The kind of a list of any objects, and the end of the kind of a list of one kind.
 const LIST: &str = "List";
+/// The fields of a list.
+const LIST_FIELDS: [&str; 4] = ["apiVersion", "items", "kind", "metadata"];
 /// The group of Operator Lifecycle Manager v0.
 const EARLIER_GROUP: &str = "operators.coreos.com";
 
@@ -55,8 +57,15 @@ pub(super) fn classify(value: &Value) -> Result<FileObject<'_>, FieldDefect> {
     }
     match group {
         _ if group == OPERATOR.group => of_layer(version, kind),
+        _ if kind == OPERATOR.api_version() => {
+            let message = format!(
+                "apiVersion and kind are the wrong way round: write apiVersion {kind} and kind {}",
+                OPERATOR.kind
+            );
+            Err(FieldDefect::unreadable("kind", message))
+        }
         "" | EARLIER_GROUP => misplaced(api_version, group, kind, value),
-        _ if is_misspelt(group, OPERATOR.group) && is_meant(kind) => {
+        _ if is_meant(kind) && (is_like_ours(group) || version == OPERATOR.group) => {
             let message = format!("there is no group {group}: write {}", OPERATOR.api_version());
             Err(FieldDefect::unreadable("apiVersion", message))
         }
@@ -70,8 +79,7 @@ fn items<'a>(
     group: &str,
     kind: &str,
 ) -> Result<Option<&'a [Value]>, FieldDefect> {
-    let is_ours = (group.is_empty() && kind == LIST)
-        || (group == OPERATOR.group && kind.strip_suffix(LIST) == Some(OPERATOR.kind));
+    let is_ours = is_our_list(group, kind);
     match &value["items"] {
         Value::Array(items) if is_ours => Ok(Some(items.as_slice())),
         Value::Array(items) if kind.ends_with(LIST) && items.iter().all(Value::is_object) => {
@@ -81,6 +89,31 @@ fn items<'a>(
         _ if is_ours => Err(FieldDefect::unreadable("items", "items is no list of objects")),
         _ => Ok(None),
     }
+}
+
+/// Returns whether a kind is a list of any objects, or of Operators.
+fn is_our_list(group: &str, kind: &str) -> bool {
+    (group.is_empty() && kind == LIST)
+        || (group == OPERATOR.group && kind.strip_suffix(LIST) == Some(OPERATOR.kind))
+}
+
+/// Returns the fields that a list does not have: `items` may be misspelt.
+pub(super) fn list_defects(list: &Value) -> Vec<FieldDefect> {
+    let text = |field: &str| list[field].as_str().unwrap_or_default();
+    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    if !is_our_list(group, text("kind")) {
+        return Vec::new();
+    }
+    let fields = list.as_object().into_iter().flatten().map(|(field, _)| field.as_str());
+    let unknown = fields.filter(|it| !LIST_FIELDS.contains(it));
+    let defect = |field: &str| {
+        let instead = match most_similar(field, LIST_FIELDS.into_iter()) {
+            None => format!("; there is {}", LIST_FIELDS.join(", ")),
+            similar => meant(similar),
+        };
+        FieldDefect::unreadable(field, format!("a list has no field {field}{instead}"))
+    };
+    unknown.map(defect).collect()
 }
 
 /// Returns an item of a list with the kind that the list says it has, where it has none itself.
@@ -148,6 +181,13 @@ fn misplaced<'a>(
         return Err(FieldDefect::unreadable("kind", message));
     }
     Ok(FileObject::Other)
+}
+
+/// Returns whether a group is that of the add-on layer misspelt, or one below it, of which there is none.
+fn is_like_ours(group: &str) -> bool {
+    let lower = group.to_lowercase();
+    let below = lower.strip_suffix(OPERATOR.group).is_some_and(|it| it.ends_with('.'));
+    below || lower == OPERATOR.group || is_misspelt(&lower, OPERATOR.group)
 }
 
 /// Returns whether a kind is Operator, or that misspelt.

@@ -1,5 +1,6 @@
 //! Reading of loadouts: the Operators in files, and everything that cannot be read as one.
 
+use plimsoll_api::duration;
 use plimsoll_api::olm::{
     CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER,
     OperatorSpec,
@@ -16,6 +17,9 @@ use crate::ready_when::{InvalidRule, problems};
 
 /// The names of files that Kustomize reads itself: they need neither apiVersion nor kind.
 const KUSTOMIZATIONS: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
+
+/// The field of the progress deadline.
+const DEADLINE: &str = "spec.progressDeadline";
 
 impl Loadout {
     /// Reads files. Objects of other kinds are ignored.
@@ -111,6 +115,10 @@ impl FileReader<'_> {
         match classify(value) {
             Ok(FileObject::Operator) => self.operator(value, place, lines),
             Ok(FileObject::List(items)) => {
+                for defect in objects::list_defects(value) {
+                    let found = self.diagnostic(place, lines, "", defect);
+                    self.defects.push(found);
+                }
                 for (index, item) in items.iter().enumerate() {
                     let mut place = place.clone();
                     place.path.extend(["items".to_owned(), format!("[{index}]")]);
@@ -181,6 +189,12 @@ fn spec(written: &Map<String, Value>, defects: &mut Vec<FieldDefect>) -> Operato
         }
     }
     let spec = OperatorSpec::deserialize(&Value::Object(usable)).unwrap_or_default();
+    if !spec.progress_deadline.is_empty()
+        && !defects.iter().any(|it| it.field == DEADLINE)
+        && let Err(cause) = duration::parse(&spec.progress_deadline)
+    {
+        defects.push(FieldDefect::unreadable(DEADLINE, format!("{DEADLINE}: {cause}")));
+    }
     for InvalidRule { field, cause } in problems(&spec.ready_when) {
         let message = format!("{field}: {cause}");
         defects.push(FieldDefect::unreadable(field, message));

@@ -40,6 +40,7 @@ pub(crate) fn wrong_dependencies(
         unavailable: &BTreeMap::new(),
         facts: &facts(30),
         unsafe_definitions: &BTreeMap::new(),
+        refused_fields: &BTreeMap::new(),
         expressions: &NoExpressions,
     });
     let codes = [LoadoutCode::DependencyOutOfRange, LoadoutCode::DependencyRange];

@@ -1,5 +1,6 @@
 //! `plimsoll operator lint`: checking a directory of Operators before it is applied (OPR-19).
 
+mod configuration;
 mod definitions;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use clap::Args;
 use kube::Client;
 use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::lint::{BundleMove, LintInputs, apply_edits, lint, moves};
+use plimsoll_operators::lint::{LintInputs, apply_edits, configured, lint, moves};
 use plimsoll_operators::loadout::Loadout;
 use plimsoll_source::whole_file;
 
@@ -78,7 +79,7 @@ pub async fn run(
     let mut files = &loadout;
     let fixed;
     if arguments.fix {
-        let findings = found(&path, &loadout, base.as_ref(), &state, &|_| BTreeMap::new());
+        let findings = found(&path, &loadout, base.as_ref(), &state, false);
         fixed = apply_edits(&loadout, &findings);
         for (before, after) in loadout.files.iter().zip(&fixed.files) {
             if before.text != after.text {
@@ -89,8 +90,7 @@ pub async fn run(
         }
         files = &fixed;
     }
-    let unsafe_definitions = |moved: &[BundleMove]| definitions::problems(&state, moved);
-    let findings = found(&path, files, base.as_ref(), &state, &unsafe_definitions);
+    let findings = found(&path, files, base.as_ref(), &state, true);
     if arguments.output == Format::Text || arguments.output.is_wide() {
         anstream::eprintln!("{}", state.header(arguments.output.is_wide()));
     }
@@ -101,17 +101,13 @@ pub async fn run(
     diagnostics::write(&checked, &findings, &arguments.output, out)
 }
 
-/// Returns what users of definitions cannot follow in moves, by Operator.
-type UnsafeDefinitions<'a> = dyn Fn(&[BundleMove]) -> BTreeMap<String, Vec<String>> + 'a;
-
-/// Returns the findings about Operators; `unsafe_definitions` returns what users of definitions cannot follow in
-/// updates.
+/// Returns the findings about Operators; those that need the content of bundles only if it is read.
 fn found(
     path: &str,
     loadout: &Loadout,
     base: Option<&Loadout>,
     state: &LoadoutState,
-    unsafe_definitions: &UnsafeDefinitions<'_>,
+    reads_bundles: bool,
 ) -> Vec<Diagnostic> {
     let _progress = ProgressLine::begin("checking");
     let base_names = base.into_iter().flat_map(|it| &it.operators).map(|it| it.name.clone());
@@ -126,10 +122,19 @@ fn found(
         unavailable: &unavailable,
         facts: &state.facts,
         unsafe_definitions: &BTreeMap::new(),
+        refused_fields: &BTreeMap::new(),
         expressions: &Cel,
     };
-    let found = unsafe_definitions(&moves(inputs));
-    lint(LintInputs { unsafe_definitions: &found, ..inputs })
+    if !reads_bundles {
+        return lint(inputs);
+    }
+    let unsafe_definitions = definitions::problems(state, &moves(inputs));
+    let refused_fields = configuration::problems(state, &configured(inputs));
+    lint(LintInputs {
+        unsafe_definitions: &unsafe_definitions,
+        refused_fields: &refused_fields,
+        ..inputs
+    })
 }
 
 #[cfg(test)]

@@ -95,6 +95,31 @@ fn git(directory: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
+#[tokio::test]
+async fn what_a_bundle_refuses_of_a_configuration_is_an_error() {
+    let catalog = tempfile::tempdir().expect("a directory");
+    write_bundle(catalog.path(), "2.2.0", "[red, yellow, green]");
+    let directory = tempfile::tempdir().expect("a directory");
+    for (config, says) in [
+        ("{env: []}", Some("lantern.yaml:5:32: error [OL000]: spec.config.env: unknown field")),
+        ("{deploymentConfig: {env: []}}", None),
+    ] {
+        let spec = format!("{{version: 2.2.0, config: {config}}}");
+        let path = directory.path().join("lantern.yaml");
+        std::fs::write(path, operator("lantern", &spec)).expect("a file");
+        let (loadout, catalog) = (directory.path().display(), catalog.path().display());
+        let line = format!("lint {loadout} --no-cache --state files --catalog {catalog}");
+        let Line { arguments } = Line::try_parse_from(line.split(' ')).expect("a line");
+        let mut out = Vec::new();
+        run(None, &arguments, &mut out).await.expect("files");
+        let text = String::from_utf8(out).expect("text");
+        match says {
+            Some(says) => assert!(text.contains(says), "{text}"),
+            None => assert!(!text.contains("OL000"), "{text}"),
+        }
+    }
+}
+
 #[derive(Parser)]
 struct LockLine {
     #[command(flatten)]
