@@ -101,7 +101,7 @@ async fn what_a_bundle_refuses_of_a_configuration_is_an_error() {
     write_bundle(catalog.path(), "2.2.0", "[red, yellow, green]");
     let directory = tempfile::tempdir().expect("a directory");
     for (config, says) in [
-        ("{env: []}", Some("lantern.yaml:5:32: error [OL000]: spec.config.env: unknown field")),
+        ("{env: []}", Some("lantern.yaml:5:33: error [OL000]: spec.config.env: unknown field")),
         ("{deploymentConfig: {env: []}}", None),
     ] {
         let spec = format!("{{version: 2.2.0, config: {config}}}");
