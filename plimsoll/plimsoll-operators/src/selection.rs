@@ -228,6 +228,20 @@ fn no_versions(
     OperatorBlock::new(Reason::ChannelNotFound, message)
 }
 
+/// Returns the reason that no catalog offers a package to an Operator, whatever the version; `None` if one does.
+pub(super) fn not_offered(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    name: &str,
+    operator: &RequestedOperator,
+) -> Option<OperatorBlock> {
+    let request = offer_request(name, operator, None);
+    let mut counting =
+        catalogs.iter().filter(|it| request.catalog.is_empty() || it.name.name == request.catalog);
+    let is_offered = counting.any(|it| it.package(name).is_some());
+    (!is_offered).then(|| no_catalog(inputs, catalogs, &request))
+}
+
 fn no_catalog(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],

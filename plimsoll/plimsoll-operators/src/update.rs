@@ -18,8 +18,8 @@ use super::planner::{
     CHANGE_SET_PREFIX, ChangeRequest, ProposalError, Wanted, for_commands, has_unmet, held, hold,
     is_in_range, is_pinned, propose,
 };
-use super::selection::candidates;
-use super::{OperatorBlock, OperatorInputs, RequestedOperator};
+use super::selection::{candidates, not_offered};
+use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
 /// Returns whether a change set, as the annotation has it, is one that an update made. The update removes the
 /// annotation when it ends, unless it is killed before.
@@ -73,6 +73,13 @@ pub enum UpdateError {
         /// The name of the Operator.
         name: String,
     },
+    /// No catalog has the package of an Operator that was named.
+    NotOffered {
+        /// The name of the Operator.
+        name: String,
+        /// The reason.
+        block: OperatorBlock,
+    },
     /// The request for an Operator cannot be satisfied.
     Blocked {
         /// The name of the Operator.
@@ -110,19 +117,7 @@ pub fn plan_update_shown(
     request: &UpdateRequest,
     progress: &dyn Fn(PlanningProgress),
 ) -> Result<UpdatePlan, UpdateError> {
-    if let Some(name) = request.named().find(|it| !inputs.operators.contains_key(*it)) {
-        return Err(UpdateError::UnknownOperator { name: name.to_owned() });
-    }
-    for (name, range) in &request.ranges {
-        let mut wanted = inputs.operators[name].clone();
-        wanted.spec.version.clone_from(range);
-        candidates(inputs, catalogs, name, &wanted)
-            .map_err(|block| UpdateError::Blocked { name: name.clone(), block })?;
-        let asked = Wanted { range: Some(range.clone()), ..Wanted::default() };
-        if let Some(block) = held(name, &inputs.operators[name], &asked) {
-            return Err(UpdateError::Blocked { name: name.clone(), block });
-        }
-    }
+    check(inputs, catalogs, request)?;
     let present = inputs.operators;
     let expected = with_expected(inputs, catalogs);
     let inputs = OperatorInputs { operators: &expected, ..inputs };
@@ -143,11 +138,62 @@ pub fn plan_update_shown(
     let mut proposal =
         propose(inputs, present, catalogs, &change, progress).map_err(UpdateError::from)?;
     for name in &request.names {
-        if let Some(block) = hold(name, &present[name]) {
+        let block = hold(name, &present[name]).or_else(|| unoffered(inputs, catalogs, name));
+        if let Some(block) = block {
             proposal.held_back.insert(name.clone(), block.message);
         }
     }
     Ok(UpdatePlan::new(inputs, catalogs, &change, proposal))
+}
+
+/// Checks whether the Operators that a request names exist, and whether the request for each can be satisfied at
+/// all.
+fn check(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    request: &UpdateRequest,
+) -> Result<(), UpdateError> {
+    for name in request.named() {
+        let Some(operator) = inputs.operators.get(name) else {
+            return Err(UpdateError::UnknownOperator { name: name.to_owned() });
+        };
+        let has_requested = operator.installed.as_ref().is_some_and(|it| {
+            request.ranges.get(name).is_none_or(|range| is_in_range(range, &it.bundle.version))
+        });
+        if !has_requested
+            && hold(name, operator).is_none()
+            && let Some(block) = unoffered(inputs, catalogs, name)
+        {
+            return Err(UpdateError::NotOffered { name: name.to_owned(), block });
+        }
+    }
+    for (name, range) in &request.ranges {
+        let mut wanted = inputs.operators[name].clone();
+        wanted.spec.version.clone_from(range);
+        candidates(inputs, catalogs, name, &wanted)
+            .map_err(|block| UpdateError::Blocked { name: name.clone(), block })?;
+        let asked = Wanted { range: Some(range.clone()), ..Wanted::default() };
+        if let Some(block) = held(name, &inputs.operators[name], &asked) {
+            return Err(UpdateError::Blocked { name: name.clone(), block });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the reason that no catalog offers the package of an Operator, and what stays installed of it; `None`
+/// if one does.
+fn unoffered(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    name: &str,
+) -> Option<OperatorBlock> {
+    let operator = inputs.operators.get(name)?;
+    let mut block = not_offered(inputs, catalogs, name, operator)?;
+    if let Some(installed) = &operator.installed {
+        let version = version_text(&installed.bundle.version.to_string());
+        block.message = format!("{}; {version} stays installed", block.message);
+    }
+    Some(block)
 }
 
 impl From<ProposalError> for UpdateError {

@@ -458,6 +458,7 @@ fn update_failure(error: UpdateError) -> ActionFailure {
         UpdateError::UnknownOperator { name } => {
             ActionFailure::new(Reason::OperatorNotFound, format!("there is no Operator {name}"))
         }
+        UpdateError::NotOffered { block, .. } => ActionFailure::new(block.reason, block.message),
         UpdateError::Blocked { name, block } => {
             ActionFailure::new(block.reason, format!("{name}: {}", block.message))
         }

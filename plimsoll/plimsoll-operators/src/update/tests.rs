@@ -53,6 +53,9 @@ fn rendered(planned: &Result<UpdatePlan, UpdateError>) -> String {
     let plan = match planned {
         Ok(plan) => plan,
         Err(UpdateError::UnknownOperator { name }) => return format!("unknown {name}"),
+        Err(UpdateError::NotOffered { name, block }) => {
+            return format!("not offered {name}: {} {}", block.reason, block.message);
+        }
         Err(UpdateError::Blocked { name, block }) => {
             return format!("blocked {name}: {} {}", block.reason, block.message);
         }
@@ -312,6 +315,33 @@ fn what_no_plan_may_change_is_said() {
     let stays = |why: &str| format!("bar: 1.2.5 @1.2.5\n{why}writes ");
     check(FIXTURE, paused, "bar", &stays(&format!("held back: {why}\n")));
     check(FIXTURE, paused, "bar@1.2.5", &stays(""));
+}
+
+#[test]
+fn what_no_catalog_offers_is_said() {
+    let gone = "gone: version 1.0.0; at 1.0.0";
+    let why = "no catalog has a package gone; v1.0.0 stays installed";
+    check(FIXTURE, gone, "gone", &format!("gone: 1.0.0 @1.0.0\nheld back: {why}\nwrites "));
+    check(FIXTURE, gone, "gone@~1", "gone: 1.0.0 @1.0.0\nwrites ");
+    check(FIXTURE, gone, "gone@2", &format!("not offered gone: PackageNotFound {why}"));
+    for requested in ["lost", "lost@~1", "lost@1.0.0"] {
+        let why = "not offered lost: PackageNotFound no catalog has a package lost";
+        check(FIXTURE, "lost: version 1.0.0", requested, why);
+    }
+    check(
+        FIXTURE,
+        "foo: version 1.2.9; repository nowhere",
+        "foo",
+        "not offered foo: CatalogNotFound there is no catalog nowhere; catalogs: main",
+    );
+    check(
+        FIXTURE,
+        "lost: version 1.0.0; paused",
+        "lost",
+        "lost: 1.0.0 @-
+         held back: lost is paused: `kubectl operator resume lost` ends that
+         writes ",
+    );
 }
 
 #[test]

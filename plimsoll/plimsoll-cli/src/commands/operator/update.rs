@@ -424,7 +424,7 @@ async fn plan(
         }
         Err(error) => {
             state.print_notes();
-            Err(refusal(error, &operators, out))
+            Err(refusal(error, &state, &operators, out))
         }
     }
 }
@@ -432,13 +432,26 @@ async fn plan(
 /// Returns the error of an update that is not possible; a conflict is printed.
 fn refusal(
     error: UpdateError,
+    state: &LoadoutState,
     operators: &BTreeMap<String, RequestedOperator>,
     out: &mut dyn Write,
 ) -> anyhow::Error {
     let message = match error {
+        UpdateError::UnknownOperator { name } if state.require_package(&name).is_ok() => {
+            let verb = if state.source == StateSource::Cluster { "install" } else { "resolve" };
+            return anyhow!("there is no Operator `{name}`: `operator {verb} {name}` adds it");
+        }
         UpdateError::UnknownOperator { name } => {
             let names = operators.keys().map(String::as_str);
             return anyhow!("there is no Operator `{name}`{}", hint(&name, names));
+        }
+        UpdateError::NotOffered { name, block } => {
+            let is_installed = operators.get(&name).is_some_and(|it| it.installed.is_some());
+            // Nothing else is known of what is not installed: its name may be misspelt.
+            return match state.require_package(&name) {
+                Err(error) if !is_installed => error,
+                _ => anyhow!("{name} cannot be updated: {}", block.message),
+            };
         }
         UpdateError::Blocked { name, block } => {
             format!("{name} cannot be updated: {}", block.message)
