@@ -192,6 +192,7 @@ impl ChangePlan {
             })
         });
         Self {
+            change_set: plan.change_set.clone(),
             kept: kept.collect(),
             unsatisfied: unsatisfied.into_iter().collect(),
             orphans,

@@ -3,11 +3,11 @@
 
 mod check;
 mod overrides;
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{CatalogPart, Explanation, ExplanationStepKind, ResolutionOverrides};
 use semver::Version;
@@ -19,8 +19,8 @@ use self::overrides::exclusion;
 use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{
-    self, ChangeRequest, ChosenBundle, Outcome, Proposal, ProposalError, Wanted, catalog_name,
-    for_commands, held, propose,
+    self, ChangeRequest, Outcome, Proposal, ProposalError, Wanted, catalog_name, for_commands,
+    held, propose,
 };
 use super::selection::candidates;
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, RequestedPackage};
@@ -99,6 +99,8 @@ pub struct InstallPlan {
     pub notes: Vec<String>,
     /// The Operators to create or change: the requested ones first, then their dependencies.
     pub operators: Vec<PlannedOperator>,
+    /// The annotation of their change set; `None` if they are changed one by one.
+    pub change_set: Option<String>,
     /// The defects of the catalogs, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -122,6 +124,8 @@ pub struct PlannedOperator {
     pub repository: Option<String>,
     /// The namespace for its spec; `None` if that is unchanged, or the one that its bundle suggests.
     pub namespace: Option<String>,
+    /// The change of the annotation of its change set.
+    pub change_set: ChangeSetEdit,
 }
 
 impl InstallPlan {
@@ -178,24 +182,6 @@ impl InstallConflict {
         let lines = lines.chain(preferences).chain(undeclared);
         let lines: String = lines.map(|it| format!("* {}\n", on_one_line(&it))).collect();
         lines + &self.explanation.text()
-    }
-}
-
-impl PlannedOperator {
-    /// Returns the Operator as it is written for a request.
-    pub fn manifest(&self, request: &InstallRequest) -> OperatorManifest {
-        let collision_protection = request.collision_protection.clone();
-        OperatorManifest {
-            name: self.name.clone(),
-            version: self.range.clone(),
-            is_dependency: self.is_dependency,
-            channel: self.channel.clone(),
-            repository: self.repository.clone(),
-            namespace: self.namespace.clone(),
-            collision_protection: collision_protection.filter(|_| !self.is_dependency),
-            change_set: ChangeSetEdit::Keep,
-            declared: request.declared.get(&self.name).cloned().unwrap_or_default(),
-        }
     }
 }
 
@@ -407,13 +393,22 @@ impl<'a> Planner<'a> {
             overrides: self.overrides(proposal),
             ranges: meanings(asked.names().filter_map(|it| asked.range_of(it))),
             notes: proposal.notes.iter().chain(&proposal.unsatisfied).cloned().collect(),
+            change_set: proposal.change_set.clone(),
             warnings: proposal.solution.warnings.clone(),
             ..InstallPlan::default()
         };
         plan.ranges.dedup();
         let mut queue: Vec<&str> = asked.names().collect();
         let mut seen: BTreeSet<&str> = queue.iter().copied().collect();
-        let mut others = proposal.written.iter().map(String::as_str);
+        // Those that leave a change set that ends are changed, too.
+        let is_changed = |name: &str| {
+            let leaves = |it: &RequestedOperator| {
+                let edit = proposal.change_set_edit(name, inputs.operators.get(name));
+                !it.is_undeclared && edit == ChangeSetEdit::Remove
+            };
+            proposal.written.contains(name) || proposal.operators.get(name).is_some_and(leaves)
+        };
+        let mut others = proposal.operators.keys().map(String::as_str).filter(|it| is_changed(it));
         let mut at = 0;
         loop {
             let next = queue.get(at).copied().or_else(|| others.find(|it| seen.insert(it)));
@@ -422,7 +417,7 @@ impl<'a> Planner<'a> {
             if queue.len() < at {
                 queue.push(name);
             }
-            if proposal.written.contains(name) {
+            if is_changed(name) {
                 plan.operators.extend(self.operator(proposal, &after, chosen.get(name), name));
             }
             if asked.no_dependencies {
@@ -443,36 +438,6 @@ impl<'a> Planner<'a> {
             }
         }
         plan
-    }
-
-    /// Returns an Operator to create, or to change.
-    fn operator(
-        &self,
-        proposal: &Proposal,
-        after: &Outcome<'_>,
-        chosen: Option<&ChosenBundle<'_>>,
-        name: &str,
-    ) -> Option<PlannedOperator> {
-        let operator = proposal.operators.get(name)?;
-        let before = after.inputs.operators.get(name);
-        let installed = before.and_then(|it| it.installed.as_ref());
-        let catalog = chosen.map(|it| it.catalog);
-        let catalog = catalog.or_else(|| Some(installed?.reference.catalog.as_str()));
-        let field = |of: fn(&OperatorSpec) -> &String| {
-            let value = of(&operator.spec);
-            let is_new = before.is_none_or(|it| it.is_undeclared || of(&it.spec) != value);
-            (is_new && !value.is_empty()).then(|| value.clone())
-        };
-        Some(PlannedOperator {
-            name: name.to_owned(),
-            version: after.bundles.get(name)?.version.clone(),
-            range: operator.spec.version.clone(),
-            is_dependency: !self.change.wanted.contains_key(name),
-            catalog: catalog.unwrap_or_default().to_owned(),
-            channel: field(|it| &it.channel),
-            repository: field(|it| &it.repository),
-            namespace: field(|it| &it.namespace),
-        })
     }
 }
 

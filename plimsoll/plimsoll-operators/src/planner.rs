@@ -28,7 +28,7 @@ pub(crate) use self::range::{is_in_range, is_pinned};
 pub(crate) use self::repair::has_unmet;
 pub(crate) use self::search::{ChangeRequest, Proposal, ProposalError, Wanted, propose};
 
-/// The beginning of the ids of change sets that updates make.
+/// The beginning of the ids of change sets that plans make.
 pub(crate) const CHANGE_SET_PREFIX: &str = "update-";
 
 /// The part of a problem that a command decides.

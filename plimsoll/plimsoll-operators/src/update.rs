@@ -21,8 +21,8 @@ use super::planner::{
 use super::selection::{candidates, not_offered};
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
-/// Returns whether a change set, as the annotation has it, is one that an update made. The update removes the
-/// annotation when it ends, unless it is killed before.
+/// Returns whether a change set, as the annotation has it, is one that the plan of an update or of an installation
+/// made. The command removes the annotation when it ends, unless it is killed before.
 pub fn is_set_of_update(change_set: &str) -> bool {
     change_set.starts_with(CHANGE_SET_PREFIX)
 }

@@ -178,7 +178,9 @@ impl Planner<'_> {
         for it in install.operators.iter().rev() {
             let (manifest, version) = (it.manifest(&request), it.version.to_string());
             changes.push(match self.inventory.observed.get(&it.name) {
-                Some(there) if there.spec.version == it.range => {
+                Some(there)
+                    if there.spec.version == it.range && it.change_set.value().is_none() =>
+                {
                     awaited(&it.name, there, version, it.is_dependency)
                 }
                 there => change(&manifest, there, version),

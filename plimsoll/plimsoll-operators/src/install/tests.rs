@@ -1,5 +1,7 @@
 //! Tests of installations as tables: the catalogs, the Operators, the command line, and the plan.
 
+use plimsoll_api::olm::OperatorSpec;
+
 use super::*;
 use crate::planner::tests::wrong_dependencies;
 use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
@@ -53,6 +55,9 @@ fn written(
         operator.spec.version.clone_from(&manifest.version);
         operator.spec.channel = manifest.channel.unwrap_or(operator.spec.channel.clone());
         operator.spec.repository = manifest.repository.unwrap_or(operator.spec.repository.clone());
+        if manifest.change_set != ChangeSetEdit::Keep {
+            operator.change_set = manifest.change_set.value().map(str::to_owned);
+        }
     }
     operators
 }
@@ -93,7 +98,9 @@ fn check(catalog: &str, present: &str, line: &str, expected: &str) {
                     .filter_map(|(name, it)| Some(format!(" {name} {}", it.as_deref()?)));
                 format!("{} {} @{}{}", it.name, it.range, it.version, fields.collect::<String>())
             });
-            lines.chain(operators).collect::<Vec<_>>().join("\n")
+            let members = plan.change_set.iter().filter_map(|it| it.rsplit_once('/'));
+            let set = members.map(|(_, members)| format!("set of {members}"));
+            lines.chain(operators).chain(set).collect::<Vec<_>>().join("\n")
         }
         Err(InstallError::Invalid(error)) => format!("invalid: {error}"),
         Err(InstallError::Blocked { name, block }) => format!("blocked {name}: {}", block.message),
@@ -279,6 +286,52 @@ fn a_channel_that_a_file_declares_has_to_exist() {
         let refused = plan_install(inputs, &of, &request).expect_err("nothing is called so");
         assert!(matches!(refused, InstallError::Invalid(_)), "{field}: {refused:?}");
     }
+}
+
+#[test]
+fn what_only_moves_together_is_one_change_set() {
+    let all = "
+        main 0 left/stable
+          1.0.0 provides Left, requires right <2.0.0
+          2.0.0 <1.0.0, provides Left, requires right >=2.0.0
+        main 0 right/stable
+          1.0.0 provides Right, requires left <2.0.0
+          2.0.0 <1.0.0, provides Right, requires left >=2.0.0
+        main 0 top/stable
+          1.0.0 provides Top, requires left >=2.0.0, requires right >=2.0.0
+        main 0 lib/stable
+          1.0.0 provides Lib
+          2.0.0 <1.0.0, provides Lib
+        main 0 app/stable
+          1.0.0 provides App, requires lib <2.0.0
+          2.0.0 <1.0.0, provides App, requires lib >=2.0.0
+        main 0 tool/stable
+          1.0.0 provides Tool, requires lib >=2.0.0
+        main 0 stuck/stable
+          1.0.0 provides Stuck, requires lib <2.0.0";
+    let both = "left: version 1.0.0; at 1.0.0\nright: version 1.0.0; at 1.0.0";
+    check(all, both, "left@2", "left 2 @2.0.0\nright 2.0.0 @2.0.0\nset of 2");
+    check(all, both, "left@2 right@2", "left 2 @2.0.0\nright 2 @2.0.0\nset of 2");
+    let moved = "left 2.0.0 @2.0.0\nright 2.0.0 @2.0.0\nset of 3";
+    check(all, both, "top", &format!("top 1.0.0 @1.0.0\n{moved}"));
+    let app = "app: version 1.0.0; at 1.0.0\nlib: version 1.0.0; at 1.0.0; dependency";
+    let moved = "tool 1.0.0 @1.0.0\nlib 2.0.0 @2.0.0\napp 2.0.0 @2.0.0\nset of 3";
+    check(all, app, "tool", moved);
+    // One that cannot move with the others is in the way of all of them.
+    let of = catalogs(all);
+    let operators = operators(&of, &format!("{app}\nstuck: version 1.0.0; at 1.0.0"));
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    let refused = plan_install(inputs, &of, &request("tool")).expect_err("a conflict");
+    assert!(matches!(refused, InstallError::Unsatisfiable(_)), "{refused:?}");
+    // What changes leaves the change set of an earlier plan, and so does the rest of that.
+    let set = "fiz: version 2.9.2; at 2.9.2; set update-1/2
+               buz: version 0.2.4; at 0.2.4; set update-1/2";
+    check(&requiring(">=1.2.7"), set, "fiz@2.9.6", "fiz 2.9.6 @2.9.6\nbuz 0.2.4 @0.2.4");
 }
 
 #[test]

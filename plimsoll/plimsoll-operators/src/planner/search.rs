@@ -314,8 +314,7 @@ impl<'a> Search<'a> {
         let mut change_set = None;
         let mut converged = self.converged(&operators);
         let mut missed = self.missed(&proposed, &written, &operators, &converged);
-        let is_refused = matches!(missed, Some(Missed::Refused(_)));
-        let is_set = self.request.together || (is_refused && !self.request.is_install);
+        let is_set = self.request.together || matches!(missed, Some(Missed::Refused(_)));
         if written.len() > 1 && is_set {
             let id = changed::change_set_id(&written, &operators);
             for name in &written {

@@ -11,7 +11,7 @@ use plimsoll_api::duration;
 use plimsoll_operators::install::InstallRequest;
 
 use super::agreement::{Planned as _, agreed};
-use super::apply::{apply, dry_run_writes};
+use super::apply::{apply, dry_run_writes, leave_change_set};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::StateArguments;
@@ -116,6 +116,10 @@ pub(super) async fn run(
         let targets = current.plan.operators.iter().rev();
         let targets: Vec<_> = targets.map(|it| (it.name.clone(), it.version.clone())).collect();
         wait(client, &targets, arguments.timeout, output.people()).await?;
+        if let Some(set) = &current.plan.change_set {
+            let names = current.plan.operators.iter().map(|it| it.name.as_str());
+            leave_change_set(client, names, set).await?;
+        }
     }
     Ok(exit::SUCCESS.into())
 }

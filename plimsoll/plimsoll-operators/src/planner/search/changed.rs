@@ -5,6 +5,7 @@ use std::hash::Hasher as _;
 
 use super::*;
 use crate::change_set;
+use crate::manifest::ChangeSetEdit;
 use crate::planner::CHANGE_SET_PREFIX;
 
 impl Search<'_> {
@@ -169,6 +170,22 @@ impl Search<'_> {
             }
         }
         reasons
+    }
+}
+
+impl Proposal {
+    /// Returns the change of the annotation of an Operator's change set; `before` is the Operator before the plan.
+    pub(crate) fn change_set_edit(
+        &self,
+        name: &str,
+        before: Option<&RequestedOperator>,
+    ) -> ChangeSetEdit {
+        let set = |of: Option<&RequestedOperator>| of.and_then(|it| it.change_set.clone());
+        match (set(before), set(self.operators.get(name))) {
+            (before, after) if before == after => ChangeSetEdit::Keep,
+            (_, Some(after)) => ChangeSetEdit::Set(after),
+            (_, None) => ChangeSetEdit::Remove,
+        }
     }
 }
 
