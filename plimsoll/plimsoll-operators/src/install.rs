@@ -2,6 +2,7 @@
 //! OPR-16).
 
 mod check;
+mod forced;
 mod overrides;
 mod written;
 
@@ -176,10 +177,11 @@ impl InstallConflict {
             .preferences
             .iter()
             .map(|it| format!("{it} cannot be satisfied: without it there is a solution"));
+        let held = self.held.iter().cloned();
         let undeclared =
             self.undeclared.iter().map(|it| format!("{it} of the cluster is not declared here"));
         let lines = edges.chain(exclusions.map(|it| it.text.clone()));
-        let lines = lines.chain(preferences).chain(undeclared);
+        let lines = lines.chain(preferences).chain(held).chain(undeclared);
         let lines: String = lines.map(|it| format!("* {}\n", on_one_line(&it))).collect();
         lines + &self.explanation.text()
     }
@@ -216,8 +218,11 @@ pub struct InstallConflict {
     pub packages: Vec<String>,
     /// The explanation of the conflict.
     pub explanation: Explanation,
-    /// The plan if nothing were installed; `None` if the packages conflict with each other.
+    /// The plan of installing the packages all the same, as they are without other Operators; `None` if they
+    /// conflict with each other.
     pub alone: Option<InstallPlan>,
+    /// The dependencies that exist and do not get the version that is needed, with the reason, a line each.
+    pub held: Vec<String>,
     /// The overrides of the request without which there is a solution, as command-line options.
     pub preferences: Vec<String>,
     /// The Operators of the cluster that have a part in it and are not declared by the files.
@@ -258,9 +263,13 @@ pub fn plan_install(
                 let text = format!("{name} {}", version.unwrap_or_default());
                 steps.iter().any(|it| it.contains(&text))
             };
+            let alone = planner.proposed(&BTreeMap::new()).ok();
+            let forced = alone.map(|it| planner.beside(it, &converged.operators));
+            let (alone, held) = forced.map(|it| (Some(it.plan), it.held)).unwrap_or_default();
             let conflict = InstallConflict {
                 packages: request.names().map(str::to_owned).collect(),
-                alone: planner.proposed(&BTreeMap::new()).ok(),
+                alone,
+                held,
                 preferences: planner.unsatisfiable_preferences(&converged.operators),
                 undeclared: undeclared.filter(is_part).map(|(name, _)| name.clone()).collect(),
                 explanation: for_commands(explanation, true),

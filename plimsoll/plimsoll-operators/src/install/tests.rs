@@ -334,6 +334,73 @@ fn what_only_moves_together_is_one_change_set() {
     check(&requiring(">=1.2.7"), set, "fiz@2.9.6", "fiz 2.9.6 @2.9.6\nbuz 0.2.4 @0.2.4");
 }
 
+/// Checks what is forced in spite of a conflict: what stays, what is written, and what is said about it.
+#[track_caller]
+fn check_forced(present: &str, line: &str, expected: &str) {
+    let of = catalogs(
+        "
+        main 0 lib/stable
+          1.0.0 provides Lib
+          1.0.1 <1.0.0, provides Lib
+          2.0.0 <1.0.1, provides Lib
+        main 0 app/stable
+          1.0.0 provides App, requires lib <2.0.0
+        main 0 tool/stable
+          1.0.0 provides Tool, requires lib >=2.0.0
+        main 0 rival/stable
+          1.0.0 provides App",
+    );
+    let operators = operators(&of, present);
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    let refused = plan_install(inputs, &of, &request(line)).expect_err("a conflict");
+    let InstallError::Unsatisfiable(conflict) = refused else { panic!("{line}: {refused:?}") };
+    let plan = conflict.overridden().expect("a plan");
+    let written = plan.operators.iter().map(|it| format!("{} {}", it.name, it.range));
+    let lines = conflict.held.iter().chain(&plan.notes).cloned().chain(written);
+    let expected: Vec<&str> = expected.lines().map(str::trim).collect();
+    assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected.join("\n"), "{line} of {present}");
+    for line in &conflict.held {
+        assert!(conflict.text().contains(&format!("* {line}\n")), "{}", conflict.text());
+    }
+}
+
+#[test]
+fn what_is_forced_leaves_alone_what_will_do_or_cannot_move() {
+    let unsatisfied =
+        "app will be unsatisfied: app depends on lib <2.0.0 but lib v2.0.0 is installed
+                       app 1.0.0";
+    for (field, why) in [
+        (
+            "",
+            "no update leads from v2.0.0 to 1.0.1; the channel has v2.0.0, v1.0.1, v1.0.0. Set \
+             spec.upgradePolicy to Semver or Any to update without the channel's graph",
+        ),
+        ("; policy Any", "a lower version has to be named: `lib@1.0.1`"),
+        ("; paused", "lib is paused: `kubectl operator resume lib` ends that"),
+        ("; undeclared", "it is of the cluster, and not declared here"),
+    ] {
+        let present = format!("lib: version 2.0.0; at 2.0.0{field}");
+        check_forced(&present, "app", &format!("lib stays at v2.0.0: {why}\n{unsatisfied}"));
+    }
+    // What will do keeps its version.
+    check_forced(
+        "lib: version ~1.0; at 1.0.0; paused\nrival: version 1.0.0; at 1.0.0",
+        "app",
+        "app 1.0.0",
+    );
+    // Another Operator may still be in the way of what can move.
+    check_forced(
+        "app: version 1.0.0; at 1.0.0\nlib: version 1.0.1; at 1.0.1",
+        "tool",
+        "tool 1.0.0\nlib 2.0.0",
+    );
+}
+
 #[test]
 fn what_is_not_installed_yet_is_planned_as_it_will_be() {
     let all = "
