@@ -263,7 +263,8 @@ pub fn plan_install(
                 let text = format!("{name} {}", version.unwrap_or_default());
                 steps.iter().any(|it| it.contains(&text))
             };
-            let alone = planner.proposed(&BTreeMap::new()).ok();
+            let alone = Planner::new(inputs, catalogs, request)?.unexplained();
+            let alone = alone.proposed(&BTreeMap::new()).ok();
             let forced = alone.map(|it| planner.beside(it, &converged.operators));
             let (alone, held) = forced.map(|it| (Some(it.plan), it.held)).unwrap_or_default();
             let conflict = InstallConflict {
@@ -359,6 +360,12 @@ impl<'a> Planner<'a> {
             ..ChangeRequest::default()
         };
         Ok(Self { inputs, catalogs, request, change })
+    }
+
+    /// Returns the planner without explanations, which cost many times as much as a plan.
+    fn unexplained(mut self) -> Self {
+        self.change.is_unexplained = true;
+        self
     }
 
     /// Returns the reason that no update leads to the requested range of an installed Operator.

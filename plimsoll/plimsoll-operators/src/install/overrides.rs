@@ -17,7 +17,7 @@ impl Planner<'_> {
         let request = self.request;
         let is_solved = |without: &InstallRequest| {
             let planner = Planner::new(self.inputs, self.catalogs, without);
-            planner.is_ok_and(|it| it.proposed(operators).is_ok())
+            planner.is_ok_and(|it| it.unexplained().proposed(operators).is_ok())
         };
         let mut preferences = Vec::new();
         for provider in each_once(&request.providers) {

@@ -6,6 +6,7 @@
 //! no round before it has, so that it ends.
 
 mod changed;
+mod concerned;
 mod missed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,6 @@ use plimsoll_resolve::{
 };
 use semver::Version;
 
-use super::related::related;
 use super::repair::{RepairedSolution, Unmet, may_satisfy, solve_with_repairs, unmet, unsatisfied};
 use super::{
     CHANNEL, ChosenBundle, ChosenBundles, Destinations, Outcome, ProblemRequest, catalog_name,
@@ -47,6 +47,8 @@ pub(crate) struct ChangeRequest {
     pub(crate) overrides: ResolutionOverrides,
     /// Whether the named packages are installed without their dependencies.
     pub(crate) no_dependencies: bool,
+    /// Whether only the plan matters, and no explanation if there is none.
+    pub(crate) is_unexplained: bool,
 }
 
 /// What is wanted of a package.
@@ -129,10 +131,7 @@ pub(crate) fn propose(
         request,
         progress,
         unmet: unmet(wished_inputs, catalogs, &concerns),
-        concerned: match request.is_install {
-            true => related(wished_inputs, catalogs, named.iter().copied()),
-            false => None,
-        },
+        concerned: None,
         orphans: BTreeSet::new(),
         refused: BTreeMap::new(),
         steered: Vec::new(),
@@ -142,6 +141,7 @@ pub(crate) fn propose(
         pinned: BTreeSet::new(),
         sources: BTreeMap::new(),
     };
+    search.concerned = search.concerned();
     loop {
         match search.attempt() {
             Attempt::Plan(proposal) => return Ok(*proposal),
@@ -297,7 +297,8 @@ impl<'a> Search<'a> {
             self.problem(&destinations, &requested, ignored, stay)
         };
         // That what is steered to has no solution is not shown.
-        let (unmet, is_shown) = (self.unmet(), self.steered.is_empty());
+        let (unmet, is_shown) =
+            (self.unmet(), !self.request.is_unexplained && self.steered.is_empty());
         let solved = solve_with_repairs(&problem, &unmet, self.inputs.expressions, is_shown);
         let RepairedSolution { solution, unrepaired } = match solved {
             Ok(solved) => solved,

@@ -9,7 +9,7 @@ use super::{
     CatalogEntry, Choice, ChoiceId, ExclusionCause, Index, Model, MutualExclusion, Origin, Owner,
     Solvable, SolvableId,
 };
-use crate::bundle::{Api, Requirement};
+use crate::bundle::{Api, Constraint, Requirement};
 use crate::matching::{ConstraintMatcher, served};
 use crate::problem::{InstalledBundle, PackageRequest};
 use crate::range::masterminds;
@@ -27,6 +27,9 @@ pub(super) fn build(index: Index<'_>) -> Model<'_> {
         },
         by_entry: BTreeMap::new(),
         known: BTreeMap::new(),
+        installed_of: BTreeMap::new(),
+        installed_with: BTreeMap::new(),
+        covering: BTreeMap::new(),
     };
     builder.installed();
     builder.roots();
@@ -48,12 +51,27 @@ struct Builder<'p> {
     by_entry: BTreeMap<(&'p str, usize, usize, usize), SolvableId>,
     /// What satisfies a requirement for a namespace and a catalog.
     known: BTreeMap<Sought<'p>, Rc<[SolvableId]>>,
+    /// What is installed of a package.
+    installed_of: BTreeMap<&'p str, Vec<SolvableId>>,
+    /// What is installed and provides an API.
+    installed_with: BTreeMap<&'p Api, Vec<SolvableId>>,
+    /// The namespaces whose operators serve another.
+    covering: BTreeMap<&'p str, Rc<[&'p str]>>,
 }
 
 impl<'p> Builder<'p> {
     /// Adds what is installed: these are the first solvables, in its order.
     fn installed(&mut self) {
-        for item in &self.model.problem().query.installed {
+        for (at, item) in self.model.problem().query.installed.iter().enumerate() {
+            if let Some(package) = &item.package {
+                self.installed_of.entry(package).or_default().push(at);
+            }
+            for api in &item.bundle.provides {
+                let with = self.installed_with.entry(api).or_default();
+                if with.last() != Some(&at) {
+                    with.push(at);
+                }
+            }
             self.model.solvables.push(Solvable {
                 namespace: &item.namespace,
                 bundle: &item.bundle,
@@ -223,7 +241,18 @@ impl<'p> Builder<'p> {
         }
         let matcher = ConstraintMatcher::new(&requirement.constraint);
         let index = &self.model.index;
-        let mut solvables: Vec<SolvableId> = (0..index.problem.query.installed.len())
+        let known = |known: Option<&Vec<SolvableId>>| known.cloned().unwrap_or_default();
+        let installed: Vec<SolvableId> = match &requirement.constraint {
+            Constraint::Package { name, .. } => known(self.installed_of.get(name.as_str())),
+            Constraint::Api(api) => known(self.installed_with.get(api)),
+            Constraint::Label(_)
+            | Constraint::All(_)
+            | Constraint::Any(_)
+            | Constraint::Not(_)
+            | Constraint::Cel { .. } => (0..index.problem.query.installed.len()).collect(),
+        };
+        let mut solvables: Vec<SolvableId> = installed
+            .into_iter()
             .filter(|at| {
                 let solvable = &self.model.solvables[*at];
                 let evaluate = |rule: &str| index.rule_holds(rule, solvable.bundle);
@@ -232,7 +261,9 @@ impl<'p> Builder<'p> {
             })
             .collect();
         let mut found: Vec<(&'p str, Vec<Candidate<'p>>)> = Vec::new();
-        for place in super::overlap::covering(index, namespace) {
+        let covering = || -> Rc<[&'p str]> { super::overlap::covering(index, namespace).into() };
+        let places = Rc::clone(self.covering.entry(namespace).or_insert_with(covering));
+        for place in places.iter().copied() {
             let requester = Requester { namespace: place, catalog };
             found.push((place, candidates::satisfying(index, requester, &requirement.constraint)));
         }
