@@ -260,13 +260,19 @@ fn a_channel_is_written_to_what_exists() {
 
 #[test]
 fn what_no_update_leads_to_is_refused() {
-    check(
-        &requiring(">=1.2.7"),
+    // The same is said of what files declare, of which nothing is installed.
+    for present in [
         "foo: version 2.0.1; at 2.0.1\nbaz: version 1.5.6; at 1.5.6",
-        "foo@1.2.9",
-        "blocked foo: no update leads from v2.0.1 to 1.2.9; the channel has v2.0.1, v1.2.9, v1.2.5, v1.2.3, \
-         v1.2.2. Set spec.upgradePolicy to Semver or Any to update without the channel's graph",
-    );
+        "foo: version 2.0.1\nbaz: version 1.5.6",
+    ] {
+        check(
+            &requiring(">=1.2.7"),
+            present,
+            "foo@1.2.9",
+            "blocked foo: no update leads from v2.0.1 to 1.2.9; the channel has v2.0.1, v1.2.9, v1.2.5, \
+             v1.2.3, v1.2.2. Set spec.upgradePolicy to Semver or Any to update without the channel's graph",
+        );
+    }
 }
 
 #[test]

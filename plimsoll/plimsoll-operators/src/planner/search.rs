@@ -7,6 +7,7 @@
 
 mod changed;
 mod concerned;
+mod failure;
 mod missed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -356,26 +357,6 @@ impl<'a> Search<'a> {
             unmet.is_strict = true;
         }
         unmet
-    }
-
-    /// Returns the error for a problem without a solution.
-    fn failure(&self, conflict: Resolution) -> ProposalError {
-        let Resolution::Unsatisfiable(explanation) = conflict else {
-            return ProposalError::LimitExceeded;
-        };
-        // The block of a requested bundle is the better explanation.
-        let mut named = self.request.wanted.keys();
-        let refused = named.find_map(|name| self.refused.get(name)?.first());
-        let refused = refused.or_else(|| {
-            let new = |it: &&RefusedBundle| !self.inputs.operators.contains_key(&it.name);
-            self.refused.values().flatten().find(new)
-        });
-        match refused {
-            Some(RefusedBundle { name, block, .. }) => {
-                ProposalError::Blocked { name: name.clone(), block: block.clone() }
-            }
-            None => ProposalError::Unsatisfiable(explanation),
-        }
     }
 
     /// Returns the wanted range of a package.

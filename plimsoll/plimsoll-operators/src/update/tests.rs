@@ -293,6 +293,16 @@ fn what_cannot_be_had_is_said() {
          request another version of foo
          drop the request for bar",
     );
+    for at in ["; at 2.0.1", ""] {
+        check(
+            FIXTURE,
+            &format!("foo: version 2.0.1{at}\nbaz: version 1.5.6; at 1.5.6"),
+            "foo@~1.2",
+            "blocked foo: NoUpgradePath no update leads from v2.0.1 to ~1.2; the channel has v2.0.1, v1.2.9, \
+             v1.2.5, v1.2.3, v1.2.2. Set spec.upgradePolicy to Semver or Any to update without the \
+             channel's graph",
+        );
+    }
     // An Operator that is not upgradeable does not block updates of others.
     check(
         FIXTURE,

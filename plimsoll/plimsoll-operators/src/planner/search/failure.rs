@@ -1,0 +1,39 @@
+//! Reasons that a search has no proposal.
+
+use super::*;
+use crate::selection::candidates;
+
+impl Search<'_> {
+    /// Returns the error for a problem without a solution.
+    pub(super) fn failure(&self, conflict: Resolution) -> ProposalError {
+        let Resolution::Unsatisfiable(explanation) = conflict else {
+            return ProposalError::LimitExceeded;
+        };
+        // The block of a requested bundle is the better explanation.
+        let mut named = self.request.wanted.keys();
+        let refused = named.find_map(|name| self.refused.get(name)?.first());
+        let refused = refused.or_else(|| {
+            let new = |it: &&RefusedBundle| !self.inputs.operators.contains_key(&it.name);
+            self.refused.values().flatten().find(new)
+        });
+        match refused {
+            Some(RefusedBundle { name, block, .. }) => {
+                ProposalError::Blocked { name: name.clone(), block: block.clone() }
+            }
+            None => self.blocked().unwrap_or(ProposalError::Unsatisfiable(explanation)),
+        }
+    }
+
+    /// Returns the reason that nothing leads a named Operator to what is wanted of it, whatever the others are.
+    fn blocked(&self) -> Option<ProposalError> {
+        self.request.wanted.iter().find_map(|(name, wanted)| {
+            let mut operator = self.inputs.operators.get(name).filter(|it| may_move(it))?.clone();
+            operator.installed.as_ref()?;
+            if let Some(range) = &wanted.range {
+                operator.spec.version.clone_from(range);
+            }
+            let block = candidates(self.inputs, self.catalogs, name, &operator).err()?;
+            Some(ProposalError::Blocked { name: name.clone(), block })
+        })
+    }
+}
