@@ -8,7 +8,6 @@ mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_api::Reason;
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{CatalogPart, Explanation, ExplanationStepKind, ResolutionOverrides};
 use semver::Version;
@@ -23,7 +22,6 @@ use super::planner::{
     self, ChangeRequest, Outcome, Proposal, ProposalError, Wanted, catalog_name, for_commands,
     held, propose,
 };
-use super::selection::candidates;
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, RequestedPackage};
 
 /// A request to install packages.
@@ -244,9 +242,7 @@ pub fn plan_install(
     let converged = converge(inputs, catalogs);
     for name in request.names() {
         let (operator, wanted) = (inputs.operators.get(name), &planner.change.wanted[name]);
-        let block = operator.and_then(|it| held(name, it, wanted));
-        let block = block.or_else(|| planner.unreachable(&converged.operators, name));
-        if let Some(block) = block {
+        if let Some(block) = operator.and_then(|it| held(name, it, wanted)) {
             return Err(InstallError::Blocked { name: name.to_owned(), block });
         }
     }
@@ -366,26 +362,6 @@ impl<'a> Planner<'a> {
     fn unexplained(mut self) -> Self {
         self.change.is_unexplained = true;
         self
-    }
-
-    /// Returns the reason that no update leads to the requested range of an installed Operator.
-    fn unreachable(
-        &self,
-        operators: &BTreeMap<String, RequestedOperator>,
-        name: &str,
-    ) -> Option<OperatorBlock> {
-        let wanted = self.change.wanted.get(name)?;
-        let mut asked = operators.get(name)?.clone();
-        // What is only expected of another channel or catalog is not installed.
-        let is_there = self.inputs.operators.get(name).is_some_and(|it| it.installed.is_some());
-        if asked.installed.is_none() || (!is_there && wanted.names_source()) {
-            return None;
-        }
-        asked.spec.version.clone_from(wanted.range.as_ref()?);
-        wanted.set(&mut asked);
-        let inputs = OperatorInputs { operators, ..self.inputs };
-        let block = candidates(inputs, self.catalogs, name, &asked).err()?;
-        (block.reason == Reason::NoUpgradePath).then_some(block)
     }
 
     /// Plans the installation beside some Operators.

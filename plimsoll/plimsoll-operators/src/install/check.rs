@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::OperatorSpec;
 use plimsoll_content::capability::hint;
 use plimsoll_resolve::{Api, Bundle, CatalogPart, ProviderChoice};
 
@@ -81,16 +80,20 @@ impl InstallRequest {
         catalogs: &[CatalogPart],
         name: &str,
     ) -> Result<(), RequestError> {
+        let there = inputs.operators.get(name);
+        let installed = there.and_then(|it| it.installed.as_ref());
         // An Operator that waits keeps its range if no other one is requested.
-        let waits = inputs.operators.get(name).filter(|it| it.installed.is_none());
+        let waits = there.filter(|it| it.installed.is_none());
         let range = self.range_of(name).or(waits.map(|it| it.spec.version.as_str()));
-        let spec = OperatorSpec {
-            version: range.unwrap_or_default().to_owned(),
-            channel: self.channel_of(name).unwrap_or_default().to_owned(),
-            repository: self.repository_of(name).unwrap_or_default().to_owned(),
-            ..OperatorSpec::default()
-        };
-        let installed = inputs.operators.get(name).and_then(|it| it.installed.as_ref());
+        let (channel, repository) = (self.channel_of(name), self.repository_of(name));
+        let mut spec = there.map(|it| it.spec.clone()).unwrap_or_default();
+        range.unwrap_or_default().clone_into(&mut spec.version);
+        if let Some(channel) = channel {
+            channel.clone_into(&mut spec.channel);
+        }
+        if let Some(repository) = repository {
+            repository.clone_into(&mut spec.repository);
+        }
         let is_there = installed.is_some_and(|it| {
             let from = &it.reference;
             let is_from = |wanted: &str, there: &str| wanted.is_empty() || wanted == there;
@@ -101,7 +104,11 @@ impl InstallRequest {
         if is_there {
             return Ok(());
         }
-        let wanted = RequestedOperator::new(spec, false);
+        let mut wanted = RequestedOperator::new(spec, false);
+        // What is installed counts for where it is from.
+        if channel.is_none() && repository.is_none() {
+            wanted.installed = installed.cloned();
+        }
         let Err(block) = candidates(inputs, catalogs, name, &wanted) else { return Ok(()) };
         match block.reason {
             Reason::NoMatchingVersion

@@ -256,21 +256,36 @@ fn a_channel_is_written_to_what_exists() {
         "fiz@3 --channel=candidate",
         "fiz 3 @3.0.1 channel candidate",
     );
+    // The channel that it has need not be named again.
+    check(&all, "fiz: version ~3.0; channel candidate", "fiz", "");
+    check(&all, "fiz: version 2.9.6; channel candidate", "fiz@~3.0", "fiz ~3.0 @3.0.1");
+    check(
+        &all,
+        "fiz: version 2.9.6; at 2.9.6; from main/candidate",
+        "fiz@3.0.1",
+        "fiz 3.0.1 @3.0.1",
+    );
 }
 
 #[test]
 fn what_no_update_leads_to_is_refused() {
     // The same is said of what files declare, of which nothing is installed.
-    for present in [
-        "foo: version 2.0.1; at 2.0.1\nbaz: version 1.5.6; at 1.5.6",
-        "foo: version 2.0.1\nbaz: version 1.5.6",
-    ] {
+    for at in ["; at 2.0.1", ""] {
         check(
             &requiring(">=1.2.7"),
-            present,
+            &format!("foo: version 2.0.1{at}\nbaz: version 1.5.6{}", at.replace("2.0.1", "1.5.6")),
             "foo@1.2.9",
             "blocked foo: no update leads from v2.0.1 to 1.2.9; the channel has v2.0.1, v1.2.9, v1.2.5, \
              v1.2.3, v1.2.2. Set spec.upgradePolicy to Semver or Any to update without the channel's graph",
+        );
+        check(
+            "main 0 nob/stable
+              1.0.0 provides Nob
+              1.1.0 <1.0.0, provides Nob, kubernetes 1.31.0
+              2.0.0 <1.1.0, provides Nob",
+            &format!("nob: version 1.0.0{}", at.replace("2.0.1", "1.0.0")),
+            "nob@2.0.0",
+            "blocked nob: nob 1.1.0 requires Kubernetes 1.31.0 or later; the cluster runs 1.30.0",
         );
     }
 }

@@ -29,13 +29,6 @@ pub(crate) fn held(
     hold(name, operator).filter(|_| operator.is_deleting || !has(operator, wanted))
 }
 
-impl Wanted {
-    /// Returns whether a channel or a catalog is wanted.
-    pub(crate) fn names_source(&self) -> bool {
-        self.channel.is_some() || self.repository.is_some()
-    }
-}
-
 fn has(operator: &RequestedOperator, wanted: &Wanted) -> bool {
     let is_it = |wanted: &Option<String>, there: &str| wanted.as_ref().is_none_or(|it| it == there);
     let Wanted { range, channel, repository, .. } = wanted;
