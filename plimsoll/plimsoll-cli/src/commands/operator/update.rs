@@ -329,15 +329,18 @@ async fn show(
         return Ok(ControlFlow::Break(exit::SUCCESS));
     }
     let is_written = update.operators.iter().any(OperatorUpdate::is_written);
-    if !is_written && arguments.filename.is_none() {
-        if !arguments.no_wait && !interrupted(&planned.state, update).is_empty() {
-            writeln!(out, "An update that was interrupted is continued")?;
-            return Ok(ControlFlow::Continue(()));
-        }
-        writeln!(out, "Nothing to write: what follows a range is updated by the controller")?;
-        return Ok(ControlFlow::Break(exit::SUCCESS));
+    // A lock is written where a range comes to another version.
+    let lock = arguments.filename.as_deref().map(lock::read).transpose()?.flatten();
+    if is_written || lock.is_some() {
+        return Ok(ControlFlow::Continue(()));
     }
-    Ok(ControlFlow::Continue(()))
+    let may_continue = arguments.filename.is_none() && !arguments.no_wait;
+    if may_continue && !interrupted(&planned.state, update).is_empty() {
+        writeln!(out, "An update that was interrupted is continued")?;
+        return Ok(ControlFlow::Continue(()));
+    }
+    writeln!(out, "Nothing to write: the controller installs what is requested")?;
+    Ok(ControlFlow::Break(exit::SUCCESS))
 }
 
 /// Returns the bundles that Operators would be installed in or moved to.
