@@ -267,6 +267,31 @@ fn ranges_are_followed_and_kept() {
 }
 
 #[test]
+fn a_requested_range_of_a_dependency_has_what_dependants_accept() {
+    // bar 1.2.1 is in the range, and foo does not accept it.
+    check(
+        FIXTURE,
+        "foo: version 1.2.5; at 1.2.5
+         bar: version >=1.2.5, <1.2.6; at 1.2.5; dependency",
+        "bar@~1.2",
+        "bar: >=1.2.5, <1.2.6 @1.2.5 -> >=1.2.7, <1.3.0 @1.2.7
+         foo: 1.2.5 @1.2.5
+         bar has >=1.2.7, <1.3.0 instead of ~1.2: foo depends on bar >=1.2.3
+         writes bar",
+    );
+    // What a user wrote is written so.
+    check(
+        FIXTURE,
+        "foo: version 1.2.5; at 1.2.5
+         bar: version >=1.2.5, <1.2.6; at 1.2.5",
+        "bar@~1.2",
+        "bar: >=1.2.5, <1.2.6 @1.2.5 -> ~1.2 @1.2.7
+         foo: 1.2.5 @1.2.5
+         writes bar",
+    );
+}
+
+#[test]
 fn what_cannot_be_had_is_said() {
     check(FIXTURE, PINNED, "fo@~1.2", "unknown fo");
     check(

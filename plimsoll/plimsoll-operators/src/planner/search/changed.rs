@@ -96,13 +96,24 @@ impl Search<'_> {
         let is_pin = present.is_some_and(|it| is_pinned(&it.spec.version));
         match self.wanted_range(name) {
             _ if self.pinned.contains(name) => chosen.to_string(),
-            Some(range) if self.narrowed.contains(name) => after.range_within(name, range),
+            Some(range) if self.narrowed.contains(name) || self.is_too_wide(name, after) => {
+                after.range_within(name, range)
+            }
             Some(range) if self.request.is_install || !is_pin => range.to_owned(),
             None if present.is_none() && self.request.wanted.contains_key(name) => {
                 chosen.to_string()
             }
             Some(_) | None => after.version(name, present, self.request.pins),
         }
+    }
+
+    /// Returns whether the wanted range of an existing dependency has versions that a dependant does not accept.
+    fn is_too_wide(&self, name: &str, after: &Outcome<'_>) -> bool {
+        let Some(range) = self.wanted_range(name).filter(|it| !is_pinned(it)) else { return false };
+        let present = self.inputs.operators.get(name);
+        present.is_some_and(|it| {
+            it.is_dependency && (self.request.is_install || !is_pinned(&it.spec.version))
+        }) && after.refused_within(name, range).is_some()
     }
 
     /// Returns a line for each Operator that is written otherwise than it was requested.
@@ -112,7 +123,11 @@ impl Search<'_> {
         after: &Outcome<'_>,
     ) -> Vec<String> {
         let mut notes = Vec::new();
-        for name in self.narrowed.union(&self.pinned) {
+        let mut too_wide = self.written(operators);
+        too_wide.retain(|it| self.is_too_wide(it, after));
+        let mut names: BTreeSet<&String> = self.narrowed.union(&self.pinned).collect();
+        names.extend(&too_wide);
+        for name in names {
             let (Some(range), Some(operator)) = (self.wanted_range(name), operators.get(name))
             else {
                 continue;
