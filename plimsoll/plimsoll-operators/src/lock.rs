@@ -130,17 +130,20 @@ impl OperatorLock {
     }
 
     /// Takes the locked bundles as installed by the Operators of which nothing else is known to be: files do not
-    /// declare what is installed.
+    /// declare what is installed. Returns the names of these.
     pub fn fill(
         &self,
         operators: &mut BTreeMap<String, RequestedOperator>,
         catalogs: &[CatalogPart],
-    ) {
+    ) -> BTreeSet<String> {
+        let mut filled = BTreeSet::new();
         for (name, operator) in operators.iter_mut().filter(|(_, it)| it.installed.is_none()) {
             if let Some(locked) = self.installed(name, catalogs) {
                 *operator = operator.clone().with_installed(locked);
+                filled.insert(name.clone());
             }
         }
+        filled
     }
 
     /// Returns the locked bundle of an Operator; `None` if it is not locked or no catalog has the bundle.

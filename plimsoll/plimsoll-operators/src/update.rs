@@ -41,6 +41,9 @@ pub struct UpdateRequest {
     /// Whether all changed Operators form one change set; otherwise only if they cannot be updated one by
     /// one.
     pub together: bool,
+    /// The Operators whose bundle is installed only according to a lock of files: what is written of them also leads
+    /// to the plan where nothing is installed.
+    pub locked: BTreeSet<String>,
 }
 
 impl UpdateRequest {
@@ -118,7 +121,11 @@ pub fn plan_update_shown(
     progress: &dyn Fn(PlanningProgress),
 ) -> Result<UpdatePlan, UpdateError> {
     check(inputs, catalogs, request)?;
-    let present = inputs.operators;
+    let mut present = inputs.operators.clone();
+    for (_, operator) in present.iter_mut().filter(|(name, _)| request.locked.contains(*name)) {
+        operator.installed = None;
+        operator.owned.clear();
+    }
     let expected = with_expected(inputs, catalogs);
     let inputs = OperatorInputs { operators: &expected, ..inputs };
     let wanted = request.named().map(|name| {
@@ -136,7 +143,7 @@ pub fn plan_update_shown(
         ..ChangeRequest::default()
     };
     let mut proposal =
-        propose(inputs, present, catalogs, &change, progress).map_err(UpdateError::from)?;
+        propose(inputs, &present, catalogs, &change, progress).map_err(UpdateError::from)?;
     for name in &request.names {
         let block = hold(name, &present[name]).or_else(|| unoffered(inputs, catalogs, name));
         if let Some(block) = block {

@@ -267,6 +267,7 @@ impl Planner<'_> {
             ranges,
             names: BTreeSet::new(),
             together: self.action.is_set("parameters.together"),
+            locked: BTreeSet::new(),
         };
         let inputs = self.inventory.inputs(self.expressions);
         let plan = plan_update(inputs, self.catalogs, &request).map_err(update_failure)?;

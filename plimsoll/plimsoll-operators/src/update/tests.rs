@@ -24,12 +24,16 @@ const PINNED: &str = "
     fiz: version 2.9.2; at 2.9.2
     buz: version 0.2.4; at 0.2.4";
 
-/// Parses a request: `latest`, `together`, names, and ranges such as `foo@~1.2`.
+/// Parses a request: `latest`, `together`, names, ranges such as `foo@~1.2`, and `locked NAME`.
 fn request(text: &str) -> UpdateRequest {
     let mut request = UpdateRequest::default();
     for word in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
         if let Some(name) = word.strip_prefix('+') {
             request.names.insert(name.to_owned());
+            continue;
+        }
+        if let Some(name) = word.strip_prefix("locked ") {
+            request.locked.insert(name.to_owned());
             continue;
         }
         match word.split_once('@') {
@@ -386,19 +390,17 @@ fn what_is_only_expected_is_planned_as_it_will_be_installed() {
       1.1.0 <1.0.0, provides Nob
       2.0.0 <1.1.0, provides Nob, requires nowhere >=1.0.0";
     let why = "held back: nob 2.0.0 requires nowhere in `>=1.0.0`, but no catalog has a package `nowhere`";
-    for (at, written, note) in [
-        ("; at 1.0.0", ">=1.1.0", ""),
-        (
-            "",
-            ">=1.1.0, <1.2.0",
-            "nob has >=1.1.0, <1.2.0 instead of >=1.1.0: another version of the range would not be as \
-             planned\n",
-        ),
+    let narrower = "nob has >=1.1.0, <1.2.0 instead of >=1.1.0: another version of the range would not be as \
+                    planned\n";
+    for (at, locked, written, note) in [
+        ("; at 1.0.0", "", ">=1.1.0", ""),
+        ("; at 1.0.0", ";locked nob", ">=1.1.0, <1.2.0", narrower),
+        ("", "", ">=1.1.0, <1.2.0", narrower),
     ] {
         check(
             catalog,
             &format!("nob: version >=1.0.0, <1.1.0{at}"),
-            "nob@>=1.1.0",
+            &format!("nob@>=1.1.0{locked}"),
             &format!(
                 "nob: >=1.0.0, <1.1.0 @1.0.0 -> {written} @1.1.0
                  {why}

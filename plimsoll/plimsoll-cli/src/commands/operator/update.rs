@@ -390,11 +390,8 @@ async fn plan(
     let progress = ProgressLine::begin("planning");
     let parts = state.parts(state.names_to_plan(&loadout));
     let mut operators = state.operators_to_plan(&loadout, &parts);
-    if let Some(directory) = &arguments.filename
-        && let Some(lock) = lock::read(directory)?
-    {
-        lock.fill(&mut operators, &parts);
-    }
+    let lock = arguments.filename.as_deref().map(lock::read).transpose()?.flatten();
+    let locked = lock.map(|it| it.fill(&mut operators, &parts)).unwrap_or_default();
     if operators.values().all(|it| it.is_undeclared) {
         match &arguments.filename {
             Some(directory) => bail!("`{}` has no Operators", directory.display()),
@@ -406,6 +403,7 @@ async fn plan(
         ranges: named.ranges.clone(),
         names: named.names.clone(),
         together: arguments.filename.is_none(),
+        locked,
     };
     let ranges = named.ranges.clone();
     let inputs = OperatorInputs {
