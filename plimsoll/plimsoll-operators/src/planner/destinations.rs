@@ -49,8 +49,11 @@ impl<'a> Destinations<'a> {
             let mut destination = match operator.installed {
                 Some(_) => {
                     let mut destination = Destination::of(inputs, catalogs, name, operator, range)?;
-                    if !requested.contains(name.as_str()) && !operator.is_dependency {
-                        destination.keep_within(&operator.spec.version);
+                    if !requested.contains(name.as_str()) {
+                        match operator.is_dependency {
+                            true => destination.prefer(&operator.spec.version),
+                            false => destination.keep_within(&operator.spec.version),
+                        }
                     }
                     destination
                 }
@@ -127,15 +130,12 @@ impl<'a> Destination<'a> {
         // The resolver keeps an Operator in its range if it is there already, and reports that.
         let is_held = holds.is_some_and(|range| is_in_range(range, current));
         let limit = if is_held { range } else { holds };
-        let mut offers: Vec<Offer<'a>> = found
+        let offers: Vec<Offer<'a>> = found
             .offers
             .into_iter()
             .filter(|it| limit.is_none_or(|range| is_in_range(range, &it.bundle.version)))
             .filter(|it| range.is_some() || it.bundle.version > *current)
             .collect();
-        if operator.is_dependency && !is_pinned(requested) {
-            offers.sort_by_key(|it| !is_in_range(requested, &it.bundle.version));
-        }
         // Versions outside of a requested range need no explanation.
         let is_asked = |it: &semver::Version| range.is_none_or(|range| is_in_range(range, it));
         let mut above = found.versions.iter().copied().filter(|it| *it > current);
@@ -162,6 +162,13 @@ impl<'a> Destination<'a> {
         // An Operator that cannot reach its own range does not block others.
         let range = range.or(holds.filter(|_| is_held)).map(str::to_owned);
         Some(Self { installed: Some(&installed.reference.name), offers, range, beyond })
+    }
+
+    /// Prefers the destinations in a range that is no pin.
+    fn prefer(&mut self, range: &str) {
+        if !is_pinned(range) {
+            self.offers.sort_by_key(|it| !is_in_range(range, &it.bundle.version));
+        }
     }
 
     /// Drops the destinations outside of a range that is no pin.

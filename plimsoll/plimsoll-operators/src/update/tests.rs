@@ -271,6 +271,24 @@ fn ranges_are_followed_and_kept() {
 }
 
 #[test]
+fn the_newest_version_of_a_dependency_is_not_one_of_its_range() {
+    let catalog = "main 0 top/stable
+      1.0.0 provides Top, requires base >=1.0.0
+    main 0 base/stable
+      1.0.0 provides Base
+      1.0.1 <1.0.0, provides Base
+      2.0.0 <1.0.1, provides Base";
+    let present = "top: version 1.0.0; at 1.0.0
+                   base: version >=1.0.0, <1.1.0; at 1.0.0; dependency";
+    let newest = "base: >=1.0.0, <1.1.0 @1.0.0 -> >=2.0.0, <2.1.0 @2.0.0
+                  top: 1.0.0 @1.0.0
+                  writes base";
+    for requested in ["latest", "base"] {
+        check(catalog, present, requested, newest);
+    }
+}
+
+#[test]
 fn a_requested_range_of_a_dependency_has_what_dependants_accept() {
     // bar 1.2.1 is in the range, and foo does not accept it.
     check(
