@@ -16,7 +16,7 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::{
     BundleExclusion, CatalogPart, Explanation, FollowedChannel, PackageRequest, Problem,
-    Resolution, ResolutionOverrides, Solution,
+    ResolutionOverrides, Solution,
 };
 use semver::Version;
 

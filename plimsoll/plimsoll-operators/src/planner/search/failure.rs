@@ -1,5 +1,7 @@
 //! Reasons that a search has no proposal.
 
+use plimsoll_resolve::Resolution;
+
 use super::*;
 use crate::selection::candidates;
 
