@@ -243,6 +243,7 @@ impl TypedValueParser for FormatParser {
         }
         let parser = *self;
         let parse = move |text: &str| match text.strip_prefix(JSON_PATH) {
+            Some("") => Err(format!("it has no template, such as {JSON_PATH}{{.metadata.name}}")),
             Some(template) => JsonPath::parse(template).map(Format::JsonPath),
             None => {
                 let names: Vec<&str> = parser.known().map(|(name, _, _)| *name).collect();

@@ -164,6 +164,24 @@ impl ResolveArguments {
         self.state.catalogs().filter(|_| !self.apply)
     }
 
+    /// Fails if the Operators of the cluster would be written as something else than the cluster has them.
+    ///
+    /// # Errors
+    ///
+    /// When they would.
+    fn check_state(&self) -> Result<(), anyhow::Error> {
+        match &self.state.state {
+            Some(StateSource::Files) if self.apply => bail!(
+                "--apply is for the Operators of a cluster, which --state files does not read: leave out one \
+                 of them"
+            ),
+            Some(StateSource::Snapshot(_)) if self.apply && self.dry_run.is_sent() => {
+                bail!("--state with --apply needs --dry-run=client: a snapshot cannot be changed")
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Returns the directory whose files are written; `None` if the Operators of the cluster are
     /// written.
     fn directory(&self) -> Option<&Path> {
@@ -362,6 +380,7 @@ pub async fn run(
     if arguments.dry_run.is_on_server() && directory.is_some() {
         bail!("--dry-run=server is for --apply: files are not sent to a server");
     }
+    arguments.check_state()?;
     let source = InstallSource { client, state: &arguments.state, directory };
     let mut output = Output::new(&arguments.output, out);
     let planned = plan(&source, choice, &request, output.people()).await?;

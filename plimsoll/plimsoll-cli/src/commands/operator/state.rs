@@ -150,7 +150,10 @@ async fn list(
             "the cluster has no {kinds}: deploy the controller first; `plimsoll manifests --operators` \
              prints what it needs"
         )),
-        Err(error) => Err(error).with_context(|| format!("failed to list {kinds}")),
+        Err(error) => Err(error).with_context(|| match selector {
+            "" => format!("failed to list {kinds}"),
+            _ => format!("failed to list {kinds} with labels `{selector}`"),
+        }),
     }
 }
 

@@ -1,6 +1,8 @@
 //! `plimsoll operator update`: one plan for all Operators of a cluster or of a directory, which is
 //! carried out completely or not at all (OPR-17, OPR-20).
 
+mod declared;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -89,7 +91,7 @@ pub struct UpdateArguments {
     #[arg(long, conflicts_with = "filename")]
     rehearse: bool,
     /// Do not wait until everything is installed
-    #[arg(long)]
+    #[arg(long, conflicts_with = "filename")]
     no_wait: bool,
     /// How long to wait until everything is installed; 0s for ever
     #[arg(
@@ -97,7 +99,7 @@ pub struct UpdateArguments {
         value_name = "DURATION",
         value_parser = duration::parse,
         default_value = TIMEOUT,
-        conflicts_with = "no_wait"
+        conflicts_with_all = ["no_wait", "filename"]
     )]
     timeout: Duration,
     /// Output format of the plan; if it is not for people, everything else goes to standard error
@@ -366,11 +368,11 @@ async fn read(
     };
     let declared: Vec<String> = loadout.operators.iter().map(|it| it.name.clone()).collect();
     let state = arguments.state.read_for(client, otherwise, Some(&declared)).await?;
-    let is_shown = arguments.dry_run.is_set() && matches!(state.source, StateSource::Snapshot(_));
+    let is_shown = !arguments.dry_run.is_sent() && matches!(state.source, StateSource::Snapshot(_));
     if arguments.filename.is_none() && state.source != StateSource::Cluster && !is_shown {
         match state.source {
             StateSource::Snapshot(_) => {
-                bail!("--state needs --dry-run or -f DIR: a snapshot cannot be changed")
+                bail!("--state needs --dry-run=client or -f DIR: a snapshot cannot be changed")
             }
             source => bail!("--state {source} needs a directory: name it with -f DIR"),
         }
@@ -392,12 +394,7 @@ async fn plan(
     let mut operators = state.operators_to_plan(&loadout, &parts);
     let lock = arguments.filename.as_deref().map(lock::read).transpose()?.flatten();
     let locked = lock.map(|it| it.fill(&mut operators, &parts)).unwrap_or_default();
-    if operators.values().all(|it| it.is_undeclared) {
-        match &arguments.filename {
-            Some(directory) => bail!("`{}` has no Operators", directory.display()),
-            None => bail!("the cluster has no Operators: `operator install` installs some"),
-        }
-    }
+    named.require_declared(arguments.filename.as_deref(), &operators)?;
     let request = UpdateRequest {
         latest: arguments.latest,
         ranges: named.ranges.clone(),

@@ -19,6 +19,9 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 ///
 /// When the directory or a file cannot be read.
 pub(crate) fn read_files(path: &Path) -> Result<Vec<LoadoutFile>, anyhow::Error> {
+    if path.as_os_str() == "-" {
+        bail!("standard input is not read here: name a file or a directory");
+    }
     let mut files = Vec::new();
     if path.is_dir() {
         let context = || format!("failed to read `{}`", path.display());
