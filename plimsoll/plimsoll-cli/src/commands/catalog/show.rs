@@ -225,11 +225,12 @@ fn write_text(
         row.extend([bundle.minimum_kubernetes, bundle.image].map(str::to_owned));
     }
     table::print(out, &headings, &rows)?;
-    if let Some(bundle) = package.default_bundle() {
-        let provides: Vec<String> = package.provided(bundle).map(ToString::to_string).collect();
-        if !provides.is_empty() {
-            writeln!(out, "\n{} provides", on_one_line(&bundle.name))?;
-            provides.iter().try_for_each(|api| writeln!(out, "  {}", on_one_line(api)))?;
+    if let Some(default) = package.default_bundle() {
+        let is_default = |it: &&ShownBundle<'_>| *it.name == *default.name;
+        let bundle = shown.bundles.iter().find(is_default).or(shown.bundles.first());
+        if let Some(bundle) = bundle.filter(|it| !it.provides.is_empty()) {
+            writeln!(out, "\n{} provides", on_one_line(bundle.name))?;
+            bundle.provides.iter().try_for_each(|api| writeln!(out, "  {}", on_one_line(api)))?;
         }
     }
     if !package.defects.is_empty() {

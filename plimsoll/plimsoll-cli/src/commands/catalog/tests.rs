@@ -70,6 +70,8 @@ fn a_package_is_shown_with_channels_versions_and_requirements() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    let (_, text) = printed(&["show", "examples/catalog", "lantern@~1", "--no-cache"]);
+    assert!(text.contains("\nlantern.v1.1.1 provides\n"), "{text}");
     let (_, json) = printed(&["show", "examples/catalog", "lantern", "--no-cache", "-o", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(json["channels"][1]["head"], "lantern.v2.0.0");
