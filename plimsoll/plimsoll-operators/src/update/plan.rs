@@ -1,6 +1,6 @@
 //! The plan of an update: the effects on each Operator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{Bundle, CatalogPart};
@@ -192,20 +192,35 @@ impl UpdatePlan {
 
     /// Returns the Operators whose objects are created or changed, dependencies first.
     pub fn written(&self) -> Vec<&OperatorUpdate> {
-        let mut left: Vec<&OperatorUpdate> =
+        let written: Vec<&OperatorUpdate> =
             self.operators.iter().filter(|it| it.is_written()).collect();
+        let places = written.iter().enumerate();
+        let places: BTreeMap<&str, usize> = places.map(|(at, it)| (it.name.as_str(), at)).collect();
+        // The Operators that wait for each one, and those that it waits for.
+        let mut awaited = vec![BTreeSet::new(); written.len()];
+        let mut waiting = vec![BTreeSet::new(); written.len()];
+        for (at, it) in written.iter().enumerate() {
+            let dependants = it.required_by.iter();
+            let dependants = dependants.filter_map(|by| places.get(by.operator.as_str()).copied());
+            for dependant in dependants.filter(|dependant| *dependant != at) {
+                awaited[at].insert(dependant);
+                waiting[dependant].insert(at);
+            }
+        }
+        let mut left: BTreeSet<usize> = (0..written.len()).collect();
+        let mut ready: BTreeSet<usize> =
+            left.iter().copied().filter(|at| waiting[*at].is_empty()).collect();
         let mut ordered = Vec::new();
-        while !left.is_empty() {
-            let waits = |it: &OperatorUpdate| {
-                let requires = |other: &&OperatorUpdate| {
-                    other.name != it.name
-                        && other.required_by.iter().any(|by| by.operator == it.name)
-                };
-                left.iter().any(requires)
-            };
-            // Of Operators that require each other, the first by name.
-            let next = left.iter().position(|it| !waits(it)).unwrap_or_default();
-            ordered.push(left.remove(next));
+        // Of Operators that require each other, the first by name.
+        while let Some(next) = ready.pop_first().or_else(|| left.first().copied()) {
+            left.remove(&next);
+            ordered.push(written[next]);
+            for dependant in &awaited[next] {
+                waiting[*dependant].remove(&next);
+                if waiting[*dependant].is_empty() && left.contains(dependant) {
+                    ready.insert(*dependant);
+                }
+            }
         }
         ordered
     }
