@@ -146,7 +146,8 @@ fn way_back(installed: &InstalledBundles<'_>, name: &str, revision: u32) -> Oper
         return OperatorAction::RollBack { revision, accepted_risks: Vec::new() };
     };
     let after = installed.with(name, bundle);
-    match judge(installed, &after, name, operator, bundle, &BTreeSet::from([name])) {
+    let broken = || installed.broken_by(&after, &BTreeSet::from([name]));
+    match judge(installed, &after, name, operator, bundle, &broken) {
         Ok(accepted_risks) => OperatorAction::RollBack { revision, accepted_risks },
         Err(block) => OperatorAction::Blocked(block),
     }
@@ -201,29 +202,30 @@ fn single_move<'a>(
     }
 }
 
-/// Checks whether an Operator may move to a bundle that is offered. `now` is installed, `after` would be.
+/// Checks whether an Operator may move to a bundle that is offered. `now` is installed, `after` would be; `broken`
+/// returns what would not be satisfied any more.
 fn judge_offer<'a>(
     now: &InstalledBundles<'a>,
     after: &InstalledBundles<'a>,
     name: &str,
     operator: &RequestedOperator,
     offer: &Offer<'a>,
-    moving: &BTreeSet<&str>,
+    broken: &dyn Fn() -> Vec<String>,
 ) -> Result<SelectedBundle, OperatorBlock> {
-    let accepted_risks = judge(now, after, name, operator, offer.bundle, moving)?;
+    let accepted_risks = judge(now, after, name, operator, offer.bundle, broken)?;
     let provides = kinds(offer.bundle);
     Ok(SelectedBundle { reference: reference(offer), provides, accepted_risks })
 }
 
-/// Checks whether an Operator may move to a bundle. `now` is installed, `after` would be. Returns the unmet
-/// constraints that the policy overrides, as sentences.
+/// Checks whether an Operator may move to a bundle. `now` is installed, `after` would be; `broken` returns what
+/// would not be satisfied any more. Returns the unmet constraints that the policy overrides, as sentences.
 fn judge<'a>(
     now: &InstalledBundles<'a>,
     after: &InstalledBundles<'a>,
     name: &str,
     operator: &RequestedOperator,
     bundle: &Bundle,
-    moving: &BTreeSet<&str>,
+    broken: &dyn Fn() -> Vec<String>,
 ) -> Result<Vec<String>, OperatorBlock> {
     let provides = kinds(bundle);
     if let Some((owner, kind)) = now.owner_of(name, &provides) {
@@ -247,7 +249,7 @@ fn judge<'a>(
         }
         Some(installed) => {
             let mut risks = unmet;
-            risks.extend(now.broken_by(after, moving));
+            risks.extend(broken());
             risks.extend(upgrade_block(installed, name, bundle));
             if operator.spec.constraint_policy.upgrade == UpgradeConstraints::Enforce
                 && !risks.is_empty()

@@ -76,12 +76,12 @@ impl<'a> InstalledBundles<'a> {
 
     /// Returns the bundles after an Operator was installed or updated.
     pub(super) fn with(&self, name: &'a str, bundle: &'a Bundle) -> Self {
-        Self { packages: self.packages.with(name, bundle), ..self.clone() }
+        Self { packages: self.packages.with(name, bundle), ..*self }
     }
 
     /// Returns the bundles after several Operators were installed or updated.
     pub(super) fn with_all(&self, moves: impl Iterator<Item = (&'a str, &'a Bundle)>) -> Self {
-        moves.fold(self.clone(), |it, (name, bundle)| it.with(name, bundle))
+        Self { packages: self.packages.with_all(moves), ..*self }
     }
 
     /// Checks the requirements of a bundle of an Operator against the installed bundles.

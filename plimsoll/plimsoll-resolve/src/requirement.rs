@@ -146,6 +146,14 @@ impl<'a> InstalledPackages<'a> {
         changed
     }
 
+    /// The same after several packages were installed or upgraded.
+    #[must_use]
+    pub fn with_all(&self, changes: impl IntoIterator<Item = (&'a str, &'a Bundle)>) -> Self {
+        let mut changed = self.clone();
+        changed.changes.extend(changes);
+        changed
+    }
+
     /// The bundle of a package; `None` if none is.
     pub fn bundle(&self, package: &str) -> Option<&'a Bundle> {
         self.changes.get(package).or_else(|| self.bundles.get(package)).copied()
@@ -192,7 +200,8 @@ impl<'a> InstalledPackages<'a> {
             Constraint::Api(api) => {
                 let providers = self.index().providers.names(api);
                 let providers = providers.filter_map(|it| self.installed_name(it));
-                Some(providers.chain(self.changes.keys().copied()).collect())
+                let changes = self.changes.iter().filter(|(_, it)| it.provides.contains(api));
+                Some(providers.chain(changes.map(|(name, _)| *name)).collect())
             }
             Constraint::All(members) => all(members),
             Constraint::Any(members) => Some(any(members)?.into_iter().flatten().collect()),

@@ -1,5 +1,6 @@
 //! Decisions on change sets.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
@@ -66,10 +67,13 @@ fn judge_together<'a>(
 ) -> Result<BTreeMap<&'a str, SelectedBundle>, BTreeMap<&'a str, OperatorBlock>> {
     let after = installed.with_all(moves.iter().map(|(name, offer)| (*name, offer.bundle)));
     let moving: BTreeSet<&str> = moves.keys().copied().collect();
+    // It is the same for all of them.
+    let known = OnceCell::new();
+    let broken = || known.get_or_init(|| installed.broken_by(&after, &moving)).clone();
     let (mut selected, mut refused) = (BTreeMap::new(), BTreeMap::new());
     for (name, offer) in moves {
         let operator = &installed.inputs().operators[*name];
-        match judge_offer(installed, &after, name, operator, offer, &moving) {
+        match judge_offer(installed, &after, name, operator, offer, &broken) {
             Ok(bundle) => {
                 selected.insert(*name, bundle);
             }

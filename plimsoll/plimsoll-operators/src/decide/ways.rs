@@ -145,8 +145,8 @@ impl<'s, 'a> WaySearch<'s, 'a> {
     fn judge_one(&self, offer: &Offer<'a>) -> Result<SelectedBundle, OperatorBlock> {
         let (now, name, operator) = (self.installed, self.name, self.operator);
         let after = now.with(name, offer.bundle);
-        let moving = BTreeSet::from([name]);
-        judge_offer(now, &after, name, operator, offer, &moving).map_err(|block| {
+        let broken = || now.broken_by(&after, &BTreeSet::from([name]));
+        judge_offer(now, &after, name, operator, offer, &broken).map_err(|block| {
             match offer.is_step {
                 true => {
                     let message = format!(
