@@ -98,10 +98,10 @@ impl<'a> Destinations<'a> {
         self.by_name.get(name)?.range.as_deref()
     }
 
-    /// Returns whether a bundle is a destination of an Operator.
-    pub(crate) fn has(&self, name: &str, bundle: &str) -> bool {
-        let destination = self.by_name.get(name);
-        destination.is_some_and(|it| it.offers.iter().any(|offer| offer.bundle.name == bundle))
+    /// Returns the names of the bundles that are destinations of an Operator.
+    pub(crate) fn bundles(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let offers = self.by_name.get(name).into_iter().flat_map(|it| &it.offers);
+        offers.map(|it| it.bundle.name.as_str())
     }
 
     /// Returns the reason that an Operator cannot have the highest version of its channel, whatever versions

@@ -166,13 +166,18 @@ impl Search<'_> {
         }
         let refused = solution.stays.iter().map(|it| (&it.bundle, &it.instead_of));
         let refused = refused.chain(solution.install.iter().map(|it| (&it.bundle, &it.instead_of)));
+        // Of several Operators with a bundle of one name, the first is meant.
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        for name in requested {
+            let there = self.inputs.operators[*name].installed.as_ref();
+            let there = there.map(|it| it.bundle.name.as_str());
+            for bundle in there.into_iter().chain(destinations.bundles(name)) {
+                owners.entry(bundle).or_insert(*name);
+            }
+        }
         for (bundle, refused) in refused {
             let Some(first) = refused.first() else { continue };
-            let of = |name: &&&str| {
-                let there = self.inputs.operators[**name].installed.as_ref();
-                there.is_some_and(|it| it.bundle.name == *bundle) || destinations.has(name, bundle)
-            };
-            if let Some(name) = requested.iter().find(of) {
+            if let Some(name) = owners.get(bundle.as_str()) {
                 let why: Vec<&str> = first.why.iter().map(|it| it.text.as_str()).collect();
                 reasons.insert((*name).to_owned(), why.join("; "));
             }
