@@ -88,7 +88,7 @@ pub(super) fn decide_kept(
     }
     for (set, members) in sets {
         let catalogs = offered(&members);
-        decide_set(&catalogs, &installed, &set, &members, &mut decisions);
+        decide_set(&catalogs, &installed, known, &set, &members, &mut decisions);
     }
     refuse_second_owners(inputs, &mut decisions);
     decisions

@@ -11,8 +11,8 @@ use plimsoll_api::olm::OperatorSpec;
 use plimsoll_content::diagnostic::{Diagnostic, LoadoutCode, Severity};
 use plimsoll_content::yaml::{self, EditError, Lines};
 
-pub(crate) use self::converge::converge_watched;
 pub use self::converge::{ConvergedOperators, PlanningProgress, converge, converge_shown};
+pub(crate) use self::converge::{converge_apart, converge_watched};
 use super::installed::kinds;
 use super::{InstalledOperator, RequestedOperator};
 

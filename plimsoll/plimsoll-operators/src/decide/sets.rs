@@ -7,7 +7,7 @@ use plimsoll_api::Reason;
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::Provider;
 
-use super::ways::{leads_back, moved};
+use super::ways::{KnownWays, leads_back, moved};
 use super::{Choice, Decided, OfferedCatalogs, choose, judge_offer, report};
 use crate::change_set::{self, ChangeSet};
 use crate::installed::InstalledBundles;
@@ -123,6 +123,7 @@ fn member_routes<'a>(
 pub(super) fn decide_set<'a>(
     catalogs: &'a OfferedCatalogs,
     installed: &InstalledBundles<'a>,
+    known: &KnownWays,
     set: &ChangeSet,
     names: &'a BTreeSet<String>,
     decisions: &mut BTreeMap<String, OperatorDecision>,
@@ -148,7 +149,7 @@ pub(super) fn decide_set<'a>(
                 OperatorAction::Blocked(block) => Some((*name, block.clone())),
                 _ => None,
             });
-            next_moves(installed, set, &routes, refused.collect())
+            next_moves(installed, known, set, &routes, refused.collect())
         }
     };
     actions.extend(next);
@@ -177,6 +178,7 @@ pub(super) fn decide_set<'a>(
 /// members.
 fn next_moves<'a>(
     installed: &InstalledBundles<'a>,
+    known: &KnownWays,
     set: &ChangeSet,
     routes: &BTreeMap<&'a str, Route<'a>>,
     refused: BTreeMap<&'a str, OperatorBlock>,
@@ -199,7 +201,10 @@ fn next_moves<'a>(
         });
         let waiting = ways.collect::<Vec<_>>().join("; ");
         let first = judge_together(installed, &steps);
-        let together = || judge_together(installed, &moves(&|it| Some(it.next.clone())));
+        let together = || {
+            let moves = judge_together(installed, &moves(&|it| Some(it.next.clone())));
+            moves.inspect(|_| known.join())
+        };
         // A step that does not fit the installed bundles may fit those that the others move to.
         (first.or_else(|blocks| together().map_err(|_| blocks)), waiting)
     };

@@ -1,7 +1,7 @@
 //! Ways of an Operator to a requested version that several updates lead to. The first one is made only if all
 //! of them are possible now, so that an Operator does not stay half way.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
@@ -15,7 +15,11 @@ use crate::{CandidateRequirements, OperatorBlock, RequestedOperator, SelectedBun
 /// The ways that Operators were found to have, by name: while nothing changes that a way depends on, its next
 /// step needs no further search. Whoever keeps them forgets those that may have changed.
 #[derive(Debug, Default)]
-pub(crate) struct KnownWays(RefCell<BTreeMap<String, KnownWay>>);
+pub(crate) struct KnownWays {
+    ways: RefCell<BTreeMap<String, KnownWay>>,
+    /// Whether steps of a change set were only possible together with the last moves of other members.
+    are_joined: Cell<bool>,
+}
 
 /// The rest of a way.
 #[derive(Debug)]
@@ -29,13 +33,23 @@ struct KnownWay {
 impl KnownWays {
     /// Forgets the way of an Operator.
     pub(crate) fn forget(&self, name: &str) {
-        self.0.borrow_mut().remove(name);
+        self.ways.borrow_mut().remove(name);
+    }
+
+    /// Takes note of steps of a change set that are only possible together with the last moves of other members.
+    pub(super) fn join(&self) {
+        self.are_joined.set(true);
+    }
+
+    /// Returns whether there were such steps.
+    pub(crate) fn are_joined(&self) -> bool {
+        self.are_joined.get()
     }
 
     /// Returns what was judged when the way was found whose next bundle is this one; `None` if there is no such
     /// way.
     fn judged(&self, name: &str, place: (&str, &str)) -> Option<CandidateRequirements> {
-        let ways = self.0.borrow();
+        let ways = self.ways.borrow();
         let way = ways.get(name)?;
         let (catalog, bundle) = way.left.last()?;
         (place == (catalog.as_str(), bundle.as_str())).then(|| way.judged.clone())
@@ -43,14 +57,14 @@ impl KnownWays {
 
     /// Takes the next bundle off the way of an Operator.
     fn advance(&self, name: &str) {
-        if let Some(way) = self.0.borrow_mut().get_mut(name) {
+        if let Some(way) = self.ways.borrow_mut().get_mut(name) {
             way.left.pop();
         }
     }
 
     /// Adds a way that begins with its second bundle.
     fn add(&self, name: &str, left: Vec<(String, String)>, judged: CandidateRequirements) {
-        self.0.borrow_mut().insert(name.to_owned(), KnownWay { left, judged });
+        self.ways.borrow_mut().insert(name.to_owned(), KnownWay { left, judged });
     }
 }
 

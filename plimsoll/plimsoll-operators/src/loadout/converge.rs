@@ -44,11 +44,16 @@ pub fn converge_shown(
     catalogs: &[CatalogPart],
     progress: &dyn Fn(PlanningProgress),
 ) -> ConvergedOperators {
+    converge_watched(inputs, catalogs, &mut counted(progress))
+}
+
+/// Returns what reports the number of moves so far.
+fn counted(progress: &dyn Fn(PlanningProgress)) -> impl FnMut(&BTreeMap<String, SelectedBundle>) {
     let mut steps = 0;
-    converge_watched(inputs, catalogs, &mut |moved| {
+    move |moved| {
         steps += moved.len();
         progress(PlanningProgress { steps });
-    })
+    }
 }
 
 /// Converges Operators, and shows the moves of each round before they are carried out.
@@ -58,17 +63,24 @@ pub(crate) fn converge_watched(
     watch: &mut dyn FnMut(&BTreeMap<String, SelectedBundle>),
 ) -> ConvergedOperators {
     let mut convergence = Convergence::new(inputs, IndexedParts::of(catalogs));
-    let mut undecided: BTreeSet<String> = inputs.operators.keys().cloned().collect();
-    while !undecided.is_empty() {
-        let moved = convergence.decide(&undecided);
-        watch(&moved);
-        undecided = convergence.carry_out(&moved);
-        let circle = convergence.circle(moved);
-        convergence.block(circle);
-        undecided.retain(|name| !convergence.circling.contains(name));
-    }
+    convergence.run(watch);
     let Convergence { operators, decisions, .. } = convergence;
     ConvergedOperators { operators, decisions }
+}
+
+/// Converges some of all Operators, which nothing connects with the others but their change set. Returns `None` if
+/// the others may change the result: Operators return to bundles that they had, or members of the change set only
+/// move together with others.
+pub(crate) fn converge_apart(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    progress: &dyn Fn(PlanningProgress),
+) -> Option<ConvergedOperators> {
+    let mut convergence = Convergence::new(inputs, IndexedParts::of(catalogs));
+    convergence.run(&mut counted(progress));
+    let Convergence { operators, decisions, states, circling, ways, .. } = convergence;
+    let is_apart = states.is_empty() && circling.is_empty() && !ways.are_joined();
+    is_apart.then_some(ConvergedOperators { operators, decisions })
 }
 
 /// The state of Operators, of which only those are decided on again that a move affects.
@@ -116,6 +128,19 @@ impl<'a> Convergence<'a> {
             passed,
             states: Vec::new(),
             circling: BTreeSet::new(),
+        }
+    }
+
+    /// Decides on Operators, shows the moves and carries them out, until none is installed or updated any more.
+    fn run(&mut self, watch: &mut dyn FnMut(&BTreeMap<String, SelectedBundle>)) {
+        let mut undecided: BTreeSet<String> = self.inputs.operators.keys().cloned().collect();
+        while !undecided.is_empty() {
+            let moved = self.decide(&undecided);
+            watch(&moved);
+            undecided = self.carry_out(&moved);
+            let circle = self.circle(moved);
+            self.block(circle);
+            undecided.retain(|name| !self.circling.contains(name));
         }
     }
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::requirement::RequiredNames;
-use plimsoll_resolve::{Api, CatalogPart};
+use plimsoll_resolve::{Api, Bundle, CatalogPart};
 
 use super::installed;
-use crate::OperatorInputs;
+use crate::{OperatorInputs, RequestedOperator};
 
 /// What bundles have in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +21,60 @@ impl<'a> Node<'a> {
     }
 }
 
+/// What connects packages: requirements and kinds.
+#[derive(Default)]
+struct Links<'a>(BTreeMap<Node<'a>, BTreeSet<Node<'a>>>);
+
+impl<'a> Links<'a> {
+    /// Returns the links of all bundles that are offered or installed; `None` if a requirement does not name what
+    /// satisfies it.
+    fn of(inputs: OperatorInputs<'a>, catalogs: &'a [CatalogPart]) -> Option<Self> {
+        let mut links = Self::default();
+        for package in catalogs.iter().flat_map(|it| &it.packages) {
+            for bundle in &package.bundles {
+                links.add(&package.name, bundle)?;
+            }
+        }
+        for (name, bundle) in installed(inputs.operators) {
+            links.add(name, bundle)?;
+        }
+        Some(links)
+    }
+
+    /// Adds the links of a bundle of a package.
+    fn add(&mut self, name: &'a str, bundle: &'a Bundle) -> Option<()> {
+        let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
+        if is_open {
+            return None;
+        }
+        let kinds = apis.into_iter().chain(&bundle.provides).map(Node::of);
+        for other in packages.into_iter().map(Node::Package).chain(kinds) {
+            self.connect(Node::Package(name), other);
+        }
+        Some(())
+    }
+
+    fn connect(&mut self, one: Node<'a>, other: Node<'a>) {
+        self.0.entry(one).or_default().insert(other);
+        self.0.entry(other).or_default().insert(one);
+    }
+
+    /// Returns the packages that are connected with some, and these.
+    fn reached(&self, names: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
+        let mut queue: Vec<Node<'a>> = names.into_iter().map(Node::Package).collect();
+        let mut seen: BTreeSet<Node<'a>> = queue.iter().copied().collect();
+        while let Some(node) = queue.pop() {
+            let next = self.0.get(&node).into_iter().flatten().copied();
+            queue.extend(next.filter(|it| seen.insert(*it)));
+        }
+        let packages = seen.into_iter().filter_map(|it| match it {
+            Node::Package(name) => Some(name),
+            Node::Kind(..) => None,
+        });
+        packages.collect()
+    }
+}
+
 /// Returns the packages that are connected with some; `None` if that may be all, because a requirement does not
 /// name what satisfies it.
 pub(crate) fn related<'a>(
@@ -28,33 +82,38 @@ pub(crate) fn related<'a>(
     catalogs: &'a [CatalogPart],
     names: impl IntoIterator<Item = &'a str>,
 ) -> Option<BTreeSet<&'a str>> {
-    let packages = catalogs.iter().flat_map(|it| &it.packages);
-    let offered = packages
-        .flat_map(|package| package.bundles.iter().map(|bundle| (package.name.as_str(), bundle)));
-    let mut links: BTreeMap<Node<'a>, BTreeSet<Node<'a>>> = BTreeMap::new();
-    for (name, bundle) in offered.chain(installed(inputs.operators)) {
-        let RequiredNames { packages, apis, is_open } = RequiredNames::of(bundle);
-        if is_open {
-            return None;
+    Some(Links::of(inputs, catalogs)?.reached(names))
+}
+
+/// Returns the packages of all Operators, in groups that nothing connects, with those that are related; `None` if
+/// a requirement does not name what satisfies it. `present` are the Operators with what is really installed.
+pub(crate) fn groups<'a>(
+    inputs: OperatorInputs<'a>,
+    present: &'a BTreeMap<String, RequestedOperator>,
+    catalogs: &'a [CatalogPart],
+) -> Option<Vec<BTreeSet<&'a str>>> {
+    let mut links = Links::of(inputs, catalogs)?;
+    for (name, bundle) in installed(present) {
+        links.add(name, bundle)?;
+    }
+    for (name, operator) in inputs.operators.iter().chain(present) {
+        for kind in &operator.owned {
+            links.connect(Node::Package(name), Node::Kind(&kind.group, &kind.kind));
         }
-        let package = Node::Package(name);
-        let kinds = apis.into_iter().chain(&bundle.provides).map(Node::of);
-        for other in packages.into_iter().map(Node::Package).chain(kinds) {
-            links.entry(package).or_default().insert(other);
-            links.entry(other).or_default().insert(package);
+        if let Some(bundle) = &operator.returns_to {
+            links.add(name, bundle)?;
         }
     }
-    let mut queue: Vec<Node<'a>> = names.into_iter().map(Node::Package).collect();
-    let mut seen: BTreeSet<Node<'a>> = queue.iter().copied().collect();
-    while let Some(node) = queue.pop() {
-        let next = links.get(&node).into_iter().flatten().copied();
-        queue.extend(next.filter(|it| seen.insert(*it)));
+    let mut groups = Vec::new();
+    let mut grouped: BTreeSet<&str> = BTreeSet::new();
+    for name in inputs.operators.keys() {
+        if !grouped.contains(name.as_str()) {
+            let group = links.reached([name.as_str()]);
+            grouped.extend(&group);
+            groups.push(group);
+        }
     }
-    let packages = seen.into_iter().filter_map(|it| match it {
-        Node::Package(name) => Some(name),
-        Node::Kind(..) => None,
-    });
-    Some(packages.collect())
+    Some(groups)
 }
 
 #[cfg(test)]

@@ -8,23 +8,19 @@
 mod changed;
 mod concerned;
 mod failure;
+mod groups;
 mod missed;
+mod problem;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::OperatorSpec;
-use plimsoll_resolve::{
-    BundleExclusion, CatalogPart, Explanation, FollowedChannel, PackageRequest, Problem,
-    ResolutionOverrides, Solution,
-};
+use plimsoll_resolve::{CatalogPart, Explanation, ResolutionOverrides, Solution};
 use semver::Version;
 
-use super::repair::{RepairedSolution, Unmet, may_satisfy, solve_with_repairs, unmet, unsatisfied};
-use super::{
-    CHANNEL, ChosenBundle, ChosenBundles, Destinations, Outcome, ProblemRequest, catalog_name,
-    is_in_range, is_pinned, may_move,
-};
+use super::repair::{RepairedSolution, Unmet, may_satisfy, unmet, unsatisfied};
+use super::{ChosenBundle, ChosenBundles, Destinations, Outcome, is_in_range, is_pinned, may_move};
 use crate::change_set::ChangeSet;
 use crate::loadout::{ConvergedOperators, PlanningProgress, converge_shown};
 use crate::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
@@ -105,6 +101,19 @@ pub(crate) fn propose(
     request: &ChangeRequest,
     progress: &dyn Fn(PlanningProgress),
 ) -> Result<Proposal, ProposalError> {
+    propose_grouped(inputs, present, catalogs, request, progress, groups::REFUSED_MIN)
+}
+
+/// Searches for the plan of a request; `grouped_from` is the number of refused bundles from which on groups of
+/// Operators are searched alone.
+fn propose_grouped(
+    inputs: OperatorInputs<'_>,
+    present: &BTreeMap<String, RequestedOperator>,
+    catalogs: &[CatalogPart],
+    request: &ChangeRequest,
+    progress: &dyn Fn(PlanningProgress),
+    grouped_from: usize,
+) -> Result<Proposal, ProposalError> {
     let mut wished = inputs.operators.clone();
     for (name, wanted) in &request.wanted {
         let Some(operator) = wished.get_mut(name) else { continue };
@@ -141,6 +150,7 @@ pub(crate) fn propose(
         narrowed: BTreeSet::new(),
         pinned: BTreeSet::new(),
         sources: BTreeMap::new(),
+        grouped_from,
     };
     search.concerned = search.concerned();
     loop {
@@ -148,6 +158,7 @@ pub(crate) fn propose(
             Attempt::Plan(proposal) => return Ok(*proposal),
             other => search.learn(other)?,
         }
+        search.refuse_in_groups();
     }
 }
 
@@ -194,6 +205,7 @@ enum Missed {
 }
 
 /// A bundle that the resolver proposes and the controller would not install.
+#[derive(Clone)]
 struct RefusedBundle {
     /// The name of the Operator.
     name: String,
@@ -232,6 +244,8 @@ struct Search<'a> {
     pinned: BTreeSet<String>,
     /// The catalogs that have to be written, by Operator.
     sources: BTreeMap<String, String>,
+    /// The number of refused bundles from which on groups of Operators are searched alone.
+    grouped_from: usize,
 }
 
 impl<'a> Search<'a> {
@@ -285,22 +299,10 @@ impl<'a> Search<'a> {
     /// Proposes versions and converges them.
     fn attempt(&self) -> Attempt {
         let requested = self.requested();
-        let is_refused = |name: &str, bundle: &str| {
-            let refused = self.refused.get(name);
-            refused.is_some_and(|it| it.iter().any(|it| it.bundle == bundle))
-        };
-        let ranges = self.ranges();
-        let destinations =
-            Destinations::of(self.inputs, self.catalogs, &ranges, &requested, &is_refused, &|it| {
-                self.concerned.as_ref().is_none_or(|all| all.contains(it))
-            });
-        let problem = |ignored: &BTreeSet<String>, stay: &BTreeSet<String>| {
-            self.problem(&destinations, &requested, ignored, stay)
-        };
+        let destinations = self.destinations(&requested);
         // That what is steered to has no solution is not shown.
-        let (unmet, is_shown) =
-            (self.unmet(), !self.request.is_unexplained && self.steered.is_empty());
-        let solved = solve_with_repairs(&problem, &unmet, self.inputs.expressions, is_shown);
+        let is_shown = !self.request.is_unexplained && self.steered.is_empty();
+        let solved = self.solved(&destinations, &requested, is_shown);
         let RepairedSolution { solution, unrepaired } = match solved {
             Ok(solved) => solved,
             Err(conflict) => return Attempt::Failed(self.failure(conflict)),
@@ -318,13 +320,7 @@ impl<'a> Search<'a> {
         let mut missed = self.missed(&proposed, &written, &operators, &converged);
         let is_set = self.request.together || matches!(missed, Some(Missed::Refused(_)));
         if written.len() > 1 && is_set {
-            let id = changed::change_set_id(&written, &operators);
-            for name in &written {
-                if let Some(operator) = operators.get_mut(name) {
-                    operator.change_set = Some(id.clone());
-                }
-            }
-            change_set = Some(id);
+            change_set = Some(changed::join(&written, &mut operators));
             converged = self.converged(&operators);
             // The blocks of single updates are more specific than those of the change set.
             missed = self
@@ -403,56 +399,6 @@ impl<'a> Search<'a> {
         let range = wanted.range.as_deref().unwrap_or(&spec.version);
         let is_kept = is_pinned(&spec.version) || range == spec.version;
         is_moved || !is_kept || !is_in_range(range, &installed.bundle.version)
-    }
-
-    fn problem(
-        &self,
-        destinations: &Destinations<'_>,
-        requested: &BTreeSet<&str>,
-        ignored: &BTreeSet<String>,
-        stay: &BTreeSet<String>,
-    ) -> Problem {
-        let ChangeRequest { wanted, overrides, no_dependencies, .. } = self.request;
-        let ranges = self.ranges();
-        // An Operator that cannot be installed does not block others.
-        let is_hopeless =
-            |name: &&&str| destinations.has_none(name) && !wanted.contains_key(**name);
-        let existing = requested.iter().filter(|it| !is_hopeless(it)).map(|name| PackageRequest {
-            package: (*name).to_owned(),
-            version: destinations.range(name).map(str::to_owned),
-            ignore_dependencies: *no_dependencies,
-            ..PackageRequest::default()
-        });
-        let is_new = |name: &&String| !self.inputs.operators.contains_key(*name);
-        let new = wanted.keys().filter(is_new).map(|name| PackageRequest {
-            package: name.clone(),
-            channel: wanted[name].channel.clone(),
-            version: ranges.get(name).cloned(),
-            catalog: wanted[name].repository.as_deref().map(catalog_name),
-            ignore_dependencies: *no_dependencies,
-            ..PackageRequest::default()
-        });
-        let follows = |name: &str, _: &RequestedOperator| {
-            let channel = CHANNEL.to_owned();
-            let is_followed = destinations.are_followed(name)
-                && (requested.contains(name) || !stay.contains(name));
-            is_followed.then_some(FollowedChannel { channel, catalog: None })
-        };
-        let mut overrides = overrides.clone();
-        let refused = self.refused.values().flatten();
-        overrides.exclude.extend(refused.map(|it| BundleExclusion {
-            package: it.name.clone(),
-            versions: None,
-            bundle: Some(it.bundle.clone()),
-        }));
-        let request = ProblemRequest {
-            catalogs: destinations.offered_by(self.catalogs),
-            requests: existing.chain(new).collect(),
-            overrides,
-            follows: &follows,
-            ignored,
-        };
-        super::problem(self.inputs, request)
     }
 
     /// Returns a requested Operator that no Operator depends on afterwards, if it is a dependency, or if one

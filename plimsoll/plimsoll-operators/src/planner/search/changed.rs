@@ -209,9 +209,23 @@ impl Proposal {
     }
 }
 
+/// Makes Operators one change set. Returns its annotation.
+pub(super) fn join(
+    written: &BTreeSet<String>,
+    operators: &mut BTreeMap<String, RequestedOperator>,
+) -> String {
+    let id = change_set_id(written, operators);
+    for name in written {
+        if let Some(operator) = operators.get_mut(name) {
+            operator.change_set = Some(id.clone());
+        }
+    }
+    id
+}
+
 /// Returns the annotation of a change set, a hash of its changes, so that equal changes have equal
 /// annotations.
-pub(super) fn change_set_id(
+fn change_set_id(
     written: &BTreeSet<String>,
     operators: &BTreeMap<String, RequestedOperator>,
 ) -> String {

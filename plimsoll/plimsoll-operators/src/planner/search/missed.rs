@@ -3,6 +3,16 @@
 use super::*;
 use crate::OperatorAction;
 
+/// A bundle that is to be installed, or to stay.
+pub(super) struct PlannedBundle<'a> {
+    /// The name of the Operator.
+    pub(super) name: &'a str,
+    /// The bundle.
+    pub(super) chosen: ChosenBundle<'a>,
+    /// Whether no higher version and no other catalog will do.
+    pub(super) is_exact: bool,
+}
+
 impl Search<'_> {
     /// Returns what prevents the first bundle that would not be installed; of what an installation writes, and of
     /// what is not installed yet, also the first that would be another one.
@@ -13,6 +23,21 @@ impl Search<'_> {
         operators: &BTreeMap<String, RequestedOperator>,
         converged: &ConvergedOperators,
     ) -> Option<Missed> {
+        let planned = self.planned(proposed, written);
+        self.first_missed(&planned, converged).or_else(|| {
+            // An installation is not held back where an update of what is only expected would be.
+            let is_expected = planned.iter().any(|it| self.is_only_expected(it.name));
+            let present = is_expected.then(|| self.as_present(operators))?;
+            self.first_missed(&planned, &self.converged(&present))
+        })
+    }
+
+    /// Returns the bundles that are to be installed, or to stay.
+    pub(super) fn planned<'p>(
+        &'p self,
+        proposed: &ChosenBundles<'p>,
+        written: &'p BTreeSet<String>,
+    ) -> Vec<PlannedBundle<'p>> {
         let is_new = |name: &str| self.present.get(name).is_none_or(|it| it.installed.is_none());
         let written = written.iter().filter(|it| self.request.is_install || is_new(it));
         // What is written without another bundle stays as it is.
@@ -25,16 +50,21 @@ impl Search<'_> {
             ))
         });
         let exact: BTreeSet<&str> = written.map(String::as_str).collect();
-        let all: Vec<_> = proposed.iter().map(|(name, it)| (*name, *it)).chain(kept).collect();
-        let first = |converged: &ConvergedOperators| {
-            let mut all = all.iter();
-            all.find_map(|(name, it)| self.missed_one(name, *it, exact.contains(name), converged))
-        };
-        first(converged).or_else(|| {
-            // An installation is not held back where an update of what is only expected would be.
-            let is_expected = all.iter().any(|(name, _)| self.is_only_expected(name));
-            first(&self.converged(&is_expected.then(|| self.as_present(operators))?))
-        })
+        let all = proposed.iter().map(|(name, it)| (*name, *it)).chain(kept);
+        let planned = all.map(|(name, chosen)| {
+            let is_exact = exact.contains(name);
+            PlannedBundle { name, chosen, is_exact }
+        });
+        planned.collect()
+    }
+
+    /// Returns what prevents the first of some bundles that would not be installed.
+    pub(super) fn first_missed(
+        &self,
+        planned: &[PlannedBundle<'_>],
+        converged: &ConvergedOperators,
+    ) -> Option<Missed> {
+        planned.iter().find_map(|it| self.missed_one(it, converged))
     }
 
     /// Returns whether something else is really installed of an Operator.
@@ -61,12 +91,10 @@ impl Search<'_> {
 
     fn missed_one(
         &self,
-        name: &str,
-        planned: ChosenBundle<'_>,
-        is_exact: bool,
+        planned: &PlannedBundle<'_>,
         converged: &ConvergedOperators,
     ) -> Option<Missed> {
-        let ChosenBundle { bundle, catalog } = planned;
+        let PlannedBundle { name, chosen: ChosenBundle { bundle, catalog }, is_exact } = *planned;
         let there = converged.operators.get(name)?.installed.as_ref();
         let has_source = self.sources.contains_key(name);
         let name = name.to_owned();

@@ -1,0 +1,108 @@
+//! Tests of refusals in groups: the plans are those of a search for all Operators at once, for less work.
+
+use std::cell::Cell;
+use std::fmt::Write as _;
+
+use super::*;
+use crate::tests::{NoExpressions, catalogs, facts, operators};
+
+/// The versions of each package, 1.0.0 and so on.
+const VERSIONS: usize = 4;
+
+/// Plans an update to the newest versions. Returns what was found, as text, and the number of bundles that were
+/// taken as installed for that.
+fn planned(catalog: &str, present: &str, grouped_from: usize) -> (String, usize) {
+    let of = catalogs(catalog);
+    let operators = operators(&of, present);
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    let request = ChangeRequest { latest: true, pins: true, ..ChangeRequest::default() };
+    let (work, last) = (Cell::new(0), Cell::new(0));
+    let progress = |progress: PlanningProgress| {
+        let steps = progress.steps;
+        work.set(work.get() + steps.checked_sub(last.get()).unwrap_or(steps));
+        last.set(steps);
+    };
+    let found = propose_grouped(inputs, &operators, &of, &request, &progress, grouped_from);
+    let text = match found {
+        Ok(it) => format!(
+            "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+            it.operators, it.converged, it.solution, it.change_set, it.held_back, it.unsatisfied
+        ),
+        Err(ProposalError::Blocked { name, block }) => format!("{name}: {block:?}"),
+        Err(ProposalError::Unsatisfiable(explanation)) => explanation.text(),
+        Err(ProposalError::LimitExceeded) => "limit exceeded".to_owned(),
+    };
+    (text, work.get())
+}
+
+/// Returns Operators that are all at 1.0.0.
+fn at_first(count: usize) -> String {
+    (0..count).fold(String::new(), |mut text, at| {
+        let _ = writeln!(text, "p{at:02}: version 1.0.0; at 1.0.0");
+        text
+    })
+}
+
+/// Returns a catalog of packages; `requires` returns the requirements of a version of one.
+fn catalog(count: usize, requires: &mut dyn FnMut(usize, usize) -> Vec<String>) -> String {
+    let mut text = String::new();
+    for at in 0..count {
+        let _ = writeln!(text, "main 0 p{at:02}/stable");
+        for version in 0..VERSIONS {
+            let mut parts = vec![format!("provides P{at:02}")];
+            if let Some(before) = version.checked_sub(1) {
+                parts.push(format!("<1.0.{before}"));
+            }
+            parts.extend(requires(at, version).iter().map(|it| format!("requires {it}")));
+            let _ = writeln!(text, "1.0.{version} {}", parts.join(", "));
+        }
+    }
+    text
+}
+
+/// Returns pairs: the second of each accepts all versions of the first but one, which the only way leads through.
+fn pairs(count: usize) -> String {
+    catalog(2 * count, &mut |at, _| match at % 2 {
+        0 => Vec::new(),
+        _ => vec![format!("p{:02} !=1.0.1", at - 1)],
+    })
+}
+
+#[test]
+fn plans_are_those_of_all_operators_at_once() {
+    let mut seed: usize = 1;
+    let mut random = move |below: usize| {
+        seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+        (seed / 65_536) % below
+    };
+    for round in 0..40 {
+        let (size, count) = (2 + round % 3, 6);
+        // Requirements are between neighbours, so that there are several groups.
+        let text = catalog(count, &mut |at, version| {
+            let (other, limit) = (at / size * size + random(size), 1 + random(VERSIONS - 1));
+            if other == at || other >= count || random(3) == 0 {
+                return Vec::new();
+            }
+            let sign = ["!=", "<", ">="][random(if version == 0 { 2 } else { 3 })];
+            vec![format!("p{other:02} {sign}1.0.{limit}")]
+        });
+        let present = at_first(count);
+        let (expected, _) = planned(&text, &present, usize::MAX);
+        let (found, _) = planned(&text, &present, 1);
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn each_refused_bundle_costs_the_work_of_its_group() {
+    let work = |count: usize| planned(&pairs(count), &at_first(2 * count), REFUSED_MIN).1;
+    let (few, many) = (work(6), work(24));
+    assert!(many <= 5 * few, "{few} steps for 6 pairs, {many} for 24");
+    let (expected, _) = planned(&pairs(6), &at_first(12), usize::MAX);
+    assert_eq!(planned(&pairs(6), &at_first(12), REFUSED_MIN).0, expected);
+}
