@@ -267,6 +267,19 @@ impl OperatorBlock {
     pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
+
+    /// Returns whether the catalogs do not offer what is requested, whatever is installed.
+    pub(crate) fn is_not_offered(&self) -> bool {
+        matches!(
+            self.reason,
+            Reason::NoMatchingVersion
+                | Reason::ChannelNotFound
+                | Reason::CatalogNotFound
+                | Reason::PackageNotFound
+                | Reason::VersionSkipped
+                | Reason::InvalidVersionRange
+        )
+    }
 }
 
 /// Returns a version as messages show it: `v1.2.3`.

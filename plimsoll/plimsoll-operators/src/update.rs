@@ -76,7 +76,7 @@ pub enum UpdateError {
         /// The name of the Operator.
         name: String,
     },
-    /// No catalog has the package of an Operator that was named.
+    /// No catalog has the package of an Operator that was named, or has it in the requested range.
     NotOffered {
         /// The name of the Operator.
         name: String,
@@ -177,8 +177,13 @@ fn check(
     for (name, range) in &request.ranges {
         let mut wanted = inputs.operators[name].clone();
         wanted.spec.version.clone_from(range);
-        candidates(inputs, catalogs, name, &wanted)
-            .map_err(|block| UpdateError::Blocked { name: name.clone(), block })?;
+        candidates(inputs, catalogs, name, &wanted).map_err(|block| {
+            let name = name.clone();
+            match block.is_not_offered() {
+                true => UpdateError::NotOffered { name, block },
+                false => UpdateError::Blocked { name, block },
+            }
+        })?;
         let asked = Wanted { range: Some(range.clone()), ..Wanted::default() };
         if let Some(block) = held(name, &inputs.operators[name], &asked) {
             return Err(UpdateError::Blocked { name: name.clone(), block });

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use plimsoll_api::Reason;
 use plimsoll_content::capability::hint;
 use plimsoll_resolve::{Api, Bundle, CatalogPart, ProviderChoice};
 
@@ -110,17 +109,10 @@ impl InstallRequest {
             wanted.installed = installed.cloned();
         }
         let Err(block) = candidates(inputs, catalogs, name, &wanted) else { return Ok(()) };
-        match block.reason {
-            Reason::NoMatchingVersion
-            | Reason::ChannelNotFound
-            | Reason::CatalogNotFound
-            | Reason::PackageNotFound
-            | Reason::VersionSkipped
-            | Reason::InvalidVersionRange => {
-                Err(RequestError::NotOffered { name: name.to_owned(), block })
-            }
-            _ => Ok(()),
+        if block.is_not_offered() {
+            return Err(RequestError::NotOffered { name: name.to_owned(), block });
         }
+        Ok(())
     }
 }
 

@@ -320,7 +320,7 @@ fn what_cannot_be_had_is_said() {
         FIXTURE,
         PINNED,
         "foo@~7",
-        "blocked foo: NoMatchingVersion no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, \
+        "not offered foo: NoMatchingVersion no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, \
          v1.2.3, v1.2.2",
     );
     check(

@@ -2,6 +2,7 @@
 //! carried out completely or not at all (OPR-17, OPR-20).
 
 mod declared;
+mod refusal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -19,12 +20,13 @@ use plimsoll_content::expressions::Cel;
 use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
 use plimsoll_operators::loadout::{Loadout, PlanningProgress};
 use plimsoll_operators::update::{
-    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, plan_update_shown,
+    OperatorUpdate, UpdatePlan, UpdateRequest, is_set_of_update, plan_update_shown,
 };
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
 use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
 
+use self::refusal::refusal;
 use super::agreement::{Planned, agreed};
 use super::apply::{apply, dry_run_writes, leave_change_set};
 use super::catalogs::CatalogChoice;
@@ -38,7 +40,6 @@ use super::rehearse::RehearsedPlan;
 use super::selection::{labelled, requested_operator};
 use super::versions::VersionChoice;
 use super::wait::{TIMEOUT, wait};
-use crate::arguments::name::hint;
 use crate::exit::{self, Exit, Refusal};
 use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
@@ -425,49 +426,6 @@ async fn plan(
             Err(refusal(error, &state, &operators, out))
         }
     }
-}
-
-/// Returns the error of an update that is not possible; a conflict is printed.
-fn refusal(
-    error: UpdateError,
-    state: &LoadoutState,
-    operators: &BTreeMap<String, RequestedOperator>,
-    out: &mut dyn Write,
-) -> anyhow::Error {
-    let message = match error {
-        UpdateError::UnknownOperator { name } if state.require_package(&name).is_ok() => {
-            let verb = if state.source == StateSource::Cluster { "install" } else { "resolve" };
-            return anyhow!("there is no Operator `{name}`: `operator {verb} {name}` adds it");
-        }
-        UpdateError::UnknownOperator { name } => {
-            let names = operators.keys().map(String::as_str);
-            return anyhow!("there is no Operator `{name}`{}", hint(&name, names));
-        }
-        UpdateError::NotOffered { name, block } => {
-            let is_installed = operators.get(&name).is_some_and(|it| it.installed.is_some());
-            // Nothing else is known of what is not installed: its name may be misspelt.
-            return match state.require_package(&name) {
-                Err(error) if !is_installed => error,
-                _ => anyhow!("{name} cannot be updated: {}", block.message),
-            };
-        }
-        UpdateError::Blocked { name, block } => {
-            format!("{name} cannot be updated: {}", block.message)
-        }
-        UpdateError::Unsatisfiable(explanation) => {
-            if let Err(error) = out.write_all(explanation.text().as_bytes()) {
-                return error.into();
-            }
-            "the update could leave your system in an inconsistent state".to_owned()
-        }
-        UpdateError::LimitExceeded => {
-            return anyhow!(
-                "the dependencies are too complex: no solution or proof of none was found within \
-                 the limit; name fewer Operators"
-            );
-        }
-    };
-    Refusal { message, exit: exit::UNSATISFIABLE }.into()
 }
 
 /// Returns the members of the change sets of earlier updates that the controller still carries out, each with
