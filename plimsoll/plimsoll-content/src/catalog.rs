@@ -20,6 +20,7 @@ mod offer;
 mod order;
 mod pending;
 mod property;
+mod providing;
 mod record;
 mod search;
 mod summary;
@@ -39,6 +40,7 @@ pub use model::{
     IndexedRule, InstallModes,
 };
 pub use offer::IndexedCatalog;
+pub use providing::{ApiProviders, NamedIndex, ProvidingPackage, WantedApi, api_providers};
 pub use record::{LIST_MAX, Text};
 pub use search::BundleSearch;
 pub use summary::PackageSummary;

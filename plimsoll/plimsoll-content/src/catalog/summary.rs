@@ -1,11 +1,11 @@
 //! Summaries of packages: what lists show of them, and what searches find them by.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::model::IndexedPackage;
 
 /// A package in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PackageSummary {
     /// Its name.
@@ -25,7 +25,7 @@ pub struct PackageSummary {
     pub invalid: bool,
     /// Whether it is deprecated.
     pub deprecated: bool,
-    /// The texts that are searched, in lower case.
+    /// The texts that are searched, in lower case; empty if it was read.
     #[serde(skip)]
     searched: Vec<String>,
 }

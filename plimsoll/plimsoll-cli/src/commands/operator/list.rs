@@ -5,21 +5,25 @@ mod watch;
 use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
 use plimsoll_api::olm::OperatorStatus;
 use plimsoll_api::{OPERATOR, Operator};
-use plimsoll_content::catalog::IndexedPackage;
+use plimsoll_content::catalog::IndexedCatalog;
+use plimsoll_operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
 use plimsoll_resolve::version::parse_tolerant;
+use plimsoll_resolve::{CatalogSource, Package};
 use semver::Version;
 use serde::Serialize;
 
 use self::watch::WatchedOperators;
-use super::catalogs::{CatalogChoice, OpenedCatalogs};
+use super::catalogs::CatalogChoice;
+use super::cluster_resolver::read_in_place_of;
 use super::selection::OperatorSelection;
 use super::state::{AddOnState, status};
-use crate::exit;
+use crate::exit::{self, chain};
 use crate::process::now;
 use crate::render::age::age;
 use crate::render::format::Format;
@@ -89,36 +93,56 @@ pub(super) async fn run(
     for name in names.iter().flatten() {
         state.operator(name)?;
     }
-    let catalogs = arguments.catalogs.open(&state.catalogs)?;
-    let rows: Vec<Row> = state
-        .operators
-        .iter()
-        .filter(|(name, _)| names.as_ref().is_none_or(|it| it.contains(name)))
-        .map(|(name, operator)| row(name, operator, &catalogs))
-        .collect::<Result<_, _>>()?;
+    let mut catalogs = arguments.catalogs.open(&state.catalogs)?;
+    let (mut snapshot, mut notes) = (LoadoutSnapshot::default(), Vec::new());
+    if !state.operators.is_empty() {
+        // The Operators are listed without the catalogs, too.
+        match read_in_place_of(&mut catalogs, &arguments.catalogs, client, &[]).await {
+            Ok(read) => snapshot = read,
+            Err(error) => notes.push(chain(&error)),
+        }
+    }
+    notes.extend(catalogs.notes());
+    let opened = catalogs.opened.iter();
+    let indexed: Vec<_> = opened.clone().map(|it| IndexedCatalog::new(&it.index)).collect();
+    let sources = opened.zip(&indexed).map(|(it, catalog)| CatalogSource {
+        name: &it.name,
+        namespace: "",
+        weight: it.weight,
+        catalog,
+    });
+    let kept = snapshot.catalogs.iter().map(SnapshotCatalog::source);
+    let mut sources: Vec<CatalogSource<'_>> = sources.chain(kept).collect();
+    sources.sort_by_key(|it| it.weight);
+    let listed = state.operators.iter();
+    let listed = listed.filter(|(name, _)| names.as_ref().is_none_or(|it| it.contains(name)));
+    let rows: Vec<Row> = listed.map(|(name, operator)| row(name, operator, &sources)).collect();
+    if let Some(error) = indexed.iter().find_map(IndexedCatalog::failure) {
+        bail!("a catalog cannot be read: {error}");
+    }
     if arguments.watch {
-        catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+        notes.iter().for_each(|note| anstream::eprintln!("note: {note}"));
         let watched = WatchedOperators { selector: selection.selector(), names: names.as_deref() };
-        watch::watch(client, watched, rows, &catalogs, &arguments.output, out).await?;
+        watch::watch(client, watched, rows, &sources, &arguments.output, out).await?;
         return Ok(exit::SUCCESS.into());
     }
     write(&rows, &arguments.output, now(), out)?;
-    catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    notes.iter().for_each(|note| anstream::eprintln!("note: {note}"));
     Ok(exit::SUCCESS.into())
 }
 
-fn row(name: &str, operator: &Operator, catalogs: &OpenedCatalogs) -> anyhow::Result<Row> {
+fn row(name: &str, operator: &Operator, catalogs: &[CatalogSource<'_>]) -> Row {
     let status = status(operator);
     let condition = |type_: &str| {
         let found = status.conditions.iter().find(|it| it.type_ == type_);
         found.map(|it| it.status.as_str().to_owned()).unwrap_or_default()
     };
-    let newest = newest(name, operator, &status, catalogs)?;
+    let newest = newest(name, operator, &status, catalogs);
     let installed = status.bundle.as_ref().and_then(|it| parse_tolerant(&it.version).ok());
     let update =
         newest.clone().flatten().filter(|newest| installed.as_ref().is_some_and(|it| newest > it));
     let progressing = status.conditions.iter().find(|it| it.type_ == "Progressing");
-    Ok(Row {
+    Row {
         name: name.to_owned(),
         installed: condition("Installed"),
         satisfied: condition("ConstraintsSatisfied"),
@@ -132,7 +156,7 @@ fn row(name: &str, operator: &Operator, catalogs: &OpenedCatalogs) -> anyhow::Re
         namespace: status.namespace.clone(),
         message: progressing.map(|it| it.message.clone()).unwrap_or_default(),
         created: operator.metadata.creation_timestamp.as_ref().map(|it| it.0),
-    })
+    }
 }
 
 /// Returns the newest version in the channel of an Operator; `None` if no catalog has the package.
@@ -140,33 +164,26 @@ fn newest(
     name: &str,
     operator: &Operator,
     status: &OperatorStatus,
-    catalogs: &OpenedCatalogs,
-) -> anyhow::Result<Option<Option<Version>>> {
+    catalogs: &[CatalogSource<'_>],
+) -> Option<Option<Version>> {
     let installed = status.bundle.clone().unwrap_or_default();
     let wanted =
         [&operator.spec.repository, &installed.catalog].into_iter().find(|it| !it.is_empty());
-    for catalog in &catalogs.opened {
-        if wanted.is_some_and(|wanted| *wanted != catalog.name) {
-            continue;
-        }
-        if let Some(block) = catalog.index.package(name)? {
-            let package = block.read()?;
-            let channel = [&operator.spec.channel, &installed.channel];
-            let channel = channel.into_iter().find(|it| !it.is_empty());
-            let channel = channel.map_or(&*package.default_channel, String::as_str);
-            return Ok(Some(newest_of(&package, channel)));
-        }
-    }
-    Ok(None)
+    let mut usable = catalogs.iter().filter(|it| wanted.is_none_or(|wanted| wanted == it.name));
+    let package = usable.find_map(|it| it.catalog.package(name))?;
+    let channel = [&operator.spec.channel, &installed.channel];
+    let channel =
+        channel.into_iter().find(|it| !it.is_empty()).or(package.default_channel.as_ref());
+    Some(channel.and_then(|it| newest_of(&package, it)))
 }
 
 /// Returns the highest version in a channel that is not deprecated.
-fn newest_of(package: &IndexedPackage<'_>, channel: &str) -> Option<Version> {
-    let channel = package.channel(channel)?;
-    let listed = |name: &str| channel.entries.iter().any(|entry| *entry.name == *name);
-    let usable =
-        package.bundles.iter().filter(|it| it.invalid.is_none() && it.deprecated.is_none());
-    usable.filter(|it| listed(&it.name)).filter_map(|it| parse_tolerant(&it.version).ok()).max()
+fn newest_of(package: &Package, channel: &str) -> Option<Version> {
+    let channel = package.channels.iter().find(|it| it.name == channel)?;
+    let listed = |name: &str| channel.entries.iter().any(|entry| entry.name == name);
+    let usable = package.bundles.iter();
+    let usable = usable.filter(|it| it.defects.is_empty() && it.deprecation.is_none());
+    usable.filter(|it| listed(&it.name)).map(|it| it.version.clone()).max()
 }
 
 fn write(rows: &[Row], format: &Format, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -4,9 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plimsoll_content::catalog::{IndexError, IndexedCatalog, PackageSummary};
+use plimsoll_content::catalog::{
+    ApiProviders, IndexError, IndexedCatalog, NamedIndex, PackageSummary, WantedApi, api_providers,
+};
 use plimsoll_operators::query::{check_parameter, set_parameter};
 use plimsoll_resolve::Catalog as _;
+use plimsoll_source::catalog::Bytes;
 use serde_json::{Value, json};
 
 use super::{QueriedCatalog, QueryState};
@@ -131,16 +134,32 @@ fn summary(catalog: &QueriedCatalog, name: &str) -> Result<Option<PackageSummary
     Ok(Some(PackageSummary::of(&package, Some(&catalog.name))))
 }
 
-/// Returns a package as each catalog has it, as the resolver sees it; `None` if no catalog has it.
+/// Returns the packages that provide an API, those of the most preferred catalog first. Blocks the thread.
+///
+/// # Errors
+///
+/// When an index is damaged.
+pub(super) fn providers(state: &QueryState, api: &WantedApi) -> Result<ApiProviders, IndexError> {
+    let catalogs = state.catalogs();
+    let indexes = catalogs.iter().map(|it| NamedIndex { name: &it.name, index: &it.index });
+    let indexes: Vec<NamedIndex<'_, Bytes>> = indexes.collect();
+    api_providers(api, &indexes)
+}
+
+/// Returns a package as each catalog has it: as the resolver sees it, and as its index has it, which also says
+/// what people read. `None` if no catalog has it.
 pub(super) fn package(state: &QueryState, name: &str) -> Option<Value> {
     let catalogs = state.catalogs();
     let found = catalogs.iter().filter_map(|it| {
+        let block = it.index.package(name).ok()??;
+        let index = block.read().ok()?;
         let package = IndexedCatalog::new(&it.index).package(name)?;
         Some(json!({
             "catalog": it.name,
             "weight": it.weight,
             "digest": it.digest,
             "package": package,
+            "index": index,
         }))
     });
     let found: Vec<Value> = found.collect();

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use http::Method;
 use percent_encoding::percent_decode_str;
-use plimsoll_content::catalog::PackageBlock;
+use plimsoll_content::catalog::{IndexError, PackageBlock, WantedApi};
 use plimsoll_content::expressions::Cel;
 use plimsoll_content::hash::sha256;
 use plimsoll_operators::query::{
     ResolutionOutcome, ResolutionQuery, answer_request, check_parameter, needed_packages,
-    not_served, unknown_package,
+    not_served, set_parameter, unknown_package,
 };
 use plimsoll_operators::snapshot::{FORMAT, LoadoutSnapshot, SnapshotCatalog};
 use plimsoll_resolve::CatalogPart;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::QueryState;
 use super::failure::Failure;
-use super::packages::{PackageFilter, Summaries, package};
+use super::packages::{PackageFilter, Summaries, package, providers};
 
 /// The methods of what is only read.
 const READING: &str = "GET, HEAD";
@@ -38,6 +38,8 @@ pub(super) enum Query {
     Packages(PackageFilter),
     /// A package by its name.
     Package(String),
+    /// The packages that provide an API.
+    Providers(WantedApi),
     Resolve(ResolutionQuery, Form),
     /// Everything that a resolution of some packages depends on.
     Snapshot(Vec<String>),
@@ -80,13 +82,14 @@ impl Query {
                 Ok(Self::Resolve(query, form))
             }
             "/v1/resolve" if !is_read => Err(Failure::method_not_allowed("GET, HEAD, POST")),
-            "/v1/config" | "/v1/packages" | "/v1/snapshot" if !is_read => {
+            "/v1/config" | "/v1/packages" | "/v1/providers" | "/v1/snapshot" if !is_read => {
                 Err(Failure::method_not_allowed(READING))
             }
             "/v1/config" => no_parameters(pairs()).map(|()| Self::Config),
             "/v1/packages" => PackageFilter::from_parameters(pairs())
                 .map(Self::Packages)
                 .map_err(Failure::bad_request),
+            "/v1/providers" => wanted_api(pairs()).map(Self::Providers),
             "/v1/resolve" => ResolutionQuery::from_parameters(pairs())
                 .map(|query| Self::Resolve(query, form))
                 .map_err(Failure::bad_request),
@@ -123,12 +126,11 @@ impl Query {
             return Ok(Reply { tag, content: None });
         }
         let json = |value: &Value| (Form::Json, format!("{value}\n"));
+        let damaged = |error: IndexError| Failure::internal(error.to_string());
         let content = match self {
             Self::Config => json(&config(state, &digest)),
-            Self::Packages(filter) => {
-                let list = summaries.list(state, filter);
-                json(&list.map_err(|error| Failure::internal(error.to_string()))?)
-            }
+            Self::Packages(filter) => json(&summaries.list(state, filter).map_err(damaged)?),
+            Self::Providers(api) => json(&json!(providers(state, api).map_err(damaged)?)),
             Self::Package(name) => {
                 let missing = || {
                     let offered = state.content.package_names();
@@ -181,6 +183,22 @@ fn no_parameters<'p>(
     parameters
         .try_for_each(|(name, value)| check_parameter(name, value, &[]))
         .map_err(Failure::bad_request)
+}
+
+fn wanted_api<'p>(
+    parameters: impl Iterator<Item = (&'p str, &'p str)>,
+) -> Result<WantedApi, Failure> {
+    let mut wanted = None;
+    for (name, value) in parameters {
+        check_parameter(name, value, &["api"]).map_err(Failure::bad_request)?;
+        let api = value.parse::<WantedApi>().map_err(|why| {
+            Failure::bad_request(format!("the parameter `api` is `{value}`: {why}"))
+        })?;
+        set_parameter(name, &mut wanted, api).map_err(Failure::bad_request)?;
+    }
+    let missing =
+        "no API is named: add the parameter `api`, as GROUP/VERSION/KIND, KIND.GROUP or KIND";
+    wanted.ok_or_else(|| Failure::bad_request(missing))
 }
 
 fn snapshot_packages<'p>(

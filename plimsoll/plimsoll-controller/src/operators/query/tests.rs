@@ -134,6 +134,7 @@ async fn queries_are_answered_from_the_state() {
     let found = &json(&text)["catalogs"][0];
     assert_eq!((&found["catalog"], &found["weight"]), (&"main".into(), &3.into()));
     assert_eq!(found["package"]["bundles"][0]["name"], "anchor.v1.0.0");
+    assert_eq!(found["index"]["bundles"][0]["image"], "example.com/anchor:1");
     let (_, text) = send(&service, "GET /v1/snapshot?package=lantern", &[TOKEN], "").await;
     let snapshot = LoadoutSnapshot::read(&text).expect("a snapshot");
     let images = BTreeMap::from([
@@ -144,6 +145,29 @@ async fn queries_are_answered_from_the_state() {
     let (_, text) = send(&service, "GET /v1/config", &[TOKEN], "").await;
     let config = json(&text);
     assert_eq!((&config["format"], &config["catalogs"][0]["name"]), (&1.into(), &"main".into()));
+}
+
+#[tokio::test]
+async fn providers_of_an_api_are_listed() {
+    let service = QueryService::new(state(CATALOG), AnyToken, Arc::new(SystemClock));
+    for api in ["Anchor", "anchor.example.com", "example.com/v1/Anchor"] {
+        let line = format!("GET /v1/providers?api={api}");
+        let (_, text) = send(&service, &line, &[TOKEN], "").await;
+        let found = &json(&text)["packages"][0];
+        assert_eq!((&found["name"], &found["versions"][0]), (&"anchor".into(), &"v1.0.0".into()));
+    }
+    let (_, text) = send(&service, "GET /v1/providers?api=Ancor", &[TOKEN], "").await;
+    assert_eq!(json(&text)["note"], "no package provides `Ancor`, did you mean `Anchor`?");
+    for (parameters, says) in [
+        ("", "no API is named"),
+        ("api=a/b", "write GROUP/VERSION/KIND"),
+        ("api=A&api=B", "`api` is given twice"),
+    ] {
+        let line = format!("GET /v1/providers?{parameters}");
+        let (response, text) = send(&service, &line, &[TOKEN], "").await;
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{line}");
+        assert!(json(&text)["message"].as_str().is_some_and(|it| it.contains(says)), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The command, the `resolution` Action and the service give the same answer byte for byte; and the command finds
 //! the service by the API server's proxy.
 
+mod lookups;
 mod refusals;
 mod scenarios;
 

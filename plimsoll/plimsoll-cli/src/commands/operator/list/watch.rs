@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::runtime::watcher;
 use plimsoll_api::OPERATOR;
+use plimsoll_resolve::CatalogSource;
 use plimsoll_simulation::cluster_state::api;
 
-use super::super::catalogs::OpenedCatalogs;
 use super::super::unreadable::UnreadableObjects;
 use super::super::watch::changes;
 use super::{Row, cells, headings, row};
@@ -31,12 +31,12 @@ pub(super) struct WatchedOperators<'a> {
 ///
 /// # Errors
 ///
-/// When a catalog cannot be read, or the output cannot be written.
+/// When the output cannot be written.
 pub(super) async fn watch(
     client: &Client,
     watched: WatchedOperators<'_>,
     rows: Vec<Row>,
-    catalogs: &OpenedCatalogs,
+    catalogs: &[CatalogSource<'_>],
     format: &Format,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
@@ -55,7 +55,7 @@ pub(super) async fn watch(
         };
         let read = UnreadableObjects::default().read_operators(vec![object]);
         for (name, operator) in &read {
-            list.print(vec![row(name, operator, catalogs)?], now(), out)?;
+            list.print(vec![row(name, operator, catalogs)], now(), out)?;
         }
     }
     Ok(())
