@@ -93,6 +93,26 @@ impl LoadoutSnapshot {
         Ok(snapshot)
     }
 
+    /// Adds the packages of another snapshot of the same cluster, and returns whether that was possible: both have
+    /// to be of the same content of the same catalogs. The Operators stay those of this one.
+    #[must_use]
+    pub fn join(&mut self, other: Self) -> bool {
+        let is_same = |(one, other): (&SnapshotCatalog, &SnapshotCatalog)| {
+            let (part, other_part) = (&one.part, &other.part);
+            (&part.name, part.weight, &one.digest)
+                == (&other_part.name, other_part.weight, &other.digest)
+        };
+        let are_same = self.catalogs.len() == other.catalogs.len()
+            && self.catalogs.iter().zip(&other.catalogs).all(is_same)
+            && (&self.facts, &self.unavailable) == (&other.facts, &other.unavailable);
+        if are_same {
+            for (catalog, more) in self.catalogs.iter_mut().zip(other.catalogs) {
+                catalog.add(more);
+            }
+        }
+        are_same
+    }
+
     /// Returns the snapshot as text. Equal content has equal text.
     pub fn text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("all keys are strings");
@@ -111,6 +131,23 @@ impl SnapshotCatalog {
             weight: *weight,
             catalog: self,
         }
+    }
+
+    /// Adds the packages of another snapshot of the catalog.
+    fn add(&mut self, more: Self) {
+        let Self { digest: _, images, digests, part } = more;
+        self.images.extend(images);
+        self.digests.extend(digests);
+        let there = std::mem::take(&mut self.part.packages);
+        let mut packages: BTreeMap<String, Package> = BTreeMap::new();
+        for package in there.into_iter().chain(part.packages) {
+            // Bundles have their properties where a rule that looks at them was reached.
+            let has_properties = package.bundles.iter().any(|it| !it.properties.is_empty());
+            if has_properties || !packages.contains_key(&package.name) {
+                packages.insert(package.name.clone(), package);
+            }
+        }
+        self.part.packages = packages.into_values().collect();
     }
 
     fn having(&self, is_it: impl Fn(&plimsoll_resolve::Bundle) -> bool) -> Vec<&str> {
@@ -180,6 +217,43 @@ mod tests {
         let api = catalog.package("bar").unwrap().bundles[0].provides[0].clone();
         assert_eq!(catalog.providers(&api), ["bar"]);
         assert_eq!(catalog.package("fiz"), None);
+    }
+
+    #[test]
+    fn snapshots_of_the_same_catalogs_are_joined() {
+        let of = |names: &[&str], digest: &str| {
+            let catalogs = catalogs(FIXTURE).into_iter().map(|mut part| {
+                part.packages.retain(|it| names.contains(&it.name.as_str()));
+                let image = |name: &String| (name.clone(), format!("example.com/{name}"));
+                let bundles = part.packages.iter().flat_map(|it| &it.bundles);
+                let images = bundles.map(|it| image(&it.name)).collect();
+                let (digest, digests) = (digest.to_owned(), BTreeMap::new());
+                SnapshotCatalog { digest, images, digests, part }
+            });
+            LoadoutSnapshot::new(facts(30), BTreeMap::new(), catalogs.collect(), BTreeMap::new())
+        };
+        let all = of(&["bar", "baz", "foo"], "sha256:a");
+        let mut joined = of(&["foo", "bar"], "sha256:a");
+        let mut without_properties = of(&["bar", "baz"], "sha256:a");
+        for package in &mut without_properties.catalogs[0].part.packages {
+            package.bundles.iter_mut().for_each(|it| it.properties.clear());
+        }
+        let property = Property { kind: "a".to_owned(), value: 1.into() };
+        let bundles = joined.catalogs[0].part.packages.iter_mut().flat_map(|it| &mut it.bundles);
+        bundles.for_each(|it| it.properties = vec![property.clone()]);
+        assert!(joined.join(without_properties));
+        let names = |it: &LoadoutSnapshot| -> Vec<String> {
+            it.catalogs[0].part.packages.iter().map(|it| it.name.clone()).collect()
+        };
+        assert_eq!(names(&joined), ["bar", "baz", "foo"]);
+        assert_eq!(joined.catalogs[0].images, all.catalogs[0].images);
+        let bar = joined.catalogs[0].part.package("bar").unwrap();
+        assert_eq!(bar.bundles[0].properties, [property]);
+
+        let before = joined.text();
+        assert!(!joined.join(of(&["foo"], "sha256:b")), "the catalog has changed");
+        assert!(!joined.join(LoadoutSnapshot::default()), "there are other catalogs");
+        assert_eq!(joined.text(), before);
     }
 
     #[test]

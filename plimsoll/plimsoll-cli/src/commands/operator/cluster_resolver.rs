@@ -27,6 +27,12 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// The maximum number of packages that the resolver is asked about since its catalogs do not have them.
 const UNKNOWN_MAX: usize = 8;
 
+/// The maximum size of the parameters of a request, in bytes: what is between this machine and the API server often
+/// reads URLs of 8 KiB.
+const QUERY_SIZE_MAX: usize = 6 << 10;
+/// How often the catalogs are read that are changed between the requests for a snapshot.
+const READINGS: usize = 3;
+
 /// Returns the catalogs of a cluster that a plan for some packages depends on, in place of `catalogs`, if its
 /// resolver is asked in their place. Otherwise the snapshot has no catalog.
 ///
@@ -171,8 +177,36 @@ impl ClusterResolver {
 
     /// Returns everything that a resolution of some packages, and decisions on the Operators, depend on.
     async fn snapshot(&self, packages: &[String]) -> Result<LoadoutSnapshot, anyhow::Error> {
-        let text = self.ask(&format!("snapshot?{}", parameters("package", packages))).await?;
-        LoadoutSnapshot::read(&text).with_context(|| self.of_another_version())
+        let queries = snapshot_queries(packages);
+        for _ in 0..READINGS {
+            if let Some(snapshot) = self.joined(&queries).await? {
+                return Ok(snapshot);
+            }
+        }
+        bail!(
+            "the cluster's catalogs change while they are read for {} packages: try again, or name copies of \
+             them with `--catalog NAME=FILE`",
+            packages.len()
+        )
+    }
+
+    /// Returns the answers to some queries as one snapshot; `None` if the catalogs were changed in between.
+    async fn joined(&self, queries: &[String]) -> Result<Option<LoadoutSnapshot>, anyhow::Error> {
+        let mut joined: Option<LoadoutSnapshot> = None;
+        for query in queries {
+            let text = self.ask(&format!("snapshot?{query}")).await?;
+            let snapshot =
+                LoadoutSnapshot::read(&text).with_context(|| self.of_another_version())?;
+            let Some(mut all) = joined.take() else {
+                joined = Some(snapshot);
+                continue;
+            };
+            if !all.join(snapshot) {
+                return Ok(None);
+            }
+            joined = Some(all);
+        }
+        Ok(joined)
     }
 
     /// Returns the packages with texts that have some words.
@@ -186,7 +220,7 @@ impl ClusterResolver {
     ) -> Result<Vec<PackageSummary>, anyhow::Error> {
         // An empty word is in every text.
         let words: Vec<String> = words.iter().filter(|it| !it.is_empty()).cloned().collect();
-        let text = self.ask(&format!("packages?{}", parameters("word", &words))).await?;
+        let text = self.ask(&format!("packages?{}", parameters("word", &words).join("&"))).await?;
         let list: PackageList =
             serde_json::from_str(&text).with_context(|| self.of_another_version())?;
         Ok(list.packages)
@@ -277,10 +311,27 @@ struct CatalogContent<'a> {
 }
 
 /// Returns the parameters of a URL: one name with several values.
-fn parameters(name: &str, values: &[String]) -> String {
+fn parameters(name: &str, values: &[String]) -> Vec<String> {
     let values = values.iter().map(|it| utf8_percent_encode(it, NON_ALPHANUMERIC));
-    let parameters: Vec<String> = values.map(|it| format!("{name}={it}")).collect();
-    parameters.join("&")
+    values.map(|it| format!("{name}={it}")).collect()
+}
+
+/// Returns the parameters of the requests for a snapshot: one request for the Operators alone, or as many as the
+/// names of the packages need.
+fn snapshot_queries(packages: &[String]) -> Vec<String> {
+    let (mut queries, mut query) = (Vec::new(), String::new());
+    for parameter in parameters("package", packages) {
+        if query.is_empty() {
+            query = parameter;
+        } else if query.len() + parameter.len() < QUERY_SIZE_MAX {
+            query.push('&');
+            query.push_str(&parameter);
+        } else {
+            queries.push(std::mem::replace(&mut query, parameter));
+        }
+    }
+    queries.push(query);
+    queries
 }
 
 /// Fails if no catalog of the cluster has a package.

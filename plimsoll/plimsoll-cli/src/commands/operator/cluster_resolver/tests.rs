@@ -330,6 +330,28 @@ async fn catalogs_that_cannot_be_read_here_come_from_the_resolver() {
 }
 
 #[tokio::test]
+async fn many_packages_need_several_requests() {
+    let names: Vec<String> = (0..2_000).map(|it| format!("lantern-{it}")).collect();
+    let text = names.iter().map(|name| catalog().text.replace("lantern", name)).collect();
+    let documents = Documents { text, ..catalog() };
+    let service = Setup::new(vec![documents], OperatorInventory::default()).service;
+    let (client, asked) = api_server(Some(service));
+    let mut catalogs = OpenedCatalogs {
+        elsewhere: vec![("main".to_owned(), PathBuf::from("/catalogs/main"))],
+        ..OpenedCatalogs::default()
+    };
+    let choice = CatalogChoice::default();
+    let read = read_in_place_of(&mut catalogs, &choice, &client, &names).await;
+    let read = read.expect("the resolver answers");
+    assert_eq!(read.catalogs[0].part.packages.len(), names.len());
+    assert_eq!(read.catalogs[0].images.len(), names.len());
+    let asked = asked.lock().expect("no thread panics").clone();
+    let queries = asked.iter().filter(|it| it.contains("/proxy/"));
+    let sizes: Vec<usize> = queries.map(String::len).collect();
+    assert!(sizes.len() > 1 && sizes.iter().all(|it| *it <= 8 << 10), "{sizes:?}");
+}
+
+#[tokio::test]
 async fn lint_and_lock_need_no_catalog_here() {
     let service = Setup::new(vec![catalog()], OperatorInventory::default()).service;
     let (client, asked) = api_server(Some(service));
