@@ -189,6 +189,18 @@ impl OpenedCatalogs {
         }
     }
 
+    /// Fails if no catalog was opened of those that the command line names, where no cluster is read.
+    ///
+    /// # Errors
+    ///
+    /// When no catalog was opened.
+    pub(crate) fn require_named(&self) -> Result<(), anyhow::Error> {
+        if self.opened.is_empty() {
+            bail!("there is no catalog, and no cluster is read: name a file with `--catalog FILE`");
+        }
+        Ok(())
+    }
+
     /// Calls a function with a package from the most preferred catalog that has it.
     ///
     /// # Errors

@@ -166,7 +166,7 @@ impl StateArguments {
         let facts = facts.map(|it| it.facts()).transpose()?;
         if source == StateSource::Files {
             let catalogs = self.catalogs.open(&BTreeMap::new())?;
-            catalogs.require()?;
+            catalogs.require_named()?;
             return Ok(LoadoutState {
                 source,
                 catalogs,

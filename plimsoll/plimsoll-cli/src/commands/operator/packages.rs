@@ -116,7 +116,10 @@ async fn looked_up<T>(
     {
         return Ok((state, found));
     }
-    catalogs.require()?;
+    match client {
+        Some(_) => catalogs.require()?,
+        None => catalogs.require_named()?,
+    }
     catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
     let found = here(&catalogs)?;
     Ok((state, found))
