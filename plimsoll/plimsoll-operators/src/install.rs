@@ -13,8 +13,8 @@ use plimsoll_resolve::{CatalogPart, Explanation, ExplanationStepKind, Resolution
 use semver::Version;
 use serde_json::Value;
 
-pub use self::check::RequestError;
 use self::check::choices;
+pub use self::check::{RequestError, unknown_package};
 use self::overrides::exclusion;
 use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
@@ -201,6 +201,20 @@ pub enum InstallError {
     Unsatisfiable(Box<InstallConflict>),
     /// The resolver reached its limit of work before it had an answer.
     LimitExceeded,
+}
+
+impl InstallError {
+    /// Returns the error with another sentence about a package that does not exist, if it is about one: `explain`
+    /// returns what is said where more than a part of the catalogs is known; `None` to leave it.
+    #[must_use]
+    pub fn explained(mut self, explain: impl FnOnce(&str) -> Option<String>) -> Self {
+        if let Self::Invalid(RequestError::NoPackage { name, unknown, .. }) = &mut self
+            && let Some(sentence) = explain(name.as_str())
+        {
+            *unknown = sentence;
+        }
+        self
+    }
 }
 
 impl From<RequestError> for InstallError {

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::parameters::{check_parameter, set_parameter};
-pub use self::refusals::{not_served, range_beside, refusal, unknown_catalog, unknown_package};
+pub use self::refusals::{not_served, range_beside, refusal, unknown_catalog};
 use super::change_plan::ChangePlan;
+pub use super::install::unknown_package;
 use super::install::{InstallError, InstallRequest, plan_install};
 use super::{OperatorInputs, RequestedPackage};
 
@@ -288,10 +289,11 @@ pub fn answer_request(
     request: &InstallRequest,
 ) -> ResolutionAnswer {
     let is_unknown = |name: &&str| catalogs.iter().all(|it| it.package(name).is_none());
+    let unknown = |name: &str| {
+        unknown_package(name, offered.iter().map(String::as_str)) + &not_served(inputs.unavailable)
+    };
     if let Some(name) = request.names().find(is_unknown) {
-        let unknown = unknown_package(name, offered.iter().map(String::as_str));
-        let message = unknown + &not_served(inputs.unavailable);
-        return ResolutionAnswer::refused(ResolutionOutcome::PackageNotFound, message);
+        return ResolutionAnswer::refused(ResolutionOutcome::PackageNotFound, unknown(name));
     }
     if let Some(message) = unknown_catalog(request, catalogs) {
         return ResolutionAnswer::refused(ResolutionOutcome::Invalid, message);
@@ -305,7 +307,7 @@ pub fn answer_request(
             plan: Some(ChangePlan::of_install(&plan, request, inputs, catalogs)),
             operators: plan.operators.iter().map(|it| it.manifest(request).object()).collect(),
         },
-        Err(error) => ResolutionAnswer::of(&error),
+        Err(error) => ResolutionAnswer::of(&error.explained(|name| Some(unknown(name)))),
     }
 }
 

@@ -27,9 +27,18 @@ pub enum RequestError {
         /// What is there instead.
         block: OperatorBlock,
     },
-    /// An excluded package or bundle does not exist; the text is the reason.
+    /// An excluded package, or one of a chosen provider, does not exist.
+    NoPackage {
+        /// What cannot be done, such as "cannot exclude `foo`".
+        refused: String,
+        /// The name of the package.
+        name: String,
+        /// The sentence that says so, with what may be meant.
+        unknown: String,
+    },
+    /// An excluded bundle does not exist; the text is the reason.
     Exclusion(String),
-    /// A chosen provider cannot be read, or does not exist; the text is the reason.
+    /// A chosen provider cannot be read, or provides nothing; the text is the reason.
     Provider(String),
 }
 
@@ -43,6 +52,7 @@ impl fmt::Display for RequestError {
                 write!(to, "{name} is named twice, with {}: name it once", ranges.join(" and "))
             }
             Self::NotOffered { block, .. } => to.write_str(&block.message),
+            Self::NoPackage { refused, unknown, .. } => write!(to, "{refused}: {unknown}"),
             Self::Exclusion(message) | Self::Provider(message) => to.write_str(message),
         }
     }
@@ -123,12 +133,9 @@ fn check_exclusion(catalogs: &[CatalogPart], text: &str) -> Result<(), RequestEr
         None => (text, None),
     };
     let known = catalogs.iter().flat_map(|it| &it.packages);
-    let of: Vec<_> = known.clone().filter(|it| it.name == package).collect();
+    let of: Vec<_> = known.filter(|it| it.name == package).collect();
     if of.is_empty() {
-        let hint = hint_of(package, known.map(|it| it.name.as_str()));
-        let message =
-            format!("cannot exclude `{text}`: no catalog has a package `{package}`{hint}");
-        return Err(RequestError::Exclusion(message));
+        return Err(no_package(format!("cannot exclude `{text}`"), package, catalogs));
     }
     let bundles = of.iter().flat_map(|it| &it.bundles).map(|it| it.name.as_str());
     match bundle {
@@ -140,6 +147,21 @@ fn check_exclusion(catalogs: &[CatalogPart], text: &str) -> Result<(), RequestEr
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Returns the error about a package that no catalog has; `catalogs` are the known parts of them.
+fn no_package(refused: String, name: &str, catalogs: &[CatalogPart]) -> RequestError {
+    let known = catalogs.iter().flat_map(|it| &it.packages).map(|it| it.name.as_str());
+    RequestError::NoPackage {
+        refused,
+        name: name.to_owned(),
+        unknown: unknown_package(name, known),
+    }
+}
+
+/// Returns the sentence about a package that no catalog has; `offered` are the packages that there are.
+pub fn unknown_package<'n>(name: &str, offered: impl IntoIterator<Item = &'n str>) -> String {
+    format!("no catalog has package `{name}`{}", hint_of(name, offered.into_iter()))
 }
 
 /// Returns the end of a message that names what may be meant, of names in any order.
@@ -174,10 +196,13 @@ pub(super) fn choices(
         }
         _ => return invalid(format!("`{provided}` is neither a package nor GROUP/VERSION/KIND")),
     };
+    let is_there = |name: &str| packages.clone().any(|it| it.name == name);
+    let no_package = |name| no_package(format!("cannot use `{text}`"), name, catalogs);
     if apis.is_empty() {
-        return invalid(format!(
-            "cannot use `{text}`: no catalog has a package {provided} that provides an API"
-        ));
+        return match is_there(provided) {
+            true => invalid(format!("cannot use `{text}`: {provided} provides no API")),
+            false => Err(no_package(provided)),
+        };
     }
     if names.len() > 1 {
         let known: BTreeMap<String, &Api> =
@@ -189,9 +214,8 @@ pub(super) fn choices(
             ));
         }
     }
-    if !packages.clone().any(|it| it.name == package) {
-        let hint = hint_of(package, packages.map(|it| it.name.as_str()));
-        return invalid(format!("cannot use `{text}`: no catalog has a package `{package}`{hint}"));
+    if !is_there(package) {
+        return Err(no_package(package));
     }
     let choice = |api| ProviderChoice { api, package: package.to_owned(), catalog: None };
     Ok(apis.into_iter().map(choice).collect())

@@ -501,7 +501,7 @@ fn a_request_for_what_does_not_exist_is_refused() {
         ("foo --repository=nope", "there is no catalog nope; catalogs: main"),
         (
             "foo --exclude=ba",
-            "cannot exclude `ba`: no catalog has a package `ba`, did you mean `bar`?",
+            "cannot exclude `ba`: no catalog has package `ba`, did you mean `bar`?",
         ),
         (
             "foo --exclude=bar/bar.v1.2.8",
@@ -515,7 +515,11 @@ fn a_request_for_what_does_not_exist_is_refused() {
         ),
         (
             "foo --use=bar=foz",
-            "cannot use `bar=foz`: no catalog has a package `foz`, did you mean `foo`?",
+            "cannot use `bar=foz`: no catalog has package `foz`, did you mean `foo`?",
+        ),
+        (
+            "foo --use=baa=foo",
+            "cannot use `baa=foo`: no catalog has package `baa`, did you mean `bar`?",
         ),
     ] {
         check(&all, "", line, &format!("invalid: {message}"));

@@ -22,13 +22,8 @@ pub fn refusal(error: &InstallError) -> String {
     }
 }
 
-/// Returns the sentence about a package that no catalog has; `offered` are the packages that there are.
-pub fn unknown_package<'n>(name: &str, offered: impl IntoIterator<Item = &'n str>) -> String {
-    let offered: BTreeSet<&str> = offered.into_iter().collect();
-    format!("no catalog has package `{name}`{}", hint(name, offered.iter().copied()))
-}
-
-/// Returns the end of that sentence in a cluster with a catalog that is not served, which may have the package.
+/// Returns the end of the sentence of [`unknown_package`](crate::install::unknown_package) in a cluster with a
+/// catalog that is not served, which may have the package.
 pub fn not_served(unavailable: &BTreeMap<String, String>) -> String {
     let first = unavailable.first_key_value();
     first.map_or_else(String::new, |(catalog, why)| {

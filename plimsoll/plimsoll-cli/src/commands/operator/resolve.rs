@@ -358,7 +358,10 @@ pub(super) async fn plan(
             state.print_notes();
             Err(Refusal { message: refusal(&error), exit: exit::UNSATISFIABLE }.into())
         }
-        Err(error) => bail!(refusal(&error)),
+        Err(error) => {
+            let unknown = |name: &str| Some(state.require_package(name).err()?.to_string());
+            bail!(refusal(&error.explained(unknown)))
+        }
     }
 }
 

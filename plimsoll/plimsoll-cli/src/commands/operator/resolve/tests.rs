@@ -300,14 +300,14 @@ async fn bad_input_is_an_error_and_writes_nothing() {
         (&["foo-operator@x||"], "is not a range"),
         (&["foo-operator", "--version", "~1.2"], "--version-range takes ranges"),
         (["foo-operator", "--use", "bar"].as_slice(), "is not of the form"),
-        (["foo-operator", "--use", "nothing=bar-operator"].as_slice(), "no catalog has a package"),
+        (["foo-operator", "--use", "nothing=bar-operator"].as_slice(), "no catalog has package"),
         (&["foo-operator", "foo-operator"], "foo-operator is named twice"),
         (
             &["foo-operator@7"],
             "no version of foo-operator matches 7; there is v1.2.9, v1.2.5, v1.2.2",
         ),
         (&["foo-operator", "--channel", "beta"], "has no channel beta; its channels are stable"),
-        (&["foo-operator", "--exclude", "nope"], "no catalog has a package `nope`"),
+        (&["foo-operator", "--exclude", "nope"], "no catalog has package `nope`"),
         (&["foo-operator", "--use", "a.b/v1/C=bar-operator"], "nothing provides or requires"),
     ] {
         let error = attempt(directory.path(), options).await.expect_err("bad input");

@@ -77,7 +77,7 @@ async fn three_ways_to_ask_are_refused_in_the_same_words() {
         (
             json!({ "packages": ["lantern"], "exclude": ["lanter"] }),
             false,
-            "cannot exclude `lanter`: no catalog has a package `lanter`, did you mean `lantern`?",
+            "cannot exclude `lanter`: no catalog has package `lanter`, did you mean `lantern`?",
         ),
         (
             json!({ "packages": ["lantern"], "providers": ["a.b/v1/C=lantern"] }),
@@ -92,5 +92,34 @@ async fn three_ways_to_ask_are_refused_in_the_same_words() {
             let failure = setup.planned(&query).await.expect_err("it is refused");
             assert_eq!(failure.answer(), format!("error: {expected}\n"), "{query:?}: the Action");
         }
+    }
+}
+
+#[tokio::test]
+async fn hints_name_packages_that_nothing_leads_to() {
+    let light = r#""properties":[{"type":"olm.gvk","value":{"group":"example.com","version":"v1","kind":"Light"}},"#;
+    let lantern = catalog().text.replace(r#""properties":["#, light);
+    let text = lantern + &catalog().text.replace("lantern", "ledger");
+    let documents = vec![Documents { text, ..catalog() }];
+    let setup = Setup::new(documents, OperatorInventory::default());
+    let (client, _) = api_server(Some(setup.service.clone()));
+    let unknown = "no catalog has package `ledgr`, did you mean `ledger`?";
+    for (option, field, value, refused) in [
+        ("--exclude", "exclude", "ledgr", "cannot exclude `ledgr`"),
+        ("--use", "providers", "ledgr=lantern", "cannot use `ledgr=lantern`"),
+        ("--use", "providers", "lantern=ledgr", "cannot use `lantern=ledgr`"),
+    ] {
+        let query = json!({ "packages": ["lantern"], field: [value] });
+        let query: ResolutionQuery = serde_json::from_value(query).expect("a query");
+        let expected = format!("{refused}: {unknown}");
+        assert_eq!(setup.refused(&query).await, expected, "the service");
+        assert_eq!(setup.failed(&query).await, expected, "the command");
+        let nowhere = setup.directory.path().join("nowhere").display().to_string();
+        let words = ["resolve", "lantern", option, value, "--dry-run", "--write", &nowhere];
+        let line = Line::try_parse_from(words).expect("it is a command line");
+        let mut prompter = Prompter::NonInteractive;
+        let ended = run(Some(&client), &line.arguments, &mut prompter, &mut Vec::new()).await;
+        let error = ended.expect_err("it is refused");
+        assert_eq!(format!("{error:#}"), expected, "the command without a catalog");
     }
 }
