@@ -24,7 +24,8 @@ pub struct CatalogChoice {
     /// File or directory of a catalog, or NAME=PATH; the cluster's Catalogs without it
     ///
     /// A NAME that a Catalog of the cluster has stands for that one: a copy of what the controller
-    /// reads. Without this option, Catalogs are used whose directory can be read from here.
+    /// reads. Without this option, Catalogs are used whose directory can be read from here; if some cannot,
+    /// the cluster's resolver is asked in place of all.
     #[arg(long, value_name = "FILE", value_parser = CatalogPath::without_namespace)]
     pub(crate) catalog: Vec<CatalogPath>,
     /// Ignore the cached indices
