@@ -13,7 +13,7 @@ use plimsoll_resolve::CatalogPart;
 use serde::Serialize;
 
 use self::effects::{BundleVersion, Effects, name_bundle};
-use crate::deletion_plan::{DeletionPlan, PlannedDeletion};
+use crate::deletion_plan::{DeletionPlan, PlannedDeletion, PossibleOrphan};
 use crate::install::{InstallPlan, InstallRequest, PlannedOperator, meanings};
 use crate::loadout::converge;
 use crate::manifest::OperatorManifest;
@@ -266,6 +266,7 @@ impl ChangePlan {
             missing: format!("{} is deleted", it.on),
         });
         let concerned = plan.needed.iter().map(|it| &it.name).chain(&plan.orphans);
+        let concerned = concerned.chain(plan.possible_orphans.iter().map(|it| &it.name));
         let concerned = concerned.chain(plan.broken.iter().map(|it| &it.dependant));
         let concerned: BTreeSet<&String> = concerned.collect();
         let kept = concerned.into_iter().map(|name| {
@@ -283,6 +284,7 @@ impl ChangePlan {
             kept: kept.collect(),
             unsatisfied: unsatisfied.collect(),
             orphans: plan.orphans.clone(),
+            notes: plan.possible_orphans.iter().map(PossibleOrphan::text).collect(),
             ..Self::with(PlannedOperation::Delete, changes, dependencies)
         };
         for (change, deletion) in all.changes.iter_mut().zip(&plan.delete) {

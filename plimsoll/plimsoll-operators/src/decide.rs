@@ -163,11 +163,15 @@ fn alone<'a>(
     search: WaySearch<'_, 'a>,
 ) -> OperatorDecision {
     let mut judged = CandidateRequirements::default();
+    let waiting = match &chosen {
+        Choice::Among(chosen) => chosen.offers.first().map(|it| it.bundle),
+        Choice::Fixed(_) => None,
+    };
     let (action, held_back, bundle) = match chosen {
         Choice::Fixed(action) => (action, None, None),
         Choice::Among(chosen) => single_move(search, operator, &chosen, &mut judged),
     };
-    let decided = Decided { action, held_back, bundle, judged, ahead: None };
+    let decided = Decided { action, held_back, bundle, judged, ahead: None, waiting };
     report(catalogs, installed, name, operator, decided)
 }
 
@@ -313,6 +317,8 @@ struct Decided<'a> {
     judged: CandidateRequirements,
     /// The bundle that is prepared ahead; `None` if there is none.
     ahead: Option<BundleReference>,
+    /// The bundle that is preferred, whether or not it is blocked; `None` if there is none.
+    waiting: Option<&'a Bundle>,
 }
 
 /// Completes a decision with what is reported.
@@ -323,7 +329,7 @@ fn report<'a>(
     operator: &'a RequestedOperator,
     decided: Decided<'a>,
 ) -> OperatorDecision {
-    let Decided { action, held_back, bundle, mut judged, ahead } = decided;
+    let Decided { action, held_back, bundle, mut judged, ahead, waiting } = decided;
     operator.returns_to.iter().for_each(|it| judged.add(it));
     let findings = |of: &Bundle| BundleFindings {
         requirements: installed.check(name, of),
@@ -334,6 +340,8 @@ fn report<'a>(
     let kept = bundle.and(current).map(|it| Box::new(findings(it)));
     let BundleFindings { requirements, incompatibility, deprecation } =
         bundle.or(current).map(findings).unwrap_or_default();
+    let is_waiting = operator.installed.is_none() && matches!(action, OperatorAction::Blocked(_));
+    let waiting = waiting.filter(|_| is_waiting);
     let dependants = installed.dependants(name);
     let is_orphaned =
         operator.is_dependency && operator.installed.is_some() && dependants.is_empty();
@@ -348,6 +356,7 @@ fn report<'a>(
         judged,
         installed: kept,
         ahead,
+        awaited: waiting.map(|it| installed.check(name, it)).unwrap_or_default(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! OPR-20).
 
 mod kept;
+mod orphans;
 mod rollout;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +14,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use self::kept::kept_by_release;
+use self::orphans::dependencies;
 use self::rollout::rolling_out;
 use super::observed::ObservedOperator;
 
 pub use self::kept::{KeptObject, without_release};
+pub use self::orphans::{Dependants, Orphans, PossibleOrphan, orphans};
 pub use self::rollout::{has_rollout, include_rollouts};
 
 /// The API group of CustomResourceDefinitions.
@@ -34,6 +37,9 @@ pub struct DeletionPlan {
     pub orphans: Vec<String>,
     /// The dependencies of deleted Operators that remain because other Operators need them.
     pub needed: Vec<NeededDependency>,
+    /// Those that remain because it is not known yet whether others need them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub possible_orphans: Vec<PossibleOrphan>,
 }
 
 /// An Operator that is deleted.
@@ -155,11 +161,13 @@ impl DeletionPlan {
         let DeletionRequest { operators, names, cascade, .. } = *request;
         let dependants = Dependants::of(operators);
         let mut going: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let mut orphans = orphaned_without(operators, &dependants, &going);
+        let mut orphans = dependants.orphaned_without(&going);
         while cascade && !orphans.is_empty() {
             going.extend(orphans);
-            orphans = orphaned_without(operators, &dependants, &going);
+            orphans = dependants.orphaned_without(&going);
         }
+        let possible_orphans = dependants.possible_orphans(&going);
+        let is_possible = |name: &str| possible_orphans.iter().any(|it| it.name == name);
         let mut broken = BTreeSet::new();
         for name in &going {
             broken.extend(dependants.on(name).filter(|it| !going.contains(it)).map(|dependant| {
@@ -169,9 +177,13 @@ impl DeletionPlan {
         let mut needed = BTreeMap::new();
         for dependency in going.iter().flat_map(|name| dependencies(operators, name)) {
             let is_dependency = operators.get(dependency).is_some_and(|it| it.is_dependency);
-            if is_dependency && !going.contains(dependency) && !orphans.contains(dependency) {
+            let is_orphan = going.contains(dependency) || orphans.contains(dependency);
+            if is_dependency && !is_orphan && !is_possible(dependency) {
                 let by = dependants.on(dependency).filter(|it| !going.contains(it));
-                needed.insert(dependency, by.map(str::to_owned).collect::<BTreeSet<_>>());
+                let by: BTreeSet<String> = by.map(str::to_owned).collect();
+                if !by.is_empty() {
+                    needed.insert(dependency, by);
+                }
             }
         }
         let needed = needed.into_iter().map(|(name, by)| NeededDependency {
@@ -186,6 +198,7 @@ impl DeletionPlan {
             broken: broken.into_iter().collect(),
             orphans: orphans.into_iter().map(str::to_owned).collect(),
             needed: needed.collect(),
+            possible_orphans,
         }
     }
 
@@ -253,6 +266,9 @@ impl DeletionPlan {
             let needed_by = depend(needed_by);
             line(&mut text, format_args!("{name} is kept: {needed_by} on it"));
         }
+        for it in &self.possible_orphans {
+            line(&mut text, format_args!("{}", it.text()));
+        }
         text
     }
 }
@@ -296,80 +312,6 @@ pub fn definitions(status: &OperatorStatus) -> Vec<String> {
 
 fn is_definition(key: &ObjectKey) -> bool {
     key.group == DEFINITION_GROUP && key.kind == "CustomResourceDefinition"
-}
-
-/// Returns the orphans: Operators that were installed as dependencies and that no Operator, or only orphans,
-/// depend on.
-pub fn orphans(operators: &BTreeMap<String, ObservedOperator>) -> BTreeSet<String> {
-    let dependants = Dependants::of(operators);
-    let mut going = BTreeSet::new();
-    loop {
-        let more = orphaned(operators, &dependants, &going, |_| true);
-        if more.is_empty() {
-            return going.into_iter().map(str::to_owned).collect();
-        }
-        going.extend(more);
-    }
-}
-
-/// Returns the dependencies of deleted Operators that no Operator would depend on any more.
-fn orphaned_without<'a>(
-    operators: &'a BTreeMap<String, ObservedOperator>,
-    dependants: &Dependants<'a>,
-    going: &BTreeSet<&'a str>,
-) -> BTreeSet<&'a str> {
-    let is_lost = |name: &str| dependants.on(name).any(|it| going.contains(it));
-    orphaned(operators, dependants, going, is_lost)
-}
-
-fn orphaned<'a>(
-    operators: &'a BTreeMap<String, ObservedOperator>,
-    dependants: &Dependants<'a>,
-    going: &BTreeSet<&'a str>,
-    is_meant: impl Fn(&str) -> bool,
-) -> BTreeSet<&'a str> {
-    let found = operators.iter().filter(|(name, operator)| {
-        is_meant(name)
-            && operator.is_dependency
-            && !going.contains(name.as_str())
-            && !operator.is_deleting
-            && dependants.on(name).all(|it| going.contains(it))
-    });
-    found.map(|(name, _)| name.as_str()).collect()
-}
-
-/// The Operators whose requirements an Operator satisfies, by its name. Each of both reports that, and one may
-/// do so before the other.
-struct Dependants<'a>(BTreeMap<&'a str, BTreeSet<&'a str>>);
-
-impl<'a> Dependants<'a> {
-    fn of(operators: &'a BTreeMap<String, ObservedOperator>) -> Self {
-        let mut by_name: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (name, operator) in operators {
-            let reported = operator.status.dependants.iter().map(|it| it.operator.as_str());
-            let reported = reported.filter(|it| operators.contains_key(*it));
-            by_name.entry(name.as_str()).or_default().extend(reported);
-            for dependency in dependencies(operators, name) {
-                by_name.entry(dependency).or_default().insert(name.as_str());
-            }
-        }
-        Self(by_name)
-    }
-
-    /// Returns the Operators that depend on the given one.
-    fn on(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.0.get(name).into_iter().flatten().copied()
-    }
-}
-
-/// Returns the Operators that satisfy the requirements of the given one.
-fn dependencies<'a>(
-    operators: &'a BTreeMap<String, ObservedOperator>,
-    name: &str,
-) -> impl Iterator<Item = &'a str> {
-    let status = operators.get(name).map(|it| &it.status);
-    let found = status.into_iter().flat_map(|it| &it.dependencies).filter(|it| it.satisfied);
-    found.map(|it| it.operator.as_str()).filter(|it| operators.contains_key(*it))
 }
 
 /// Orders Operators with dependants before what they depend on; a cycle begins with its first Operator by

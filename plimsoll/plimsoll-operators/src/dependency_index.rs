@@ -117,8 +117,25 @@ impl DependencyIndex {
 
     /// Returns whether another Operator than `name` may require what these provide.
     pub(crate) fn is_required(&self, name: &str, dependencies: &Dependencies) -> bool {
+        self.requirers(dependencies).any(|other| other != name)
+    }
+
+    /// Returns the Operators that may require what these provide.
+    fn requirers(&self, dependencies: &Dependencies) -> impl Iterator<Item = &str> {
         let requirers = dependencies.provides.iter().flat_map(|it| self.requirers.names(it));
-        let mut requirers = requirers.chain(self.open.iter().map(String::as_str));
-        requirers.any(|other| other != name)
+        requirers.chain(self.open.iter().map(String::as_str))
+    }
+
+    /// Returns the Operators that may require what an Operator provides.
+    pub(crate) fn requirers_of(&self, name: &str) -> BTreeSet<String> {
+        let dependencies = self.by_operator.get(name);
+        let requirers = dependencies.into_iter().flat_map(|it| self.requirers(it));
+        requirers.map(str::to_owned).collect()
+    }
+
+    /// Returns the Operators that may provide what these require.
+    pub(crate) fn providers_for(&self, dependencies: &Dependencies) -> BTreeSet<String> {
+        let providers = dependencies.requires.iter().flat_map(|it| self.providers.names(it));
+        providers.map(str::to_owned).collect()
     }
 }

@@ -108,6 +108,12 @@ impl RequestedOperator {
             owned: BTreeSet::new(),
         }
     }
+
+    /// Returns the kinds that its revisions define, or that its installed bundle provides.
+    pub(crate) fn provided(&self) -> BTreeSet<GroupKind> {
+        let installed = self.installed.iter().flat_map(|it| installed::kinds(&it.bundle));
+        self.owned.iter().cloned().chain(installed).collect()
+    }
 }
 
 /// The installed bundle of an Operator.
@@ -168,9 +174,22 @@ pub struct OperatorDecision {
     /// The bundle that is prepared ahead, while other Operators of the change set come first; `None` if there
     /// is none.
     pub ahead: Option<BundleReference>,
+    /// The requirements of the bundle that a block keeps from being installed; none if one is installed already.
+    pub awaited: Vec<CheckedRequirement>,
 }
 
 impl OperatorDecision {
+    /// Returns whether a bundle that is installed, selected or waited for may require another Operator, which provides
+    /// kinds, although that satisfies no requirement of an installed one.
+    pub(crate) fn awaits(&self, name: &str, kinds: &BTreeSet<GroupKind>) -> bool {
+        let CandidateRequirements { packages, apis, is_open, provides: _ } = &self.judged;
+        let mut required = self.requirements.iter().chain(&self.awaited);
+        *is_open
+            || packages.contains(name)
+            || !apis.is_disjoint(kinds)
+            || required.any(|it| it.provider.is_none() && it.package.as_deref() == Some(name))
+    }
+
     /// Replaces the action by a block, so that the installed bundle stays.
     pub(crate) fn block(&mut self, block: OperatorBlock) {
         self.action = OperatorAction::Blocked(block);

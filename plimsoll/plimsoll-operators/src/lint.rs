@@ -218,7 +218,7 @@ impl<'a> Linter<'a> {
         }
         self.definitions(declared);
         self.risks(declared);
-        if decision.is_orphaned {
+        if self.converged.is_orphaned(name) {
             let message = format!("{name} is a dependency, and nothing depends on it");
             let finding = self.add(declared, "metadata.name", LoadoutCode::Orphan, message);
             finding.help = Some(format!(

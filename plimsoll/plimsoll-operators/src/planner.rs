@@ -162,6 +162,24 @@ impl<'a> Outcome<'a> {
         self.bundles.get_key_value(package.as_str()).map(|(name, _)| *name)
     }
 
+    /// Returns the packages that are no orphans: those that some package depends on or requires by name, and all while
+    /// an Operator is requested of which nothing is installed, since what that requires is not known.
+    pub(crate) fn needed(&self) -> BTreeSet<&'a str> {
+        let mut requested = self.inputs.operators.iter().filter(|(_, it)| !it.is_deleting);
+        if requested.any(|(name, _)| !self.bundles.contains_key(name.as_str())) {
+            return self.bundles.keys().copied().collect();
+        }
+        let requirements = self.bundles.keys().flat_map(|name| self.requirements(name));
+        requirements.filter_map(|it| self.provider(&it).or_else(|| self.named(&it))).collect()
+    }
+
+    /// Returns the package that a requirement names which nothing satisfies; `None` if it names none that is
+    /// installed.
+    pub(crate) fn named(&self, requirement: &CheckedRequirement) -> Option<&'a str> {
+        let package = requirement.package.as_ref().filter(|_| requirement.provider.is_none())?;
+        self.bundles.get_key_value(package.as_str()).map(|(name, _)| *name)
+    }
+
     /// Returns the packages that some packages depend on.
     pub(crate) fn used_by<'n>(
         &self,

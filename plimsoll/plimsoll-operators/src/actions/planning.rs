@@ -418,12 +418,12 @@ impl Planner<'_> {
         {
             return Err(ActionFailure::new(Reason::ConstraintsUnmet, text));
         }
-        let orphaned = after.decisions.iter().filter(|(_, it)| it.is_orphaned);
+        let orphaned = after.decisions.keys().filter(|name| after.is_orphaned(name));
         Ok(ActionPlan {
             changes,
             explanation,
             unsatisfied,
-            orphans: orphaned.map(|(name, _)| name.clone()).collect(),
+            orphans: orphaned.cloned().collect(),
             result: String::new(),
         })
     }
@@ -436,7 +436,7 @@ fn deletion(
 ) -> Result<DeletionPlan, ActionFailure> {
     let is_autoremove = action.class == AUTOREMOVE;
     let names = if is_autoremove {
-        orphans(&inventory.observed)
+        orphans(&inventory.observed).names
     } else {
         let package = action.text("package");
         if !inventory.observed.contains_key(package) {

@@ -101,6 +101,7 @@ impl Effects {
             for requirement in after.check(name, bundle) {
                 let Some(provider) = after.provider(&requirement) else {
                     if requirement.provider.is_none() {
+                        effects.used.extend(after.named(&requirement).map(str::to_owned));
                         effects.unsatisfied.insert(UnsatisfiedRequirement {
                             operator: name.to_owned(),
                             requirement: requirement.text,
@@ -141,7 +142,7 @@ pub(super) fn of_deletion(
         // Either of both may report it before the other.
         let depending = operators.iter().flat_map(|(dependant, it)| {
             let on = it.status.dependencies.iter();
-            let on = on.filter(move |it| it.satisfied && it.operator == *name);
+            let on = on.filter(move |it| it.operator == *name);
             on.map(move |it| (dependant.as_str(), &it.requirement))
         });
         for (dependant, requirement) in reported.chain(depending) {

@@ -37,6 +37,7 @@ fn decided(action: OperatorAction) -> OperatorDecision {
         judged: CandidateRequirements::default(),
         installed: None,
         ahead: None,
+        awaited: Vec::new(),
     }
 }
 

@@ -168,7 +168,8 @@ pub(super) fn decide_set<'a>(
         // Before the first one moves, it is to be known that none of the others is refused.
         let is_next = is_moving && matches!(action, OperatorAction::Blocked(_));
         let ahead = route.filter(|_| is_next).map(|route| reference(&route.next));
-        let decided = Decided { action, held_back: None, bundle, judged, ahead };
+        let waiting = route.map(|route| route.next.bundle);
+        let decided = Decided { action, held_back: None, bundle, judged, ahead, waiting };
         let decision = report(catalogs, installed, name, operator, decided);
         decisions.insert(name.to_owned(), decision);
     }

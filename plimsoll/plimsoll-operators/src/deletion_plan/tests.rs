@@ -1,13 +1,14 @@
 //! Tests of what a deletion plan says.
 
 use plimsoll_api::olm::{
-    Dependant, DependencyStatus, OperatorHistory, OperatorRevisionSpec, RevisionObject,
+    BundleReference, Dependant, DependencyStatus, OperatorHistory, OperatorRevisionSpec,
+    RevisionObject,
 };
 use serde_json::json;
 
 use super::*;
 
-/// Parses Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
+/// Parses installed Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
 fn operators(text: &str) -> BTreeMap<String, ObservedOperator> {
     let mut operators: BTreeMap<String, ObservedOperator> = BTreeMap::new();
     for line in text.lines().map(str::trim) {
@@ -23,6 +24,10 @@ fn operators(text: &str) -> BTreeMap<String, ObservedOperator> {
             let it = operators.get_mut(name).unwrap();
             it.status.dependencies.push(satisfied);
         }
+    }
+    for it in operators.values_mut() {
+        it.status.bundle = Some(BundleReference::default());
+        it.status.orphaned = it.is_dependency && it.status.dependants.is_empty();
     }
     operators
 }
@@ -169,12 +174,94 @@ fn another_operator_of_the_name_is_another_plan() {
 #[test]
 fn orphans_are_dependencies_that_nothing_depends_on_but_orphans() {
     let check = |text: &str, expected: &[&str]| {
-        let found: Vec<String> = orphans(&operators(text)).into_iter().collect();
+        let found: Vec<String> = orphans(&operators(text)).names.into_iter().collect();
         assert_eq!(found, expected, "{text}");
     };
     check(FOO_NEEDS_BAR, &[]);
     check("bar dependency:", &["bar"]);
     check("bar dependency: baz\n baz dependency:\n foo:", &["bar", "baz"]);
+}
+
+/// A change of two Operators: foo, which a person requested, and bar, which was installed as a dependency.
+type StateChange<'a> = &'a dyn Fn(&mut ObservedOperator, &mut ObservedOperator);
+
+#[test]
+fn what_a_requested_operator_requires_is_no_orphan_before_it_is_installed() {
+    let created = |it: &mut ObservedOperator| {
+        it.generation = 1;
+        it.status = OperatorStatus::default();
+    };
+    let named = |operator: &str| DependencyStatus {
+        operator: operator.to_owned(),
+        requirement: "bar >=1.2.3".to_owned(),
+        ..DependencyStatus::default()
+    };
+    let check = |what: &str, edit: StateChange<'_>, expected: &str| {
+        let mut operators = operators("qux:\n bar dependency:\n foo:");
+        let mut foo = operators.remove("foo").unwrap();
+        let mut bar = operators.remove("bar").unwrap();
+        edit(&mut foo, &mut bar);
+        operators.extend([("foo".to_owned(), foo), ("bar".to_owned(), bar)]);
+        let Orphans { names, possible } = orphans(&operators);
+        let possible = possible.iter().map(PossibleOrphan::text);
+        let found: Vec<String> = names.into_iter().chain(possible).collect();
+        assert_eq!(found.join("\n"), expected, "{what}");
+    };
+    let unknown = "bar is kept: what foo requires is not known yet";
+    check("nothing requires bar", &|_, _| {}, "bar");
+    check("foo was created", &|foo, _| created(foo), unknown);
+    check("foo was changed", &|foo, _| foo.generation = 1, unknown);
+    let waits = |foo: &mut ObservedOperator| foo.status.bundle = None;
+    check("no bundle of foo is chosen", &|foo, _| waits(foo), unknown);
+    let names_bar = |foo: &mut ObservedOperator, bar: &mut ObservedOperator| {
+        waits(foo);
+        foo.status.dependencies = vec![named("bar")];
+        bar.status.bundle = None;
+        bar.status.orphaned = false;
+    };
+    check("foo names bar, which is not installed", &names_bar, "");
+    check(
+        "foo names bar in another version",
+        &|foo, _| foo.status.dependencies = vec![named("bar")],
+        "",
+    );
+    let requires_api = |foo: &mut ObservedOperator, _: &mut ObservedOperator| {
+        foo.status.dependencies = vec![named("")];
+    };
+    check("bar, which is installed, is not what foo requires", &requires_api, "bar");
+    let may_provide = |foo: &mut ObservedOperator, bar: &mut ObservedOperator| {
+        requires_api(foo, bar);
+        bar.status.bundle = None;
+    };
+    check("bar may be what foo requires", &may_provide, unknown);
+    check("bar was created", &|_, bar| created(bar), "");
+    check("the controller knows that bar is awaited", &|_, bar| bar.status.orphaned = false, "");
+    let is_deleted = |foo: &mut ObservedOperator, _: &mut ObservedOperator| {
+        created(foo);
+        foo.is_deleting = true;
+    };
+    check("foo is being deleted", &is_deleted, "bar");
+}
+
+#[test]
+fn a_dependency_is_kept_while_it_is_not_known_who_else_needs_it() {
+    let mut operators = operators("foo: bar\n bar dependency:\n qux:");
+    let qux = operators.get_mut("qux").unwrap();
+    qux.status = OperatorStatus::default();
+    let names = BTreeSet::from(["foo".to_owned()]);
+    let plan = DeletionPlan::new(&DeletionRequest {
+        operators: &operators,
+        workloads: &BTreeMap::new(),
+        conversions: &BTreeMap::new(),
+        of_release: &BTreeSet::new(),
+        names: &names,
+        cascade: true,
+        keep_crds: false,
+    });
+    assert_eq!(
+        plan.text(),
+        "foo will be deleted\n  0 objects\nbar is kept: what qux requires is not known yet\n"
+    );
 }
 
 #[test]

@@ -25,6 +25,19 @@ pub struct ConvergedOperators {
     pub decisions: BTreeMap<String, OperatorDecision>,
 }
 
+impl ConvergedOperators {
+    /// Returns whether no Operator depends on one that was installed as a dependency, or waits for it.
+    pub(crate) fn is_orphaned(&self, name: &str) -> bool {
+        let is_unused = self.decisions.get(name).is_some_and(|it| it.is_orphaned);
+        let operator = self.operators.get(name).filter(|_| is_unused);
+        operator.is_some_and(|operator| {
+            let kinds = operator.provided();
+            let mut others = self.decisions.iter().filter(|(other, _)| *other != name);
+            !others.any(|(_, it)| it.awaits(name, &kinds))
+        })
+    }
+}
+
 /// The progress of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanningProgress {

@@ -407,7 +407,7 @@ impl<'a> Search<'a> {
         if self.request.is_install || requested.is_empty() {
             return None;
         }
-        let used = after.used_by(after.bundles.keys().copied());
+        let used = after.needed();
         let before = Outcome::new(self.inputs, self.catalogs, &ChosenBundles::new());
         let were_used = before.used_by(before.bundles.keys().copied());
         let is_orphan = |name: &&&str| {

@@ -132,6 +132,7 @@ impl TrackedOperator {
         let installed = self.installed_revision().map(|(_, revision)| revision);
         let bundle_of = request.installed.as_ref();
         let apis = bundle_of.map(|it| it.bundle.provides.as_slice()).unwrap_or_default();
+        let requirements = decision.requirements.iter().chain(&decision.awaited);
         Some(OperatorStatus {
             observed_generation: self.object.generation,
             conditions,
@@ -139,7 +140,7 @@ impl TrackedOperator {
             namespace: installed.map(|it| it.namespace.clone()).unwrap_or_default(),
             bundle: installed.map(|it| it.bundle.clone()),
             revision: installed.and(self.installed),
-            dependencies: decision.requirements.iter().map(dependency_status).collect(),
+            dependencies: requirements.map(dependency_status).collect(),
             dependants: decision.dependants.clone(),
             orphaned: decision.is_orphaned,
             provided_apis: apis.iter().map(installed_api).collect(),

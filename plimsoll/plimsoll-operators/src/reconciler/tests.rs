@@ -11,6 +11,7 @@ mod deletion;
 mod held;
 mod held_revisions;
 mod live_definitions;
+mod orphans;
 mod readiness;
 
 use std::time::Duration;

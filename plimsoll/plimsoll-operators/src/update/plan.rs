@@ -156,7 +156,7 @@ impl UpdatePlan {
         let after = OperatorInputs { operators: &converged, ..inputs };
         let after = Outcome::new(after, catalogs, &unchanged);
         let mut required = newly_required(&before, &after);
-        let used = after.used_by(after.bundles.keys().copied());
+        let used = after.needed();
         let were_used = before.used_by(before.bundles.keys().copied());
         let version = |operator: &RequestedOperator, at: Option<&&Bundle>| OperatorVersion {
             requested: operator.spec.version.clone(),

@@ -20,7 +20,8 @@ use plimsoll_api::{Operator, duration};
 use plimsoll_controller::{include_rollouts, objects_of_release, removed_conversions, workloads};
 use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
 use plimsoll_operators::deletion_plan::{
-    DeletionPlan, DeletionRequest, RemovedConversion, depend, orphans, recreated, without_release,
+    DeletionPlan, DeletionRequest, Orphans, RemovedConversion, depend, orphans, recreated,
+    without_release,
 };
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
@@ -277,10 +278,13 @@ pub(super) async fn autoremove(
 ) -> Result<ExitCode, anyhow::Error> {
     let AutoremoveArguments { options } = arguments;
     let mut deletion = Deletion::read(client, options.keep_crds).await?;
-    let names = orphans(&deletion.operators);
+    let Orphans { names, possible } = orphans(&deletion.operators);
     let mut output = Output::new(&options.output, out);
     if names.is_empty() && !options.rehearse {
         output.people().write_all(NO_ORPHANS.as_bytes())?;
+        for it in &possible {
+            writeln!(output.people(), "{}", it.text())?;
+        }
         output.write_plan(|| ChangePlan::nothing(PlannedOperation::Delete))?;
         return Ok(exit::SUCCESS.into());
     }
@@ -363,6 +367,9 @@ async fn carry_out(
     }
     for kept in &current.needed {
         writeln!(out, "{} is kept: {} on it", kept.name, depend(&kept.needed_by))?;
+    }
+    for it in &current.possible_orphans {
+        writeln!(out, "{}", it.text())?;
     }
     delete_each(&now, &current, options, output).await
 }
