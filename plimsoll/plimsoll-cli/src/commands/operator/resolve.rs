@@ -23,7 +23,7 @@ use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
 use serde_json::Value;
 
-use super::agreement::{Planned, agreed};
+use super::agreement::{Planned, agreed, uids};
 use super::apply::{OperatorWrite, apply, dry_run_writes};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
@@ -221,6 +221,10 @@ impl Planned for PlannedInstall {
 
     fn is_like(&self, other: &Self) -> bool {
         (&self.plan, &self.conflict) == (&other.plan, &other.conflict)
+    }
+
+    fn uids(&self) -> BTreeMap<&str, &str> {
+        uids(&self.state, self.plan.operators.iter().map(|it| it.name.as_str()))
     }
 }
 

@@ -27,7 +27,7 @@ use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
 
 use self::refusal::refusal;
-use super::agreement::{Planned, agreed};
+use super::agreement::{Planned, agreed, uids};
 use super::apply::{apply, dry_run_writes, leave_change_set};
 use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
@@ -232,6 +232,11 @@ impl Planned for PlannedUpdate {
 
     fn is_like(&self, other: &Self) -> bool {
         self.plan == other.plan
+    }
+
+    fn uids(&self) -> BTreeMap<&str, &str> {
+        let written = self.plan.iter().flat_map(UpdatePlan::written);
+        uids(&self.state, written.map(|it| it.name.as_str()))
     }
 }
 

@@ -76,6 +76,47 @@ fn another_operator_of_the_name_is_not_deleted() {
 }
 
 #[test]
+fn another_operator_of_the_name_is_not_updated() {
+    on_any_cluster(|kind| async move {
+        let mut add_ons = AddOns::start(kind, "[]").await;
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.5");
+        add_ons.request("bar", json!({ "version": "1.2.5" })).await;
+        add_ons.expect("bar", &[("Installed", "True"), ("Progressing", "False")]).await;
+        Fixture::publish(add_ons.catalog.path(), "bar", "1.2.7");
+        let named = Named::parse("olm.io/v1 Operator bar");
+        let operators = named.api(&add_ons.harness.client);
+        let meanwhile = async move {
+            let deleted = operators.delete("bar", &DeleteParams::default()).await;
+            assert!(deleted.is_ok(), "it may be deleted");
+            let mut object = DynamicObject::new("bar", &ApiResource::from_gvk(&named.kind));
+            object.data = json!({ "spec": { "version": "1.2.5" } });
+            let create = || async {
+                let created = operators.create(&Default::default(), &object).await;
+                created.map(|_| ()).map_err(|error| error.to_string())
+            };
+            let created = until("it is created again", create, Result::is_ok).await;
+            assert_eq!(created, Ok(()));
+            let installed = || async {
+                let there = operators.get("bar").await.expect("it exists");
+                there.data["status"]["bundle"]["version"].clone()
+            };
+            until("it is installed again", installed, |it| it == "1.2.5").await;
+        };
+        let shows = [
+            "bar@v1.2.5 -> bar@v1.2.7\n",
+            "What this was planned from has changed:\n  \
+             bar was deleted, and another client created it again\n",
+        ];
+        let error = "nothing was changed: run the command again to see the present plan";
+        RunCommand::failing("update bar --catalog fixture=CATALOG", &shows, error)
+            .play_with(&add_ons, answered_after(meanwhile, "y\n"))
+            .await;
+        assert_eq!(add_ons.harness.get(OPERATOR, "bar").await["spec"]["version"], "1.2.5");
+        add_ons.stop().await;
+    });
+}
+
+#[test]
 fn what_is_agreed_to_is_not_done_if_it_is_planned_differently_by_then() {
     on_any_cluster(|kind| async move {
         let mut add_ons = AddOns::start(kind, "[]").await;
