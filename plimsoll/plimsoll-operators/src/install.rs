@@ -283,7 +283,7 @@ pub fn plan_install(
                 held,
                 preferences: planner.unsatisfiable_preferences(&converged.operators),
                 undeclared: undeclared.filter(is_part).map(|(name, _)| name.clone()).collect(),
-                explanation: for_commands(explanation, true),
+                explanation: for_commands(explanation, true, inputs.operators),
             };
             Err(InstallError::Unsatisfiable(Box::new(conflict)))
         }

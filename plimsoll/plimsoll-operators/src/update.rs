@@ -142,8 +142,8 @@ pub fn plan_update_shown(
         completed: is_over.unwrap_or_default(),
         ..ChangeRequest::default()
     };
-    let mut proposal =
-        propose(inputs, &present, catalogs, &change, progress).map_err(UpdateError::from)?;
+    let mut proposal = propose(inputs, &present, catalogs, &change, progress)
+        .map_err(|error| refusal(error, inputs.operators))?;
     for name in &request.names {
         let block = hold(name, &present[name]).or_else(|| unoffered(inputs, catalogs, name));
         if let Some(block) = block {
@@ -208,15 +208,14 @@ fn unoffered(
     Some(block)
 }
 
-impl From<ProposalError> for UpdateError {
-    fn from(error: ProposalError) -> Self {
-        match error {
-            ProposalError::Blocked { name, block } => Self::Blocked { name, block },
-            ProposalError::Unsatisfiable(explanation) => {
-                Self::Unsatisfiable(for_commands(explanation, false))
-            }
-            ProposalError::LimitExceeded => Self::LimitExceeded,
+/// Returns the error of an update that cannot be proposed beside some Operators.
+fn refusal(error: ProposalError, operators: &BTreeMap<String, RequestedOperator>) -> UpdateError {
+    match error {
+        ProposalError::Blocked { name, block } => UpdateError::Blocked { name, block },
+        ProposalError::Unsatisfiable(explanation) => {
+            UpdateError::Unsatisfiable(for_commands(explanation, false, operators))
         }
+        ProposalError::LimitExceeded => UpdateError::LimitExceeded,
     }
 }
 
