@@ -104,6 +104,11 @@ impl OperatorUpdate {
         self.before.as_ref().is_some_and(|it| it.installed != self.after.installed)
     }
 
+    /// Returns whether a version that was requested by name before is still to be installed.
+    pub fn is_awaited(&self) -> bool {
+        self.is_moved() && !self.is_written() && is_pinned(&self.after.requested)
+    }
+
     fn row(&self) -> String {
         let after = self.after.text(&self.name);
         match &self.before {

@@ -657,3 +657,26 @@ fn the_newest_version_is_planned_however_many_steps_lead_to_it() {
     let planned = "long: 1.0.0 @1.0.0 -> 1.0.259 @1.0.259\nwrites long";
     check(&catalog, "long: version 1.0.0; at 1.0.0", "latest", planned);
 }
+
+#[test]
+fn a_version_that_was_requested_before_is_awaited_until_it_is_installed() {
+    let of = catalogs(FIXTURE);
+    let awaited = |present: &str, words: &str| {
+        let operators = operators(&of, present);
+        let inputs = OperatorInputs {
+            operators: &operators,
+            unavailable: &BTreeMap::new(),
+            facts: &facts(30),
+            expressions: &NoExpressions,
+        };
+        let plan = plan_update(inputs, &of, &request(words)).expect("a plan");
+        let awaited = plan.operators.iter().filter(|it| it.is_awaited());
+        awaited.map(|it| it.name.clone()).collect::<Vec<_>>().join(" ")
+    };
+    // The first time it is written.
+    assert_eq!(awaited("bar: version 1.2.5; at 1.2.5", "bar@1.2.7"), "");
+    assert_eq!(awaited("bar: version 1.2.7; at 1.2.5", "bar@1.2.7"), "bar");
+    assert_eq!(awaited("bar: version 1.2.7; at 1.2.7", "bar@1.2.7"), "");
+    // What follows a range comes by itself.
+    assert_eq!(awaited("bar: version ~1.2; at 1.2.5", ""), "");
+}

@@ -348,6 +348,15 @@ async fn show(
         return Ok(ControlFlow::Continue(()));
     }
     writeln!(out, "Nothing to write: the controller installs what is requested")?;
+    // What follows a range comes by itself, whatever was requested here.
+    let is_requested = |it: &OperatorUpdate| {
+        it.is_awaited() || (it.is_moved() && planned.ranges.contains_key(&it.name))
+    };
+    if let Some(client) = client.filter(|_| may_continue)
+        && update.operators.iter().any(is_requested)
+    {
+        follow(client, &planned.state, update, arguments.timeout, out).await?;
+    }
     Ok(ControlFlow::Break(exit::SUCCESS))
 }
 
