@@ -12,13 +12,20 @@ pub(crate) struct GrowingTable {
     widths: Vec<usize>,
     /// Whether the headings are printed.
     is_begun: bool,
+    /// Whether messages are printed whole.
+    is_whole: bool,
 }
 
 impl GrowingTable {
     /// Creates a table without rows.
     pub(crate) fn new(headings: Vec<&'static str>) -> Self {
         let widths = vec![0; headings.len()];
-        Self { headings, widths, is_begun: false }
+        Self { headings, widths, is_begun: false, is_whole: false }
+    }
+
+    /// Creates a table without rows that is about its messages.
+    pub(crate) fn whole(headings: Vec<&'static str>) -> Self {
+        Self { is_whole: true, ..Self::new(headings) }
     }
 
     /// Prints rows below those that were printed before. A column becomes wider if it has to.
@@ -40,7 +47,10 @@ impl GrowingTable {
             headings.map(|(heading, width)| format!("{heading:<width$}", width = *width)).collect();
         let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
         let mut text = Vec::new();
-        table::print(&mut text, &headings, rows)?;
+        match self.is_whole {
+            true => table::print_whole(&mut text, &headings, rows)?,
+            false => table::print(&mut text, &headings, rows)?,
+        }
         let first_row = text.iter().position(|it| *it == b'\n').map_or(0, |end| end + 1);
         let start = if self.is_begun { first_row } else { 0 };
         self.is_begun = true;

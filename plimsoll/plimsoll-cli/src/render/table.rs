@@ -1,7 +1,8 @@
 //! Tables as kubectl prints them: columns three spaces apart, headings in capitals.
 //!
-//! On a terminal that is too narrow for a table, digests are shortened in their middle. Names never are,
-//! and neither is anything that is not printed to a terminal.
+//! On a terminal that is too narrow for a table, digests are shortened in their middle, and then messages in the
+//! last column at their end, unless the table is about them. Names never are, and neither is anything that is not
+//! printed to a terminal.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -18,6 +19,10 @@ const DIGITS_MIN: usize = 32;
 const DIGITS_BEFORE: usize = 6;
 /// Digits at its end.
 const DIGITS_AFTER: usize = 5;
+/// The heading of a last column that is shortened.
+const MESSAGE: &str = "MESSAGE";
+/// The minimum width that a message is shortened to, in characters.
+const MESSAGE_MIN: usize = 20;
 
 /// Width of the terminal that tables are printed to, in characters; not set if they are printed to
 /// something else.
@@ -36,23 +41,66 @@ pub(crate) fn fit_to_terminal() {
 ///
 /// When the output cannot be written.
 pub fn print(out: &mut dyn Write, headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+    out.write_all(brief(headings, rows, WIDTH.get().copied()).as_bytes())
+}
+
+/// Prints a table that is about its messages, which are printed whole.
+///
+/// # Errors
+///
+/// When the output cannot be written.
+pub fn print_whole(out: &mut dyn Write, headings: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     out.write_all(text(headings, rows, WIDTH.get().copied()).as_bytes())
 }
 
-/// A table in a terminal of some width, or of any without one.
+/// Formats a table with whole messages for a terminal of some width, or of any without one.
 fn text(headings: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
+    aligned(headings, &fitted(headings, rows, width))
+}
+
+/// Formats a table with messages that fit a terminal of some width.
+fn brief(headings: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let mut rows = fitted(headings, rows, width);
+    let widths = widths(headings, &rows);
+    if let Some(width) = width.filter(|width| total(&widths) > *width)
+        && let Some((heading, others)) = headings.split_last()
+        && heading.trim_end() == MESSAGE
+    {
+        let others = total(&widths[..others.len()]) + GAP.len();
+        let room = width.saturating_sub(others).max(MESSAGE_MIN);
+        let messages = rows.iter_mut().filter_map(|row| row.get_mut(headings.len() - 1));
+        messages.for_each(|it| *it = cut(it, room));
+    }
+    aligned(headings, &rows)
+}
+
+/// Cuts a text that is longer than some number of characters at its end.
+fn cut(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(max.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// Returns the cells of a table, with shortened digests if the terminal is too narrow.
+fn fitted(headings: &[&str], rows: &[Vec<String>], width: Option<usize>) -> Vec<Vec<String>> {
     // A cell may be text of others: it stays in its place.
     let cells =
         |row: &Vec<String>| -> Vec<String> { row.iter().map(|cell| on_one_line(cell)).collect() };
     let mut rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let mut widths = widths(headings, &rows);
-    if width.is_some_and(|width| total(&widths) > width) {
+    if width.is_some_and(|width| total(&widths(headings, &rows)) > width) {
         rows.iter_mut().flatten().for_each(|cell| *cell = shortened(cell));
-        widths = self::widths(headings, &rows);
     }
+    rows
+}
+
+/// Formats cells as columns.
+fn aligned(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let widths = widths(headings, rows);
     let headings: Vec<String> = headings.iter().map(|&heading| heading.to_owned()).collect();
     let mut text = String::new();
-    for row in std::iter::once(&headings).chain(&rows) {
+    for row in std::iter::once(&headings).chain(rows) {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
             line.push_str(&format!("{cell:<width$}{GAP}"));
@@ -125,6 +173,33 @@ mod tests {
                      lamp             quay.io/harbour/lamp:v1\n";
         assert_eq!(text(&headings, &rows, Some(109)), short);
         assert_eq!(text(&headings, &rows, Some(10)), short, "names stay whole");
+    }
+
+    #[test]
+    fn messages_are_cut_where_a_terminal_is_too_narrow() {
+        let row = |name: &str, message: &str| vec![name.to_owned(), message.to_owned()];
+        let rows = [
+            row("crane", "v1.2.5 is installed"),
+            row("lamp", "waits: lamp depends on oil >=1.0.0"),
+        ];
+        let headings = ["NAME", "MESSAGE"];
+        let whole = "NAME    MESSAGE\n\
+                     crane   v1.2.5 is installed\n\
+                     lamp    waits: lamp depends on oil >=1.0.0\n";
+        let cut = "NAME    MESSAGE\n\
+                   crane   v1.2.5 is installed\n\
+                   lamp    waits: lamp depends on…\n";
+        let least = "NAME    MESSAGE\n\
+                     crane   v1.2.5 is installed\n\
+                     lamp    waits: lamp depends…\n";
+        for (width, expected) in
+            [(None, whole), (Some(42), whole), (Some(32), cut), (Some(28), least), (Some(9), least)]
+        {
+            assert_eq!(brief(&headings, &rows, width), expected, "{width:?}");
+            assert_eq!(text(&headings, &rows, width), whole, "{width:?}");
+        }
+        let others = ["NAME", "IMAGE"];
+        assert_eq!(brief(&others, &rows, Some(9)), text(&others, &rows, None));
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn operator_event(event: &DynamicObject, names: &[String]) -> Option<OperatorEve
 
 pub(super) fn write_events(events: &[OperatorEvent], out: &mut dyn Write) -> anyhow::Result<()> {
     let rows: Vec<Vec<String>> = events.iter().map(cells).collect();
-    Ok(table::print(out, &HEADINGS, &rows)?)
+    Ok(table::print_whole(out, &HEADINGS, &rows)?)
 }
 
 fn cells(event: &OperatorEvent) -> Vec<String> {

@@ -206,7 +206,7 @@ fn print(action: &TestedAction, out: &mut dyn Write) -> Result<(), anyhow::Error
         .collect();
     if !rows.is_empty() {
         let headings = ["POLICY", "MODE", "DECISION", "MESSAGE"];
-        table::print(out, &headings, &rows)?;
+        table::print_whole(out, &headings, &rows)?;
     }
     let rows: Vec<Vec<String>> = action
         .effective_spec

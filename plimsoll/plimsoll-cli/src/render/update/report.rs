@@ -241,7 +241,7 @@ impl UpdateStatus {
         if rows.is_empty() {
             writeln!(out, "{}", self.message)?;
         } else {
-            table::print(out, &["SINCE", "LEVEL", "REASON", "MESSAGE"], &rows)?;
+            table::print_whole(out, &["SINCE", "LEVEL", "REASON", "MESSAGE"], &rows)?;
         }
         if let Some(more) = self.troubles.len().checked_sub(shown).filter(|it| *it > 0) {
             writeln!(out, "and {more} more; list all with -o wide")?;

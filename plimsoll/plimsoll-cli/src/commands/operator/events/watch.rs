@@ -49,7 +49,7 @@ struct WatchedEvents<'f> {
 
 impl<'f> WatchedEvents<'f> {
     fn new(format: &'f Format) -> Self {
-        let table = GrowingTable::new(HEADINGS.to_vec());
+        let table = GrowingTable::whole(HEADINGS.to_vec());
         Self { format, table, shown: BTreeMap::new() }
     }
 

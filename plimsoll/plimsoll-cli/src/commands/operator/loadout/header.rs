@@ -5,6 +5,18 @@ use crate::commands::operator::catalogs::short_digest;
 use crate::process::now;
 use crate::render::age::age;
 
+/// The maximum width of a line, in characters, if digests are shortened.
+const LINE_MAX: usize = 80;
+
+/// Returns the line of a catalog; two if it is too long for one.
+fn catalog_line(name: &str, about: &str, is_wide: bool) -> String {
+    let line = format!("catalog: {name} {about}");
+    match is_wide || line.chars().count() <= LINE_MAX {
+        true => line,
+        false => format!("catalog: {name}\n  {about}"),
+    }
+}
+
 impl LoadoutState {
     /// Returns lines that identify the state: its source, and a line for each catalog with its digest
     /// and age. Digests are shortened unless all columns are wanted.
@@ -19,10 +31,11 @@ impl LoadoutState {
         for it in &self.catalogs.opened {
             let age = it.since.map(|since| format!(" ({} old)", age(since, now())));
             let age = age.unwrap_or_default();
-            lines.push(format!("catalog: {} {}{age}", it.name, digest(&it.digest)));
+            let about = format!("{}{age}", digest(&it.digest));
+            lines.push(catalog_line(&it.name, &about, is_wide));
         }
         for it in &self.snapshot.catalogs {
-            lines.push(format!("catalog: {} {}", it.part.name, digest(&it.digest)));
+            lines.push(catalog_line(&it.part.name.to_string(), &digest(&it.digest), is_wide));
         }
         lines.join("\n")
     }
@@ -81,6 +94,10 @@ mod tests {
         let lines = "state: state.json; Kubernetes 1.33.2\n\
                      catalog: main sha256:000000000000\ncatalog: other sha256:aaaaaaaaaaaa";
         assert_eq!(state.header(false), lines);
+        let long = "a".repeat(60);
+        let about = "sha256:000000000000 (3d old)";
+        assert_eq!(catalog_line(&long, about, false), format!("catalog: {long}\n  {about}"));
+        assert_eq!(catalog_line(&long, about, true), format!("catalog: {long} {about}"));
         assert!(state.header(true).ends_with(&format!("catalog: other sha256:{}", "a".repeat(64))));
     }
 }
