@@ -162,17 +162,31 @@ pub fn hint<'n>(wanted: &str, known: impl Iterator<Item = &'n str> + Clone) -> S
 
 /// How alike two names must be for one to be the other misspelt: 1 is equal.
 const LIKENESS_MIN: f64 = 0.8;
+/// The end of the names of many packages, which makes no two of them alike.
+const PACKAGE_SUFFIX: &str = "-operator";
+
+/// Returns whether one of two names may be the other misspelt.
+fn are_alike(one: &str, other: &str) -> bool {
+    match one.strip_suffix(PACKAGE_SUFFIX).zip(other.strip_suffix(PACKAGE_SUFFIX)) {
+        // A swap in a short name leaves little that is alike.
+        Some((one, other)) => {
+            strsim::jaro_winkler(one, other) >= LIKENESS_MIN
+                || strsim::osa_distance(one, other) == 1
+        }
+        None => strsim::jaro_winkler(one, other) >= LIKENESS_MIN,
+    }
+}
 
 /// The name with the nearest spelling, if any is similar at all; case counts little. A swap of two
 /// neighbouring letters is one edit; of names equally near, the one that begins alike.
 pub fn most_similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.trim().to_lowercase();
-    let scored = names.filter(|candidate| *candidate != name).map(|candidate| {
+    let similar = names.filter(|candidate| *candidate != name).filter_map(|candidate| {
         let lower = candidate.to_lowercase();
         let likeness = strsim::jaro_winkler(&wanted, &lower);
-        (strsim::osa_distance(&wanted, &lower), likeness, candidate)
+        let distance = strsim::osa_distance(&wanted, &lower);
+        are_alike(&wanted, &lower).then_some((distance, likeness, candidate))
     });
-    let similar = scored.filter(|(_, likeness, _)| *likeness >= LIKENESS_MIN);
     // Of equally similar ones the first, whatever the order of floating-point maxima.
     let is_nearer = |next: &(usize, f64, &str), best: &(usize, f64, &str)| {
         next.0 < best.0 || (next.0 == best.0 && next.1 > best.1)

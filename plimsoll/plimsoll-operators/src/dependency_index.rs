@@ -122,7 +122,7 @@ impl DependencyIndex {
 
     /// Returns the Operators that may require what these provide.
     fn requirers(&self, dependencies: &Dependencies) -> impl Iterator<Item = &str> {
-        let requirers = dependencies.provides.iter().flat_map(|it| self.requirers.names(it));
+        let requirers = dependencies.provides.iter().flat_map(move |it| self.requirers.names(it));
         requirers.chain(self.open.iter().map(String::as_str))
     }
 

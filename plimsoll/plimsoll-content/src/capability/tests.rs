@@ -67,12 +67,25 @@ fn the_nearest_spelling_is_meant() {
         ("foo-operatro", Some("foo-operator")),
         ("fix-operator", Some("fiz-operator")),
         ("Bra-Operator", Some("bar-operator")),
+        ("fooo-operator", Some("foo-operator")),
         ("operater", Some("operator")),
         ("stabel", Some("stable")),
         ("xyz", None),
     ] {
         assert_eq!(most_similar(name, names.into_iter()), meant, "{name}");
         assert_eq!(most_similar(name, names.into_iter().rev()), meant, "{name}");
+    }
+}
+
+#[test]
+fn packages_are_not_similar_for_what_their_names_end_with() {
+    let packages = ["bar-operator", "foo-operator"];
+    for (name, meant) in [
+        ("nope-operator", None),
+        ("lantern-operator", None),
+        ("baz-operator", Some("bar-operator")),
+    ] {
+        assert_eq!(most_similar(name, packages.into_iter()), meant, "{name}");
     }
 }
 

@@ -127,7 +127,7 @@ impl<'a> Dependants<'a> {
 
     /// Returns the dependencies that no Operator, or only deleted ones, are known to depend on.
     fn unused(&self, going: &BTreeSet<&'a str>) -> impl Iterator<Item = &'a str> {
-        let found = self.operators.iter().filter(|(name, operator)| {
+        let found = self.operators.iter().filter(move |(name, operator)| {
             operator.is_dependency
                 && !going.contains(name.as_str())
                 && !operator.is_deleting
