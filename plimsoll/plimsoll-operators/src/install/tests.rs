@@ -333,6 +333,9 @@ fn what_only_moves_together_is_one_change_set() {
     let both = "left: version 1.0.0; at 1.0.0\nright: version 1.0.0; at 1.0.0";
     check(all, both, "left@2", "left 2 @2.0.0\nright 2.0.0 @2.0.0\nset of 2");
     check(all, both, "left@2 right@2", "left 2 @2.0.0\nright 2 @2.0.0\nset of 2");
+    // A change set of which a part was written is written as a whole.
+    let begun = "left: version 1.0.0; at 1.0.0\nright: version 2.0.0; at 1.0.0; set update-1/2";
+    check(all, begun, "left@2", "left 2 @2.0.0\nright 2.0.0 @2.0.0\nset of 2");
     let moved = "left 2.0.0 @2.0.0\nright 2.0.0 @2.0.0\nset of 3";
     check(all, both, "top", &format!("top 1.0.0 @1.0.0\n{moved}"));
     let app = "app: version 1.0.0; at 1.0.0\nlib: version 1.0.0; at 1.0.0; dependency";

@@ -57,6 +57,9 @@ pub struct OperatorUpdate {
     /// Whether the annotation of an earlier change set is removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub leaves_change_set: bool,
+    /// Whether it is put in the change set of the plan, in place of an earlier one.
+    #[serde(skip)]
+    pub changes_set: bool,
 }
 
 /// The requested and the installed version of an Operator.
@@ -85,7 +88,7 @@ pub struct VersionRequirement {
 impl OperatorUpdate {
     /// Returns whether its object is created or changed.
     pub fn is_written(&self) -> bool {
-        self.is_new() || self.is_changed() || self.leaves_change_set
+        self.is_new() || self.is_changed() || self.leaves_change_set || self.changes_set
     }
 
     /// Returns whether it is created.
@@ -189,6 +192,8 @@ impl UpdatePlan {
                 }),
                 leaves_change_set: operator.change_set.is_none()
                     && was.is_some_and(|it| it.change_set.is_some()),
+                changes_set: operator.change_set.is_some()
+                    && was.is_some_and(|it| it.change_set != operator.change_set),
             }
         });
         let operators = updates.collect();
@@ -238,7 +243,9 @@ impl UpdatePlan {
             is_dependency: it.dependency,
             repository: it.repository.clone(),
             change_set: match &self.change_set {
-                Some(set) if it.is_new() || it.is_changed() => ChangeSetEdit::Set(set.clone()),
+                Some(set) if it.is_new() || it.is_changed() || it.changes_set => {
+                    ChangeSetEdit::Set(set.clone())
+                }
                 Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,
                 Some(_) | None => ChangeSetEdit::Keep,
             },

@@ -601,6 +601,19 @@ fn what_waits_for_each_other_moves_together() {
          writes left right
          set of 2",
     );
+    // A change set of which a part was written is written as a whole.
+    check(
+        catalog,
+        "left: version 1.0.0; at 1.0.0
+         right: version 2.0.0; at 1.0.0; set update-1/2",
+        "latest",
+        "left: 1.0.0 @1.0.0 -> 2.0.0 @2.0.0
+         right 2.0.0 needs left >=2.0.0
+         right: 2.0.0 @1.0.0 -> 2.0.0 @2.0.0
+         left 2.0.0 needs right >=2.0.0
+         writes left right
+         set of 2",
+    );
     check(
         FIXTURE,
         "fiz: version 2.9.2; at 2.9.2; set old/2

@@ -65,6 +65,7 @@ impl Search<'_> {
         let mut over: BTreeSet<ChangeSet> =
             written.iter().filter_map(|name| change_set::of(operators.get(name)?)?.ok()).collect();
         over.extend(self.request.completed.iter().cloned());
+        over.extend(proposed.keys().filter_map(|name| self.unfinished_set(name)));
         for operator in operators.values_mut() {
             if change_set::of(operator).and_then(Result::ok).is_some_and(|it| over.contains(&it)) {
                 operator.change_set = None;
@@ -73,7 +74,18 @@ impl Search<'_> {
         operators
     }
 
-    /// Returns the names of the Operators that are created or changed, or that are to be declared.
+    /// Returns the change set of an Operator if a plan made it and was not written as a whole: what is left of it
+    /// never moves.
+    fn unfinished_set(&self, name: &str) -> Option<ChangeSet> {
+        let operators = self.inputs.operators;
+        let set = change_set::of(operators.get(name)?)?.ok()?;
+        let is_unfinished = set.id.starts_with(CHANGE_SET_PREFIX)
+            && change_set::members(operators, &set).len() < set.members;
+        is_unfinished.then_some(set)
+    }
+
+    /// Returns the names of the Operators that are created or changed, that are to be declared, or that leave a
+    /// change set that was not written as a whole.
     pub(super) fn written(
         &self,
         operators: &BTreeMap<String, RequestedOperator>,
@@ -84,7 +96,10 @@ impl Search<'_> {
             (fields.map(Clone::clone), it.is_undeclared)
         };
         let written = operators.iter().filter(|(name, it)| {
-            self.before.operators.get(*name).is_none_or(|before| fields(before) != fields(it))
+            self.before.operators.get(*name).is_none_or(|before| {
+                let is_left = before.change_set != it.change_set;
+                fields(before) != fields(it) || (is_left && self.unfinished_set(name).is_some())
+            })
         });
         written.map(|(name, _)| name.clone()).collect()
     }
