@@ -392,7 +392,7 @@ async fn delete_each(
         if let Some(changes) = changes.take() {
             output.write_plan(|| changes)?;
         }
-        let out = output.people();
+        let out = &mut output.of_changes();
         if options.no_wait {
             writeln!(out, "{name} is being deleted")?;
             continue;

@@ -110,12 +110,12 @@ pub(super) async fn run(
         writeln!(output.people(), "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };
-    let written = apply(client, &current.writes(&request), output.people()).await?;
+    let written = apply(client, &current.writes(&request), &mut output.of_changes()).await?;
     output.write_operators(&written, || current.changes(&request))?;
     if !arguments.no_wait {
         let targets = current.plan.operators.iter().rev();
         let targets: Vec<_> = targets.map(|it| (it.name.clone(), it.version.clone())).collect();
-        wait(client, &targets, arguments.timeout, output.people()).await?;
+        wait(client, &targets, arguments.timeout, &mut output.of_changes()).await?;
         if let Some(set) = &current.plan.change_set {
             let names = current.plan.operators.iter().map(|it| it.name.as_str());
             leave_change_set(client, names, set).await?;

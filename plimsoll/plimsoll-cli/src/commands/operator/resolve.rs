@@ -423,14 +423,16 @@ pub async fn run(
         return Ok(exit::DECLINED.into());
     };
     let written = match (directory, client) {
-        (None, Some(client)) => apply(client, &current.writes(&request), output.people()).await?,
+        (None, Some(client)) => {
+            apply(client, &current.writes(&request), &mut output.of_changes()).await?
+        }
         (None, None) => bail!("no cluster is configured; name one with --kubeconfig FILE"),
         (Some(directory), _) => {
             let written = match output.is_for_people() {
                 true => Vec::new(),
                 false => current.objects(&request)?,
             };
-            write(current, directory, &request, output.people())?;
+            write(current, directory, &request, &mut output.of_changes())?;
             written
         }
     };

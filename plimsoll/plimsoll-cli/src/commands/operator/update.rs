@@ -291,18 +291,18 @@ pub(super) async fn run(
     match (&arguments.filename, client) {
         (Some(directory), _) => {
             for path in write_manifests(&mut loadout, directory, &update.manifests(), None)? {
-                writeln!(output.people(), "{} written", path.display())?;
+                writeln!(output.of_changes(), "{} written", path.display())?;
             }
-            lock::refresh(directory, &state, output.people())?;
+            lock::refresh(directory, &state, &mut output.of_changes())?;
         }
         (None, Some(client)) => {
-            apply(client, &state.writes(&update.manifests()), output.people()).await?;
+            apply(client, &state.writes(&update.manifests()), &mut output.of_changes()).await?;
         }
         (None, None) => bail!(NO_CLUSTER),
     }
     output.write_plan(|| planned.changes())?;
     if let (None, Some(client), false) = (&arguments.filename, client, arguments.no_wait) {
-        follow(client, &state, update, arguments.timeout, output.people()).await?;
+        follow(client, &state, update, arguments.timeout, &mut output.of_changes()).await?;
     }
     Ok(exit::SUCCESS.into())
 }
