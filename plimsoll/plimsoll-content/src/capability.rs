@@ -177,10 +177,17 @@ fn are_alike(one: &str, other: &str) -> bool {
     }
 }
 
+/// Longest name that is compared, that of an object. Comparing takes as long as the product of the lengths, and
+/// clients of the resolver send what they like.
+const COMPARED_MAX: usize = 253;
+
 /// The name with the nearest spelling, if any is similar at all; case counts little. A swap of two
 /// neighbouring letters is one edit; of names equally near, the one that begins alike.
 pub fn most_similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.trim().to_lowercase();
+    if wanted.len() > COMPARED_MAX {
+        return None;
+    }
     let similar = names.filter(|candidate| *candidate != name).filter_map(|candidate| {
         let lower = candidate.to_lowercase();
         let likeness = strsim::jaro_winkler(&wanted, &lower);

@@ -90,6 +90,13 @@ fn packages_are_not_similar_for_what_their_names_end_with() {
 }
 
 #[test]
+fn what_is_too_long_for_a_name_is_not_compared() {
+    let (long, longer) = ("a".repeat(253), "a".repeat(254));
+    assert_eq!(most_similar(&longer[..252], [long.as_str()].into_iter()), Some(long.as_str()));
+    assert_eq!(most_similar(&longer, [long.as_str()].into_iter()), None);
+}
+
+#[test]
 fn requirements_are_followed_to_their_end() {
     let registry = CapabilityRegistry::built_in();
     let enabled: BTreeSet<String> = ["MachineAPI".to_owned()].into();
