@@ -1,5 +1,6 @@
 //! The writes of Operators to a cluster, all of them or, if the API server rejects one, none.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Context as _;
@@ -10,6 +11,7 @@ use kube::{Api, Client, Error};
 use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
+use plimsoll_operators::update::is_set_of_update;
 use plimsoll_simulation::cluster_state::api;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -52,8 +54,7 @@ impl OperatorWrite {
         let Some(there) = there else {
             return Self { name, action: WriteAction::Create { object: manifest.object() } };
         };
-        let before = there.metadata.annotations.as_ref();
-        let before = before.and_then(|it| it.get(CHANGE_SET_ANNOTATION)).map(String::as_str);
+        let before = change_set(there);
         let spec = json!(there.spec);
         let version = [("version", manifest.version.as_str())];
         let fields = version.into_iter().chain(manifest.sources());
@@ -287,6 +288,31 @@ pub(super) async fn leave_change_set(
         }
     }
     Ok(())
+}
+
+/// Ends the change set of an Operator that is being deleted, if a plan made it and could not remove it: the other
+/// members would wait for the deleted one. A failure is a note.
+pub(super) async fn end_change_set(
+    client: &Client,
+    operators: &BTreeMap<String, Operator>,
+    deleted: &str,
+) {
+    let set = operators.get(deleted).and_then(change_set);
+    let Some(set) = set.filter(|it| is_set_of_update(it)) else { return };
+    let members = operators.iter().filter(|(name, it)| {
+        name.as_str() != deleted && change_set(it).is_some_and(|other| other == set)
+    });
+    let members = members.map(|(name, _)| name.as_str());
+    if let Err(error) = leave_change_set(client, members, set).await {
+        anstream::eprintln!(
+            "note: the other Operators of change set {set} wait for {deleted}: {error:#}"
+        );
+    }
+}
+
+/// Returns the annotation of an Operator's change set.
+fn change_set(operator: &Operator) -> Option<&str> {
+    operator.metadata.annotations.as_ref()?.get(CHANGE_SET_ANNOTATION).map(String::as_str)
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 
 use self::consent::{CONTINUE, Consent, ask_for_dependants, ask_safely};
 use self::follow::{follow, unfinished};
+use super::apply::end_change_set;
 use super::dry_run::DryRun;
 use super::output::Output;
 use super::rehearse::RehearsedPlan;
@@ -389,6 +390,7 @@ async fn delete_each(
     while let Some(name) = left.next() {
         let operator = deletion.state.operator(name)?;
         request_deletion(&operators, name, operator, options).await?;
+        end_change_set(deletion.client, &deletion.state.operators, name).await;
         if let Some(changes) = changes.take() {
             output.write_plan(|| changes)?;
         }
