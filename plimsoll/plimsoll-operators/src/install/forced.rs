@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::olm::OperatorSpec;
+
 use super::{InstallPlan, PlannedOperator, Planner};
 use crate::installed::all_unmet;
+use crate::loadout::converge;
 use crate::manifest::ChangeSetEdit;
 use crate::planner::{ChosenBundle, ChosenBundles, Outcome, hold};
 use crate::selection::candidates;
-use crate::{OperatorInputs, RequestedOperator, version_text};
+use crate::{OperatorAction, OperatorInputs, RequestedOperator, version_text};
 
 /// A plan that is carried out in spite of a conflict.
 #[derive(Debug, Default)]
@@ -52,14 +55,45 @@ impl<'a> Planner<'a> {
         plan.operators.retain(|it| !left.contains(&it.name));
         plan.operators.iter_mut().for_each(|it| it.change_set = ChangeSetEdit::Keep);
         plan.change_set = None;
-        let after = Outcome::new(inputs, self.catalogs, &chosen);
-        for PlannedOperator { name, .. } in &plan.operators {
-            let unmet = all_unmet(name, &after.requirements(name));
-            if !unmet.is_empty() {
-                plan.notes.push(format!("{name} will be unsatisfied: {}", unmet.join("; ")));
+        let notes = self.shortfalls(&plan.operators, inputs);
+        plan.notes.extend(notes);
+        ForcedPlan { plan, held }
+    }
+
+    /// Returns what planned Operators will not have beside those of `inputs`: the version, since the controller refuses
+    /// it, or what they require; a line each.
+    fn shortfalls(&self, planned: &[PlannedOperator], inputs: OperatorInputs<'_>) -> Vec<String> {
+        let mut operators = inputs.operators.clone();
+        for it in planned {
+            let new = || RequestedOperator::new(OperatorSpec::default(), it.is_dependency);
+            let operator = operators.entry(it.name.clone()).or_insert_with(new);
+            operator.is_undeclared = false;
+            let spec = &mut operator.spec;
+            spec.version.clone_from(&it.range);
+            let fields = [(&mut spec.channel, &it.channel), (&mut spec.repository, &it.repository)];
+            for (field, wanted) in fields {
+                if let Some(wanted) = wanted {
+                    field.clone_from(wanted);
+                }
             }
         }
-        ForcedPlan { plan, held }
+        let requested = OperatorInputs { operators: &operators, ..inputs };
+        let converged = converge(requested, self.catalogs);
+        let after = OperatorInputs { operators: &converged.operators, ..inputs };
+        let after = Outcome::new(after, self.catalogs, &ChosenBundles::new());
+        let mut lines = Vec::new();
+        for PlannedOperator { name, .. } in planned {
+            if let Some(OperatorAction::Blocked(block)) =
+                converged.decisions.get(name).map(|it| &it.action)
+            {
+                lines.push(block.message.clone());
+            }
+            let unmet = all_unmet(name, &after.requirements(name));
+            if !unmet.is_empty() {
+                lines.push(format!("{name} will be unsatisfied: {}", unmet.join("; ")));
+            }
+        }
+        lines
     }
 
     /// Returns the bundles of planned Operators.

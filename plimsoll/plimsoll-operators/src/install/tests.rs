@@ -415,13 +415,17 @@ fn what_is_forced_leaves_alone_what_will_do_or_cannot_move() {
     check_forced(
         "lib: version ~1.0; at 1.0.0; paused\nrival: version 1.0.0; at 1.0.0",
         "app",
-        "app 1.0.0",
+        "app v1.0.0 provides App.example.com, which belongs to Operator rival: delete one of the two
+         app 1.0.0",
     );
     // Another Operator may still be in the way of what can move.
     check_forced(
         "app: version 1.0.0; at 1.0.0\nlib: version 1.0.1; at 1.0.1",
         "tool",
-        "tool 1.0.0\nlib 2.0.0",
+        "tool will be unsatisfied: tool depends on lib >=2.0.0 but lib v1.0.1 is installed
+         lib v2.0.0 waits: app depends on lib <2.0.0 but lib v2.0.0 would be installed
+         tool 1.0.0
+         lib 2.0.0",
     );
 }
 
