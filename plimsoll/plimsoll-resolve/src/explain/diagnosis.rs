@@ -152,10 +152,15 @@ pub(super) fn of_requirement(
     match constraint {
         Constraint::Package { name, range } => {
             let places = places(index, namespace, index.named(name), None);
-            format!(
-                "no version of {name} matches `{range}`; available: {}",
-                versions(index, &places)
-            )
+            let there = installed_besides(index, namespace, name, &places);
+            let available = match (versions(index, &places), there.is_empty()) {
+                (offered, true) => offered,
+                (_, false) if entries(index, &places).next().is_none() => {
+                    format!("{} (installed)", spanned(&there))
+                }
+                (offered, false) => format!("{offered}, and {} (installed)", spanned(&there)),
+            };
+            format!("no version of {name} matches `{range}`; available: {available}")
         }
         Constraint::Api(_)
         | Constraint::Label(_)
@@ -164,6 +169,19 @@ pub(super) fn of_requirement(
         | Constraint::Not(_)
         | Constraint::Cel { .. } => "no catalog has one".to_owned(),
     }
+}
+
+/// Returns the installed versions of a package that channels do not offer.
+fn installed_besides<'p>(
+    index: &Index<'p>,
+    namespace: &str,
+    name: &str,
+    places: &[(usize, usize)],
+) -> BTreeSet<&'p Version> {
+    let offered: BTreeSet<&Version> = entries(index, places).map(|it| &it.version).collect();
+    let items = index.problem.query.installed.iter();
+    let items = items.filter(|it| it.namespace == namespace && it.package.as_deref() == Some(name));
+    items.map(|it| &it.bundle.version).filter(|it| !offered.contains(it)).collect()
 }
 
 /// Versions of packages.
