@@ -48,13 +48,17 @@ pub(crate) struct ProblemRequest<'a> {
 /// Returns the problem of changing Operators, beside all of those that are installed.
 pub(crate) fn problem(inputs: OperatorInputs<'_>, request: ProblemRequest<'_>) -> Problem {
     let ProblemRequest { catalogs, requests, overrides, follows, ignored } = request;
-    let bundles = installed(inputs.operators);
-    let installed = bundles.iter().map(|(name, bundle)| InstalledBundle {
-        namespace: String::new(),
-        package: Some((*name).to_owned()),
-        follows: follows(name, &inputs.operators[*name]),
-        ignore_dependencies: ignored.contains(*name),
-        bundle: (*bundle).clone(),
+    let installed = inputs.operators.iter().filter_map(|(name, operator)| {
+        let there = operator.installed.as_ref()?;
+        let catalog = Some(there.reference.catalog.as_str()).filter(|it| !it.is_empty());
+        Some(InstalledBundle {
+            namespace: String::new(),
+            package: Some(name.clone()),
+            follows: follows(name, operator),
+            catalog: catalog.map(catalog_name),
+            ignore_dependencies: ignored.contains(name),
+            bundle: there.bundle.clone(),
+        })
     });
     let (facts, installed) = (inputs.facts.clone(), installed.collect());
     let query = Query { facts, installed, requests, overrides, ..Query::default() };
@@ -98,6 +102,19 @@ pub(crate) fn installed(
     operators
         .filter_map(|(name, it)| Some((name.as_str(), &it.installed.as_ref()?.bundle)))
         .collect()
+}
+
+/// Returns Operators without the bundles that are not really installed of some.
+pub(crate) fn without_installed(
+    operators: &BTreeMap<String, RequestedOperator>,
+    names: &BTreeSet<String>,
+) -> BTreeMap<String, RequestedOperator> {
+    let mut operators = operators.clone();
+    for (_, operator) in operators.iter_mut().filter(|(name, _)| names.contains(*name)) {
+        operator.installed = None;
+        operator.owned.clear();
+    }
+    operators
 }
 
 /// Returns whether a plan may change an Operator.

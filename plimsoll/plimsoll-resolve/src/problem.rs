@@ -120,6 +120,10 @@ pub struct InstalledBundle {
     /// or when something else needs it to be; without a channel it stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<FollowedChannel>,
+    /// The catalog that it came from, whose updates are preferred to those of others; absent when it
+    /// is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<CatalogName>,
     /// It was installed without its dependencies: they are not required.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignore_dependencies: bool,

@@ -264,7 +264,7 @@ impl<'p> Builder<'p> {
         let covering = || -> Rc<[&'p str]> { super::overlap::covering(index, namespace).into() };
         let places = Rc::clone(self.covering.entry(namespace).or_insert_with(covering));
         for place in places.iter().copied() {
-            let requester = Requester { namespace: place, catalog };
+            let requester = Requester { namespace: place, catalog, installed: None };
             found.push((place, candidates::satisfying(index, requester, &requirement.constraint)));
         }
         for (place, found) in found {

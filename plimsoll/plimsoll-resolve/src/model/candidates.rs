@@ -10,7 +10,8 @@ use crate::range::masterminds;
 /// Where among others a candidate stands; the least is preferred.
 ///
 /// DEP-14 and DEP-15: same catalog, then same namespace, then weight; upstream where the design is
-/// silent. What people prefer comes before all of it.
+/// silent. Updates of the catalog that something was installed from come before weight. What people
+/// prefer comes before all of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Preference<'p> {
     /// The place of its catalog among those that people prefer.
@@ -19,6 +20,8 @@ pub(crate) struct Preference<'p> {
     pub(crate) other_namespace: bool,
     /// It, its channel or its package is deprecated.
     pub(crate) deprecated: bool,
+    /// Its catalog is not the one that what it updates came from.
+    pub(crate) leaves_catalog: bool,
     pub(crate) weight: i64,
     pub(crate) catalog: &'p CatalogName,
     pub(crate) other_channel: bool,
@@ -43,6 +46,8 @@ pub(crate) struct Requester<'p> {
     pub(crate) namespace: &'p str,
     /// The catalog that it comes from itself.
     pub(crate) catalog: Option<&'p CatalogPart>,
+    /// What is updated; `None` for what is new.
+    pub(crate) installed: Option<&'p InstalledBundle>,
 }
 
 /// The entries that satisfy a constraint, in order of preference.
@@ -95,7 +100,7 @@ pub(crate) fn requested<'p>(
     let catalog = request.catalog.as_ref().or_else(|| follows?.catalog.as_ref());
     let channel = request.channel.as_ref().or_else(|| follows.map(|follows| &follows.channel));
     let range = request.version.as_deref().map(masterminds::Range::parse);
-    let requester = Requester { namespace: &request.namespace, catalog: None };
+    let requester = Requester { namespace: &request.namespace, catalog: None, installed };
     let mut found = Vec::new();
     let places = channels_with(index, &request.namespace, &request.package, catalog, channel);
     for (package_id, channel) in places {
@@ -131,7 +136,7 @@ pub(crate) fn requested<'p>(
 /// The entries that what is installed may be updated to.
 pub(crate) fn following<'p>(index: &Index<'p>, item: &'p InstalledBundle) -> Vec<Candidate<'p>> {
     let (Some(package), Some(follows)) = (&item.package, &item.follows) else { return Vec::new() };
-    let requester = Requester { namespace: &item.namespace, catalog: None };
+    let requester = Requester { namespace: &item.namespace, catalog: None, installed: Some(item) };
     let mut found = Vec::new();
     let (catalog, channel) = (follows.catalog.as_ref(), Some(&follows.channel));
     let places = channels_with(index, &item.namespace, package, catalog, channel);
@@ -160,7 +165,7 @@ pub(crate) fn later<'p>(
     let channel = request.and_then(|it| it.channel.as_ref());
     let channel = channel.or_else(|| follows.map(|follows| &follows.channel));
     let range = request.and_then(|it| it.version.as_deref()).map(masterminds::Range::parse);
-    let requester = Requester { namespace: &item.namespace, catalog: None };
+    let requester = Requester { namespace: &item.namespace, catalog: None, installed: Some(item) };
     let mut found = Vec::new();
     for (package_id, channel) in channels_with(index, &item.namespace, package, catalog, channel) {
         entries(index, requester, package_id, channel, &mut found, &mut |_, bundle| {
@@ -260,11 +265,13 @@ fn preference<'p>(
         || of.deprecation.is_some()
         || catalog_package.bundle(bundle).is_some_and(|bundle| bundle.deprecation.is_some());
     let channel = &of.name;
+    let from = requester.installed.and_then(|item| item.catalog.as_ref());
     Preference {
         chosen_catalog: chosen.unwrap_or(preferred.len()),
         other_catalog: requester.catalog.is_some_and(|own| own.name != catalog.name),
         other_namespace: catalog.name.namespace != requester.namespace,
         deprecated,
+        leaves_catalog: from.is_some_and(|from| *from != catalog.name),
         weight: catalog.weight,
         catalog: &catalog.name,
         other_channel: catalog_package.default_channel() != Some(channel),

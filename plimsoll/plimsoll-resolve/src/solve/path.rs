@@ -99,6 +99,7 @@ fn carry_out(problem: &mut Problem, item: &PlannedBundle) {
             channel: item.channel.clone(),
             catalog: Some(item.catalog.clone()),
         }),
+        catalog: Some(item.catalog.clone()),
         ignore_dependencies,
         bundle,
     });

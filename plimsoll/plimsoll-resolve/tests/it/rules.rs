@@ -107,6 +107,7 @@ pub(crate) fn installed(line: &str, channel: Option<&str>) -> InstalledBundle {
         package: Some(package.to_owned()),
         follows: channel
             .map(|channel| FollowedChannel { channel: channel.to_owned(), catalog: None }),
+        catalog: None,
         ignore_dependencies: false,
         bundle: bundle_from_properties(name, package, &properties),
     }

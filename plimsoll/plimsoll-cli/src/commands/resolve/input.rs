@@ -166,6 +166,7 @@ fn installed(
         Ok(InstalledBundle {
             namespace: namespace.unwrap_or_else(|| arguments.namespace.clone()),
             follows: channel.map(|channel| FollowedChannel { channel, catalog }),
+            catalog: None,
             ignore_dependencies: false,
             bundle: known_bundle(&package, &version, sources)?,
             package: Some(package),

@@ -228,6 +228,7 @@ fn installed(scenario: &Scenario, existing: &ScenarioBundle) -> InstalledBundle 
                 name: subscription.catalog.clone(),
             }),
         }),
+        catalog: None,
         ignore_dependencies: false,
         bundle,
     }
