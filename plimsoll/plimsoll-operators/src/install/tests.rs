@@ -532,3 +532,24 @@ fn a_request_for_what_does_not_exist_is_refused() {
         check(&all, "", line, &format!("invalid: {message}"));
     }
 }
+
+#[test]
+fn a_change_set_is_not_held_up_by_a_version_of_a_range_that_cannot_move() {
+    let catalog = "main 0 left/stable
+      1.0.0 provides Left, requires right >=1.0.0 <2.0.0
+      2.0.0 <1.0.0, provides Left, requires right >=2.0.0
+      2.1.0 <2.0.0, ~>=1.0.0 <2.1.0, provides Left, requires nowhere >=1.0.0
+    main 0 right/stable
+      1.0.0 provides Right, requires left >=1.0.0 <2.0.0
+      2.0.0 <1.0.0, provides Right, requires left >=2.0.0";
+    check(
+        catalog,
+        "left: version 1.0.0; at 1.0.0
+         right: version 1.0.0; at 1.0.0",
+        "left@^2",
+        "left has >=2.0.0, <2.1.0 instead of ^2: another version of the range would not be as planned
+         left >=2.0.0, <2.1.0 @2.0.0
+         right 2.0.0 @2.0.0
+         set of 2",
+    );
+}

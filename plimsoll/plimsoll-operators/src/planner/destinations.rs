@@ -104,6 +104,15 @@ impl<'a> Destinations<'a> {
         offers.map(|it| it.bundle.name.as_str())
     }
 
+    /// Returns whether updates lead an Operator on, within the range that its version must be in.
+    pub(crate) fn lead_on(&self, name: &str) -> bool {
+        self.by_name.get(name).is_some_and(|it| {
+            let range = it.range.as_deref();
+            let mut versions = it.offers.iter().map(|it| &it.bundle.version);
+            versions.any(|version| range.is_none_or(|range| is_in_range(range, version)))
+        })
+    }
+
     /// Returns the reason that an Operator cannot have the highest version of its channel, whatever versions
     /// the others have, as a sentence without a full stop; `None` if it can have it, or has it.
     pub(crate) fn beyond(&self, name: &str) -> Option<&str> {

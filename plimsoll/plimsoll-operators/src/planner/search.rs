@@ -8,9 +8,11 @@
 mod changed;
 mod concerned;
 mod failure;
+mod further;
 mod groups;
 mod missed;
 mod problem;
+mod wished;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,6 +48,14 @@ pub(crate) struct ChangeRequest {
     pub(crate) no_dependencies: bool,
     /// Whether only the plan matters, and no explanation if there is none.
     pub(crate) is_unexplained: bool,
+}
+
+impl ChangeRequest {
+    /// Returns the wanted ranges, by name.
+    fn ranges(&self) -> BTreeMap<String, String> {
+        let wanted = self.wanted.iter();
+        wanted.filter_map(|(name, it)| Some((name.clone(), it.range.clone()?))).collect()
+    }
 }
 
 /// What is wanted of a package.
@@ -114,19 +124,21 @@ fn propose_grouped(
     progress: &dyn Fn(PlanningProgress),
     grouped_from: usize,
 ) -> Result<Proposal, ProposalError> {
-    let mut wished = inputs.operators.clone();
-    for (name, wanted) in &request.wanted {
-        let Some(operator) = wished.get_mut(name) else { continue };
-        let source = |it: &RequestedOperator| (it.spec.channel.clone(), it.spec.repository.clone());
-        let before = source(operator);
-        wanted.set(operator);
-        // What was expected of another channel or catalog is not installed.
-        if before != source(operator) && present.get(name).is_some_and(|it| it.installed.is_none())
-        {
-            operator.installed = None;
-            operator.owned.clear();
-        }
-    }
+    let orphans = BTreeSet::new();
+    propose_from(inputs, present, catalogs, request, progress, grouped_from, orphans)
+}
+
+/// Searches for the plan of a request; `orphans` are the dependencies that are known to be orphans before it.
+fn propose_from(
+    inputs: OperatorInputs<'_>,
+    present: &BTreeMap<String, RequestedOperator>,
+    catalogs: &[CatalogPart],
+    request: &ChangeRequest,
+    progress: &dyn Fn(PlanningProgress),
+    grouped_from: usize,
+    orphans: BTreeSet<String>,
+) -> Result<Proposal, ProposalError> {
+    let wished = wished::wished(inputs.operators, present, request);
     let wished_inputs = OperatorInputs { operators: &wished, ..inputs };
     let named: BTreeSet<&str> = request.wanted.keys().map(String::as_str).collect();
     let concerns = |name: &str, bundle: &_| {
@@ -142,7 +154,7 @@ fn propose_grouped(
         progress,
         unmet: unmet(wished_inputs, catalogs, &concerns),
         concerned: None,
-        orphans: BTreeSet::new(),
+        orphans,
         refused: BTreeMap::new(),
         steered: Vec::new(),
         accepted: None,
@@ -155,30 +167,10 @@ fn propose_grouped(
     search.concerned = search.concerned();
     loop {
         match search.attempt() {
-            Attempt::Plan(proposal) => return Ok(*proposal),
+            Attempt::Plan(proposal) => return Ok(search.furthest(*proposal, grouped_from)),
             other => search.learn(other)?,
         }
         search.refuse_in_groups();
-    }
-}
-
-impl Wanted {
-    /// Sets what is wanted beside the version in an existing Operator.
-    pub(crate) fn set(&self, operator: &mut RequestedOperator) {
-        operator.is_undeclared = false;
-        let RequestedOperator { spec, installed, .. } = operator;
-        let there = installed.as_ref().map(|it| &it.reference);
-        // A channel or catalog that the installed bundle is from need not be written.
-        let set = |field: &mut String, there: Option<&String>, wanted: &Option<String>| {
-            if let Some(wanted) = wanted
-                && (!field.is_empty() || there != Some(wanted))
-            {
-                field.clone_from(wanted);
-            }
-        };
-        set(&mut spec.channel, there.map(|it| &it.channel), &self.channel);
-        set(&mut spec.repository, there.map(|it| &it.catalog), &self.repository);
-        set(&mut spec.namespace, None, &self.namespace);
     }
 }
 
@@ -190,6 +182,8 @@ enum Attempt {
     Failed(ProposalError),
     /// The proposal updates a dependency that no Operator depends on.
     Orphan(String),
+    /// A change set is held up only because higher versions are in the ranges of these members.
+    TooWide(Vec<String>),
     /// The controller would do something else; some Operators cannot be repaired.
     Missed { missed: Missed, unrepaired: BTreeSet<String> },
 }
@@ -213,6 +207,17 @@ struct RefusedBundle {
     bundle: String,
     version: Version,
     block: OperatorBlock,
+}
+
+/// The changes of a proposal, carried out.
+struct CarriedOut {
+    /// The annotation of the change set; `None` if they are carried out one by one.
+    change_set: Option<String>,
+    converged: ConvergedOperators,
+    /// The first difference from what was proposed; `None` if there is none.
+    missed: Option<Missed>,
+    /// The members of the change set that hold it up only because higher versions are in their ranges.
+    too_wide: Vec<String>,
 }
 
 struct Search<'a> {
@@ -258,6 +263,11 @@ impl<'a> Search<'a> {
                 None => return Err(error),
             },
             Attempt::Orphan(name) => drop(self.orphans.insert(name)),
+            Attempt::TooWide(names) => {
+                for name in names {
+                    self.narrow(&name);
+                }
+            }
             Attempt::Missed { missed, unrepaired } => match missed {
                 Missed::Source { name, catalog } => drop(self.sources.insert(name, catalog)),
                 Missed::Higher { name, version } => {
@@ -286,14 +296,20 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         self.steered.retain(|(it, _)| *it != name);
-        let is_narrower = has_range && self.narrowed.insert(name.clone());
-        if is_narrower || self.pinned.insert(name.clone()) {
+        if self.narrow(&name) {
             return Ok(());
         }
         let version = version_text(&version.to_string());
         let message = format!("{version} would be installed, which the plan does not have");
         let block = OperatorBlock::new(Reason::UpgradeBlocked, message);
         Err(ProposalError::Blocked { name, block })
+    }
+
+    /// Writes less of what is wanted of an Operator. Returns whether that is possible.
+    fn narrow(&mut self, name: &str) -> bool {
+        let has_range = self.wanted_range(name).is_some_and(|it| !is_pinned(it));
+        let is_narrower = has_range && self.narrowed.insert(name.to_owned());
+        is_narrower || self.pinned.insert(name.to_owned())
     }
 
     /// Proposes versions and converges them.
@@ -315,17 +331,10 @@ impl<'a> Search<'a> {
         }
         let mut operators = self.changed(&proposed, &after, &requested);
         let written = self.written(&operators);
-        let mut change_set = None;
-        let mut converged = self.converged(&operators);
-        let mut missed = self.missed(&proposed, &written, &operators, &converged);
-        let is_set = self.request.together || matches!(missed, Some(Missed::Refused(_)));
-        if written.len() > 1 && is_set {
-            change_set = Some(changed::join(&written, &mut operators));
-            converged = self.converged(&operators);
-            // The blocks of single updates are more specific than those of the change set.
-            missed = self
-                .missed(&proposed, &written, &operators, &converged)
-                .map(|it| missed.unwrap_or(it));
+        let CarriedOut { change_set, converged, missed, too_wide } =
+            self.carried_out(&proposed, &written, &mut operators);
+        if !too_wide.is_empty() {
+            return Attempt::TooWide(too_wide);
         }
         if let Some(missed) = missed {
             return Attempt::Missed { missed, unrepaired };
@@ -341,6 +350,31 @@ impl<'a> Search<'a> {
             change_set,
             held_back,
         }))
+    }
+
+    /// Converges changed Operators: one by one, or as a change set if they cannot be changed so.
+    fn carried_out(
+        &self,
+        proposed: &ChosenBundles<'_>,
+        written: &BTreeSet<String>,
+        operators: &mut BTreeMap<String, RequestedOperator>,
+    ) -> CarriedOut {
+        let mut change_set = None;
+        let mut converged = self.converged(operators);
+        let mut missed = self.missed(proposed, written, operators, &converged);
+        let mut too_wide = Vec::new();
+        let is_set = self.request.together || matches!(missed, Some(Missed::Refused(_)));
+        if written.len() > 1 && is_set {
+            change_set = Some(changed::join(written, operators));
+            converged = self.converged(operators);
+            let together = self.missed(proposed, written, operators, &converged);
+            if together.is_some() {
+                too_wide = self.too_wide(proposed, written, operators);
+            }
+            // The blocks of single updates are more specific than those of the change set.
+            missed = together.map(|it| missed.unwrap_or(it));
+        }
+        CarriedOut { change_set, converged, missed, too_wide }
     }
 
     /// Returns the Operators to repair. No repair is given up for a version that is steered to, and none of them
@@ -362,15 +396,22 @@ impl<'a> Search<'a> {
 
     /// Returns the ranges that the resolver has to respect, by name.
     fn ranges(&self) -> BTreeMap<String, String> {
-        let wanted = self.request.wanted.iter();
-        let mut ranges: BTreeMap<String, String> =
-            wanted.filter_map(|(name, it)| Some((name.clone(), it.range.clone()?))).collect();
+        let mut ranges = self.request.ranges();
         ranges.extend(self.steered.iter().map(|(name, it)| (name.clone(), it.to_string())));
         ranges
     }
 
     /// Returns the existing Operators to update if possible.
     fn requested(&self) -> BTreeSet<&'a str> {
+        self.requested_of(self.inputs.operators, &self.orphans)
+    }
+
+    /// Returns those of some Operators to update if possible; not those that are orphans.
+    fn requested_of<'o>(
+        &self,
+        operators: &'o BTreeMap<String, RequestedOperator>,
+        orphans: &BTreeSet<String>,
+    ) -> BTreeSet<&'o str> {
         let ChangeRequest { wanted, latest, is_install, .. } = self.request;
         let is_requested = |name: &str, it: &RequestedOperator| match wanted.get(name) {
             Some(wanted) if *is_install => self.is_lacking(name, it, wanted),
@@ -382,9 +423,8 @@ impl<'a> Search<'a> {
                 follows || (*latest && wanted.is_empty())
             }
         };
-        let operators = self.inputs.operators.iter();
-        let requested = operators.filter(|(name, it)| {
-            may_move(it) && is_requested(name, it) && !self.orphans.contains(*name)
+        let requested = operators.iter().filter(|(name, it)| {
+            may_move(it) && is_requested(name, it) && !orphans.contains(*name)
         });
         requested.map(|(name, _)| name.as_str()).collect()
     }

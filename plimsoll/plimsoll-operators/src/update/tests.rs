@@ -365,6 +365,28 @@ fn what_cannot_be_had_is_said() {
 }
 
 #[test]
+fn what_is_installed_is_available() {
+    check(
+        "main 0 foo/stable
+          1.1.0 provides Foo
+          1.1.2 <1.1.0, provides Foo, requires bar >1.1.0
+        main 0 bar/stable
+          1.1.0 provides Bar
+        main 0 bar/edge
+          1.1.0 provides Bar
+          1.2.0 <1.1.0, provides Bar",
+        "foo: version ~1.1; at 1.1.0
+         bar: version 1.1.0; at 1.1.0",
+        "",
+        "bar: 1.1.0 @1.1.0
+         foo: ~1.1 @1.1.0
+         held back: foo 1.1.2 requires bar in `>1.1.0`, but no version of bar matches `>1.1.0`; available: \
+         1.1.0 (installed)
+         writes ",
+    );
+}
+
+#[test]
 fn what_no_plan_may_change_is_said() {
     let paused = "bar: version 1.2.5; at 1.2.5; paused";
     let why = "bar is paused: `kubectl operator resume bar` ends that";
@@ -556,27 +578,97 @@ fn what_lost_its_dependants_is_an_orphan_unless_a_user_installed_it_by_name() {
 #[test]
 fn a_version_that_no_way_leads_to_is_passed_over() {
     // The only path to 2.0.1 is through 1.2.9, which requires another bar.
-    let catalog = "
-        main 0 foo/stable
-          1.2.5 provides Foo, requires bar >=1.2.3
-          1.2.9 <1.2.5, provides Foo, requires bar >=1.2.7
-          2.0.1 <1.2.9, provides Foo
-          3.0.0 <2.0.1, provides Foo, kubernetes 1.99.0
-          4.0.0 <3.0.0, provides Foo
-        main 0 bar/stable
-          1.2.5 provides Bar
-          1.2.7 <1.2.5, provides Bar";
+    let catalog = |bar: &str| {
+        format!(
+            "main 0 foo/stable
+              1.2.5 provides Foo, requires bar >=1.2.3
+              1.2.9 <1.2.5, provides Foo, requires bar >=1.2.7
+              2.0.1 <1.2.9, provides Foo
+              3.0.0 <2.0.1, provides Foo, kubernetes 1.99.0
+              4.0.0 <3.0.0, provides Foo
+            main 0 bar/stable
+              1.2.5 provides Bar
+              1.2.7 <1.2.5, provides Bar{bar}"
+        )
+    };
+    let present = "foo: version 1.2.5; at 1.2.5
+                   bar: version 1.2.5; at 1.2.5; dependency";
     check(
-        catalog,
-        "foo: version 1.2.5; at 1.2.5
-         bar: version 1.2.5; at 1.2.5; dependency",
-        "latest",
-        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
-         foo 1.2.9 needs bar >=1.2.7
-         foo: 1.2.5 @1.2.5 -> 1.2.9 @1.2.9
+        &catalog(", kubernetes 1.99.0"),
+        present,
+        "foo",
+        "bar: 1.2.5 @1.2.5
+         foo: 1.2.5 @1.2.5
          held back: v2.0.1 is not reached: on the way to version 2.0.1, foo v1.2.9 waits: foo depends on \
          bar >=1.2.7 but bar v1.2.5 is installed
+         writes ",
+    );
+    // What is on the way is moved, too, although nothing requires it in the end.
+    check(
+        &catalog(""),
+        present,
+        "latest",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7 orphaned
+         foo: 1.2.5 @1.2.5 -> 2.0.1 @2.0.1
+         held back: no update leads from v1.2.9 to v4.0.0; spec.upgradePolicy says which may
          writes bar foo",
+    );
+}
+
+#[test]
+fn an_update_goes_on_to_where_another_one_after_it_would_lead() {
+    // Updates of another catalog begin where those of the first one end.
+    let catalog = |weight: i64| {
+        format!(
+            "other {weight} duo/stable
+              1.0.0 provides Duo
+              1.1.0 <1.0.0, provides Duo
+              2.0.0 <1.1.0, provides Duo
+            main 0 duo/stable
+              1.0.0 provides Duo
+              1.1.0 <1.0.0, provides Duo"
+        )
+    };
+    for weight in [-1, 0, 1] {
+        check(
+            &catalog(weight),
+            "duo: version 1.0.0; at 1.0.0",
+            "latest",
+            "duo: 1.0.0 @1.0.0 -> 2.0.0 @2.0.0
+             writes duo",
+        );
+    }
+    // The way to 1.0.3 does not fit the newest version of what it requires.
+    check(
+        "main 0 left/stable
+          1.0.1 provides Left
+          1.0.2 <1.0.1, provides Left, requires right >=1.2.2 !=2.2.3
+          1.0.3 <1.0.2, provides Left, requires right >=1.2.2
+        main 0 right/stable
+          1.2.2 provides Right, requires left >=1.0.1
+          2.2.3 <1.2.2, provides Right, requires left <1.0.2 || >1.0.2",
+        "left: version 1.0.1; at 1.0.1",
+        "left@~1.0",
+        "left: 1.0.1 @1.0.1 -> 1.0.3 @1.0.3
+         right: new 1.2.2 @1.2.2
+         left 1.0.3 needs right >=1.2.2
+         writes right left",
+    );
+}
+
+#[test]
+fn updates_of_the_catalog_of_what_is_installed_come_first() {
+    check(
+        "heavy 1 duo/stable
+          1.0.0 provides Duo
+          1.2.0 <1.0.0, provides Duo
+        main 0 duo/stable
+          1.0.0 provides Duo
+          1.1.0 <1.0.0, provides Duo",
+        "duo: version 1.0.0; at 1.0.0; from heavy/stable",
+        "latest",
+        "duo: 1.0.0 @1.0.0 -> 1.2.0 @1.2.0
+         writes duo",
     );
 }
 

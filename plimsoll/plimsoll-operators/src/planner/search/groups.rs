@@ -186,6 +186,7 @@ impl<'a> Search<'a> {
             let is_stuck = !written.is_empty() && {
                 changed::join(&written, &mut operators);
                 self.are_stuck(&operators, &planned, &written)?
+                    && self.too_wide(&proposed, &written, &operators).is_empty()
             };
             return Some(GroupState { missed, is_stuck });
         }

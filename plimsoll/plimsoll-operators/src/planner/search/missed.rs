@@ -67,6 +67,45 @@ impl Search<'_> {
         planned.iter().find_map(|it| self.missed_one(it, converged))
     }
 
+    /// Returns the members of a change set that hold it up only because higher versions are in what is written of
+    /// them: a change set moves all members to the highest ones, or none. Returns none if it would not move with the
+    /// proposed versions either.
+    pub(super) fn too_wide(
+        &self,
+        proposed: &ChosenBundles<'_>,
+        written: &BTreeSet<String>,
+        operators: &BTreeMap<String, RequestedOperator>,
+    ) -> Vec<String> {
+        let mut narrowed = operators.clone();
+        let mut names = Vec::new();
+        for name in written {
+            let Some(chosen) = proposed.get(name.as_str()) else { continue };
+            let Some(operator) = narrowed.get_mut(name) else { continue };
+            if self.has_higher(name, &operator.spec.version, &chosen.bundle.version) {
+                operator.spec.version = chosen.bundle.version.to_string();
+                names.push(name.clone());
+            }
+        }
+        if names.is_empty() {
+            return names;
+        }
+        let converged = self.converged(&narrowed);
+        match self.missed(proposed, written, &narrowed, &converged) {
+            None => names,
+            Some(_) => Vec::new(),
+        }
+    }
+
+    /// Returns whether a range that the plan writes has versions above another one.
+    fn has_higher(&self, name: &str, range: &str, version: &Version) -> bool {
+        let before = self.before.operators.get(name).map(|it| it.spec.version.as_str());
+        // A range that a user wrote stays.
+        let is_ours = self.wanted_range(name).is_some() || before != Some(range);
+        let offered = self.catalogs.iter().filter_map(|it| it.package(name));
+        let mut offered = offered.flat_map(|it| &it.bundles).map(|it| &it.version);
+        is_ours && !is_pinned(range) && offered.any(|it| it > version && is_in_range(range, it))
+    }
+
     /// Returns whether something else is really installed of an Operator.
     fn is_only_expected(&self, name: &str) -> bool {
         let of = |all: &BTreeMap<String, RequestedOperator>| Some(all.get(name)?.installed.clone());

@@ -1,0 +1,125 @@
+//! Plans that go on: what another run after a plan would find is a part of the plan, where one run leads there.
+//!
+//! A plan may lead an Operator to where updates of another catalog begin, or make possible what its search refused:
+//! a step that waits for versions which the plan leads to.
+
+use super::*;
+
+impl Search<'_> {
+    /// Returns a plan that also leads to what another run after a plan would lead to; the plan itself if that is
+    /// nothing more, or takes the other run.
+    pub(super) fn furthest(&self, plan: Proposal, grouped_from: usize) -> Proposal {
+        self.further(&plan, grouped_from).unwrap_or(plan)
+    }
+
+    fn further(&self, plan: &Proposal, grouped_from: usize) -> Option<Proposal> {
+        // Each plan leads to higher versions only, so that there is a last one.
+        if self.request.is_install || !is_higher(self.before.operators, &plan.converged) {
+            return None;
+        }
+        let after = plan.afterwards();
+        let inputs = OperatorInputs { operators: &after, ..self.before };
+        let orphans = self.orphans_in(inputs);
+        if !self.lead_on(inputs, &orphans) {
+            return None;
+        }
+        let Self { catalogs, request, progress, .. } = *self;
+        let next = propose_from(inputs, &after, catalogs, request, progress, grouped_from, orphans);
+        let next = next.ok().filter(|it| is_higher(&after, &it.converged))?;
+        let mut operators = plan.operators.clone();
+        for (name, it) in &next.operators {
+            let operator = operators.entry(name.clone()).or_insert_with(|| it.clone());
+            operator.spec.clone_from(&it.spec);
+            operator.is_undeclared = it.is_undeclared;
+            operator.change_set =
+                it.change_set.clone().filter(|it| Some(it) != next.change_set.as_ref());
+        }
+        let written = self.written(&operators);
+        let proposed = next.converged.iter().filter_map(|(name, it)| {
+            let there = it.installed.as_ref()?;
+            let before = self.inputs.operators.get(name);
+            let is_moved = before.is_none_or(|before| before.installed != it.installed);
+            let (bundle, catalog) = (&there.bundle, there.reference.catalog.as_str());
+            is_moved.then_some((name.as_str(), ChosenBundle { bundle, catalog }))
+        });
+        let proposed: ChosenBundles<'_> = proposed.collect();
+        let CarriedOut { change_set, converged, missed, too_wide: _ } =
+            self.carried_out(&proposed, &written, &mut operators);
+        if missed.is_some() {
+            return None;
+        }
+        let mut notes = plan.notes_of_unchanged(&operators);
+        notes.extend(next.notes.into_iter().filter(|it| !plan.notes.contains(it)));
+        let Proposal { solution, held_back, unsatisfied, .. } = next;
+        let converged = converged.operators;
+        Some(Proposal {
+            operators,
+            converged,
+            written,
+            solution,
+            change_set,
+            held_back,
+            unsatisfied,
+            notes,
+        })
+    }
+
+    /// Returns the dependencies that are known to be orphans and that no Operator depends on.
+    fn orphans_in(&self, inputs: OperatorInputs<'_>) -> BTreeSet<String> {
+        if self.orphans.is_empty() {
+            return BTreeSet::new();
+        }
+        let after = Outcome::new(inputs, self.catalogs, &ChosenBundles::new());
+        let used = after.used_by(after.bundles.keys().copied());
+        self.orphans.iter().filter(|it| !used.contains(it.as_str())).cloned().collect()
+    }
+
+    /// Returns whether updates lead any of the requested Operators on.
+    fn lead_on(&self, inputs: OperatorInputs<'_>, orphans: &BTreeSet<String>) -> bool {
+        let requested = self.requested_of(inputs.operators, orphans);
+        let (none, is_requested) = (|_: &str, _: &str| false, |it: &str| requested.contains(it));
+        let (ranges, catalogs) = (self.request.ranges(), self.catalogs);
+        let destinations =
+            Destinations::of(inputs, catalogs, &ranges, &requested, &none, &is_requested);
+        requested.iter().any(|it| destinations.lead_on(it))
+    }
+}
+
+impl Proposal {
+    /// Returns the Operators once the plan is carried out, without the change set that it makes.
+    fn afterwards(&self) -> BTreeMap<String, RequestedOperator> {
+        let mut after = self.converged.clone();
+        for operator in after.values_mut().filter(|it| it.change_set == self.change_set) {
+            operator.change_set = None;
+        }
+        after
+    }
+
+    /// Returns the notes about the Operators that are written as the plan has them.
+    fn notes_of_unchanged(&self, operators: &BTreeMap<String, RequestedOperator>) -> Vec<String> {
+        let is_changed = |(name, it): &(&String, &RequestedOperator)| {
+            operators.get(*name).is_none_or(|other| other.spec != it.spec)
+        };
+        let changed: Vec<String> = self
+            .operators
+            .iter()
+            .filter(is_changed)
+            .map(|(name, _)| format!("{name} has "))
+            .collect();
+        let is_about = |note: &String| changed.iter().any(|it| note.starts_with(it.as_str()));
+        self.notes.iter().filter(|it| !is_about(it)).cloned().collect()
+    }
+}
+
+/// Returns whether some Operators have higher versions, or are new, and none has a lower one.
+fn is_higher(
+    before: &BTreeMap<String, RequestedOperator>,
+    after: &BTreeMap<String, RequestedOperator>,
+) -> bool {
+    let version = |of: &BTreeMap<String, RequestedOperator>, name: &str| {
+        Some(of.get(name)?.installed.as_ref()?.bundle.version.clone())
+    };
+    let moves = after.keys().map(|name| (version(before, name), version(after, name)));
+    let moves: Vec<_> = moves.filter(|(from, to)| from != to).collect();
+    !moves.is_empty() && moves.iter().all(|(from, to)| from < to)
+}
