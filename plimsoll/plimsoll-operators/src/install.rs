@@ -20,7 +20,7 @@ use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{
     self, ChangeRequest, Outcome, Proposal, ProposalError, Wanted, catalog_name, for_commands,
-    held, propose,
+    held, propose, without_installed,
 };
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, RequestedPackage};
 
@@ -251,8 +251,25 @@ pub fn plan_install(
     catalogs: &[CatalogPart],
     request: &InstallRequest,
 ) -> Result<InstallPlan, InstallError> {
+    plan_install_locked(inputs, catalogs, request, &BTreeSet::new())
+}
+
+/// Plans an installation beside Operators of which some are `locked`: their bundle is installed only according to a
+/// lock of files, and what is written of them also leads to the plan where nothing is installed.
+///
+/// # Errors
+///
+/// When the packages cannot be installed.
+pub fn plan_install_locked(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    request: &InstallRequest,
+    locked: &BTreeSet<String>,
+) -> Result<InstallPlan, InstallError> {
     request.check(inputs, catalogs)?;
-    let planner = Planner::new(inputs, catalogs, request)?;
+    let present = without_installed(inputs.operators, locked);
+    let mut planner = Planner::new(inputs, catalogs, request)?;
+    planner.present = &present;
     let converged = converge(inputs, catalogs);
     for name in request.names() {
         let (operator, wanted) = (inputs.operators.get(name), &planner.change.wanted[name]);
@@ -329,6 +346,8 @@ pub fn expanded(range: &str) -> Option<String> {
 
 struct Planner<'a> {
     inputs: OperatorInputs<'a>,
+    /// The Operators with what is really installed of them.
+    present: &'a BTreeMap<String, RequestedOperator>,
     catalogs: &'a [CatalogPart],
     request: &'a InstallRequest,
     change: ChangeRequest,
@@ -369,7 +388,7 @@ impl<'a> Planner<'a> {
             no_dependencies: request.no_dependencies,
             ..ChangeRequest::default()
         };
-        Ok(Self { inputs, catalogs, request, change })
+        Ok(Self { inputs, present: inputs.operators, catalogs, request, change })
     }
 
     /// Returns the planner without explanations, which cost many times as much as a plan.
@@ -383,7 +402,7 @@ impl<'a> Planner<'a> {
         &self,
         operators: &BTreeMap<String, RequestedOperator>,
     ) -> Result<InstallPlan, ProposalError> {
-        let present = if operators.is_empty() { operators } else { self.inputs.operators };
+        let present = if operators.is_empty() { operators } else { self.present };
         let inputs = OperatorInputs { operators, ..self.inputs };
         let proposal = propose(inputs, present, self.catalogs, &self.change, &|_| {})?;
         Ok(self.plan(inputs, &proposal))

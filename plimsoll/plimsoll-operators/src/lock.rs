@@ -6,7 +6,9 @@ use plimsoll_content::hash::sha256;
 use plimsoll_resolve::CatalogPart;
 use serde::{Deserialize, Serialize};
 
-use super::{InstalledOperator, RequestedOperator, version_text};
+use super::loadout::converge;
+use super::planner::{is_in_range, may_move};
+use super::{InstalledOperator, OperatorInputs, RequestedOperator, version_text};
 
 /// The version of the file format.
 const FORMAT: u32 = 2;
@@ -53,6 +55,22 @@ pub struct LockedContent {
     pub image: String,
     /// Its digest; empty if it is not known, as of an image with a tag alone.
     pub digest: String,
+}
+
+/// Operators, some of which have what a lock file has for installed.
+#[derive(Debug, Clone, Default)]
+pub struct LockedOperators {
+    /// The Operators, by name.
+    pub operators: BTreeMap<String, RequestedOperator>,
+    /// The names of those whose bundle is installed only according to the lock file.
+    pub locked: BTreeSet<String>,
+}
+
+impl LockedOperators {
+    /// Returns Operators of which no lock file says what is installed.
+    pub fn unlocked(operators: BTreeMap<String, RequestedOperator>) -> Self {
+        Self { operators, locked: BTreeSet::new() }
+    }
 }
 
 /// The part of a lock file that all versions of the format have.
@@ -130,17 +148,30 @@ impl OperatorLock {
     }
 
     /// Takes the locked bundles as installed by the Operators of which nothing else is known to be: files do not
-    /// declare what is installed. Returns the names of these.
-    pub fn fill(
-        &self,
-        operators: &mut BTreeMap<String, RequestedOperator>,
-        catalogs: &[CatalogPart],
-    ) -> BTreeSet<String> {
-        let mut filled = BTreeSet::new();
+    /// declare what is installed. One from which nothing leads to what its Operator requests does not count.
+    pub fn filled(&self, inputs: OperatorInputs<'_>, catalogs: &[CatalogPart]) -> LockedOperators {
+        let mut filled = LockedOperators::unlocked(inputs.operators.clone());
+        let LockedOperators { operators, locked } = &mut filled;
         for (name, operator) in operators.iter_mut().filter(|(_, it)| it.installed.is_none()) {
-            if let Some(locked) = self.installed(name, catalogs) {
-                *operator = operator.clone().with_installed(locked);
-                filled.insert(name.clone());
+            if let Some(bundle) = self.installed(name, catalogs) {
+                *operator = operator.clone().with_installed(bundle);
+                locked.insert(name.clone());
+            }
+        }
+        while !locked.is_empty() {
+            let inputs = OperatorInputs { operators: &*operators, ..inputs };
+            let converged = converge(inputs, catalogs).operators;
+            let is_stale = |name: &&String| !converged.get(*name).is_some_and(has_requested);
+            let stale: Vec<String> = locked.iter().filter(is_stale).cloned().collect();
+            if stale.is_empty() {
+                break;
+            }
+            for name in stale {
+                locked.remove(&name);
+                if let Some(operator) = operators.get_mut(&name) {
+                    operator.installed = None;
+                    operator.owned.clear();
+                }
             }
         }
         filled
@@ -214,12 +245,23 @@ impl OperatorLock {
     }
 }
 
+/// Returns whether what is installed of an Operator is what it requests, or stays whatever it requests.
+fn has_requested(operator: &RequestedOperator) -> bool {
+    let Some(there) = &operator.installed else { return false };
+    let spec = &operator.spec;
+    let is_it = |requested: &str, there: &str| requested.is_empty() || requested == there;
+    !may_move(operator)
+        || (is_in_range(&spec.version, &there.bundle.version)
+            && is_it(&spec.channel, &there.reference.channel)
+            && is_it(&spec.repository, &there.reference.catalog))
+}
+
 #[cfg(test)]
 mod tests {
     //! Tests of the differences that lock files report.
 
     use super::*;
-    use crate::tests::{FIXTURE, catalogs, operators};
+    use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
 
     fn lock(text: &str, digest: &str) -> OperatorLock {
         let operators = operators(&catalogs(FIXTURE), text);
@@ -283,6 +325,36 @@ mod tests {
         assert_eq!(installed.bundle.version.to_string(), "1.2.3");
         assert!(before.installed("bar", &of).is_none());
         assert!(before.installed("foo", &[]).is_none());
+    }
+
+    #[test]
+    fn what_is_locked_leads_to_what_is_requested_or_does_not_count() {
+        let of = catalogs(FIXTURE);
+        let before = lock("foo: at 1.2.3\nbar: at 1.2.5\nbaz: at 1.5.6", "");
+        let check = |requested: &str, expected: &str| {
+            let operators = operators(&of, requested);
+            let inputs = OperatorInputs {
+                operators: &operators,
+                unavailable: &BTreeMap::new(),
+                facts: &facts(30),
+                expressions: &NoExpressions,
+            };
+            let filled = before.filled(inputs, &of);
+            let version = |(name, it): (&String, &RequestedOperator)| {
+                let version = it.installed.as_ref().map(|it| it.bundle.version.to_string());
+                format!("{name} {}", version.unwrap_or_default())
+            };
+            let found: Vec<String> = filled.operators.iter().map(version).collect();
+            assert_eq!(found.join(", "), expected, "{requested}");
+            let is_locked = |name: &String| expected.contains(&format!("{name} 1"));
+            assert!(filled.locked.iter().all(is_locked), "{:?}", filled.locked);
+        };
+        check("foo: version ~1.2\nbar: version 1.2.7", "bar 1.2.5, foo 1.2.3");
+        // Nothing leads to a lower version, or past a requirement that is not satisfied.
+        check("foo: version 1.2.2\nbar: version 1.2.1", "bar , foo ");
+        check("foo: version 1.2.9\nbar: version 1.2.5", "bar 1.2.5, foo ");
+        check("baz: version 1.2.4; paused", "baz 1.5.6");
+        check("baz: version ~1.5; repository other", "baz ");
     }
 
     #[test]

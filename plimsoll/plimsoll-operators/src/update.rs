@@ -16,7 +16,7 @@ use super::change_set::{self, ChangeSet};
 use super::loadout::{PlanningProgress, converge};
 use super::planner::{
     CHANGE_SET_PREFIX, ChangeRequest, ProposalError, Wanted, for_commands, has_unmet, held, hold,
-    is_in_range, is_pinned, propose,
+    is_in_range, is_pinned, propose, without_installed,
 };
 use super::selection::{candidates, not_offered};
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
@@ -121,11 +121,7 @@ pub fn plan_update_shown(
     progress: &dyn Fn(PlanningProgress),
 ) -> Result<UpdatePlan, UpdateError> {
     check(inputs, catalogs, request)?;
-    let mut present = inputs.operators.clone();
-    for (_, operator) in present.iter_mut().filter(|(name, _)| request.locked.contains(*name)) {
-        operator.installed = None;
-        operator.owned.clear();
-    }
+    let present = without_installed(inputs.operators, &request.locked);
     let expected = with_expected(inputs, catalogs);
     let inputs = OperatorInputs { operators: &expected, ..inputs };
     let wanted = request.named().map(|name| {

@@ -13,8 +13,10 @@ use clap::Args;
 use kube::Client;
 use plimsoll_content::diagnostic::Diagnostic;
 use plimsoll_content::expressions::Cel;
+use plimsoll_operators::OperatorInputs;
 use plimsoll_operators::lint::{LintInputs, apply_edits, configured, lint, moves};
 use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::lock::{LockedOperators, OperatorLock};
 use plimsoll_source::whole_file;
 
 use super::loadout::{LoadoutState, StateArguments, read_revision};
@@ -69,8 +71,11 @@ pub async fn run(
     let packages: Vec<String> = declared.map(|it| it.name.clone()).collect();
     let state = arguments.state.read(client, &packages).await?;
     state.require_readable(state.all_names(&loadout))?;
+    let mut lock = None;
     if arguments.locked {
         lock::require(&arguments.directory, &state, &loadout)?;
+        // What the base declares was applied before.
+        lock = lock::read(&arguments.directory)?.filter(|_| base.is_none());
     }
     let path = match is_input {
         true => INPUT_NAME.to_owned(),
@@ -79,7 +84,7 @@ pub async fn run(
     let mut files = &loadout;
     let fixed;
     if arguments.fix {
-        let findings = found(&path, &loadout, base.as_ref(), &state, false);
+        let findings = found(&path, &loadout, base.as_ref(), &state, None, false);
         fixed = apply_edits(&loadout, &findings);
         for (before, after) in loadout.files.iter().zip(&fixed.files) {
             if before.text != after.text {
@@ -90,7 +95,7 @@ pub async fn run(
         }
         files = &fixed;
     }
-    let findings = found(&path, files, base.as_ref(), &state, true);
+    let findings = found(&path, files, base.as_ref(), &state, lock.as_ref(), true);
     if arguments.output == Format::Text || arguments.output.is_wide() {
         anstream::eprintln!("{}", state.header(arguments.output.is_wide()));
     }
@@ -101,18 +106,28 @@ pub async fn run(
     diagnostics::write(&checked, &findings, &arguments.output, out)
 }
 
-/// Returns the findings about Operators; those that need the content of bundles only if it is read.
+/// Returns the findings about Operators, which have what a lock has for installed; those that need the content of
+/// bundles only if it is read.
 fn found(
     path: &str,
     loadout: &Loadout,
     base: Option<&Loadout>,
     state: &LoadoutState,
+    lock: Option<&OperatorLock>,
     reads_bundles: bool,
 ) -> Vec<Diagnostic> {
     let _progress = ProgressLine::begin("checking");
     let base_names = base.into_iter().flat_map(|it| &it.operators).map(|it| it.name.clone());
     let parts = state.parts(state.all_names(loadout).chain(base_names));
-    let (current, unavailable) = (state.current(loadout, &parts), state.unavailable());
+    let (mut current, unavailable) = (state.current(loadout, &parts), state.unavailable());
+    if let Some(lock) = lock {
+        let operators = state.operators(loadout, &parts);
+        let (facts, unavailable) = (&state.facts, &unavailable);
+        let inputs =
+            OperatorInputs { operators: &operators, unavailable, facts, expressions: &Cel };
+        let LockedOperators { operators, locked } = lock.filled(inputs, &parts);
+        current.extend(operators.into_iter().filter(|(name, _)| locked.contains(name)));
+    }
     let inputs = LintInputs {
         loadout,
         path,

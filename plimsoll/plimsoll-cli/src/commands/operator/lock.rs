@@ -10,9 +10,10 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_content::expressions::Cel;
-use plimsoll_operators::OperatorInputs;
 use plimsoll_operators::loadout::{Loadout, converge};
-use plimsoll_operators::lock::OperatorLock;
+use plimsoll_operators::lock::{LockedOperators, OperatorLock};
+use plimsoll_operators::{OperatorInputs, RequestedOperator};
+use plimsoll_resolve::CatalogPart;
 use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use plimsoll_source::whole_file;
 
@@ -54,7 +55,7 @@ pub(super) async fn run(
     let state = state.read(client, &packages).await?;
     state.require_readable(state.all_names(&loadout))?;
     state.announce(false);
-    let lock = resolved(&state, &loadout)?;
+    let lock = resolved(&state, &loadout, None)?;
     print_unlocked(&lock);
     if *dry_run {
         out.write_all(lock.text().as_bytes())?;
@@ -79,8 +80,35 @@ pub(super) fn read(directory: &Path) -> Result<Option<OperatorLock>, anyhow::Err
     OperatorLock::read(&text).map(Some).map_err(|error| anyhow!(error)).with_context(context)
 }
 
-/// Fails unless a directory has a lock file with exactly the bundles that its Operators resolve to
-/// now.
+/// Returns Operators that have what the lock file of a directory has for installed, where nothing else is known to
+/// be; without a directory or its lock file, as they are.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub(super) fn filled(
+    directory: Option<&Path>,
+    state: &LoadoutState,
+    operators: BTreeMap<String, RequestedOperator>,
+    parts: &[CatalogPart],
+) -> Result<LockedOperators, anyhow::Error> {
+    match directory.map(read).transpose()?.flatten() {
+        Some(lock) => Ok(lock.filled(inputs(state, &operators, &state.unavailable()), parts)),
+        None => Ok(LockedOperators::unlocked(operators)),
+    }
+}
+
+/// Returns the inputs of decisions on Operators.
+fn inputs<'a>(
+    state: &'a LoadoutState,
+    operators: &'a BTreeMap<String, RequestedOperator>,
+    unavailable: &'a BTreeMap<String, String>,
+) -> OperatorInputs<'a> {
+    OperatorInputs { operators, unavailable, facts: &state.facts, expressions: &Cel }
+}
+
+/// Fails unless a directory has a lock file with exactly the bundles that its Operators come to from
+/// these now.
 ///
 /// # Errors
 ///
@@ -96,7 +124,7 @@ pub(super) fn require(
             format!("--locked: there is no `{}`: write it with `operator lock`", path.display())
         }
         Some(lock) => {
-            let now = resolved(state, loadout)?;
+            let now = resolved(state, loadout, Some(directory))?;
             match (lock.differences(&now).as_slice(), lock.uncompared(&now).as_slice()) {
                 ([], []) => return Ok(()),
                 ([], uncompared) => format!(
@@ -128,7 +156,7 @@ pub(super) fn refresh(
     if !path(directory).exists() {
         return Ok(());
     }
-    let lock = resolved(state, &Loadout::read(read_files(directory)?))?;
+    let lock = resolved(state, &Loadout::read(read_files(directory)?), Some(directory))?;
     print_unlocked(&lock);
     write(directory, &lock, out)
 }
@@ -156,22 +184,22 @@ fn write(directory: &Path, lock: &OperatorLock, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-/// Returns the bundles that are installed in the end, if nothing else changes.
+/// Returns the bundles that are installed in the end, if nothing else changes; where nothing is known to be
+/// installed, they follow from what the lock file of a directory has, or from nothing without one.
 ///
 /// # Errors
 ///
 /// When the content of a bundle cannot be read.
-fn resolved(state: &LoadoutState, loadout: &Loadout) -> Result<OperatorLock, anyhow::Error> {
+fn resolved(
+    state: &LoadoutState,
+    loadout: &Loadout,
+    directory: Option<&Path>,
+) -> Result<OperatorLock, anyhow::Error> {
     let _progress = ProgressLine::begin("resolving");
     let parts = state.parts(state.all_names(loadout));
     let operators = state.operators(loadout, &parts);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &state.unavailable(),
-        facts: &state.facts,
-        expressions: &Cel,
-    };
-    let converged = converge(inputs, &parts);
+    let LockedOperators { operators, locked: _ } = filled(directory, state, operators, &parts)?;
+    let converged = converge(inputs(state, &operators, &state.unavailable()), &parts);
     let mut contents = BTreeMap::new();
     for (name, operator) in &converged.operators {
         if let Some(installed) = &operator.installed {

@@ -13,9 +13,10 @@ use kube::Client;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::change_plan::ChangePlan;
 use plimsoll_operators::install::{
-    InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install,
+    InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install_locked,
 };
 use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::lock::LockedOperators;
 use plimsoll_operators::manifest::OperatorManifest;
 use plimsoll_operators::query::{needed_packages, refusal, unknown_catalog};
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
@@ -338,13 +339,14 @@ pub(super) async fn plan(
     let chosen = request.providers.iter().filter_map(|it| Some(it.split_once('=')?.1.to_owned()));
     state.require_readable(requested.chain(chosen).chain(declared))?;
     let operators = state.operators_to_plan(&loadout, &parts);
+    let LockedOperators { operators, locked } = lock::filled(directory, &state, operators, &parts)?;
     let inputs = OperatorInputs {
         operators: &operators,
         unavailable: &state.unavailable(),
         facts: &state.facts,
         expressions: &Cel,
     };
-    let planned = plan_install(inputs, &parts, request);
+    let planned = plan_install_locked(inputs, &parts, request, &locked);
     drop(progress);
     match planned {
         Ok(plan) => Ok(PlannedInstall { state, loadout, plan, conflict: None, operators, parts }),

@@ -19,6 +19,7 @@ use plimsoll_api::duration;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
 use plimsoll_operators::loadout::{Loadout, PlanningProgress};
+use plimsoll_operators::lock::LockedOperators;
 use plimsoll_operators::update::{
     OperatorUpdate, UpdatePlan, UpdateRequest, is_set_of_update, plan_update_shown,
 };
@@ -406,9 +407,9 @@ async fn plan(
     state.require_readable(state.all_names(&loadout))?;
     let progress = ProgressLine::begin("planning");
     let parts = state.parts(state.names_to_plan(&loadout));
-    let mut operators = state.operators_to_plan(&loadout, &parts);
-    let lock = arguments.filename.as_deref().map(lock::read).transpose()?.flatten();
-    let locked = lock.map(|it| it.fill(&mut operators, &parts)).unwrap_or_default();
+    let operators = state.operators_to_plan(&loadout, &parts);
+    let LockedOperators { operators, locked } =
+        lock::filled(arguments.filename.as_deref(), &state, operators, &parts)?;
     named.require_declared(arguments.filename.as_deref(), &operators)?;
     let request = UpdateRequest {
         latest: arguments.latest,
