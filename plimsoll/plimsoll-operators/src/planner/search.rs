@@ -168,9 +168,9 @@ fn propose_from(
     loop {
         match search.attempt() {
             Attempt::Plan(proposal) => return Ok(search.furthest(*proposal, grouped_from)),
+            Attempt::Missed { .. } if search.refuse_in_groups() => {}
             other => search.learn(other)?,
         }
-        search.refuse_in_groups();
     }
 }
 

@@ -1,9 +1,9 @@
 //! Refusals of many bundles: Operators that nothing connects with others are searched alone, so that what one of
 //! them is refused does not cost a search for all.
 //!
-//! What is refused here is what attempts for all Operators would refuse one after the other. Such an attempt
-//! refuses the first bundle that would not be installed, unless all changes together form a change set that is
-//! carried out; while a group exists of which the changes cannot be made together, it is not.
+//! An attempt for all Operators makes all changes one change set if a single one needs that, and such a set moves
+//! only as a whole. So what is to be refused are bundles of the groups whose own changes cannot be made together,
+//! rather than the first ones that cannot be installed alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use super::*;
 use crate::loadout::converge_apart;
 use crate::planner::{chosen, related};
 
-/// The number of refused bundles from which on groups are searched alone. The usual few cost less without.
-pub(super) const REFUSED_MIN: usize = 3;
+/// The number of refused bundles from which on groups are searched alone.
+pub(super) const REFUSED_MIN: usize = 0;
 
 /// Operators, and packages, that nothing connects with others.
 #[derive(Default)]
@@ -27,8 +27,8 @@ struct Group {
 struct GroupState {
     /// The first difference if the Operators are changed one by one; `None` if there is none.
     missed: Option<FirstMissed>,
-    /// Whether the changes cannot be made together.
-    is_stuck: bool,
+    /// The first difference if the Operators are changed together; `None` if there is none.
+    stuck: Option<Missed>,
 }
 
 /// The first difference of a group.
@@ -39,33 +39,30 @@ struct FirstMissed {
 }
 
 impl<'a> Search<'a> {
-    /// Refuses, group by group, what the next attempts would refuse. Does nothing while that is little, or if
+    /// Refuses, group by group, what keeps changes from being made. Returns whether that is anything: it is not if
     /// groups cannot be searched alone.
-    pub(super) fn refuse_in_groups(&mut self) {
-        if self.count_refused() < self.grouped_from || !self.is_divisible() {
-            return;
+    pub(super) fn refuse_in_groups(&mut self) -> bool {
+        let before = self.count_refused();
+        if before < self.grouped_from || !self.is_divisible() {
+            return false;
         }
         if let Some(groups) = self.groups() {
             let searches = groups.iter().map(|it| self.within(it)).collect();
             self.refuse_in(searches);
         }
+        let after = self.count_refused();
         // What cannot be found here is not sought again and again.
-        self.grouped_from = self.count_refused().saturating_mul(2);
+        self.grouped_from = after.saturating_add(1).saturating_mul(2);
+        after > before
     }
 
     fn refuse_in(&mut self, mut searches: Vec<Search<'_>>) {
         let states: Option<Vec<GroupState>> = searches.iter_mut().map(Search::state).collect();
         let Some(mut states) = states else { return };
-        self.orphans.extend(searches.iter().flat_map(|it| it.orphans.iter().cloned()));
-        while states.iter().any(|it| it.is_stuck) {
-            let missed = states.iter_mut().enumerate();
-            let missed = missed.filter(|(_, it)| it.missed.is_some());
-            let first = missed.min_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
-            let Some((at, state)) = first else { return };
-            let Some(FirstMissed { missed: Missed::Refused(refused), .. }) = state.missed.take()
-            else {
-                return;
-            };
+        while let Some(at) = blamed(&states) {
+            let GroupState { missed, stuck } = &mut states[at];
+            let missed = missed.take().map(|it| it.missed).or_else(|| stuck.take());
+            let Some(Missed::Refused(refused)) = missed else { return };
             let known = self.refused.entry(refused.name.clone()).or_default();
             if known.iter().any(|it| it.bundle == refused.bundle) {
                 return;
@@ -183,36 +180,50 @@ impl<'a> Search<'a> {
                 let is_kept = !proposed.contains_key(missed.name());
                 FirstMissed { place: (is_kept, missed.name().to_owned()), missed }
             });
-            let is_stuck = !written.is_empty() && {
+            let mut stuck = None;
+            if !written.is_empty() {
                 changed::join(&written, &mut operators);
-                self.are_stuck(&operators, &planned, &written)?
-                    && self.too_wide(&proposed, &written, &operators).is_empty()
-            };
-            return Some(GroupState { missed, is_stuck });
+                stuck = self.stuck(&operators, &planned, &written)?;
+            }
+            if stuck.is_some() && !self.too_wide(&proposed, &written, &operators).is_empty() {
+                stuck = None;
+            }
+            return Some(GroupState { missed, stuck });
         }
     }
 
-    /// Returns whether some bundles would not be installed together; `None` if Operators that are not written
-    /// move meanwhile, so that it matters how long the others wait.
-    fn are_stuck(
+    /// Returns what prevents the first of some bundles that would not be installed together; `None` if Operators that
+    /// are not written move meanwhile, so that it matters how long the others wait.
+    fn stuck(
         &self,
         operators: &BTreeMap<String, RequestedOperator>,
         planned: &[PlannedBundle<'_>],
         written: &BTreeSet<String>,
-    ) -> Option<bool> {
+    ) -> Option<Option<Missed>> {
         let converged = self.apart(operators)?;
         let mut others = converged.operators.iter().filter(|(name, _)| !written.contains(*name));
         let moves = others.any(|(name, it)| {
             let before = self.inputs.operators.get(name);
             before.is_none_or(|before| before.installed != it.installed)
         });
-        (!moves).then(|| self.first_missed(planned, &converged).is_some())
+        (!moves).then(|| self.first_missed(planned, &converged))
     }
 
     fn apart(&self, operators: &BTreeMap<String, RequestedOperator>) -> Option<ConvergedOperators> {
         let inputs = OperatorInputs { operators, ..self.inputs };
         converge_apart(inputs, self.catalogs, self.progress)
     }
+}
+
+/// Returns the place of the group of which a bundle is to be refused; `None` if all changes can be made.
+///
+/// A group that cannot be changed together can be changed one by one, unless others need a change set.
+fn blamed(states: &[GroupState]) -> Option<usize> {
+    let stuck = || states.iter().enumerate().filter(|(_, it)| it.stuck.is_some());
+    let needs_set = states.iter().any(|it| it.missed.is_some());
+    let first = stuck().filter(|(_, it)| it.missed.is_some());
+    let first = first.min_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
+    first.or_else(|| stuck().next().filter(|_| needs_set)).map(|(at, _)| at)
 }
 
 impl GroupState {

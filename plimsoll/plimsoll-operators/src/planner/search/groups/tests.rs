@@ -74,28 +74,33 @@ fn pairs(count: usize) -> String {
 }
 
 #[test]
-fn plans_are_those_of_all_operators_at_once() {
-    let mut seed: usize = 1;
-    let mut random = move |below: usize| {
-        seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
-        (seed / 65_536) % below
+fn a_group_that_is_stuck_does_not_hold_up_others_that_only_move_together() {
+    // The members of all pairs but the last one require the same version of each other.
+    let count = 8;
+    let text = catalog(count, &mut |at, version| match (at, at % 2) {
+        (6, _) => Vec::new(),
+        (7, _) => vec!["p06 !=1.0.1".to_owned()],
+        (_, 0) => vec![format!("p{:02} 1.0.{version}", at + 1)],
+        _ => vec![format!("p{:02} 1.0.{version}", at - 1)],
+    });
+    let of = catalogs(&text);
+    let operators = operators(&of, &at_first(count));
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
     };
-    for round in 0..40 {
-        let (size, count) = (2 + round % 3, 6);
-        // Requirements are between neighbours, so that there are several groups.
-        let text = catalog(count, &mut |at, version| {
-            let (other, limit) = (at / size * size + random(size), 1 + random(VERSIONS - 1));
-            if other == at || other >= count || random(3) == 0 {
-                return Vec::new();
-            }
-            let sign = ["!=", "<", ">="][random(if version == 0 { 2 } else { 3 })];
-            vec![format!("p{other:02} {sign}1.0.{limit}")]
-        });
-        let present = at_first(count);
-        let (expected, _) = planned(&text, &present, usize::MAX);
-        let (found, _) = planned(&text, &present, 1);
-        assert_eq!(found, expected, "{text}");
+    let request = ChangeRequest { latest: true, pins: true, ..ChangeRequest::default() };
+    let found = propose(inputs, &operators, &of, &request, &|_| {}).ok().expect("a plan");
+    for (name, it) in &found.converged {
+        let expected = if name == "p06" { "1.0.0" } else { "1.0.3" };
+        let there = it.installed.as_ref().expect("a bundle");
+        assert_eq!(there.bundle.version.to_string(), expected, "{name}");
     }
+    let held_back: Vec<&String> = found.held_back.keys().collect();
+    assert_eq!(held_back, ["p06"]);
+    assert!(found.change_set.is_some());
 }
 
 #[test]
