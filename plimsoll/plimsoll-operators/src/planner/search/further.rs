@@ -4,6 +4,7 @@
 //! a step that waits for versions which the plan leads to.
 
 use super::*;
+use crate::planner::related;
 
 impl Search<'_> {
     /// Returns a plan that also leads to what another run after a plan would lead to; the plan itself if that is
@@ -26,16 +27,52 @@ impl Search<'_> {
         let Self { catalogs, request, progress, .. } = *self;
         let next = propose_from(inputs, &after, catalogs, request, progress, grouped_from, orphans);
         let next = next.ok().filter(|it| is_higher(&after, &it.converged))?;
+        let mut staying: BTreeSet<&str> = BTreeSet::new();
+        loop {
+            let missed = match self.joined(plan, &next, &staying) {
+                Ok(joined) => {
+                    return Some(joined).filter(|it| is_higher(&plan.converged, &it.converged));
+                }
+                Err(missed) => missed,
+            };
+            // What takes another run holds up nothing else.
+            let groups = related::groups(self.inputs, self.present, catalogs)?;
+            let group = groups.into_iter().find(|it| it.contains(missed.as_str()))?;
+            if group.is_subset(&staying) {
+                return None;
+            }
+            staying.extend(group);
+        }
+    }
+
+    /// Returns the plan that leads to what a plan and the next one lead to; `staying` are the packages of which only
+    /// the first one counts.
+    ///
+    /// # Errors
+    ///
+    /// The name of the first Operator that the controller would not do that with.
+    fn joined(
+        &self,
+        plan: &Proposal,
+        next: &Proposal,
+        staying: &BTreeSet<&str>,
+    ) -> Result<Proposal, String> {
         let mut operators = plan.operators.clone();
-        for (name, it) in &next.operators {
+        for (name, it) in next.operators.iter().filter(|it| !staying.contains(it.0.as_str())) {
             let operator = operators.entry(name.clone()).or_insert_with(|| it.clone());
             operator.spec.clone_from(&it.spec);
             operator.is_undeclared = it.is_undeclared;
-            operator.change_set =
-                it.change_set.clone().filter(|it| Some(it) != next.change_set.as_ref());
+            operator.change_set.clone_from(&it.change_set);
+        }
+        let sets = [&plan.change_set, &next.change_set];
+        for operator in operators.values_mut().filter(|it| sets.contains(&&it.change_set)) {
+            operator.change_set = None;
         }
         let written = self.written(&operators);
-        let proposed = next.converged.iter().filter_map(|(name, it)| {
+        let proposed = next.converged.keys().filter_map(|name| {
+            let is_staying = staying.contains(name.as_str());
+            let of = if is_staying { &plan.converged } else { &next.converged };
+            let (name, it) = of.get_key_value(name)?;
             let there = it.installed.as_ref()?;
             let before = self.inputs.operators.get(name);
             let is_moved = before.is_none_or(|before| before.installed != it.installed);
@@ -45,18 +82,28 @@ impl Search<'_> {
         let proposed: ChosenBundles<'_> = proposed.collect();
         let CarriedOut { change_set, converged, missed, too_wide: _ } =
             self.carried_out(&proposed, &written, &mut operators);
-        if missed.is_some() {
-            return None;
+        if let Some(missed) = missed {
+            return Err(missed.name().to_owned());
         }
+        let is_of =
+            |note: &String| staying.iter().any(|it| note.starts_with(&format!("{it} has ")));
         let mut notes = plan.notes_of_unchanged(&operators);
-        notes.extend(next.notes.into_iter().filter(|it| !plan.notes.contains(it)));
-        let Proposal { solution, held_back, unsatisfied, .. } = next;
-        let converged = converged.operators;
-        Some(Proposal {
+        notes
+            .extend(next.notes.iter().filter(|it| !plan.notes.contains(it) && !is_of(it)).cloned());
+        let mut unsatisfied = next.unsatisfied.clone();
+        if !staying.is_empty() {
+            let others = plan.unsatisfied.iter().filter(|it| !next.unsatisfied.contains(it));
+            unsatisfied.extend(others.cloned());
+        }
+        let mut held_back = next.held_back.clone();
+        held_back.retain(|name, _| !staying.contains(name.as_str()));
+        let others = plan.held_back.iter().filter(|it| staying.contains(it.0.as_str()));
+        held_back.extend(others.map(|(name, why)| (name.clone(), why.clone())));
+        Ok(Proposal {
+            solution: next.solution.clone(),
+            converged: converged.operators,
             operators,
-            converged,
             written,
-            solution,
             change_set,
             held_back,
             unsatisfied,

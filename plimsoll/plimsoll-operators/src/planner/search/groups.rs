@@ -234,7 +234,7 @@ impl GroupState {
 
 impl Missed {
     /// Returns the name of the Operator.
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match self {
             Self::Refused(refused) => &refused.name,
             Self::Source { name, .. } | Self::Higher { name, .. } => name,
