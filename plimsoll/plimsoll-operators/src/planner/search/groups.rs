@@ -84,7 +84,6 @@ impl<'a> Search<'a> {
     fn is_divisible(&self) -> bool {
         let Unmet { repaired, ignored, .. } = &self.unmet;
         !self.request.is_install
-            && self.request.wanted.is_empty()
             && repaired.is_empty()
             && ignored.is_empty()
             && self.steered.is_empty()
@@ -96,7 +95,10 @@ impl<'a> Search<'a> {
 
     /// Returns the groups; `None` if all Operators may be connected.
     fn groups(&self) -> Option<Vec<Group>> {
-        let names = related::groups(self.inputs, self.present, self.catalogs)?;
+        let mut names = related::groups(self.inputs, self.present, self.catalogs)?;
+        if let Some(concerned) = &self.concerned {
+            names.retain(|it| !it.is_disjoint(concerned));
+        }
         let places = names.iter().enumerate();
         let places: BTreeMap<&str, usize> =
             places.flat_map(|(at, names)| names.iter().map(move |name| (*name, at))).collect();
@@ -109,7 +111,9 @@ impl<'a> Search<'a> {
         let empty = || Group { catalogs: parts.clone(), ..Group::default() };
         let mut groups: Vec<Group> = names.iter().map(|_| empty()).collect();
         for (name, operator) in self.inputs.operators {
-            groups[places[name.as_str()]].operators.insert(name.clone(), operator.clone());
+            if let Some(at) = places.get(name.as_str()) {
+                groups[*at].operators.insert(name.clone(), operator.clone());
+            }
         }
         for (name, operator) in self.present {
             if let Some(at) = places.get(name.as_str()) {

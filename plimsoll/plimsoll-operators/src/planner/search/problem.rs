@@ -42,7 +42,8 @@ impl<'a> Search<'a> {
         ignored: &BTreeSet<String>,
         stay: &BTreeSet<String>,
     ) -> Problem {
-        let ChangeRequest { wanted, overrides, no_dependencies, .. } = self.request;
+        let ChangeRequest { wanted, overrides, no_dependencies, is_install, .. } = self.request;
+        let is_install = *is_install;
         let ranges = self.ranges();
         // An Operator that cannot be installed does not block others.
         let is_hopeless =
@@ -53,7 +54,8 @@ impl<'a> Search<'a> {
             ignore_dependencies: *no_dependencies,
             ..PackageRequest::default()
         });
-        let is_new = |name: &&String| !self.inputs.operators.contains_key(*name);
+        // An update names Operators that exist, not all of which are of each group that is searched alone.
+        let is_new = |name: &&String| is_install && !self.inputs.operators.contains_key(*name);
         let new = wanted.keys().filter(is_new).map(|name| PackageRequest {
             package: name.clone(),
             channel: wanted[name].channel.clone(),

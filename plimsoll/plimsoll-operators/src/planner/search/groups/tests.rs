@@ -91,16 +91,20 @@ fn a_group_that_is_stuck_does_not_hold_up_others_that_only_move_together() {
         facts: &facts(30),
         expressions: &NoExpressions,
     };
-    let request = ChangeRequest { latest: true, pins: true, ..ChangeRequest::default() };
-    let found = propose(inputs, &operators, &of, &request, &|_| {}).ok().expect("a plan");
-    for (name, it) in &found.converged {
-        let expected = if name == "p06" { "1.0.0" } else { "1.0.3" };
-        let there = it.installed.as_ref().expect("a bundle");
-        assert_eq!(there.bundle.version.to_string(), expected, "{name}");
+    let named = operators.keys().map(|it| (it.clone(), Wanted::default()));
+    let named = ChangeRequest { wanted: named.collect(), pins: true, ..ChangeRequest::default() };
+    let latest = ChangeRequest { latest: true, pins: true, ..ChangeRequest::default() };
+    for request in [latest, named] {
+        let found = propose(inputs, &operators, &of, &request, &|_| {}).ok().expect("a plan");
+        for (name, it) in &found.converged {
+            let expected = if name == "p06" { "1.0.0" } else { "1.0.3" };
+            let there = it.installed.as_ref().expect("a bundle");
+            assert_eq!(there.bundle.version.to_string(), expected, "{name}");
+        }
+        let held_back: Vec<&String> = found.held_back.keys().collect();
+        assert_eq!(held_back, ["p06"]);
+        assert!(found.change_set.is_some());
     }
-    let held_back: Vec<&String> = found.held_back.keys().collect();
-    assert_eq!(held_back, ["p06"]);
-    assert!(found.change_set.is_some());
 }
 
 #[test]
