@@ -26,6 +26,8 @@ pub(crate) struct Conflicts<'a, 'p> {
     model: &'a Model<'p>,
     encoding: Encoding<Batsat>,
     by_literal: BTreeMap<Literal, Element>,
+    /// The first choice that has a list of candidates, by the address of the list.
+    first_choices: BTreeMap<usize, usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +40,8 @@ enum Element {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ReasonGroup<'a> {
     Single(Element),
-    /// The bundles of a package that have the same candidates for a requirement: the address of
-    /// their list.
+    /// The bundles of a package that have the same candidates for a requirement: the first choice
+    /// that has their list.
     Requirement(Option<&'a str>, usize),
     /// The bundles of a package that are ineligible for the same reason.
     Ineligible(Option<&'a str>, Option<&'a Ineligible>),
@@ -53,7 +55,11 @@ impl<'a, 'p> Conflicts<'a, 'p> {
         let reasons =
             encoding.reasons.iter().map(|(reason, literal)| (*literal, Element::Reason(*reason)));
         let by_literal = solvables.chain(reasons).collect();
-        Self { model, encoding, by_literal }
+        let mut first_choices = BTreeMap::new();
+        for (choice, it) in model.choices.iter().enumerate() {
+            first_choices.entry(it.candidates.as_ptr().addr()).or_insert(choice);
+        }
+        Self { model, encoding, by_literal, first_choices }
     }
 
     /// A minimal conflict between solvables, given everything that must hold. None when there is no
@@ -94,7 +100,7 @@ impl<'a, 'p> Conflicts<'a, 'p> {
         let mut groups: BTreeMap<ReasonGroup<'_>, BTreeSet<Literal>> = BTreeMap::new();
         for literal in &core {
             if let Some(element) = self.by_literal.get(literal) {
-                groups.entry(group(self.model, *element)).or_default().insert(*literal);
+                groups.entry(self.group(*element)).or_default().insert(*literal);
             }
         }
         let mut core = core;
@@ -107,6 +113,29 @@ impl<'a, 'p> Conflicts<'a, 'p> {
         let singles = core.clone().into_iter().map(|literal| BTreeSet::from([literal]));
         let is_minimal = self.without_needless(&mut core, singles);
         (core, !is_minimal)
+    }
+
+    /// Returns the group of an element.
+    fn group(&self, element: Element) -> ReasonGroup<'a> {
+        let model = self.model;
+        match element {
+            Element::Reason(Reason::Choice(choice)) => match model.choices[choice].owner {
+                Owner::Solvable(owner, _) => ReasonGroup::Requirement(
+                    model.solvables[owner].package(),
+                    self.first_choices[&model.choices[choice].candidates.as_ptr().addr()],
+                ),
+                Owner::Stays(_) | Owner::Request(_) | Owner::Follows(_) => {
+                    ReasonGroup::Single(element)
+                }
+            },
+            Element::Reason(Reason::Ineligible(id)) => {
+                let solvable = &model.solvables[id];
+                ReasonGroup::Ineligible(solvable.package(), solvable.ineligible.as_ref())
+            }
+            Element::Reason(Reason::Exclusion(_)) | Element::Solvable(_) => {
+                ReasonGroup::Single(element)
+            }
+        }
     }
 
     /// Removes each part that is not needed, one after the other; false when the budget of work is
@@ -135,25 +164,6 @@ impl<'a, 'p> Conflicts<'a, 'p> {
             }
         }
         true
-    }
-}
-
-fn group<'a>(model: &'a Model<'_>, element: Element) -> ReasonGroup<'a> {
-    match element {
-        Element::Reason(Reason::Choice(choice)) => match model.choices[choice].owner {
-            Owner::Solvable(owner, _) => ReasonGroup::Requirement(
-                model.solvables[owner].package(),
-                model.choices[choice].candidates.as_ptr().addr(),
-            ),
-            Owner::Stays(_) | Owner::Request(_) | Owner::Follows(_) => ReasonGroup::Single(element),
-        },
-        Element::Reason(Reason::Ineligible(id)) => {
-            let solvable = &model.solvables[id];
-            ReasonGroup::Ineligible(solvable.package(), solvable.ineligible.as_ref())
-        }
-        Element::Reason(Reason::Exclusion(_)) | Element::Solvable(_) => {
-            ReasonGroup::Single(element)
-        }
     }
 }
 
