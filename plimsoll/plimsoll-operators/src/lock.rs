@@ -261,7 +261,7 @@ mod tests {
     //! Tests of the differences that lock files report.
 
     use super::*;
-    use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+    use crate::tests::{FIXTURE, catalogs, inputs, operators};
 
     fn lock(text: &str, digest: &str) -> OperatorLock {
         let operators = operators(&catalogs(FIXTURE), text);
@@ -333,12 +333,7 @@ mod tests {
         let before = lock("foo: at 1.2.3\nbar: at 1.2.5\nbaz: at 1.5.6", "");
         let check = |requested: &str, expected: &str| {
             let operators = operators(&of, requested);
-            let inputs = OperatorInputs {
-                operators: &operators,
-                unavailable: &BTreeMap::new(),
-                facts: &facts(30),
-                expressions: &NoExpressions,
-            };
+            let inputs = inputs(&operators);
             let filled = before.filled(inputs, &of);
             let version = |(name, it): (&String, &RequestedOperator)| {
                 let version = it.installed.as_ref().map(|it| it.bundle.version.to_string());

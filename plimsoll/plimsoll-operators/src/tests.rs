@@ -1,6 +1,10 @@
 //! Fixtures of tests: catalogs and Operators as texts.
 
-use plimsoll_api::olm::{ConstraintPolicy, InstallConstraints, UpgradeConstraints, UpgradePolicy};
+use std::sync::LazyLock;
+
+use plimsoll_api::olm::{
+    ConstraintPolicy, InstallConstraints, RemainingObjects, UpgradeConstraints, UpgradePolicy,
+};
 use plimsoll_resolve::{
     Api, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint, Package, Property,
     Requirement,
@@ -8,6 +12,8 @@ use plimsoll_resolve::{
 use semver::Version;
 
 use super::*;
+use crate::deletion_plan::{DeletionRequest, RemovedConversion};
+use crate::observed::ObservedOperator;
 
 pub(super) struct NoExpressions;
 
@@ -208,6 +214,38 @@ fn known_bundle(of: &[CatalogPart], package: &str, version: &str) -> Bundle {
     let wanted = format!("{package}.v{version}");
     let known = bundles.find(|bundle| bundle.name == wanted).cloned();
     known.unwrap_or_else(|| Bundle::new(wanted, Version::parse(version).unwrap()))
+}
+
+/// Returns the inputs of decisions on Operators of a cluster with Kubernetes 1.30, all of whose catalogs are served.
+pub(super) fn inputs(operators: &BTreeMap<String, RequestedOperator>) -> OperatorInputs<'_> {
+    static UNAVAILABLE: BTreeMap<String, String> = BTreeMap::new();
+    static FACTS: LazyLock<ClusterFacts> = LazyLock::new(|| facts(30));
+    OperatorInputs {
+        operators,
+        unavailable: &UNAVAILABLE,
+        facts: &FACTS,
+        expressions: &NoExpressions,
+    }
+}
+
+/// Returns the inputs of a plan that deletes Operators and keeps their dependencies, on a cluster without a
+/// release and without objects of their kinds.
+pub(super) fn deletion_request<'a>(
+    operators: &'a BTreeMap<String, ObservedOperator>,
+    names: &'a BTreeSet<String>,
+) -> DeletionRequest<'a> {
+    static WORKLOADS: BTreeMap<String, Vec<RemainingObjects>> = BTreeMap::new();
+    static CONVERSIONS: BTreeMap<String, Vec<RemovedConversion>> = BTreeMap::new();
+    static OF_RELEASE: BTreeSet<String> = BTreeSet::new();
+    DeletionRequest {
+        operators,
+        workloads: &WORKLOADS,
+        conversions: &CONVERSIONS,
+        of_release: &OF_RELEASE,
+        names,
+        cascade: false,
+        keep_crds: false,
+    }
 }
 
 pub(super) fn facts(minor: u64) -> ClusterFacts {

@@ -9,7 +9,7 @@ use super::*;
 use crate::RequestedPackage;
 use crate::deletion_plan::DeletionRequest;
 use crate::install::plan_install;
-use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+use crate::tests::{FIXTURE, catalogs, deletion_request, inputs, operators};
 use crate::update::{UpdateRequest, plan_update};
 
 const FOO_FOLLOWS: &str = "
@@ -79,12 +79,7 @@ fn check(plan: &ChangePlan, expected: &str) {
 fn installation(present: &str, request: &InstallRequest) -> ChangePlan {
     let of = catalogs(FIXTURE);
     let operators = operators(&of, present);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let plan = plan_install(inputs, &of, request).unwrap();
     ChangePlan::of_install(&plan, request, inputs, &of)
 }
@@ -92,12 +87,7 @@ fn installation(present: &str, request: &InstallRequest) -> ChangePlan {
 fn update(present: &str, ranges: &[(&str, &str)]) -> ChangePlan {
     let of = catalogs(FIXTURE);
     let operators = operators(&of, present);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let ranges = ranges.iter().map(|(name, range)| ((*name).to_owned(), (*range).to_owned()));
     let ranges: BTreeMap<String, String> = ranges.collect();
     let request = UpdateRequest { ranges: ranges.clone(), ..UpdateRequest::default() };
@@ -214,13 +204,8 @@ fn deletion(operators: &BTreeMap<String, ObservedOperator>, names: &[&str]) -> C
     let workload =
         RemainingObjects { kind: "Foo.example.com".to_owned(), count: 2, ..Default::default() };
     let plan = DeletionPlan::new(&DeletionRequest {
-        operators,
         workloads: &BTreeMap::from([("foo".to_owned(), vec![workload])]),
-        conversions: &BTreeMap::new(),
-        of_release: &BTreeSet::new(),
-        names: &names.iter().map(|it| (*it).to_owned()).collect(),
-        cascade: false,
-        keep_crds: false,
+        ..deletion_request(operators, &names.iter().map(|it| (*it).to_owned()).collect())
     });
     ChangePlan::of_deletion(&plan, operators)
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use plimsoll_api::Reason;
 
 use super::decide;
-use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators, part};
+use crate::tests::{FIXTURE, catalogs, inputs, operators, part};
 use crate::{
     OperatorAction, OperatorBlock, OperatorDecision, OperatorInputs, SelectedBundle, installed,
 };
@@ -67,12 +67,7 @@ fn rendered(decisions: &BTreeMap<String, OperatorDecision>) -> String {
 pub(super) fn check(catalog: &str, requested: &str, expected: &str) {
     let of = catalogs(catalog);
     let operators = operators(&of, requested);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let decisions = decide(inputs, &operators.keys().cloned().collect(), &|names| part(&of, names));
     let expected: Vec<&str> =
         expected.lines().map(|line| line.trim_start_matches("         ").trim_end()).collect();
@@ -91,12 +86,7 @@ fn the_requirements_of_the_installed_bundle_are_reported_if_it_stays_after_all()
         "foo: version 2.0.1; at 1.2.9; upgrade Warn
          bar: at 1.2.7",
     );
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let names = BTreeSet::from(["foo".to_owned()]);
     let mut decisions = decide(inputs, &names, &|names| part(&of, names));
     let decision = decisions.get_mut("foo").unwrap();
@@ -383,12 +373,7 @@ fn a_package_without_a_default_channel_says_so() {
         let mut of = catalogs("main 0 foo/stable\n1.0.0\nmain 0 foo/fast\n2.0.0");
         of[0].packages[0].default_channel = default.map(str::to_owned);
         let operators = operators(&of, "foo:");
-        let inputs = OperatorInputs {
-            operators: &operators,
-            unavailable: &BTreeMap::new(),
-            facts: &facts(30),
-            expressions: &NoExpressions,
-        };
+        let inputs = inputs(&operators);
         rendered(&decide(inputs, &BTreeSet::from(["foo".to_owned()]), &|names| part(&of, names)))
     };
     let named = "name one of its channels in spec.channel: fast, stable\n";
@@ -439,12 +424,7 @@ fn what_is_installed_stays_when_its_catalog_does_not() {
     let of = catalogs("");
     let operators = operators(&of, "foo:");
     let unavailable = BTreeMap::from([("main".to_owned(), "it cannot be read".to_owned())]);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &unavailable,
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = OperatorInputs { unavailable: &unavailable, ..inputs(&operators) };
     let decisions = decide(inputs, &operators.keys().cloned().collect(), &|names| part(&of, names));
     assert_eq!(
         rendered(&decisions),

@@ -7,6 +7,7 @@ use plimsoll_api::olm::{
 use serde_json::json;
 
 use super::*;
+use crate::tests::deletion_request;
 
 /// Parses installed Operators, one a line: `NAME [dependency]: DEPENDENCY…`.
 fn operators(text: &str) -> BTreeMap<String, ObservedOperator> {
@@ -41,15 +42,8 @@ fn check(text: &str, names: &str, cascade: bool, expected: &str) {
         count: 2,
     };
     let workloads = BTreeMap::from([("foo".to_owned(), vec![workload])]);
-    let request = DeletionRequest {
-        operators: &operators,
-        workloads: &workloads,
-        conversions: &BTreeMap::new(),
-        of_release: &BTreeSet::new(),
-        names: &names,
-        cascade,
-        keep_crds: false,
-    };
+    let request =
+        DeletionRequest { workloads: &workloads, cascade, ..deletion_request(&operators, &names) };
     let text = DeletionPlan::new(&request).text().replace("  0 objects\n", "");
     let lines: Vec<&str> = expected.lines().map(str::trim_start).collect();
     let found: Vec<&str> = text.lines().map(str::trim_start).collect();
@@ -66,15 +60,7 @@ fn a_dependant_counts_as_soon_as_one_of_both_reports_it() {
         let mut operators = operators(FOO_NEEDS_BAR);
         operators.values_mut().for_each(|it| forget(&mut it.status));
         let names = BTreeSet::from(["bar".to_owned()]);
-        let request = DeletionRequest {
-            operators: &operators,
-            workloads: &BTreeMap::new(),
-            conversions: &BTreeMap::new(),
-            of_release: &BTreeSet::new(),
-            names: &names,
-            cascade: false,
-            keep_crds: false,
-        };
+        let request = deletion_request(&operators, &names);
         let plan = DeletionPlan::new(&request);
         assert_eq!(plan.dependants_of("bar"), ["foo"]);
         assert_eq!(
@@ -143,15 +129,7 @@ fn another_operator_of_the_name_is_another_plan() {
     let plan = |text: &str, uid: &str| {
         let mut operators = operators(text);
         operators.values_mut().for_each(|it| uid.clone_into(&mut it.uid));
-        DeletionPlan::new(&DeletionRequest {
-            operators: &operators,
-            workloads: &BTreeMap::new(),
-            conversions: &BTreeMap::new(),
-            of_release: &BTreeSet::new(),
-            names: &names,
-            cascade: false,
-            keep_crds: false,
-        })
+        DeletionPlan::new(&deletion_request(&operators, &names))
     };
     let shown = plan(FOO_NEEDS_BAR, "1");
     assert_eq!(plan(FOO_NEEDS_BAR, "1"), shown);
@@ -250,13 +228,8 @@ fn a_dependency_is_kept_while_it_is_not_known_who_else_needs_it() {
     qux.status = OperatorStatus::default();
     let names = BTreeSet::from(["foo".to_owned()]);
     let plan = DeletionPlan::new(&DeletionRequest {
-        operators: &operators,
-        workloads: &BTreeMap::new(),
-        conversions: &BTreeMap::new(),
-        of_release: &BTreeSet::new(),
-        names: &names,
         cascade: true,
-        keep_crds: false,
+        ..deletion_request(&operators, &names)
     });
     assert_eq!(
         plan.text(),
@@ -290,13 +263,9 @@ fn a_definition_that_is_kept_loses_the_conversion_webhook_of_the_operator() {
     let conversions = BTreeMap::from([("bar".to_owned(), vec![removed])]);
     let plan = |keep_crds| {
         DeletionPlan::new(&DeletionRequest {
-            operators: &operators,
-            workloads: &BTreeMap::new(),
             conversions: &conversions,
-            of_release: &BTreeSet::new(),
-            names: &names,
-            cascade: false,
             keep_crds,
+            ..deletion_request(&operators, &names)
         })
     };
     assert_eq!(
@@ -332,13 +301,8 @@ fn what_the_release_contains_is_kept_and_the_reason_shown() {
     let left = definitions(&without_release(status, &of_release));
     assert_eq!(left, ["foos.example.com"]);
     let plan = DeletionPlan::new(&DeletionRequest {
-        operators: &operators,
-        workloads: &BTreeMap::new(),
-        conversions: &BTreeMap::new(),
         of_release: &of_release,
-        names: &BTreeSet::from(["bar".to_owned()]),
-        cascade: false,
-        keep_crds: false,
+        ..deletion_request(&operators, &BTreeSet::from(["bar".to_owned()]))
     });
     assert_eq!(
         plan.text(),
@@ -398,15 +362,8 @@ fn what_is_being_rolled_out_goes_as_what_is_installed() {
         let status = &mut operators.get_mut("bar").unwrap().status;
         (status.history, status.inventory) = (history, vec![bars.clone()]);
         include_rollouts(status, &revisions);
-        let plan = DeletionPlan::new(&DeletionRequest {
-            operators: &operators,
-            workloads: &BTreeMap::new(),
-            conversions: &BTreeMap::new(),
-            of_release: &BTreeSet::new(),
-            names: &BTreeSet::from(["bar".to_owned()]),
-            cascade: false,
-            keep_crds: false,
-        });
+        let plan =
+            DeletionPlan::new(&deletion_request(&operators, &BTreeSet::from(["bar".to_owned()])));
         assert_eq!(plan.text(), format!("bar will be deleted\n  {expected}"));
     };
     let installed = "1 object\n  definition bars.example.com\n";

@@ -4,7 +4,7 @@ use plimsoll_api::olm::OperatorSpec;
 
 use super::*;
 use crate::planner::tests::wrong_dependencies;
-use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+use crate::tests::{FIXTURE, catalogs, inputs, operators};
 
 /// Packages in addition to those of the fixture.
 const OTHERS: &str = "
@@ -68,13 +68,7 @@ fn written(
 fn check(catalog: &str, present: &str, line: &str, expected: &str) {
     let of = catalogs(catalog);
     let operators = operators(&of, present);
-    let (unavailable, facts) = (BTreeMap::new(), facts(30));
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &unavailable,
-        facts: &facts,
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let request = request(line);
     let text = match plan_install(inputs, &of, &request) {
         Ok(plan) => {
@@ -294,12 +288,7 @@ fn what_no_update_leads_to_is_refused() {
 fn a_channel_that_a_file_declares_has_to_exist() {
     let of = catalogs(&requiring(">=1.2.7"));
     let operators = operators(&of, "fiz: version 2.9.6; at 2.9.6");
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     for field in ["channel", "repository"] {
         let mut request = request("fiz");
         let declared = serde_json::json!({ "spec": { (field): "nope" } });
@@ -344,12 +333,7 @@ fn what_only_moves_together_is_one_change_set() {
     // One that cannot move with the others is in the way of all of them.
     let of = catalogs(all);
     let operators = operators(&of, &format!("{app}\nstuck: version 1.0.0; at 1.0.0"));
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let refused = plan_install(inputs, &of, &request("tool")).expect_err("a conflict");
     assert!(matches!(refused, InstallError::Unsatisfiable(_)), "{refused:?}");
     // What changes leaves the change set of an earlier plan, and so does the rest of that.
@@ -375,12 +359,7 @@ fn check_forced(present: &str, line: &str, expected: &str) {
           1.0.0 provides App",
     );
     let operators = operators(&of, present);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let refused = plan_install(inputs, &of, &request(line)).expect_err("a conflict");
     let InstallError::Unsatisfiable(conflict) = refused else { panic!("{line}: {refused:?}") };
     let plan = conflict.overridden().expect("a plan");

@@ -5,7 +5,7 @@ use plimsoll_resolve::{Constraint, Requirement};
 use serde_json::json;
 
 use super::*;
-use crate::tests::{catalogs, facts, operators, part};
+use crate::tests::{catalogs, inputs, operators, part};
 use crate::{OperatorAction, OperatorDecision, decide};
 
 const RULE: &str = "properties.exists(p, p.type == 'certified' && p.value == true)";
@@ -38,12 +38,7 @@ fn decided(installed: bool, next: bool) -> BTreeMap<String, OperatorDecision> {
     let mut operators = operators(&of, "app: at 1.0.0; version 1.0.0\ndb: at 1.0.0");
     let db = operators.get_mut("db").and_then(|it| it.installed.as_mut()).expect("it is installed");
     db.bundle = installed_bundle("db.v1.0.0", "db", &properties("1.0.0", installed));
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &Cel,
-    };
+    let inputs = OperatorInputs { expressions: &Cel, ..inputs(&operators) };
     decide(inputs, &operators.keys().cloned().collect(), &|names| part(&of, names))
 }
 

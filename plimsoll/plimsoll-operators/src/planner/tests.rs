@@ -11,7 +11,7 @@ use crate::install::{InstallPlan, InstallRequest, plan_install};
 use crate::lint::{LintInputs, lint};
 use crate::loadout::{Loadout, LoadoutFile};
 use crate::manifest::{ChangeSetEdit, OperatorManifest};
-use crate::tests::{NoExpressions, catalogs, facts, operators};
+use crate::tests::{NoExpressions, catalogs, facts, inputs, operators};
 
 /// Returns the dependencies that the lint of Operators reports as wrong: their version is not what dependants
 /// require, or their range is not.
@@ -60,13 +60,7 @@ fn plan(
         version_range: range.map(str::to_owned),
         ..InstallRequest::default()
     };
-    let inputs = OperatorInputs {
-        operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
-    plan_install(inputs, of, &request).expect("a plan")
+    plan_install(inputs(operators), of, &request).expect("a plan")
 }
 
 fn package(range: &str) -> Value {

@@ -1,22 +1,15 @@
 //! Queries as JSON and as parameters, and what is answered.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use super::*;
-use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+use crate::tests::{FIXTURE, catalogs, inputs, operators};
 
 /// Answers a query in JSON, beside Operators.
 fn answered(present: &str, query: &Value) -> ResolutionAnswer {
     let of = catalogs(FIXTURE);
     let operators = operators(&of, present);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     answer(inputs, &of, &ResolutionQuery::read(&query.to_string()).expect("a query"))
 }
 

@@ -28,7 +28,7 @@ use super::revision::{KeptRevision, RevisionContent, RevisionDraft, normalize};
 use super::*;
 use crate::ready_when::annotate;
 use crate::revision_key::Provenance;
-use crate::tests::{FIXTURE, NoExpressions, catalogs, operators, part};
+use crate::tests::{FIXTURE, NoExpressions, catalogs, inputs, operators, part};
 
 mod unreadable;
 mod unserved;
@@ -398,12 +398,7 @@ fn only_those_are_decided_again_that_a_change_reaches() {
     for (changed, expected) in cases {
         let mut reconciler =
             OperatorReconciler { requested: requested.clone(), ..OperatorReconciler::default() };
-        let inputs = OperatorInputs {
-            operators: &requested,
-            unavailable: &BTreeMap::new(),
-            facts: &ClusterFacts::default(),
-            expressions: &NoExpressions,
-        };
+        let inputs = inputs(&requested);
         let names: BTreeSet<String> = requested.keys().cloned().collect();
         for (name, decision) in crate::decide(inputs, &names, &|names| part(&of, names)) {
             let decision = Some(decision);

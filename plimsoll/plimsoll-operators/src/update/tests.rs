@@ -7,7 +7,7 @@ use semver::Version;
 
 use super::*;
 use crate::planner::tests::wrong_dependencies;
-use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+use crate::tests::{FIXTURE, catalogs, inputs, operators};
 
 /// Packages in addition to those of the fixture.
 const OTHERS: &str = "
@@ -120,12 +120,7 @@ fn updated(
 fn check(catalog: &str, present: &str, requested: &str, expected: &str) {
     let of = catalogs(&format!("{catalog}{OTHERS}"));
     let operators = operators(&of, present);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let planned = plan_update(inputs, &of, &request(requested));
     if let Ok(plan) = &planned {
         let before = wrong_dependencies(&of, &operators, &operators);
@@ -529,12 +524,7 @@ fn what_is_missing_is_installed() {
     let of = catalogs(FIXTURE);
     for (present, is_idle) in [(alone, false), ("bar: version 1.2.7; at 1.2.7", true)] {
         let operators = operators(&of, present);
-        let inputs = OperatorInputs {
-            operators: &operators,
-            unavailable: &BTreeMap::new(),
-            facts: &facts(30),
-            expressions: &NoExpressions,
-        };
+        let inputs = inputs(&operators);
         assert_eq!(request("").is_idle(inputs, &of), is_idle, "{present}");
     }
 }
@@ -742,12 +732,7 @@ fn the_change_set_of_an_update_that_was_killed_ends_once_it_is_carried_out() {
     let of = catalogs(&format!("{FIXTURE}{OTHERS}"));
     for (set, is_idle) in [("update-1/2", false), ("mine/2", true)] {
         let operators = operators(&of, &members("2.9.2", set));
-        let inputs = OperatorInputs {
-            operators: &operators,
-            unavailable: &BTreeMap::new(),
-            facts: &facts(30),
-            expressions: &NoExpressions,
-        };
+        let inputs = inputs(&operators);
         assert_eq!(request("together").is_idle(inputs, &of), is_idle, "{set}");
         assert!(request("").is_idle(inputs, &of));
     }
@@ -768,12 +753,7 @@ fn a_version_that_was_requested_before_is_awaited_until_it_is_installed() {
     let of = catalogs(FIXTURE);
     let awaited = |present: &str, words: &str| {
         let operators = operators(&of, present);
-        let inputs = OperatorInputs {
-            operators: &operators,
-            unavailable: &BTreeMap::new(),
-            facts: &facts(30),
-            expressions: &NoExpressions,
-        };
+        let inputs = inputs(&operators);
         let plan = plan_update(inputs, &of, &request(words)).expect("a plan");
         let awaited = plan.operators.iter().filter(|it| it.is_awaited());
         awaited.map(|it| it.name.clone()).collect::<Vec<_>>().join(" ")

@@ -5,15 +5,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::decide;
-use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators, part};
-
-fn inputs<'a>(
-    operators: &'a BTreeMap<String, RequestedOperator>,
-    unavailable: &'a BTreeMap<String, String>,
-    facts: &'a plimsoll_resolve::ClusterFacts,
-) -> OperatorInputs<'a> {
-    OperatorInputs { operators, unavailable, facts, expressions: &NoExpressions }
-}
+use crate::tests::{FIXTURE, catalogs, inputs, operators, part};
 
 /// Decides on all Operators and carries it out until nothing moves.
 fn step_by_step(of: &[CatalogPart], requested: &str) -> ConvergedOperators {
@@ -21,9 +13,7 @@ fn step_by_step(of: &[CatalogPart], requested: &str) -> ConvergedOperators {
     let names: BTreeSet<String> = operators.keys().cloned().collect();
     let indexed = IndexedParts::of(of);
     loop {
-        let (unavailable, facts) = (BTreeMap::new(), facts(30));
-        let inputs = inputs(&operators, &unavailable, &facts);
-        let decisions = decide(inputs, &names, &|names| part(of, names));
+        let decisions = decide(inputs(&operators), &names, &|names| part(of, names));
         let mut is_moved = false;
         for (name, decision) in &decisions {
             if let OperatorAction::Install(selected) | OperatorAction::Upgrade(selected) =
@@ -69,8 +59,7 @@ fn reported(converged: &ConvergedOperators) -> BTreeMap<&String, OperatorDecisio
 fn check(catalog: &str, requested: &str) {
     let of = catalogs(catalog);
     let operators = operators(&of, requested);
-    let (unavailable, facts) = (BTreeMap::new(), facts(30));
-    let converged = converge(inputs(&operators, &unavailable, &facts), &of);
+    let converged = converge(inputs(&operators), &of);
     let expected = step_by_step(&of, requested);
     assert_eq!(installed(&converged), installed(&expected), "{requested}");
     assert_eq!(reported(&converged), reported(&expected), "{requested}");
@@ -131,10 +120,8 @@ fn an_operator_reaches_its_version_in_any_number_of_steps() {
         let of = catalogs(&format!("{}{other}", chain("long", 2_000, &requires)));
         let requested = format!("long: version 1.0.2000; at 1.0.0; upgrade Warn{more}");
         let operators = operators(&of, &requested);
-        let (unavailable, facts) = (BTreeMap::new(), facts(30));
         let steps = Cell::new(0);
-        let inputs = inputs(&operators, &unavailable, &facts);
-        let converged = converge_shown(inputs, &of, &|it| steps.set(it.steps));
+        let converged = converge_shown(inputs(&operators), &of, &|it| steps.set(it.steps));
         assert!(installed(&converged).contains("long 1.0.2000"), "{}", installed(&converged));
         assert_eq!(steps.get(), 2_000);
     }
@@ -152,8 +139,7 @@ fn operators_that_move_in_a_circle_are_blocked() {
     );
     let of = catalogs(&catalog);
     let operators = operators(&of, "foo: at 1.0.0\nbar: version 1.0.300; at 1.0.0");
-    let (unavailable, facts) = (BTreeMap::new(), facts(30));
-    let converged = converge(inputs(&operators, &unavailable, &facts), &of);
+    let converged = converge(inputs(&operators), &of);
     let OperatorAction::Blocked(block) = &converged.decisions["foo"].action else { panic!() };
     assert_eq!(block.reason, Reason::NoUpgradePath);
     assert!(block.message.starts_with("foo moves in a circle: updates lead from v1."), "{block:?}");

@@ -9,12 +9,7 @@ fn what_a_selected_bundle_requires_is_no_orphan() {
         let requested = operators(&of, &format!("{foo}\nbaz: version 1.5.6; at 1.5.6; dependency"));
         let mut reconciler =
             OperatorReconciler { requested: requested.clone(), ..OperatorReconciler::default() };
-        let inputs = OperatorInputs {
-            operators: &requested,
-            unavailable: &BTreeMap::new(),
-            facts: &ClusterFacts::default(),
-            expressions: &NoExpressions,
-        };
+        let inputs = inputs(&requested);
         // The decision on the dependant is the later one.
         for name in ["baz", "foo"] {
             let names = BTreeSet::from([name.to_owned()]);

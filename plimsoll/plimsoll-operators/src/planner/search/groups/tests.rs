@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 
 use super::*;
-use crate::tests::{NoExpressions, catalogs, facts, operators};
+use crate::tests::{catalogs, inputs, operators};
 
 /// The versions of each package, 1.0.0 and so on.
 const VERSIONS: usize = 4;
@@ -14,12 +14,7 @@ const VERSIONS: usize = 4;
 fn planned(catalog: &str, present: &str, grouped_from: usize) -> (String, usize) {
     let of = catalogs(catalog);
     let operators = operators(&of, present);
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let request = ChangeRequest { latest: true, pins: true, ..ChangeRequest::default() };
     let (work, last) = (Cell::new(0), Cell::new(0));
     let progress = |progress: PlanningProgress| {
@@ -85,12 +80,7 @@ fn a_group_that_is_stuck_does_not_hold_up_others_that_only_move_together() {
     });
     let of = catalogs(&text);
     let operators = operators(&of, &at_first(count));
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let named = operators.keys().map(|it| (it.clone(), Wanted::default()));
     let named = ChangeRequest { wanted: named.collect(), pins: true, ..ChangeRequest::default() };
     let latest = ChangeRequest { latest: true, pins: true, ..ChangeRequest::default() };
