@@ -133,6 +133,16 @@ pub struct InstalledOperator {
     pub upgrade_block: Option<String>,
 }
 
+impl InstalledOperator {
+    /// Returns whether it is what a spec requests: in its range, and from its channel and catalog, where it names them.
+    pub(crate) fn is_requested_by(&self, spec: &OperatorSpec) -> bool {
+        let is_from = |wanted: &str, there: &str| wanted.is_empty() || wanted == there;
+        planner::is_in_range(&spec.version, &self.bundle.version)
+            && is_from(&spec.channel, &self.reference.channel)
+            && is_from(&spec.repository, &self.reference.catalog)
+    }
+}
+
 /// The inputs of decisions on Operators.
 #[derive(Clone, Copy)]
 pub struct OperatorInputs<'a> {

@@ -7,7 +7,7 @@ use plimsoll_resolve::CatalogPart;
 use serde::{Deserialize, Serialize};
 
 use super::loadout::converge;
-use super::planner::{is_in_range, may_move};
+use super::planner::may_move;
 use super::{InstalledOperator, OperatorInputs, RequestedOperator, version_text};
 
 /// The version of the file format.
@@ -247,13 +247,8 @@ impl OperatorLock {
 
 /// Returns whether what is installed of an Operator is what it requests, or stays whatever it requests.
 fn has_requested(operator: &RequestedOperator) -> bool {
-    let Some(there) = &operator.installed else { return false };
-    let spec = &operator.spec;
-    let is_it = |requested: &str, there: &str| requested.is_empty() || requested == there;
-    !may_move(operator)
-        || (is_in_range(&spec.version, &there.bundle.version)
-            && is_it(&spec.channel, &there.reference.channel)
-            && is_it(&spec.repository, &there.reference.catalog))
+    let installed = operator.installed.as_ref();
+    installed.is_some_and(|it| !may_move(operator) || it.is_requested_by(&operator.spec))
 }
 
 #[cfg(test)]

@@ -103,14 +103,7 @@ impl InstallRequest {
         if let Some(repository) = repository {
             repository.clone_into(&mut spec.repository);
         }
-        let is_there = installed.is_some_and(|it| {
-            let from = &it.reference;
-            let is_from = |wanted: &str, there: &str| wanted.is_empty() || wanted == there;
-            is_from(&spec.channel, &from.channel)
-                && is_from(&spec.repository, &from.catalog)
-                && crate::planner::is_in_range(&spec.version, &it.bundle.version)
-        });
-        if is_there {
+        if installed.is_some_and(|it| it.is_requested_by(&spec)) {
             return Ok(());
         }
         let mut wanted = RequestedOperator::new(spec, false);
