@@ -31,7 +31,8 @@ pub struct OperatorStatus {
     /// Number of the OperatorRevision that is installed or being rolled out; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<u32>,
-    /// What the installed bundle requires, and what satisfies it.
+    /// Requirements of the bundle that is installed or about to be, or else of the one that is waited for, and
+    /// what satisfies them.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<DependencyStatus>,
@@ -101,7 +102,7 @@ pub struct PlatformRequirements {
     pub native_apis: Vec<InstalledApi>,
 }
 
-/// A requirement of an installed bundle.
+/// A requirement of a bundle that is installed, about to be, or waited for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DependencyStatus {
