@@ -111,33 +111,28 @@ pub(crate) fn propose(
     request: &ChangeRequest,
     progress: &dyn Fn(PlanningProgress),
 ) -> Result<Proposal, ProposalError> {
-    propose_grouped(inputs, present, catalogs, request, progress, groups::REFUSED_MIN)
+    propose_from(inputs, present, catalogs, request, progress, Start::default())
 }
 
-/// Searches for the plan of a request; `grouped_from` is the number of refused bundles from which on groups of
-/// Operators are searched alone.
-fn propose_grouped(
-    inputs: OperatorInputs<'_>,
-    present: &BTreeMap<String, RequestedOperator>,
-    catalogs: &[CatalogPart],
-    request: &ChangeRequest,
-    progress: &dyn Fn(PlanningProgress),
-    grouped_from: usize,
-) -> Result<Proposal, ProposalError> {
-    let orphans = BTreeSet::new();
-    propose_from(inputs, present, catalogs, request, progress, grouped_from, orphans)
+/// What is known, or decided, before a search.
+#[derive(Debug, Clone, Default)]
+struct Start {
+    /// The dependencies that no Operator depends on, as a plan before this one has it.
+    orphans: BTreeSet<String>,
+    /// Whether no group of Operators is searched alone.
+    is_undivided: bool,
 }
 
-/// Searches for the plan of a request; `orphans` are the dependencies that are known to be orphans before it.
+/// Searches for the plan of a request, from what is known before.
 fn propose_from(
     inputs: OperatorInputs<'_>,
     present: &BTreeMap<String, RequestedOperator>,
     catalogs: &[CatalogPart],
     request: &ChangeRequest,
     progress: &dyn Fn(PlanningProgress),
-    grouped_from: usize,
-    orphans: BTreeSet<String>,
+    start: Start,
 ) -> Result<Proposal, ProposalError> {
+    let Start { orphans, is_undivided } = start;
     let wished = wished::wished(inputs.operators, present, request);
     let wished_inputs = OperatorInputs { operators: &wished, ..inputs };
     let named: BTreeSet<&str> = request.wanted.keys().map(String::as_str).collect();
@@ -162,12 +157,12 @@ fn propose_from(
         narrowed: BTreeSet::new(),
         pinned: BTreeSet::new(),
         sources: BTreeMap::new(),
-        grouped_from,
+        grouped_from: if is_undivided { usize::MAX } else { 0 },
     };
     search.concerned = search.concerned();
     loop {
         match search.attempt() {
-            Attempt::Plan(proposal) => return Ok(search.furthest(*proposal, grouped_from)),
+            Attempt::Plan(proposal) => return Ok(search.furthest(*proposal, is_undivided)),
             Attempt::Missed { .. } if search.refuse_in_groups() => {}
             other => search.learn(other)?,
         }

@@ -9,11 +9,11 @@ use crate::planner::related;
 impl Search<'_> {
     /// Returns a plan that also leads to what another run after a plan would lead to; the plan itself if that is
     /// nothing more, or takes the other run.
-    pub(super) fn furthest(&self, plan: Proposal, grouped_from: usize) -> Proposal {
-        self.further(&plan, grouped_from).unwrap_or(plan)
+    pub(super) fn furthest(&self, plan: Proposal, is_undivided: bool) -> Proposal {
+        self.further(&plan, is_undivided).unwrap_or(plan)
     }
 
-    fn further(&self, plan: &Proposal, grouped_from: usize) -> Option<Proposal> {
+    fn further(&self, plan: &Proposal, is_undivided: bool) -> Option<Proposal> {
         // Each plan leads to higher versions only, so that there is a last one.
         if self.request.is_install || !is_higher(self.before.operators, &plan.converged) {
             return None;
@@ -25,7 +25,8 @@ impl Search<'_> {
             return None;
         }
         let Self { catalogs, request, progress, .. } = *self;
-        let next = propose_from(inputs, &after, catalogs, request, progress, grouped_from, orphans);
+        let start = Start { orphans, is_undivided };
+        let next = propose_from(inputs, &after, catalogs, request, progress, start);
         let next = next.ok().filter(|it| is_higher(&after, &it.converged))?;
         let mut staying: BTreeSet<&str> = BTreeSet::new();
         loop {

@@ -12,9 +12,6 @@ use super::*;
 use crate::loadout::converge_apart;
 use crate::planner::{chosen, related};
 
-/// The number of refused bundles from which on groups are searched alone.
-pub(super) const REFUSED_MIN: usize = 0;
-
 /// Operators, and packages, that nothing connects with others.
 #[derive(Default)]
 struct Group {
