@@ -23,7 +23,11 @@ impl<'a> Node<'a> {
 
 /// What connects packages: requirements and kinds.
 #[derive(Default)]
-struct Links<'a>(BTreeMap<Node<'a>, BTreeSet<Node<'a>>>);
+struct Links<'a> {
+    links: BTreeMap<Node<'a>, BTreeSet<Node<'a>>>,
+    /// The packages and kinds that are offered or there. Others connect nothing: no plan brings them.
+    available: BTreeSet<Node<'a>>,
+}
 
 impl<'a> Links<'a> {
     /// Returns the links of all bundles that are offered or installed; `None` if a requirement does not name what
@@ -31,9 +35,13 @@ impl<'a> Links<'a> {
     fn of(inputs: OperatorInputs<'a>, catalogs: &'a [CatalogPart]) -> Option<Self> {
         let mut links = Self::default();
         for package in catalogs.iter().flat_map(|it| &it.packages) {
+            links.available.insert(Node::Package(&package.name));
             for bundle in &package.bundles {
                 links.add(&package.name, bundle)?;
             }
+        }
+        for name in inputs.operators.keys() {
+            links.available.insert(Node::Package(name));
         }
         for (name, bundle) in installed(inputs.operators) {
             links.add(name, bundle)?;
@@ -47,6 +55,7 @@ impl<'a> Links<'a> {
         if is_open {
             return None;
         }
+        self.available.extend(bundle.provides.iter().map(Node::of));
         let kinds = apis.into_iter().chain(&bundle.provides).map(Node::of);
         for other in packages.into_iter().map(Node::Package).chain(kinds) {
             self.connect(Node::Package(name), other);
@@ -55,8 +64,8 @@ impl<'a> Links<'a> {
     }
 
     fn connect(&mut self, one: Node<'a>, other: Node<'a>) {
-        self.0.entry(one).or_default().insert(other);
-        self.0.entry(other).or_default().insert(one);
+        self.links.entry(one).or_default().insert(other);
+        self.links.entry(other).or_default().insert(one);
     }
 
     /// Returns the packages that are connected with some, and these.
@@ -64,7 +73,8 @@ impl<'a> Links<'a> {
         let mut queue: Vec<Node<'a>> = names.into_iter().map(Node::Package).collect();
         let mut seen: BTreeSet<Node<'a>> = queue.iter().copied().collect();
         while let Some(node) = queue.pop() {
-            let next = self.0.get(&node).into_iter().flatten().copied();
+            let next = self.links.get(&node).into_iter().flatten().copied();
+            let next = next.filter(|it| self.available.contains(it));
             queue.extend(next.filter(|it| seen.insert(*it)));
         }
         let packages = seen.into_iter().filter_map(|it| match it {
@@ -97,8 +107,11 @@ pub(crate) fn groups<'a>(
         links.add(name, bundle)?;
     }
     for (name, operator) in inputs.operators.iter().chain(present) {
+        links.available.insert(Node::Package(name));
         for kind in &operator.owned {
-            links.connect(Node::Package(name), Node::Kind(&kind.group, &kind.kind));
+            let kind = Node::Kind(&kind.group, &kind.kind);
+            links.available.insert(kind);
+            links.connect(Node::Package(name), kind);
         }
         if let Some(bundle) = &operator.returns_to {
             links.add(name, bundle)?;
@@ -120,6 +133,40 @@ pub(crate) fn groups<'a>(
 mod tests {
     use super::*;
     use crate::tests::{FIXTURE, NoExpressions, catalogs, facts, operators};
+
+    #[test]
+    fn what_no_catalog_has_connects_nothing() {
+        let of = catalogs(
+            "main 0 one/stable
+              1.0.0 provides One, requires Monitor
+              1.1.0 <1.0.0, provides One, requires nowhere >=1.0.0, requires Monitor
+            main 0 other/stable
+              1.0.0 provides Other, requires Monitor
+              1.1.0 <1.0.0, provides Other, requires nowhere >=1.0.0
+            main 0 third/stable
+              1.0.0 provides Third, requires Monitor, requires other >=1.0.0",
+        );
+        let text = "one: at 1.0.0
+            other: at 1.0.0
+            third: at 1.0.0";
+        let cases =
+            [("", "one; other third"), ("monitor: owns Monitor", "monitor one other third")];
+        for (more, expected) in cases {
+            let operators = operators(&of, &format!("{text}\n{more}"));
+            let inputs = OperatorInputs {
+                operators: &operators,
+                unavailable: &BTreeMap::new(),
+                facts: &facts(30),
+                expressions: &NoExpressions,
+            };
+            let found = groups(inputs, &operators, &of).expect("names");
+            let found: Vec<String> = found
+                .into_iter()
+                .map(|group| group.into_iter().collect::<Vec<_>>().join(" "))
+                .collect();
+            assert_eq!(found.join("; "), expected);
+        }
+    }
 
     #[test]
     fn packages_are_related_by_requirements_and_kinds() {
