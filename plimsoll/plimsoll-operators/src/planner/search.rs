@@ -163,7 +163,7 @@ fn propose_from(
     loop {
         match search.attempt() {
             Attempt::Plan(proposal) => return Ok(search.furthest(*proposal, is_undivided)),
-            Attempt::Missed { .. } if search.refuse_in_groups() => {}
+            Attempt::Missed { ref missed, .. } if search.refuse_in_groups(missed) => {}
             other => search.learn(other)?,
         }
     }

@@ -4,6 +4,10 @@
 //! An attempt for all Operators makes all changes one change set if a single one needs that, and such a set moves
 //! only as a whole. So what is to be refused are bundles of the groups whose own changes cannot be made together,
 //! rather than the first ones that cannot be installed alone.
+//!
+//! Other groups may change what becomes of some: a step that is only possible together with the last moves of others
+//! waits for them, and steps of other groups may wait for that. What is stuck alone is refused all the same, since it
+//! never moves. Of the others, one is refused only if nothing else is to blame.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,12 +24,22 @@ struct Group {
     catalogs: Vec<CatalogPart>,
 }
 
-/// What the controller would do with the proposal for a group.
+/// What the controller would do with the proposal for a group alone.
 struct GroupState {
     /// The first difference if the Operators are changed one by one; `None` if there is none.
     missed: Option<FirstMissed>,
     /// The first difference if the Operators are changed together; `None` if there is none.
     stuck: Option<Missed>,
+    /// What is to be refused if the group, of which nothing is stuck alone, does not move with others; `None` if the
+    /// others do not matter.
+    swayed: Option<RefusedBundle>,
+}
+
+/// Operators of a group, converged without the others.
+struct ConvergedAlone {
+    converged: ConvergedOperators,
+    /// Whether others may change that.
+    is_swayed: bool,
 }
 
 /// The first difference of a group.
@@ -36,41 +50,57 @@ struct FirstMissed {
 }
 
 impl<'a> Search<'a> {
-    /// Refuses, group by group, what keeps changes from being made. Returns whether that is anything: it is not if
-    /// groups cannot be searched alone.
-    pub(super) fn refuse_in_groups(&mut self) -> bool {
+    /// Refuses, group by group, what keeps changes from being made; `missed` is the difference of the attempt for
+    /// all Operators. Returns whether that is anything: it is not if groups cannot be searched alone.
+    pub(super) fn refuse_in_groups(&mut self, missed: &Missed) -> bool {
         let before = self.count_refused();
         if before < self.grouped_from || !self.is_divisible() {
             return false;
         }
         if let Some(groups) = self.groups() {
             let searches = groups.iter().map(|it| self.within(it)).collect();
-            self.refuse_in(searches);
+            self.refuse_in(searches, matches!(missed, Missed::Refused(_)));
         }
         let after = self.count_refused();
-        // What cannot be found here is not sought again and again.
-        self.grouped_from = after.saturating_add(1).saturating_mul(2);
+        if after == before {
+            // What cannot be found here is not sought again and again.
+            self.grouped_from = after.saturating_add(1).saturating_mul(2);
+        }
         after > before
     }
 
-    fn refuse_in(&mut self, mut searches: Vec<Search<'_>>) {
-        let states: Option<Vec<GroupState>> = searches.iter_mut().map(Search::state).collect();
-        let Some(mut states) = states else { return };
-        while let Some(at) = blamed(&states) {
-            let GroupState { missed, stuck } = &mut states[at];
-            let missed = missed.take().map(|it| it.missed).or_else(|| stuck.take());
-            let Some(Missed::Refused(refused)) = missed else { return };
-            let known = self.refused.entry(refused.name.clone()).or_default();
-            if known.iter().any(|it| it.bundle == refused.bundle) {
-                return;
-            }
-            known.push(refused.clone());
-            let search = &mut searches[at];
-            search.refused.entry(refused.name.clone()).or_default().push(refused);
-            let Some(state) = search.state() else { return };
-            self.orphans.extend(search.orphans.iter().cloned());
-            states[at] = state;
+    /// Refuses bundles until no group is to blame; `is_refused` is whether a bundle of the attempt for all Operators
+    /// would not be installed.
+    fn refuse_in(&mut self, mut searches: Vec<Search<'_>>, is_refused: bool) {
+        // The state of a group is not known if its problem has no solution, or if nothing more is to be refused.
+        let mut states: Vec<Option<GroupState>> = searches.iter_mut().map(Search::state).collect();
+        let mut next = blamed(&states);
+        // Each group can be changed, and yet they cannot all be changed together.
+        if next.is_none() && is_refused {
+            next = swayed(&states);
         }
+        while let Some(at) = next {
+            let refused = states[at].take().and_then(GroupState::refused);
+            if let Some(refused) = refused.filter(|it| self.refuse(it)) {
+                let search = &mut searches[at];
+                search.refuse(&refused);
+                states[at] = search.state();
+                if states[at].is_some() {
+                    self.orphans.extend(search.orphans.iter().cloned());
+                }
+            }
+            next = blamed(&states);
+        }
+    }
+
+    /// Refuses a bundle. Returns whether it was not refused before.
+    fn refuse(&mut self, refused: &RefusedBundle) -> bool {
+        let known = self.refused.entry(refused.name.clone()).or_default();
+        let is_new = known.iter().all(|it| it.bundle != refused.bundle);
+        if is_new {
+            known.push(refused.clone());
+        }
+        is_new
     }
 
     fn count_refused(&self) -> usize {
@@ -159,8 +189,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Proposes versions of a group and converges them; `None` if only attempts for all Operators say what
-    /// becomes of them.
+    /// Proposes versions of a group and converges them; `None` if there is no proposal.
     fn state(&mut self) -> Option<GroupState> {
         loop {
             let requested = self.requested();
@@ -176,60 +205,96 @@ impl<'a> Search<'a> {
             let mut operators = self.changed(&proposed, &after, &requested);
             let written = self.written(&operators);
             let planned = self.planned(&proposed, &written);
-            let missed = self.first_missed(&planned, &self.apart(&operators)?);
-            let missed = missed.map(|missed| {
+            let ConvergedAlone { converged, mut is_swayed } = self.alone(&operators);
+            let missed = self.first_missed(&planned, &converged).map(|missed| {
                 let is_kept = !proposed.contains_key(missed.name());
                 FirstMissed { place: (is_kept, missed.name().to_owned()), missed }
             });
             let mut stuck = None;
             if !written.is_empty() {
                 changed::join(&written, &mut operators);
-                stuck = self.stuck(&operators, &planned, &written)?;
+                let together = self.alone(&operators);
+                // It matters how long the others wait if what is not written moves meanwhile.
+                is_swayed |= together.is_swayed || self.moves_others(&together.converged, &written);
+                stuck = self.first_missed(&planned, &together.converged);
             }
             if stuck.is_some() && !self.too_wide(&proposed, &written, &operators).is_empty() {
                 stuck = None;
             }
-            return Some(GroupState { missed, stuck });
+            let swayed = planned.first().filter(|_| is_swayed).map(does_not_fit);
+            return Some(GroupState { missed, stuck, swayed });
         }
     }
 
-    /// Returns what prevents the first of some bundles that would not be installed together; `None` if Operators that
-    /// are not written move meanwhile, so that it matters how long the others wait.
-    fn stuck(
-        &self,
-        operators: &BTreeMap<String, RequestedOperator>,
-        planned: &[PlannedBundle<'_>],
-        written: &BTreeSet<String>,
-    ) -> Option<Option<Missed>> {
-        let converged = self.apart(operators)?;
+    /// Returns whether Operators that are not written move.
+    fn moves_others(&self, converged: &ConvergedOperators, written: &BTreeSet<String>) -> bool {
         let mut others = converged.operators.iter().filter(|(name, _)| !written.contains(*name));
-        let moves = others.any(|(name, it)| {
+        others.any(|(name, it)| {
             let before = self.inputs.operators.get(name);
             before.is_none_or(|before| before.installed != it.installed)
-        });
-        (!moves).then(|| self.first_missed(planned, &converged))
+        })
     }
 
-    fn apart(&self, operators: &BTreeMap<String, RequestedOperator>) -> Option<ConvergedOperators> {
+    fn alone(&self, operators: &BTreeMap<String, RequestedOperator>) -> ConvergedAlone {
         let inputs = OperatorInputs { operators, ..self.inputs };
-        converge_apart(inputs, self.catalogs, self.progress)
+        match converge_apart(inputs, self.catalogs, self.progress) {
+            Some(converged) => ConvergedAlone { converged, is_swayed: false },
+            None => ConvergedAlone { converged: self.converged(operators), is_swayed: true },
+        }
     }
 }
 
-/// Returns the place of the group of which a bundle is to be refused; `None` if all changes can be made.
+/// Refuses a bundle whose group does not move with others.
+fn does_not_fit(planned: &PlannedBundle<'_>) -> RefusedBundle {
+    let (name, bundle) = (planned.name.to_owned(), planned.chosen.bundle);
+    let version = bundle.version.clone();
+    let message = format!(
+        "{name} {} moves in steps that do not fit those of other Operators of the change set",
+        version_text(&version.to_string())
+    );
+    let block = OperatorBlock::new(Reason::ChangeSetBlocked, message);
+    RefusedBundle { name, bundle: bundle.name.clone(), version, block }
+}
+
+/// Returns the groups with a known state, each with its place.
+fn known(states: &[Option<GroupState>]) -> impl Iterator<Item = (usize, &GroupState)> {
+    states.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?)))
+}
+
+/// Returns the place of the group of which a bundle is to be refused; `None` if no group is stuck alone, or if none
+/// that is has to be changed together.
 ///
 /// A group that cannot be changed together can be changed one by one, unless others need a change set.
-fn blamed(states: &[GroupState]) -> Option<usize> {
-    let stuck = || states.iter().enumerate().filter(|(_, it)| it.stuck.is_some());
-    let needs_set = states.iter().any(|it| it.missed.is_some());
+fn blamed(states: &[Option<GroupState>]) -> Option<usize> {
+    let stuck = || known(states).filter(|(_, it)| it.stuck.is_some());
+    let needs_set = known(states).any(|(_, it)| it.missed.is_some());
     let first = stuck().filter(|(_, it)| it.missed.is_some());
     let first = first.min_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
     first.or_else(|| stuck().next().filter(|_| needs_set)).map(|(at, _)| at)
 }
 
+/// Returns the place of the first group that does not move with all others, or may not; one that has to be changed
+/// together before others.
+fn swayed(states: &[Option<GroupState>]) -> Option<usize> {
+    let swayed = || known(states).filter(|(_, it)| it.swayed.is_some());
+    let first = swayed().filter(|(_, it)| it.missed.is_some());
+    let first = first.min_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
+    first.or_else(|| swayed().next()).map(|(at, _)| at)
+}
+
 impl GroupState {
     fn place(&self) -> Option<&(bool, String)> {
         self.missed.as_ref().map(|it| &it.place)
+    }
+
+    /// Returns what is to be refused of the group; `None` if that is nothing.
+    fn refused(self) -> Option<RefusedBundle> {
+        let Self { missed, stuck, swayed } = self;
+        match missed.map(|it| it.missed).or(stuck) {
+            Some(Missed::Refused(refused)) => Some(refused),
+            Some(Missed::Source { .. } | Missed::Higher { .. }) => None,
+            None => swayed,
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 
+use plimsoll_resolve::BundleExclusion;
+
 use super::*;
 use crate::tests::{catalogs, inputs, operators};
 
@@ -106,4 +108,117 @@ fn each_refused_bundle_costs_the_work_of_its_group() {
     assert!(many <= 5 * few, "{few} steps for 6 pairs, {many} for 24");
     let (expected, _) = planned(&pairs(6), &at_first(12), true);
     assert_eq!(planned(&pairs(6), &at_first(12), false).0, expected);
+}
+
+/// Two Operators that move in one step, and only together.
+const PAIR: &str = "
+    main 0 alpha/stable
+      1.0.0 provides Alpha, requires beta 1.0.0
+      1.0.1 <1.0.0, provides Alpha, requires beta 1.0.1
+    main 0 beta/stable
+      1.0.0 provides Beta, requires alpha 1.0.0
+      1.0.1 <1.0.0, provides Beta, requires alpha 1.0.1";
+
+/// A step of the second one is possible only with the last move of the first: alone, that is made before.
+const WAY: &str = "
+    main 0 end/stable
+      1.0.0 provides End
+      1.0.1 <1.0.0, provides End
+    main 0 way/stable
+      1.0.0 provides Way
+      1.0.1 <1.0.0, provides Way, requires end 1.0.1
+      1.0.2 <1.0.1, provides Way";
+
+/// A step of the first one is possible only before the last move of the second.
+const CALM: &str = "
+    main 0 calm/stable
+      1.0.0 provides Calm
+      1.0.1 <1.0.0, provides Calm
+      1.0.2 <1.0.1, provides Calm
+    main 0 dusk/stable
+      1.0.0 provides Dusk
+      1.0.1 <1.0.0, provides Dusk, requires calm !=1.0.1";
+
+/// A step of the first one that the second one skips: they cannot get to their newest versions.
+const STUCK: &str = "
+    main 0 left/stable
+      1.0.0 provides Left, requires right 1.0.0
+      1.0.1 <1.0.0, provides Left, requires right 1.0.1
+      1.0.2 <1.0.1, provides Left, requires right 1.0.2
+    main 0 right/stable
+      1.0.0 provides Right, requires left 1.0.0
+      1.0.2 <1.0.0, provides Right, requires left 1.0.2";
+
+/// Both can only make the first step, together: an update to that is excluded.
+const HALFWAY: &str = "
+    main 0 goal/stable
+      1.0.0 provides Goal
+      1.0.1 <1.0.0, provides Goal, requires road !=1.0.0
+    main 0 road/stable
+      1.0.0 provides Road
+      1.0.1 <1.0.0, provides Road, requires goal 1.0.1
+      1.0.2 <1.0.1, provides Road, requires goal 1.0.0
+      1.0.3 <1.0.2, provides Road";
+
+/// Checks the versions that an update of all Operators, which are at 1.0.0, leads to, and the number of Operators in
+/// the change set.
+#[track_caller]
+fn check(catalog: &str, together: bool, expected: &str) {
+    let of = catalogs(catalog);
+    let packages = of.iter().flat_map(|it| &it.packages);
+    let present = packages.map(|it| format!("{}: version 1.0.0; at 1.0.0\n", it.name));
+    let operators = operators(&of, &present.collect::<String>());
+    let inputs = OperatorInputs {
+        operators: &operators,
+        unavailable: &BTreeMap::new(),
+        facts: &facts(30),
+        expressions: &NoExpressions,
+    };
+    let exclude = ["road.v1.0.1", "road.v1.0.2"].map(|bundle| BundleExclusion {
+        package: "road".to_owned(),
+        versions: None,
+        bundle: Some(bundle.to_owned()),
+    });
+    let request = ChangeRequest {
+        latest: true,
+        pins: true,
+        together,
+        overrides: ResolutionOverrides {
+            exclude: exclude.into(),
+            ..ResolutionOverrides::default()
+        },
+        ..ChangeRequest::default()
+    };
+    let found = propose(inputs, &operators, &of, &request, &|_| {}).ok().expect("a plan");
+    let versions = found.converged.iter().map(|(name, it)| {
+        let there = it.installed.as_ref().expect("a bundle");
+        format!("{name} {}", there.bundle.version)
+    });
+    let versions: Vec<String> = versions.collect();
+    let members = found.change_set.as_deref().and_then(|it| it.rsplit_once('/'));
+    let members = members.map_or("0", |(_, members)| members);
+    assert_eq!(format!("{}; set of {members}", versions.join(", ")), expected);
+}
+
+#[test]
+fn a_group_whose_state_others_may_change_does_not_keep_the_others_from_being_searched() {
+    for together in [false, true] {
+        check(
+            &[PAIR, HALFWAY].concat(),
+            together,
+            "alpha 1.0.1, beta 1.0.1, goal 1.0.0, road 1.0.0; set of 2",
+        );
+        check(
+            &[PAIR, HALFWAY, STUCK, WAY].concat(),
+            together,
+            "alpha 1.0.1, beta 1.0.1, end 1.0.1, goal 1.0.0, left 1.0.0, right 1.0.0, road 1.0.0, way \
+             1.0.2; set of 4",
+        );
+    }
+}
+
+#[test]
+fn of_groups_whose_steps_do_not_fit_each_other_one_stays() {
+    let found = "alpha 1.0.1, beta 1.0.1, calm 1.0.2, dusk 1.0.1, end 1.0.0, way 1.0.0; set of 4";
+    check(&[PAIR, WAY, CALM].concat(), true, found);
 }
