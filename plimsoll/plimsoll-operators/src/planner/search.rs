@@ -347,7 +347,7 @@ impl<'a> Search<'a> {
         }))
     }
 
-    /// Converges changed Operators: one by one, or as a change set if they cannot be changed so.
+    /// Converges changed Operators: one by one, or as a change set those that cannot be changed so.
     fn carried_out(
         &self,
         proposed: &ChosenBundles<'_>,
@@ -359,8 +359,12 @@ impl<'a> Search<'a> {
         let mut missed = self.missed(proposed, written, operators, &converged);
         let mut too_wide = Vec::new();
         let is_set = self.request.together || matches!(missed, Some(Missed::Refused(_)));
-        if written.len() > 1 && is_set {
-            change_set = Some(changed::join(written, operators));
+        let members = match is_set && written.len() > 1 {
+            true => self.members(proposed, written, operators, &converged),
+            false => BTreeSet::new(),
+        };
+        if members.len() > 1 {
+            change_set = Some(changed::join(&members, operators));
             converged = self.converged(operators);
             let together = self.missed(proposed, written, operators, &converged);
             if together.is_some() {

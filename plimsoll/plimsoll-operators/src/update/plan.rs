@@ -18,7 +18,8 @@ use crate::{OperatorInputs, RequestedOperator};
 pub struct UpdatePlan {
     /// All Operators, by name.
     pub operators: Vec<OperatorUpdate>,
-    /// The annotation of the change set of the changed Operators; absent if they are updated one by one.
+    /// The annotation of the change set of the changed Operators that cannot be updated one by one, or of all of them
+    /// if that is requested; absent if all are updated one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
     /// The Operators whose requirements cannot be satisfied, a line each.
@@ -60,6 +61,9 @@ pub struct OperatorUpdate {
     /// Whether it is put in the change set of the plan, in place of an earlier one.
     #[serde(skip)]
     pub changes_set: bool,
+    /// Whether it is in the change set of the plan once that is written.
+    #[serde(skip)]
+    pub is_member: bool,
 }
 
 /// The requested and the installed version of an Operator.
@@ -194,6 +198,7 @@ impl UpdatePlan {
                     && was.is_some_and(|it| it.change_set.is_some()),
                 changes_set: operator.change_set.is_some()
                     && was.is_some_and(|it| it.change_set != operator.change_set),
+                is_member: change_set.is_some() && operator.change_set == change_set,
             }
         });
         let operators = updates.collect();
@@ -243,7 +248,7 @@ impl UpdatePlan {
             is_dependency: it.dependency,
             repository: it.repository.clone(),
             change_set: match &self.change_set {
-                Some(set) if it.is_new() || it.is_changed() || it.changes_set => {
+                Some(set) if it.is_member && (it.is_new() || it.is_changed() || it.changes_set) => {
                     ChangeSetEdit::Set(set.clone())
                 }
                 Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,

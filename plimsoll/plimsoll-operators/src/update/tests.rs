@@ -109,7 +109,7 @@ fn updated(
         let mut operator = present.unwrap_or_else(new);
         operator.spec.version.clone_from(&it.after.requested);
         if it.is_written() {
-            operator.change_set.clone_from(&plan.change_set);
+            operator.change_set = plan.change_set.clone().filter(|_| it.is_member);
         }
         (it.name.clone(), operator)
     });

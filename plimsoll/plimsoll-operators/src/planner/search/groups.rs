@@ -1,9 +1,9 @@
 //! Refusals of many bundles: Operators that nothing connects with others are searched alone, so that what one of
 //! them is refused does not cost a search for all.
 //!
-//! An attempt for all Operators makes all changes one change set if a single one needs that, and such a set moves
-//! only as a whole. So what is to be refused are bundles of the groups whose own changes cannot be made together,
-//! rather than the first ones that cannot be installed alone.
+//! An attempt for all Operators makes the changes of all groups that need it one change set, and all changes if that is
+//! requested, and such a set moves only as a whole. So what is to be refused are bundles of the groups whose own
+//! changes cannot be made together, rather than the first ones that cannot be installed alone.
 //!
 //! Other groups may change what becomes of some: a step that is only possible together with the last moves of others
 //! waits for them, and steps of other groups may wait for that. What is stuck alone is refused all the same, since it
@@ -74,10 +74,11 @@ impl<'a> Search<'a> {
     fn refuse_in(&mut self, mut searches: Vec<Search<'_>>, is_refused: bool) {
         // The state of a group is not known if its problem has no solution, or if nothing more is to be refused.
         let mut states: Vec<Option<GroupState>> = searches.iter_mut().map(Search::state).collect();
-        let mut next = blamed(&states);
+        let together = self.request.together;
+        let mut next = blamed(&states, together);
         // Each group can be changed, and yet they cannot all be changed together.
         if next.is_none() && is_refused {
-            next = swayed(&states);
+            next = swayed(&states, together);
         }
         while let Some(at) = next {
             let refused = states[at].take().and_then(GroupState::refused);
@@ -89,7 +90,7 @@ impl<'a> Search<'a> {
                     self.orphans.extend(search.orphans.iter().cloned());
                 }
             }
-            next = blamed(&states);
+            next = blamed(&states, together);
         }
     }
 
@@ -261,25 +262,26 @@ fn known(states: &[Option<GroupState>]) -> impl Iterator<Item = (usize, &GroupSt
     states.iter().enumerate().filter_map(|(at, it)| Some((at, it.as_ref()?)))
 }
 
-/// Returns the place of the group of which a bundle is to be refused; `None` if no group is stuck alone, or if none
-/// that is has to be changed together.
-///
-/// A group that cannot be changed together can be changed one by one, unless others need a change set.
-fn blamed(states: &[Option<GroupState>]) -> Option<usize> {
+/// Returns the place of the group of which a bundle is to be refused; `None` if none is stuck alone that has to be
+/// changed together. `together` is whether all groups have to.
+fn blamed(states: &[Option<GroupState>], together: bool) -> Option<usize> {
     let stuck = || known(states).filter(|(_, it)| it.stuck.is_some());
-    let needs_set = known(states).any(|(_, it)| it.missed.is_some());
-    let first = stuck().filter(|(_, it)| it.missed.is_some());
-    let first = first.min_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
-    first.or_else(|| stuck().next().filter(|_| needs_set)).map(|(at, _)| at)
+    let first = first_missed(stuck());
+    first.or_else(|| stuck().next().filter(|_| together).map(|(at, _)| at))
 }
 
-/// Returns the place of the first group that does not move with all others, or may not; one that has to be changed
-/// together before others.
-fn swayed(states: &[Option<GroupState>]) -> Option<usize> {
+/// Returns the place of a group that has to be changed together and may not move with all others; `None` if there is
+/// none. `together` is whether all groups have to.
+fn swayed(states: &[Option<GroupState>], together: bool) -> Option<usize> {
     let swayed = || known(states).filter(|(_, it)| it.swayed.is_some());
-    let first = swayed().filter(|(_, it)| it.missed.is_some());
-    let first = first.min_by(|(_, one), (_, other)| one.place().cmp(&other.place()));
-    first.or_else(|| swayed().next()).map(|(at, _)| at)
+    let first = first_missed(swayed());
+    first.or_else(|| swayed().next().filter(|_| together).map(|(at, _)| at))
+}
+
+/// Returns the place of the group that has the first difference if the Operators of some are changed one by one.
+fn first_missed<'g>(states: impl Iterator<Item = (usize, &'g GroupState)>) -> Option<usize> {
+    let missed = states.filter(|(_, it)| it.missed.is_some());
+    missed.min_by(|(_, one), (_, other)| one.place().cmp(&other.place())).map(|(at, _)| at)
 }
 
 impl GroupState {

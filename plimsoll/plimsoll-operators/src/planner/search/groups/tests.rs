@@ -202,19 +202,26 @@ fn check(catalog: &str, together: bool, expected: &str) {
 
 #[test]
 fn a_group_whose_state_others_may_change_does_not_keep_the_others_from_being_searched() {
-    for together in [false, true] {
-        check(
-            &[PAIR, HALFWAY].concat(),
-            together,
-            "alpha 1.0.1, beta 1.0.1, goal 1.0.0, road 1.0.0; set of 2",
-        );
-        check(
-            &[PAIR, HALFWAY, STUCK, WAY].concat(),
-            together,
-            "alpha 1.0.1, beta 1.0.1, end 1.0.1, goal 1.0.0, left 1.0.0, right 1.0.0, road 1.0.0, way \
-             1.0.2; set of 4",
-        );
+    let cases = [
+        ([PAIR, HALFWAY].concat(), "alpha 1.0.1, beta 1.0.1, goal 1.0.0, road 1.0.0", [2, 2]),
+        (
+            [PAIR, HALFWAY, STUCK, WAY].concat(),
+            "alpha 1.0.1, beta 1.0.1, end 1.0.1, goal 1.0.0, left 1.0.0, right 1.0.0, road 1.0.0, \
+             way 1.0.2",
+            [2, 4],
+        ),
+    ];
+    for (catalog, found, [members, of_all]) in cases {
+        check(&catalog, false, &format!("{found}; set of {members}"));
+        check(&catalog, true, &format!("{found}; set of {of_all}"));
     }
+}
+
+#[test]
+fn only_what_cannot_be_changed_one_by_one_is_in_the_change_set() {
+    let found = "alpha 1.0.1, beta 1.0.1, calm 1.0.2, dusk 1.0.1, end 1.0.1, way 1.0.2; set of 2";
+    check(&[PAIR, WAY, CALM].concat(), false, found);
+    check(&[WAY, CALM].concat(), false, "calm 1.0.2, dusk 1.0.1, end 1.0.1, way 1.0.2; set of 0");
 }
 
 #[test]
