@@ -80,7 +80,7 @@ pub(crate) struct Proposal {
     /// The names of those that are created or changed.
     pub(crate) written: BTreeSet<String>,
     pub(crate) solution: Solution,
-    /// The annotation of the change set; `None` if they are changed one by one.
+    /// The annotation of the change set of those that are changed together; `None` if all are changed one by one.
     pub(crate) change_set: Option<String>,
     /// The reasons that requested Operators do not have their highest version.
     pub(crate) held_back: BTreeMap<String, String>,
@@ -206,7 +206,7 @@ struct RefusedBundle {
 
 /// The changes of a proposal, carried out.
 struct CarriedOut {
-    /// The annotation of the change set; `None` if they are carried out one by one.
+    /// The annotation of the change set of those that are changed together; `None` if all are changed one by one.
     change_set: Option<String>,
     converged: ConvergedOperators,
     /// The first difference from what was proposed; `None` if there is none.

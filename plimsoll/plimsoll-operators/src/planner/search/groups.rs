@@ -110,14 +110,8 @@ impl<'a> Search<'a> {
 
     /// Returns whether nothing but requirements and kinds connects Operators.
     fn is_divisible(&self) -> bool {
-        let Unmet { repaired, ignored, .. } = &self.unmet;
         !self.request.is_install
-            && repaired.is_empty()
-            && ignored.is_empty()
             && self.steered.is_empty()
-            && self.narrowed.is_empty()
-            && self.pinned.is_empty()
-            && self.sources.is_empty()
             && self.inputs.operators.values().all(|it| it.change_set.is_none())
     }
 
@@ -165,10 +159,18 @@ impl<'a> Search<'a> {
     {
         let Group { operators, present, catalogs } = group;
         let inputs = OperatorInputs { operators, ..self.inputs };
-        let has = |name: &str| catalogs.iter().any(|part| part.package(name).is_some());
-        let refused =
-            self.refused.iter().filter(|(name, _)| operators.contains_key(*name) || has(name));
+        let has = |name: &String| {
+            let mut parts = catalogs.iter();
+            operators.contains_key(name) || parts.any(|part| part.package(name).is_some())
+        };
+        let refused = self.refused.iter().filter(|(name, _)| has(name));
+        let sources = self.sources.iter().filter(|(name, _)| has(name));
         let orphans = self.orphans.iter().filter(|name| operators.contains_key(*name));
+        let narrowed = self.narrowed.iter().filter(|name| has(name));
+        let pinned = self.pinned.iter().filter(|name| has(name));
+        let mut unmet = self.unmet.clone();
+        unmet.repaired.retain(&has);
+        unmet.ignored.retain(&has);
         Search {
             before: inputs,
             present,
@@ -176,16 +178,16 @@ impl<'a> Search<'a> {
             catalogs,
             request: self.request,
             progress: self.progress,
-            unmet: self.unmet.clone(),
+            unmet,
             concerned: None,
             orphans: orphans.cloned().collect(),
             refused: refused.map(|(name, it)| (name.clone(), it.clone())).collect(),
             steered: Vec::new(),
             accepted: None,
             tried: BTreeSet::new(),
-            narrowed: BTreeSet::new(),
-            pinned: BTreeSet::new(),
-            sources: BTreeMap::new(),
+            narrowed: narrowed.cloned().collect(),
+            pinned: pinned.cloned().collect(),
+            sources: sources.map(|(name, it)| (name.clone(), it.clone())).collect(),
             grouped_from: usize::MAX,
         }
     }
@@ -245,7 +247,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Refuses a bundle whose group does not move with others.
+/// Returns the refusal of a bundle whose group does not move with others.
 fn does_not_fit(planned: &PlannedBundle<'_>) -> RefusedBundle {
     let (name, bundle) = (planned.name.to_owned(), planned.chosen.bundle);
     let version = bundle.version.clone();

@@ -160,6 +160,11 @@ const HALFWAY: &str = "
       1.0.2 <1.0.1, provides Road, requires goal 1.0.0
       1.0.3 <1.0.2, provides Road";
 
+/// An Operator whose requirement nothing can satisfy.
+const LOST: &str = "
+    main 0 lost/stable
+      1.0.0 provides Lost, requires nowhere >=1.0.0";
+
 /// Checks the versions that an update of all Operators, which are at 1.0.0, leads to, and the number of Operators in
 /// the change set.
 #[track_caller]
@@ -214,6 +219,14 @@ fn a_group_whose_state_others_may_change_does_not_keep_the_others_from_being_sea
     for (catalog, found, [members, of_all]) in cases {
         check(&catalog, false, &format!("{found}; set of {members}"));
         check(&catalog, true, &format!("{found}; set of {of_all}"));
+    }
+}
+
+#[test]
+fn an_operator_that_cannot_be_repaired_does_not_keep_the_others_from_being_searched() {
+    let found = "alpha 1.0.1, beta 1.0.1, left 1.0.0, lost 1.0.0, right 1.0.0; set of 2";
+    for together in [false, true] {
+        check(&[PAIR, STUCK, LOST].concat(), together, found);
     }
 }
 
