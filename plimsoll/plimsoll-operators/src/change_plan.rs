@@ -14,8 +14,7 @@ use serde::Serialize;
 
 use self::effects::{BundleVersion, Effects, name_bundle};
 use crate::deletion_plan::{DeletionPlan, PlannedDeletion, PossibleOrphan};
-use crate::install::{InstallPlan, InstallRequest, PlannedOperator, meanings};
-use crate::loadout::converge;
+use crate::install::{InstallPlan, InstallRequest, PlannedOperator, expected, meanings};
 use crate::manifest::OperatorManifest;
 use crate::observed::ObservedOperator;
 use crate::planned_change::{change, digest, removal};
@@ -157,7 +156,7 @@ impl ChangePlan {
         inputs: OperatorInputs<'_>,
         catalogs: &[CatalogPart],
     ) -> Self {
-        let present = converge(inputs, catalogs).operators;
+        let present = expected(inputs, catalogs, request);
         let installation = |it: &PlannedOperator| {
             let there = present.get(&it.name).filter(|it| !it.is_undeclared);
             let before = there.map(version_of);

@@ -2,6 +2,7 @@
 //! OPR-16).
 
 mod check;
+mod expected;
 mod forced;
 mod overrides;
 mod written;
@@ -15,8 +16,8 @@ use serde_json::Value;
 
 use self::check::choices;
 pub use self::check::{RequestError, unknown_package};
+pub(crate) use self::expected::expected;
 use self::overrides::exclusion;
-use super::loadout::converge;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{
     self, ChangeRequest, Outcome, Proposal, ProposalError, Wanted, catalog_name, for_commands,
@@ -270,19 +271,19 @@ pub fn plan_install_locked(
     let present = without_installed(inputs.operators, locked);
     let mut planner = Planner::new(inputs, catalogs, request)?;
     planner.present = &present;
-    let converged = converge(inputs, catalogs);
+    let expected = expected(inputs, catalogs, request);
     for name in request.names() {
         let (operator, wanted) = (inputs.operators.get(name), &planner.change.wanted[name]);
         if let Some(block) = operator.and_then(|it| held(name, it, wanted)) {
             return Err(InstallError::Blocked { name: name.to_owned(), block });
         }
     }
-    match planner.proposed(&converged.operators) {
+    match planner.proposed(&expected) {
         Ok(plan) => Ok(plan),
         Err(ProposalError::LimitExceeded) => Err(InstallError::LimitExceeded),
         Err(ProposalError::Blocked { name, block }) => Err(InstallError::Blocked { name, block }),
         Err(ProposalError::Unsatisfiable(explanation)) => {
-            let undeclared = converged.operators.iter().filter(|(_, it)| it.is_undeclared);
+            let undeclared = expected.iter().filter(|(_, it)| it.is_undeclared);
             let steps: Vec<_> =
                 explanation.conflicts.iter().flat_map(|it| &it.steps).map(|it| &it.text).collect();
             let is_part = |(name, it): &(&String, &RequestedOperator)| {
@@ -292,13 +293,13 @@ pub fn plan_install_locked(
             };
             let alone = Planner::new(inputs, catalogs, request)?.unexplained();
             let alone = alone.proposed(&BTreeMap::new()).ok();
-            let forced = alone.map(|it| planner.beside(it, &converged.operators));
+            let forced = alone.map(|it| planner.beside(it, &expected));
             let (alone, held) = forced.map(|it| (Some(it.plan), it.held)).unwrap_or_default();
             let conflict = InstallConflict {
                 packages: request.names().map(str::to_owned).collect(),
                 alone,
                 held,
-                preferences: planner.unsatisfiable_preferences(&converged.operators),
+                preferences: planner.unsatisfiable_preferences(&expected),
                 undeclared: undeclared.filter(is_part).map(|(name, _)| name.clone()).collect(),
                 explanation: for_commands(explanation, true, inputs.operators),
             };

@@ -24,7 +24,7 @@ use super::{OperatorInputs, RequestedOperator};
 use self::destinations::{CHANNEL, Destinations};
 pub(crate) use self::held::{held, hold};
 pub(crate) use self::help::for_commands;
-pub(crate) use self::range::{is_in_range, is_pinned};
+pub(crate) use self::range::{is_in_range, is_pinned, takes_back};
 pub(crate) use self::repair::has_unmet;
 pub(crate) use self::search::{ChangeRequest, Proposal, ProposalError, Wanted, propose};
 

@@ -22,6 +22,7 @@ use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
 use crate::planned_change::{awaited, change, removal};
+use crate::planner::takes_back;
 use crate::query::{ResolutionOutcome, answer_request, unknown_package};
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
@@ -153,10 +154,9 @@ impl Planner<'_> {
 
     /// Returns whether the package is requested already, in a version that matches.
     fn is_requested(&self) -> bool {
-        let Some(there) = self.inventory.observed.get(self.action.text("package")) else {
-            return false;
-        };
-        let version = self.action.text("version");
+        let (package, version) = (self.action.text("package"), self.action.text("version"));
+        let Some(there) = self.inventory.observed.get(package) else { return false };
+        let operator = self.inventory.operators.get(package);
         let fits = || {
             let installed = Version::parse(there.version());
             Range::parse(version).is_ok_and(|range| installed.is_ok_and(|it| range.matches(&it)))
@@ -164,6 +164,7 @@ impl Planner<'_> {
         let elsewhere = ["channel", "repository"].iter().any(|it| self.action.get(it).is_some());
         !there.is_deleting
             && !elsewhere
+            && operator.is_none_or(|it| !takes_back(version, it))
             && (version.is_empty() || there.spec.version == version || fits())
     }
 

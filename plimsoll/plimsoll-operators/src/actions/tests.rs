@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{ActionRequester, ActionSpec};
+use plimsoll_api::olm::{BundleReference, OperatorSpec, OperatorStatus};
 use plimsoll_content::expressions::Cel;
 use plimsoll_resolve::{
     Bundle, CatalogName, CatalogPart, Channel, ChannelEntry, Constraint, Package, Requirement,
@@ -16,7 +17,9 @@ use super::planning;
 use super::policy::NamedPolicy;
 use crate::inventory::OperatorInventory;
 use crate::loadout::LoadoutFile;
+use crate::observed::ObservedOperator;
 use crate::query::{ResolutionQuery, answer};
+use crate::{InstalledOperator, RequestedOperator};
 
 pub(super) fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
@@ -127,6 +130,41 @@ fn a_dependency_is_taken_from_the_catalog_that_it_was_planned_from() {
     let expected =
         [("bar", "bar.v1.0.0", "curated", Some("curated")), ("foo", "foo.v1.0.0", "curated", None)];
     assert_eq!(planned.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_installation_takes_back_a_pin_that_waits() {
+    let catalogs = [catalog("main", 0, &[("bar", None)])];
+    let spec = OperatorSpec { version: "1.1.0".into(), ..OperatorSpec::default() };
+    let bundle = catalogs[0].packages[0].bundles[0].clone();
+    let reference = BundleReference {
+        name: bundle.name.clone(),
+        version: "1.0.0".into(),
+        catalog: "main".into(),
+        channel: "stable".into(),
+        ..BundleReference::default()
+    };
+    let status = OperatorStatus { bundle: Some(reference.clone()), ..OperatorStatus::default() };
+    let observed = ObservedOperator { spec: spec.clone(), status, ..ObservedOperator::default() };
+    let installed = InstalledOperator { reference, bundle, revision: 1, upgrade_block: None };
+    let operator =
+        RequestedOperator { installed: Some(installed), ..RequestedOperator::new(spec, false) };
+    let inventory = OperatorInventory {
+        operators: BTreeMap::from([("bar".into(), operator)]),
+        observed: BTreeMap::from([("bar".into(), observed)]),
+        ..OperatorInventory::default()
+    };
+    let changes = |version: &str| {
+        let spec =
+            ActionSpec { package: "bar".into(), version: version.into(), ..ActionSpec::default() };
+        let action = effective(&spec, &class("operator-install"), None).unwrap();
+        let plan =
+            planning::plan(&action, &inventory, None, &BTreeMap::new(), &catalogs, &Cel).unwrap();
+        let changes = plan.changes.into_iter();
+        changes.map(|it| (it.requested_before, it.requested)).collect::<Vec<_>>()
+    };
+    assert_eq!(changes("1.0.0"), [("1.1.0".to_owned(), "1.0.0".to_owned())]);
+    assert!(changes("^1").is_empty());
 }
 
 #[test]

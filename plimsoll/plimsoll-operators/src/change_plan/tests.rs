@@ -178,6 +178,18 @@ fn an_update_has_what_is_written_what_follows_and_what_stays() {
     );
 }
 
+#[test]
+fn a_pin_that_is_taken_back_moves_no_bundle() {
+    let waits = "bar: version 1.2.7; at 1.2.5";
+    let taken_back = "Update bar 1.2.5 -> 1.2.5 by 1.2.7 -> 1.2.5 of main";
+    check(&update(waits, &[("bar", "1.2.5")]), taken_back);
+    let request = InstallRequest {
+        packages: vec!["bar@1.2.5".parse().unwrap()],
+        ..InstallRequest::default()
+    };
+    check(&installation(waits, &request), taken_back);
+}
+
 /// Returns two Operators: foo, and its dependency bar.
 fn foo_and_bar() -> BTreeMap<String, ObservedOperator> {
     let bundle = BundleReference { version: "1.2.5".to_owned(), ..BundleReference::default() };

@@ -3,6 +3,7 @@
 use plimsoll_api::olm::OperatorSpec;
 
 use super::*;
+use crate::loadout::converge;
 use crate::planner::tests::wrong_dependencies;
 use crate::tests::{FIXTURE, catalogs, inputs, operators};
 
@@ -149,10 +150,25 @@ fn what_is_there_and_will_do_stays() {
             check(&all, &present, line, "");
         }
         check(&all, &present, "foo@1.2.9", &format!("blocked foo: {why}"));
+        let waits = present.replace("version 1.2.5", "version 1.2.9");
+        check(&all, &waits, "foo@1.2.5", &format!("blocked foo: {why}"));
         let channel = format!("blocked fiz: {}", why.replace("foo", "fiz"));
         let present = format!("fiz: version 2.9.6; at 2.9.6; {held}");
         check(&all, &present, "fiz --channel=candidate", &channel);
     }
+}
+
+#[test]
+fn a_pin_that_waits_is_taken_back() {
+    let all = requiring(">=1.2.7");
+    // There is no 1.2.9.
+    for pinned in ["1.2.7", "1.2.9"] {
+        let waits = format!("bar: version {pinned}; at 1.2.5");
+        check(&all, &waits, "bar@1.2.5", "bar 1.2.5 @1.2.5");
+        check(&all, &waits, "bar --range=<1.2.7", "bar <1.2.7 @1.2.5");
+    }
+    // What the range has, too, may go on.
+    check(&all, "bar: version 1.2.7; at 1.2.5", "bar@~1.2", "");
 }
 
 #[test]

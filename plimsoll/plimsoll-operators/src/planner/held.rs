@@ -2,7 +2,7 @@
 
 use plimsoll_api::Reason;
 
-use super::{Wanted, is_in_range};
+use super::{Wanted, is_in_range, takes_back};
 use crate::{OperatorBlock, RequestedOperator};
 
 /// Returns the reason that no plan may change an Operator; `None` if one may.
@@ -36,7 +36,7 @@ fn has(operator: &RequestedOperator, wanted: &Wanted) -> bool {
     match &operator.installed {
         Some(it) => {
             let (from, version) = (&it.reference, &it.bundle.version);
-            range.as_ref().is_none_or(|range| is_in_range(range, version))
+            range.as_ref().is_none_or(|it| is_in_range(it, version) && !takes_back(it, operator))
                 && is_it(channel, &from.channel)
                 && is_it(repository, &from.catalog)
         }

@@ -12,8 +12,24 @@ use crate::RequestedOperator;
 
 /// Returns whether a range is a single version.
 pub(crate) fn is_pinned(range: &str) -> bool {
+    pinned_version(range).is_some()
+}
+
+/// Returns the version that a range is; `None` if it is not a single one.
+fn pinned_version(range: &str) -> Option<Version> {
     let version = range.trim().trim_start_matches('=').trim_start().trim_start_matches('v');
-    version.split('.').count() >= 3 && Version::parse(version).is_ok()
+    Version::parse(version).ok()
+}
+
+/// Returns whether a range takes back a pin that waits: what is installed of the Operator is in the range, and
+/// the pinned version is not.
+pub(crate) fn takes_back(range: &str, operator: &RequestedOperator) -> bool {
+    let (Some(pinned), Some(installed)) =
+        (pinned_version(&operator.spec.version), &operator.installed)
+    else {
+        return false;
+    };
+    is_in_range(range, &installed.bundle.version) && !is_in_range(range, &pinned)
 }
 
 /// Returns whether a range contains a version. An invalid range contains none, an empty one all.

@@ -22,7 +22,10 @@ use plimsoll_resolve::{CatalogPart, Explanation, ResolutionOverrides, Solution};
 use semver::Version;
 
 use super::repair::{RepairedSolution, Unmet, may_satisfy, unmet, unsatisfied};
-use super::{ChosenBundle, ChosenBundles, Destinations, Outcome, is_in_range, is_pinned, may_move};
+use super::{
+    ChosenBundle, ChosenBundles, Destinations, Outcome, is_in_range, is_pinned, may_move,
+    takes_back,
+};
 use crate::change_set::ChangeSet;
 use crate::loadout::{ConvergedOperators, PlanningProgress, converge_shown};
 use crate::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
@@ -436,7 +439,8 @@ impl<'a> Search<'a> {
         let is_moved = before
             .is_some_and(|it| (&it.channel, &it.repository) != (&spec.channel, &spec.repository));
         let range = wanted.range.as_deref().unwrap_or(&spec.version);
-        let is_kept = is_pinned(&spec.version) || range == spec.version;
+        let is_kept =
+            range == spec.version || (is_pinned(&spec.version) && !takes_back(range, operator));
         is_moved || !is_kept || !is_in_range(range, &installed.bundle.version)
     }
 

@@ -206,6 +206,40 @@ fn named_operators_move_though_pinned_and_others_do_not() {
 }
 
 #[test]
+fn a_pin_that_waits_is_taken_back() {
+    // There is no 1.2.9.
+    for pinned in ["1.2.7", "1.2.9"] {
+        let waits = format!("bar: version {pinned}; at 1.2.5");
+        let taken_back = format!("bar: {pinned} @1.2.5 -> 1.2.5 @1.2.5\nwrites bar");
+        for requested in ["bar@1.2.5", "bar@<1.2.7"] {
+            check(FIXTURE, &waits, requested, &taken_back);
+        }
+    }
+    // What the range has, too, may go on.
+    check(
+        FIXTURE,
+        "bar: version 1.2.7; at 1.2.5",
+        "bar@~1.2",
+        "bar: 1.2.7 @1.2.5 -> 1.2.7 @1.2.7\nwrites ",
+    );
+    check(
+        FIXTURE,
+        "foo: version 1.2.9; at 1.2.5; set update-1/2
+         bar: version 1.2.7; at 1.2.5; set update-1/2",
+        "bar@1.2.5",
+        "bar: 1.2.7 @1.2.5 -> 1.2.5 @1.2.5 leaves its set
+         foo: 1.2.9 @1.2.5 leaves its set
+         writes bar foo",
+    );
+    check(
+        FIXTURE,
+        "bar: version 1.2.7; at 1.2.5; paused",
+        "bar@1.2.5",
+        "blocked bar: Paused bar is paused: `kubectl operator resume bar` ends that",
+    );
+}
+
+#[test]
 fn ranges_are_followed_and_kept() {
     check(
         FIXTURE,

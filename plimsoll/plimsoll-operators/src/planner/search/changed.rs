@@ -32,9 +32,13 @@ impl Search<'_> {
                 (true, Some(it), Some(range)) => {
                     requested.contains(name.as_str())
                         && !proposed.contains_key(name.as_str())
-                        && (is_pinned(range) || !after.is_within(name, &it.spec.version, range))
+                        && (is_pinned(range)
+                            || takes_back(range, it)
+                            || !after.is_within(name, &it.spec.version, range))
                 }
-                (false, Some(it), _) => !is_pinned(&it.spec.version),
+                (false, Some(it), Some(range)) => {
+                    !is_pinned(&it.spec.version) || takes_back(range, it)
+                }
                 (true | false, ..) => false,
             };
             if let Some(range) = wanted.range.as_ref().filter(|_| is_written) {
