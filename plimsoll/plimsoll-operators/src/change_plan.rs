@@ -29,7 +29,8 @@ pub struct ChangePlan {
     pub operation: PlannedOperation,
     /// The digest of the changes, computed as `status.planDigest` of an Action.
     pub digest: String,
-    /// The annotation of the change set of the changed Operators; absent if they change one by one.
+    /// The annotation of the change set of changed Operators; absent if they change one by one, or in several change
+    /// sets, which the changes have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
     /// The changes in their order: what is installed or updated begins with dependencies, what is deleted with

@@ -99,7 +99,8 @@ pub struct InstallPlan {
     pub notes: Vec<String>,
     /// The Operators to create or change: the requested ones first, then their dependencies.
     pub operators: Vec<PlannedOperator>,
-    /// The annotation of their change set; `None` if they are changed one by one.
+    /// The annotation of the change set of those that only move together; `None` without such, or if there are
+    /// several change sets.
     pub change_set: Option<String>,
     /// The defects of the catalogs, a sentence each.
     pub warnings: Vec<String>,
@@ -419,7 +420,7 @@ impl<'a> Planner<'a> {
             overrides: self.overrides(proposal),
             ranges: meanings(asked.names().filter_map(|it| asked.range_of(it))),
             notes: proposal.notes.iter().chain(&proposal.unsatisfied).cloned().collect(),
-            change_set: proposal.change_set.clone(),
+            change_set: proposal.change_set().cloned(),
             warnings: proposal.solution.warnings.clone(),
             ..InstallPlan::default()
         };

@@ -338,6 +338,21 @@ fn what_only_moves_together_is_one_change_set() {
     let both = "left: version 1.0.0; at 1.0.0\nright: version 1.0.0; at 1.0.0";
     check(all, both, "left@2", "left 2 @2.0.0\nright 2.0.0 @2.0.0\nset of 2");
     check(all, both, "left@2 right@2", "left 2 @2.0.0\nright 2 @2.0.0\nset of 2");
+    // What nothing connects with it is no member.
+    let others = format!(
+        "{all}{OTHERS}
+        main 0 up/stable
+          1.0.0 provides Up, requires down <2.0.0
+          2.0.0 <1.0.0, provides Up, requires down >=2.0.0
+        main 0 down/stable
+          1.0.0 provides Down, requires up <2.0.0
+          2.0.0 <1.0.0, provides Down, requires up >=2.0.0"
+    );
+    let moved = "left 2 @2.0.0\nbuz 0.2.4 @0.2.4\nright 2.0.0 @2.0.0\nset of 2";
+    check(&others, both, "left@2 buz@0.2.4", moved);
+    let four = format!("{both}\nup: version 1.0.0; at 1.0.0\ndown: version 1.0.0; at 1.0.0");
+    let moved = "left 2 @2.0.0\nup 2 @2.0.0\nright 2.0.0 @2.0.0\ndown 2.0.0 @2.0.0";
+    check(&others, &four, "left@2 up@2", moved);
     // A change set of which a part was written is written as a whole.
     let begun = "left: version 1.0.0; at 1.0.0\nright: version 2.0.0; at 1.0.0; set update-1/2";
     check(all, begun, "left@2", "left 2 @2.0.0\nright 2.0.0 @2.0.0\nset of 2");

@@ -12,6 +12,7 @@ mod further;
 mod groups;
 mod missed;
 mod problem;
+mod sets;
 mod wished;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::{CatalogPart, Explanation, ResolutionOverrides, Solution};
 use semver::Version;
 
+use self::sets::Inseparable;
 use super::repair::{RepairedSolution, Unmet, may_satisfy, unmet, unsatisfied};
 use super::{
     ChosenBundle, ChosenBundles, Destinations, Outcome, is_in_range, is_pinned, may_move,
@@ -83,8 +85,8 @@ pub(crate) struct Proposal {
     /// The names of those that are created or changed.
     pub(crate) written: BTreeSet<String>,
     pub(crate) solution: Solution,
-    /// The annotation of the change set of those that are changed together; `None` if all are changed one by one.
-    pub(crate) change_set: Option<String>,
+    /// The annotations of the change sets; none if all are changed one by one.
+    pub(crate) change_sets: BTreeSet<String>,
     /// The reasons that requested Operators do not have their highest version.
     pub(crate) held_back: BTreeMap<String, String>,
     /// A line for each Operator whose requirements cannot be satisfied.
@@ -187,6 +189,7 @@ enum Attempt {
 }
 
 /// A difference between a proposal and what the controller would do.
+#[derive(Clone)]
 enum Missed {
     /// It would not install a bundle.
     Refused(RefusedBundle),
@@ -209,8 +212,8 @@ struct RefusedBundle {
 
 /// The changes of a proposal, carried out.
 struct CarriedOut {
-    /// The annotation of the change set of those that are changed together; `None` if all are changed one by one.
-    change_set: Option<String>,
+    /// The annotations of the change sets; none if all are carried out one by one.
+    change_sets: BTreeSet<String>,
     converged: ConvergedOperators,
     /// The first difference from what was proposed; `None` if there is none.
     missed: Option<Missed>,
@@ -329,7 +332,7 @@ impl<'a> Search<'a> {
         }
         let mut operators = self.changed(&proposed, &after, &requested);
         let written = self.written(&operators);
-        let CarriedOut { change_set, converged, missed, too_wide } =
+        let CarriedOut { change_sets, converged, missed, too_wide } =
             self.carried_out(&proposed, &written, &mut operators);
         if !too_wide.is_empty() {
             return Attempt::TooWide(too_wide);
@@ -345,38 +348,44 @@ impl<'a> Search<'a> {
             operators,
             written,
             solution,
-            change_set,
+            change_sets,
             held_back,
         }))
     }
 
-    /// Converges changed Operators: one by one, or as a change set those that cannot be changed so.
+    /// Converges changed Operators: one by one, or as change sets those that cannot be changed so.
     fn carried_out(
         &self,
         proposed: &ChosenBundles<'_>,
         written: &BTreeSet<String>,
         operators: &mut BTreeMap<String, RequestedOperator>,
     ) -> CarriedOut {
-        let mut change_set = None;
         let mut converged = self.converged(operators);
         let mut missed = self.missed(proposed, written, operators, &converged);
-        let mut too_wide = Vec::new();
-        let is_set = self.request.together || matches!(missed, Some(Missed::Refused(_)));
-        let members = match is_set && written.len() > 1 {
-            true => self.members(proposed, written, operators, &converged),
-            false => BTreeSet::new(),
+        let groups = match (&missed, self.request.together) {
+            (_, true) => vec![Inseparable { members: written.clone(), missed: missed.clone() }],
+            (Some(Missed::Refused(_)), false) => {
+                self.inseparable(proposed, written, operators, &converged)
+            }
+            (Some(Missed::Source { .. } | Missed::Higher { .. }) | None, false) => Vec::new(),
         };
-        if members.len() > 1 {
-            change_set = Some(changed::join(&members, operators));
+        let sets = groups.iter().filter(|it| it.members.len() > 1);
+        let change_sets: BTreeSet<String> =
+            sets.map(|it| changed::join(&it.members, operators)).collect();
+        let mut too_wide = Vec::new();
+        if !change_sets.is_empty() {
             converged = self.converged(operators);
             let together = self.missed(proposed, written, operators, &converged);
             if together.is_some() {
                 too_wide = self.too_wide(proposed, written, operators);
             }
-            // The blocks of single updates are more specific than those of the change set.
-            missed = together.map(|it| missed.unwrap_or(it));
+            // The blocks of single updates are more specific than those of a change set.
+            missed = together.map(|it| {
+                let group = groups.into_iter().find(|group| group.members.contains(it.name()));
+                group.and_then(|group| group.missed).unwrap_or(it)
+            });
         }
-        CarriedOut { change_set, converged, missed, too_wide }
+        CarriedOut { change_sets, converged, missed, too_wide }
     }
 
     /// Returns the Operators to repair. No repair is given up for a version that is steered to, and none of them

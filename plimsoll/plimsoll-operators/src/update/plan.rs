@@ -18,8 +18,8 @@ use crate::{OperatorInputs, RequestedOperator};
 pub struct UpdatePlan {
     /// All Operators, by name.
     pub operators: Vec<OperatorUpdate>,
-    /// The annotation of the change set of the changed Operators that cannot be updated one by one, or of all of them
-    /// if that is requested; absent if all are updated one by one.
+    /// The annotation of the change set of those that only move together, or of all that are changed if that is
+    /// requested; absent if all are updated one by one, or in several change sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_set: Option<String>,
     /// The Operators whose requirements cannot be satisfied, a line each.
@@ -58,12 +58,9 @@ pub struct OperatorUpdate {
     /// Whether the annotation of an earlier change set is removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub leaves_change_set: bool,
-    /// Whether it is put in the change set of the plan, in place of an earlier one.
+    /// The change of the annotation of its change set.
     #[serde(skip)]
-    pub changes_set: bool,
-    /// Whether it is in the change set of the plan once that is written.
-    #[serde(skip)]
-    pub is_member: bool,
+    pub change_set: ChangeSetEdit,
 }
 
 /// The requested and the installed version of an Operator.
@@ -92,7 +89,7 @@ pub struct VersionRequirement {
 impl OperatorUpdate {
     /// Returns whether its object is created or changed.
     pub fn is_written(&self) -> bool {
-        self.is_new() || self.is_changed() || self.leaves_change_set || self.changes_set
+        self.is_new() || self.is_changed() || self.change_set != ChangeSetEdit::Keep
     }
 
     /// Returns whether it is created.
@@ -160,12 +157,11 @@ impl UpdatePlan {
         request: &ChangeRequest,
         proposal: Proposal,
     ) -> Self {
-        let Proposal {
-            operators, converged, mut held_back, change_set, unsatisfied, notes, ..
-        } = proposal;
+        let Proposal { operators, converged, .. } = &proposal;
+        let mut held_back = proposal.held_back.clone();
         let unchanged = ChosenBundles::new();
         let before = Outcome::new(inputs, catalogs, &unchanged);
-        let after = OperatorInputs { operators: &converged, ..inputs };
+        let after = OperatorInputs { operators: converged, ..inputs };
         let after = Outcome::new(after, catalogs, &unchanged);
         let mut required = newly_required(&before, &after);
         let used = after.needed();
@@ -180,6 +176,7 @@ impl UpdatePlan {
             let name = name.as_str();
             let is_chosen = !operator.is_dependency && request.wanted.contains_key(name);
             let repository = &operator.spec.repository;
+            let change_set = proposal.change_set_edit(name, was);
             OperatorUpdate {
                 name: name.to_owned(),
                 before: was.map(|it| version(it, before.bundles.get(name))),
@@ -194,15 +191,17 @@ impl UpdatePlan {
                 repository: Some(repository.clone()).filter(|it| {
                     !it.is_empty() && was.is_none_or(|was| was.spec.repository != *it)
                 }),
-                leaves_change_set: operator.change_set.is_none()
-                    && was.is_some_and(|it| it.change_set.is_some()),
-                changes_set: operator.change_set.is_some()
-                    && was.is_some_and(|it| it.change_set != operator.change_set),
-                is_member: change_set.is_some() && operator.change_set == change_set,
+                leaves_change_set: change_set == ChangeSetEdit::Remove,
+                change_set,
             }
         });
         let operators = updates.collect();
-        Self { operators, change_set, unsatisfied, notes }
+        Self {
+            operators,
+            change_set: proposal.change_set().cloned(),
+            unsatisfied: proposal.unsatisfied,
+            notes: proposal.notes,
+        }
     }
 
     /// Returns the Operators whose objects are created or changed, dependencies first.
@@ -247,13 +246,7 @@ impl UpdatePlan {
             version: it.after.requested.clone(),
             is_dependency: it.dependency,
             repository: it.repository.clone(),
-            change_set: match &self.change_set {
-                Some(set) if it.is_member && (it.is_new() || it.is_changed() || it.changes_set) => {
-                    ChangeSetEdit::Set(set.clone())
-                }
-                Some(_) | None if it.leaves_change_set => ChangeSetEdit::Remove,
-                Some(_) | None => ChangeSetEdit::Keep,
-            },
+            change_set: it.change_set.clone(),
             ..OperatorManifest::default()
         };
         self.written().into_iter().map(manifest).collect()

@@ -6,6 +6,7 @@ use plimsoll_api::olm::OperatorSpec;
 use semver::Version;
 
 use super::*;
+use crate::manifest::ChangeSetEdit;
 use crate::planner::tests::wrong_dependencies;
 use crate::tests::{FIXTURE, catalogs, inputs, operators};
 
@@ -109,7 +110,10 @@ fn updated(
         let mut operator = present.unwrap_or_else(new);
         operator.spec.version.clone_from(&it.after.requested);
         if it.is_written() {
-            operator.change_set = plan.change_set.clone().filter(|_| it.is_member);
+            match &it.change_set {
+                ChangeSetEdit::Keep => {}
+                edit => operator.change_set = edit.value().map(str::to_owned),
+            }
         }
         (it.name.clone(), operator)
     });

@@ -116,9 +116,10 @@ pub(super) async fn run(
         let targets = current.plan.operators.iter().rev();
         let targets: Vec<_> = targets.map(|it| (it.name.clone(), it.version.clone())).collect();
         wait(client, &targets, arguments.timeout, &mut output.of_changes()).await?;
-        if let Some(set) = &current.plan.change_set {
-            let names = current.plan.operators.iter().map(|it| it.name.as_str());
-            leave_change_set(client, names, set).await?;
+        for it in &current.plan.operators {
+            if let Some(set) = it.change_set.value() {
+                leave_change_set(client, std::iter::once(it.name.as_str()), set).await?;
+            }
         }
     }
     Ok(exit::SUCCESS.into())

@@ -213,6 +213,11 @@ impl Search<'_> {
 }
 
 impl Proposal {
+    /// Returns the annotation of the change set; `None` if there is none, or several.
+    pub(crate) fn change_set(&self) -> Option<&String> {
+        self.change_sets.first().filter(|_| self.change_sets.len() == 1)
+    }
+
     /// Returns the change of the annotation of an Operator's change set; `before` is the Operator before the plan.
     pub(crate) fn change_set_edit(
         &self,

@@ -65,9 +65,8 @@ impl Search<'_> {
             operator.is_undeclared = it.is_undeclared;
             operator.change_set.clone_from(&it.change_set);
         }
-        let sets = [&plan.change_set, &next.change_set];
-        for operator in operators.values_mut().filter(|it| sets.contains(&&it.change_set)) {
-            operator.change_set = None;
+        for sets in [&plan.change_sets, &next.change_sets] {
+            leave(&mut operators, sets);
         }
         let written = self.written(&operators);
         let proposed = next.converged.keys().filter_map(|name| {
@@ -81,7 +80,7 @@ impl Search<'_> {
             is_moved.then_some((name.as_str(), ChosenBundle { bundle, catalog }))
         });
         let proposed: ChosenBundles<'_> = proposed.collect();
-        let CarriedOut { change_set, converged, missed, too_wide: _ } =
+        let CarriedOut { change_sets, converged, missed, too_wide: _ } =
             self.carried_out(&proposed, &written, &mut operators);
         if let Some(missed) = missed {
             return Err(missed.name().to_owned());
@@ -105,7 +104,7 @@ impl Search<'_> {
             converged: converged.operators,
             operators,
             written,
-            change_set,
+            change_sets,
             held_back,
             unsatisfied,
             notes,
@@ -134,12 +133,10 @@ impl Search<'_> {
 }
 
 impl Proposal {
-    /// Returns the Operators once the plan is carried out, without the change set that it makes.
+    /// Returns the Operators once the plan is carried out, without the change sets that it makes.
     fn afterwards(&self) -> BTreeMap<String, RequestedOperator> {
         let mut after = self.converged.clone();
-        for operator in after.values_mut().filter(|it| it.change_set == self.change_set) {
-            operator.change_set = None;
-        }
+        leave(&mut after, &self.change_sets);
         after
     }
 
@@ -156,6 +153,13 @@ impl Proposal {
             .collect();
         let is_about = |note: &String| changed.iter().any(|it| note.starts_with(it.as_str()));
         self.notes.iter().filter(|it| !is_about(it)).cloned().collect()
+    }
+}
+
+/// Removes the annotations of change sets.
+fn leave(operators: &mut BTreeMap<String, RequestedOperator>, sets: &BTreeSet<String>) {
+    for operator in operators.values_mut() {
+        operator.change_set.take_if(|it| sets.contains(it));
     }
 }
 

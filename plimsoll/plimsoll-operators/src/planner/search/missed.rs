@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::OperatorAction;
-use crate::planner::related;
 
 /// A bundle that is to be installed, or to stay.
 pub(super) struct PlannedBundle<'a> {
@@ -31,6 +30,25 @@ impl Search<'_> {
             let present = is_expected.then(|| self.as_present(operators))?;
             self.first_missed(&planned, &self.converged(&present))
         })
+    }
+
+    /// Returns what prevents each bundle that would not be installed, and is another one.
+    pub(super) fn all_missed(
+        &self,
+        proposed: &ChosenBundles<'_>,
+        written: &BTreeSet<String>,
+        operators: &BTreeMap<String, RequestedOperator>,
+        converged: &ConvergedOperators,
+    ) -> Vec<Missed> {
+        let planned = self.planned(proposed, written);
+        let all = |converged: &ConvergedOperators| -> Vec<Missed> {
+            planned.iter().filter_map(|it| self.missed_one(it, converged)).collect()
+        };
+        let mut missed = all(converged);
+        if planned.iter().any(|it| self.is_only_expected(it.name)) {
+            missed.extend(all(&self.converged(&self.as_present(operators))));
+        }
+        missed
     }
 
     /// Returns the bundles that are to be installed, or to stay.
@@ -68,46 +86,7 @@ impl Search<'_> {
         planned.iter().find_map(|it| self.missed_one(it, converged))
     }
 
-    /// Returns the written Operators that are to be changed together: those of the groups in which a bundle would not
-    /// be installed otherwise; all of them if that is requested, or if all may be connected.
-    pub(super) fn members(
-        &self,
-        proposed: &ChosenBundles<'_>,
-        written: &BTreeSet<String>,
-        operators: &BTreeMap<String, RequestedOperator>,
-        converged: &ConvergedOperators,
-    ) -> BTreeSet<String> {
-        if self.request.together {
-            return written.clone();
-        }
-        let inputs = OperatorInputs { operators, ..self.inputs };
-        let Some(groups) = related::groups(inputs, self.present, self.catalogs) else {
-            return written.clone();
-        };
-        let planned = self.planned(proposed, written);
-        let mut refused = self.refused_of(&planned, converged);
-        if planned.iter().any(|it| self.is_only_expected(it.name)) {
-            let present = self.converged(&self.as_present(operators));
-            refused.extend(self.refused_of(&planned, &present));
-        }
-        let groups = groups.iter().filter(|it| !it.is_disjoint(&refused));
-        let members: BTreeSet<&str> = groups.flatten().copied().collect();
-        written.iter().filter(|it| members.contains(it.as_str())).cloned().collect()
-    }
-
-    /// Returns the names of those of some bundles that would not be installed.
-    fn refused_of<'p>(
-        &self,
-        planned: &[PlannedBundle<'p>],
-        converged: &ConvergedOperators,
-    ) -> BTreeSet<&'p str> {
-        let is_refused = |it: &&PlannedBundle<'p>| {
-            matches!(self.missed_one(it, converged), Some(Missed::Refused(_)))
-        };
-        planned.iter().filter(is_refused).map(|it| it.name).collect()
-    }
-
-    /// Returns the members of a change set that hold it up only because higher versions are in what is written of
+    /// Returns the members of change sets that hold them up only because higher versions are in what is written of
     /// them: a change set moves all members to the highest ones, or none. Returns none if it would not move with the
     /// proposed versions either.
     pub(super) fn too_wide(
@@ -120,9 +99,10 @@ impl Search<'_> {
         let mut names = Vec::new();
         for name in written {
             let Some(chosen) = proposed.get(name.as_str()) else { continue };
-            let Some(operator) = narrowed.get_mut(name) else { continue };
-            let is_member = operator.change_set.is_some();
-            if is_member && self.has_higher(name, &operator.spec.version, &chosen.bundle.version) {
+            let Some(operator) = narrowed.get_mut(name).filter(|it| it.change_set.is_some()) else {
+                continue;
+            };
+            if self.has_higher(name, &operator.spec.version, &chosen.bundle.version) {
                 operator.spec.version = chosen.bundle.version.to_string();
                 names.push(name.clone());
             }

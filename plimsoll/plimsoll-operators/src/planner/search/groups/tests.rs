@@ -30,7 +30,7 @@ fn planned(catalog: &str, present: &str, is_undivided: bool) -> (String, usize) 
     let text = match found {
         Ok(it) => format!(
             "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-            it.operators, it.converged, it.solution, it.change_set, it.held_back, it.unsatisfied
+            it.operators, it.converged, it.solution, it.change_sets, it.held_back, it.unsatisfied
         ),
         Err(ProposalError::Blocked { name, block }) => format!("{name}: {block:?}"),
         Err(ProposalError::Unsatisfiable(explanation)) => explanation.text(),
@@ -97,7 +97,7 @@ fn a_group_that_is_stuck_does_not_hold_up_others_that_only_move_together() {
         }
         let held_back: Vec<&String> = found.held_back.keys().collect();
         assert_eq!(held_back, ["p06"]);
-        assert!(found.change_set.is_some());
+        assert_eq!(found.change_sets.len(), found.written.len() / 2);
     }
 }
 
@@ -173,12 +173,7 @@ fn check(catalog: &str, together: bool, expected: &str) {
     let packages = of.iter().flat_map(|it| &it.packages);
     let present = packages.map(|it| format!("{}: version 1.0.0; at 1.0.0\n", it.name));
     let operators = operators(&of, &present.collect::<String>());
-    let inputs = OperatorInputs {
-        operators: &operators,
-        unavailable: &BTreeMap::new(),
-        facts: &facts(30),
-        expressions: &NoExpressions,
-    };
+    let inputs = inputs(&operators);
     let exclude = ["road.v1.0.1", "road.v1.0.2"].map(|bundle| BundleExclusion {
         package: "road".to_owned(),
         versions: None,
@@ -200,9 +195,10 @@ fn check(catalog: &str, together: bool, expected: &str) {
         format!("{name} {}", there.bundle.version)
     });
     let versions: Vec<String> = versions.collect();
-    let members = found.change_set.as_deref().and_then(|it| it.rsplit_once('/'));
-    let members = members.map_or("0", |(_, members)| members);
-    assert_eq!(format!("{}; set of {members}", versions.join(", ")), expected);
+    let members = found.change_sets.iter().filter_map(|it| it.rsplit_once('/'));
+    let sets: Vec<&str> = members.map(|(_, members)| members).collect();
+    let sets = if sets.is_empty() { "0".to_owned() } else { sets.join(" and ") };
+    assert_eq!(format!("{}; set of {sets}", versions.join(", ")), expected);
 }
 
 #[test]
