@@ -22,6 +22,7 @@ use plimsoll_operators::actions::lifecycle::ActionObject;
 use serde_json::Value;
 
 use super::dry_run::DryRun;
+use super::selection::requested_operator;
 use super::wait::TIMEOUT;
 use crate::arguments::name::{self, hint};
 use crate::prompt::Prompter;
@@ -139,7 +140,7 @@ pub struct RunArguments {
     /// Class of the Action, such as operator-install
     class: String,
     /// Package that it is about, with its version or range, such as foo@~1.2
-    #[arg(value_name = "PACKAGE[@RANGE]")]
+    #[arg(value_name = "PACKAGE[@RANGE]", value_parser = requested_operator)]
     package: Option<RequestedPackage>,
     #[command(flatten)]
     namespace: NamespaceArguments,

@@ -14,6 +14,7 @@ use plimsoll_source::catalog::Bytes;
 
 use super::catalogs::{CatalogChoice, OpenedCatalogs, or_without_cluster};
 use super::cluster_resolver::{ClusterResolver, ask_in_place_of};
+use super::selection::requested_operator;
 use super::state::AddOnState;
 use crate::commands::catalog::search as catalog_search;
 use crate::commands::catalog::show::package_text;
@@ -64,7 +65,7 @@ pub struct SearchArguments {
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     /// Name of the package, with the versions to show if not all, such as foo@~1.2
-    #[arg(value_name = "PACKAGE[@RANGE]")]
+    #[arg(value_name = "PACKAGE[@RANGE]", value_parser = requested_operator)]
     package: RequestedPackage,
     /// Only this channel
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]

@@ -34,7 +34,7 @@ use super::manifests::write_manifests;
 use super::output::Output;
 use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
-use super::selection::{DeclaredObject, declared_in, declared_operators};
+use super::selection::{DeclaredObject, declared_in, declared_operators, requested_operator};
 use super::versions::VersionChoice;
 use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
@@ -46,7 +46,11 @@ use crate::render::format::{Format, FormatParser};
 #[derive(Debug, Args)]
 pub struct InstallChoice {
     /// Packages to install, each with a range of its own if it needs one, such as foo@~1.2
-    #[arg(required_unless_present = "filename", value_name = "PACKAGE[@RANGE]")]
+    #[arg(
+        required_unless_present = "filename",
+        value_name = "PACKAGE[@RANGE]",
+        value_parser = requested_operator
+    )]
     pub(super) packages: Vec<RequestedPackage>,
     /// Take the packages from the Operators that a file, or the files of a directory, declare, with their
     /// versions, channels and catalogs; `-` for standard input; repeatable

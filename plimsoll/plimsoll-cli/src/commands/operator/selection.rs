@@ -92,13 +92,13 @@ impl OperatorSelection {
     }
 }
 
-/// Reads the name of an Operator, with a range or without.
+/// Reads the name of an Operator, or of its package, with a range or without.
 ///
 /// # Errors
 ///
-/// When it has no name, or the range is invalid.
+/// When it has no name, the kind before it is another one, or the range is invalid.
 pub(super) fn requested_operator(text: &str) -> Result<RequestedPackage, String> {
-    name::without_kind(text).parse()
+    name::without_kind(text)?.parse()
 }
 
 /// Returns the names of the Operators with labels.

@@ -11,6 +11,7 @@ use plimsoll_operators::loadout::Loadout;
 use plimsoll_resolve::range::masterminds::Range;
 
 use super::loadout::{LoadoutState, StateArguments, StateSource};
+use super::selection::requested_operator;
 use crate::exit;
 use crate::progress::ProgressLine;
 
@@ -19,7 +20,7 @@ use crate::progress::ProgressLine;
 pub struct SnapshotArguments {
     /// Packages that are to be resolved with it, besides those of the Operators; all versions are printed, and
     /// one has to be in the RANGE
-    #[arg(value_name = "PACKAGE[@RANGE]")]
+    #[arg(value_name = "PACKAGE[@RANGE]", value_parser = requested_operator)]
     packages: Vec<RequestedPackage>,
     #[command(flatten)]
     state: StateArguments,

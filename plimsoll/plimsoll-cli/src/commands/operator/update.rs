@@ -41,6 +41,7 @@ use super::rehearse::RehearsedPlan;
 use super::selection::{labelled, requested_operator};
 use super::versions::VersionChoice;
 use super::wait::{TIMEOUT, wait};
+use crate::arguments::name::without_kind;
 use crate::exit::{self, Exit, Refusal};
 use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
@@ -179,6 +180,7 @@ impl FromStr for RequestedRanges {
         let parts = list.split(';').map(str::trim).filter(|it| !it.is_empty());
         let ranges = parts.map(|text| match text.split_once('@') {
             Some((name, range)) if !name.is_empty() && !range.is_empty() => {
+                let name = without_kind(name)?;
                 Range::parse(range).map_err(|error| format!("{name}: {error}"))?;
                 Ok(RequestedPackage { name: name.to_owned(), range: Some(range.to_owned()) })
             }
