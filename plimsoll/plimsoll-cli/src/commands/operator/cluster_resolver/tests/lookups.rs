@@ -4,6 +4,7 @@
 use plimsoll_operators::RequestedOperator;
 
 use super::*;
+use crate::commands::operator::names;
 use crate::commands::operator::{OperatorCommand, execute};
 
 #[derive(Parser)]
@@ -91,6 +92,16 @@ async fn lookups_need_no_catalog_here() {
             printed_by(&client, &[&words[..], &["--catalog", catalog.as_str()]].concat()).await;
         assert_eq!(found, here, "{words:?}");
     }
+}
+
+#[tokio::test]
+async fn names_of_packages_are_those_of_the_resolver() {
+    let service = Setup::new(vec![two_packages()], OperatorInventory::default()).service;
+    let (client, _) = api_server(Some(service));
+    let choice = CatalogChoice { no_cache: true, ..CatalogChoice::default() };
+    let found = names::packages(Some(&client), &choice).await.expect("names");
+    let found: Vec<(&str, &str)> = found.iter().map(|(name, it)| (&**name, &**it)).collect();
+    assert_eq!(found, [("lantern", "main"), ("ledger", "main")]);
 }
 
 #[tokio::test]
