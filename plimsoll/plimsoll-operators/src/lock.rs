@@ -41,10 +41,17 @@ struct LockedBundle {
 }
 
 impl LockedBundle {
-    /// Returns whether another bundle is this one, as far as the digest of its content is known.
+    /// Returns whether another bundle is this one, as far as the content of both is known.
     fn may_be(&self, other: &Self) -> bool {
-        let known = if other.content_digest.is_empty() { self } else { other };
-        *self == Self { content_digest: known.content_digest.clone(), ..other.clone() }
+        let is_unknown = |it: &Self| it.content_digest.is_empty() && it.image.is_empty();
+        let mut like = other.clone();
+        if self.content_digest.is_empty() || other.content_digest.is_empty() {
+            like.content_digest.clone_from(&self.content_digest);
+        }
+        if is_unknown(self) || is_unknown(other) {
+            like.image.clone_from(&self.image);
+        }
+        *self == like
     }
 }
 
@@ -201,7 +208,11 @@ impl OperatorLock {
     /// file has a digest of the content, and the other one has none.
     pub fn uncompared(&self, other: &Self) -> Vec<String> {
         let unknown = self.operators.iter().filter(|(name, was)| {
-            other.operators.get(*name).is_some_and(|is| *was != is && was.may_be(is))
+            let is_locked = !was.content_digest.is_empty();
+            other
+                .operators
+                .get(*name)
+                .is_some_and(|is| is_locked && is.content_digest.is_empty() && was.may_be(is))
         });
         let sentence = |(name, was): (&String, &LockedBundle)| {
             let (version, catalog) = (version_text(&was.version), &was.catalog);
@@ -214,7 +225,7 @@ impl OperatorLock {
     }
 
     /// Returns the differences of another lock file from this one, a sentence for each Operator. Content of which
-    /// the other one has no digest is none.
+    /// either has no digest is none.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> =
             self.operators.keys().chain(other.operators.keys()).collect();
@@ -280,10 +291,11 @@ mod tests {
         ];
         assert_eq!(before.differences(&after), expected);
         let republished = lock("foo: at 1.2.3\nbar: at 1.2.5; from other/stable", "sha256:0");
-        let expected = [
-            "bar is locked from catalog main, and would be from other",
-            "foo v1.2.3 is another bundle than the locked one",
-        ];
+        let other = "bar is locked from catalog main, and would be from other";
+        // What was not locked of foo is not compared.
+        assert_eq!(before.differences(&republished), [other]);
+        let before = lock("foo: at 1.2.3\nbar: at 1.2.5", "sha256:1");
+        let expected = [other, "foo v1.2.3 is another bundle than the locked one"];
         assert_eq!(before.differences(&republished), expected);
         let expected = "the content of foo v1.2.3 is not locked: its image example.com/foo has no digest, and \
                         its tag may get other content";
@@ -302,10 +314,17 @@ mod tests {
         let expected = "the content of foo v1.2.3 is not locked: what is read here of catalog main has neither its \
                         image nor its files";
         assert_eq!(unknown.unlocked(), [expected]);
-        assert_eq!(known.differences(&unknown), Vec::<String>::new());
+        // Where the content is known, so may be the image that has it.
+        let image = lock("foo: at 1.2.3", "sha256:0");
+        for other in [&known, &image] {
+            assert_eq!(other.differences(&unknown), Vec::<String>::new());
+            assert_eq!(unknown.differences(other), Vec::<String>::new());
+            assert_eq!(unknown.uncompared(other), Vec::<String>::new());
+        }
         let expected = "the content of foo v1.2.3 is locked, and its digest is not known here: name a copy of the \
                         catalog with `--catalog main=FILE`";
         assert_eq!(known.uncompared(&unknown), [expected]);
+        assert_eq!(image.uncompared(&unknown), [expected]);
         for other in [of("sha256:0"), of("sha256:1"), lock("bar: at 1.2.5", "")] {
             assert_eq!(known.uncompared(&other), Vec::<String>::new());
         }
