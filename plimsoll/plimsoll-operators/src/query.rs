@@ -275,18 +275,20 @@ pub fn answer(
         Ok(request) => {
             let packages = catalogs.iter().flat_map(|it| &it.packages);
             let offered = packages.map(|it| it.name.clone()).collect();
-            answer_request(inputs, catalogs, &offered, &request)
+            answer_request(inputs, catalogs, &offered, &request, &|_| None)
         }
         Err(message) => ResolutionAnswer::refused(ResolutionOutcome::Invalid, message),
     }
 }
 
-/// Answers a request as [`answer`] does. `offered` are the names of all packages of the catalogs.
+/// Answers a request as [`answer`] does. `offered` are the names of all packages of the catalogs, and `unneeded`
+/// returns what is said of an API that no package of `catalogs` provides or requires; `None` if only these are known.
 pub fn answer_request(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
     offered: &BTreeSet<String>,
     request: &InstallRequest,
+    unneeded: &dyn Fn(&str) -> Option<String>,
 ) -> ResolutionAnswer {
     let is_unknown = |name: &&str| catalogs.iter().all(|it| it.package(name).is_none());
     let unknown = |name: &str| {
@@ -307,7 +309,11 @@ pub fn answer_request(
             plan: Some(ChangePlan::of_install(&plan, request, inputs, catalogs)),
             operators: plan.operators.iter().map(|it| it.manifest(request).object()).collect(),
         },
-        Err(error) => ResolutionAnswer::of(&error.explained(|name| Some(unknown(name)))),
+        Err(error) => {
+            let sentence = error.unknown_api().and_then(unneeded);
+            let error = error.explained(|name| Some(unknown(name))).explained_api(sentence);
+            ResolutionAnswer::of(&error)
+        }
     }
 }
 

@@ -67,13 +67,14 @@ impl WantedApi {
     /// Returns the sentence about an API that nothing provides; `known` are the APIs that something does.
     fn unprovided(&self, known: &BTreeSet<Api>) -> String {
         let of_kind = known.iter().filter(|it| self.kind.eq_ignore_ascii_case(&it.kind));
-        let of_kind: BTreeSet<String> =
-            of_kind.map(|it| format!("{}/{}/{}", it.group, it.version, it.kind)).collect();
-        let hint = if of_kind.is_empty() {
+        let text = |it: &Api| format!("{}/{}/{}", it.group, it.version, it.kind);
+        let of_kind: BTreeSet<String> = of_kind.map(text).collect();
+        let hint = if of_kind.is_empty() && self.version.is_empty() {
             let kinds: BTreeSet<&str> = known.iter().map(|it| it.kind.as_str()).collect();
             hint(&self.kind, kinds.iter().copied())
         } else {
-            hint(&self.to_string(), of_kind.iter().map(String::as_str))
+            let apis = if of_kind.is_empty() { known.iter().map(text).collect() } else { of_kind };
+            hint(&self.to_string(), apis.iter().map(String::as_str))
         };
         format!("no package provides `{self}`{hint}")
     }
@@ -104,6 +105,19 @@ pub struct ApiProviders {
     /// The sentence that says which API may be meant; `None` if a package provides the wanted one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl ApiProviders {
+    /// Returns the sentence about an API that no package of a resolution provides or requires.
+    pub fn unneeded(&self, wanted: &WantedApi) -> String {
+        match (&self.note, self.packages.first()) {
+            (Some(note), _) => note.clone(),
+            (None, Some(ProvidingPackage { name, .. })) => {
+                format!("nothing that is resolved requires `{wanted}`, which {name} provides")
+            }
+            (None, None) => format!("no package provides `{wanted}`"),
+        }
+    }
 }
 
 /// A catalog with its name.
@@ -231,6 +245,10 @@ mod tests {
         for (text, expected) in [
             ("Lmap", "no package provides `Lmap`, did you mean `Lamp`?"),
             ("Nope", "no package provides `Nope`; there are Anchor, Lamp"),
+            (
+                "a.example.com/v1/Lmap",
+                "no package provides `a.example.com/v1/Lmap`, did you mean `a.example.com/v1/Lamp`?",
+            ),
             (
                 "a.example.com/v2/Lamp",
                 "no package provides `a.example.com/v2/Lamp`, did you mean `a.example.com/v1/Lamp`?",

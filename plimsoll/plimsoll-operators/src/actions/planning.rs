@@ -338,7 +338,7 @@ impl Planner<'_> {
     fn resolution(&self) -> Result<ActionPlan, ActionFailure> {
         let inputs = self.inventory.inputs(self.expressions);
         let (offered, request) = (&self.inventory.offered, self.install_request());
-        let answer = answer_request(inputs, self.catalogs, offered, &request);
+        let answer = answer_request(inputs, self.catalogs, offered, &request, &|_| None);
         let result = answer.transcript();
         let Some(error) = answer.error else {
             return Ok(ActionPlan { result, ..ActionPlan::default() });

@@ -6,7 +6,7 @@ use std::fmt;
 use plimsoll_content::capability::hint;
 use plimsoll_resolve::{Api, Bundle, CatalogPart, ProviderChoice};
 
-use super::InstallRequest;
+use super::{InstallError, InstallRequest};
 use crate::selection::candidates;
 use crate::{OperatorBlock, OperatorInputs, RequestedOperator};
 
@@ -36,6 +36,15 @@ pub enum RequestError {
         /// The sentence that says so, with what may be meant.
         unknown: String,
     },
+    /// Nothing provides or requires the API of a chosen provider.
+    NoApi {
+        /// What cannot be done, such as "cannot use `example.com/v1/Foo=bar`".
+        refused: String,
+        /// The API, as GROUP/VERSION/KIND.
+        api: String,
+        /// The sentence that says so, with what may be meant.
+        unknown: String,
+    },
     /// An excluded bundle does not exist; the text is the reason.
     Exclusion(String),
     /// A chosen provider cannot be read, or provides nothing; the text is the reason.
@@ -52,9 +61,34 @@ impl fmt::Display for RequestError {
                 write!(to, "{name} is named twice, with {}: name it once", ranges.join(" and "))
             }
             Self::NotOffered { block, .. } => to.write_str(&block.message),
-            Self::NoPackage { refused, unknown, .. } => write!(to, "{refused}: {unknown}"),
+            Self::NoPackage { refused, unknown, .. } | Self::NoApi { refused, unknown, .. } => {
+                write!(to, "{refused}: {unknown}")
+            }
             Self::Exclusion(message) | Self::Provider(message) => to.write_str(message),
         }
+    }
+}
+
+impl InstallError {
+    /// Returns the API that nothing provides or requires, as far as the catalogs are known that were read; `None` if
+    /// the error is about something else.
+    pub fn unknown_api(&self) -> Option<&str> {
+        match self {
+            Self::Invalid(RequestError::NoApi { api, .. }) => Some(api),
+            _ => None,
+        }
+    }
+
+    /// Returns the error with another sentence about that API, if it is about one: what is said where more than a part
+    /// of the catalogs is known; `None` to leave it.
+    #[must_use]
+    pub fn explained_api(mut self, sentence: Option<String>) -> Self {
+        if let Self::Invalid(RequestError::NoApi { unknown, .. }) = &mut self
+            && let Some(sentence) = sentence
+        {
+            *unknown = sentence;
+        }
+        self
     }
 }
 
@@ -202,9 +236,11 @@ pub(super) fn choices(
             bundles.flat_map(apis_of).map(|it| (api_text(it), it)).collect();
         if !known.contains_key(provided) {
             let hint = hint(provided, known.keys().map(String::as_str));
-            return invalid(format!(
-                "cannot use `{text}`: nothing provides or requires `{provided}`{hint}"
-            ));
+            return Err(RequestError::NoApi {
+                refused: format!("cannot use `{text}`"),
+                api: provided.to_owned(),
+                unknown: format!("nothing provides or requires `{provided}`{hint}"),
+            });
         }
     }
     if !is_there(package) {

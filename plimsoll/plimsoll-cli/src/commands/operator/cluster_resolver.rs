@@ -91,6 +91,12 @@ pub(super) async fn ask_in_place_of<T>(
     }
 }
 
+/// Returns what the resolver of a cluster says of an API; `None` if there is no resolver, or if it does not answer.
+pub(super) async fn providers_in_cluster(client: &Client, api: &WantedApi) -> Option<ApiProviders> {
+    let resolver = ClusterResolver::find(client).await.ok()??;
+    resolver.providers(api).await.ok()
+}
+
 /// The resolver of a cluster.
 pub(super) struct ClusterResolver {
     client: Client,

@@ -7,13 +7,14 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use kube::Client;
 use plimsoll_content::catalog::{
-    IndexedPackage, NamedIndex, ProvidingPackage, WantedApi, api_providers,
+    ApiProviders, IndexedPackage, NamedIndex, ProvidingPackage, WantedApi, api_providers,
 };
 use plimsoll_operators::RequestedPackage;
 use plimsoll_source::catalog::Bytes;
 
 use super::catalogs::{CatalogChoice, OpenedCatalogs, or_without_cluster};
-use super::cluster_resolver::{ClusterResolver, ask_in_place_of};
+use super::cluster_resolver::{ClusterResolver, ask_in_place_of, providers_in_cluster};
+use super::loadout::{LoadoutState, StateSource};
 use super::selection::requested_operator;
 use super::state::AddOnState;
 use crate::commands::catalog::search as catalog_search;
@@ -190,10 +191,7 @@ pub(super) async fn who_provides(
     let ask = async |resolver: &ClusterResolver| resolver.providers(api).await;
     let here = |catalogs: &OpenedCatalogs| {
         let _progress = ProgressLine::begin("searching");
-        let opened = catalogs.opened.iter();
-        let indexes = opened.map(|it| NamedIndex { name: &it.name, index: &it.index });
-        let indexes: Vec<NamedIndex<'_, Bytes>> = indexes.collect();
-        anyhow::Ok(api_providers(api, &indexes)?)
+        providers_here(catalogs, api)
     };
     let (state, mut found) = looked_up(client, lookup, ask, here).await?;
     for package in &mut found.packages {
@@ -209,6 +207,35 @@ pub(super) async fn who_provides(
     }
     // The exit code says whether a package was found, as with grep.
     Ok(if found.packages.is_empty() { exit::FAILURE } else { exit::SUCCESS }.into())
+}
+
+/// Returns the packages of opened catalogs that provide an API.
+fn providers_here(
+    catalogs: &OpenedCatalogs,
+    api: &WantedApi,
+) -> Result<ApiProviders, anyhow::Error> {
+    let opened = catalogs.opened.iter();
+    let indexes = opened.map(|it| NamedIndex { name: &it.name, index: &it.index });
+    let indexes: Vec<NamedIndex<'_, Bytes>> = indexes.collect();
+    Ok(api_providers(api, &indexes)?)
+}
+
+/// Returns the sentence about an API that no package of a resolution provides or requires, from all packages of the
+/// catalogs, or of the cluster's resolver if that was asked for them; `None` if no more is known than was resolved.
+pub(super) async fn unneeded(
+    client: Option<&Client>,
+    state: &LoadoutState,
+    api: &str,
+) -> Option<String> {
+    let api: WantedApi = api.parse().ok()?;
+    let found = match (state.catalogs.opened.is_empty(), client) {
+        (false, _) => providers_here(&state.catalogs, &api).ok()?,
+        (true, Some(client)) if !matches!(state.source, StateSource::Snapshot(_)) => {
+            providers_in_cluster(client, &api).await?
+        }
+        (true, Some(_) | None) => return None,
+    };
+    Some(found.unneeded(&api))
 }
 
 fn write_providing(found: &[ProvidingPackage], out: &mut dyn Write) -> anyhow::Result<()> {

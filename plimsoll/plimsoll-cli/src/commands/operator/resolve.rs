@@ -32,6 +32,7 @@ use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
 use super::manifests::write_manifests;
 use super::output::Output;
+use super::packages::unneeded;
 use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
 use super::selection::{DeclaredObject, declared_in, declared_operators, requested_operator};
@@ -370,7 +371,11 @@ pub(super) async fn plan(
         }
         Err(error) => {
             let unknown = |name: &str| Some(state.require_package(name).err()?.to_string());
-            bail!(refusal(&error.explained(unknown)))
+            let sentence = match error.unknown_api() {
+                Some(api) => unneeded(source.client, &state, api).await,
+                None => None,
+            };
+            bail!(refusal(&error.explained(unknown).explained_api(sentence)))
         }
     }
 }

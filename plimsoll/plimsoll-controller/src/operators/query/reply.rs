@@ -237,7 +237,11 @@ fn resolution(state: &QueryState, query: &ResolutionQuery, form: Form) -> Result
     let request = query.request().map_err(Failure::bad_request)?;
     let parts = parts(state, needed_packages(&request));
     let (inventory, offered) = (&state.content.inventory, state.content.package_names());
-    let answer = answer_request(inventory.inputs(&Cel), &parts, &offered, &request);
+    let unneeded = |api: &str| {
+        let api: WantedApi = api.parse().ok()?;
+        Some(providers(state, &api).ok()?.unneeded(&api))
+    };
+    let answer = answer_request(inventory.inputs(&Cel), &parts, &offered, &request, &unneeded);
     match (answer.outcome, &answer.error) {
         (ResolutionOutcome::PackageNotFound, Some(error)) => Err(Failure::not_found(error)),
         (ResolutionOutcome::Invalid, Some(error)) => Err(Failure::bad_request(error)),

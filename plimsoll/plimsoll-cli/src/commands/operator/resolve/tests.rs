@@ -308,7 +308,7 @@ async fn bad_input_is_an_error_and_writes_nothing() {
         ),
         (&["foo-operator", "--channel", "beta"], "has no channel beta; its channels are stable"),
         (&["foo-operator", "--exclude", "nope"], "no catalog has package `nope`"),
-        (&["foo-operator", "--use", "a.b/v1/C=bar-operator"], "nothing provides or requires"),
+        (&["foo-operator", "--use", "a.b/v1/C=bar-operator"], "no package provides `a.b/v1/C`"),
     ] {
         let error = attempt(directory.path(), options).await.expect_err("bad input");
         assert!(format!("{error:#}").contains(says), "{error:#}");

@@ -82,7 +82,7 @@ async fn three_ways_to_ask_are_refused_in_the_same_words() {
         (
             json!({ "packages": ["lantern"], "providers": ["a.b/v1/C=lantern"] }),
             false,
-            "cannot use `a.b/v1/C=lantern`: nothing provides or requires `a.b/v1/C`; there are none",
+            "cannot use `a.b/v1/C=lantern`: no package provides `a.b/v1/C`; there are none",
         ),
     ] {
         let query: ResolutionQuery = serde_json::from_value(query).expect("a query");
@@ -99,15 +99,24 @@ async fn three_ways_to_ask_are_refused_in_the_same_words() {
 async fn hints_name_packages_that_nothing_leads_to() {
     let light = r#""properties":[{"type":"olm.gvk","value":{"group":"example.com","version":"v1","kind":"Light"}},"#;
     let lantern = catalog().text.replace(r#""properties":["#, light);
-    let text = lantern + &catalog().text.replace("lantern", "ledger");
+    let page = light.replace("Light", "Page");
+    let ledger = catalog().text.replace(r#""properties":["#, &page).replace("lantern", "ledger");
+    let text = lantern + &ledger;
     let documents = vec![Documents { text, ..catalog() }];
     let setup = Setup::new(documents, OperatorInventory::default());
     let (client, _) = api_server(Some(setup.service.clone()));
     let unknown = "no catalog has package `ledgr`, did you mean `ledger`?";
-    for (option, field, value, refused) in [
-        ("--exclude", "exclude", "ledgr", "cannot exclude `ledgr`"),
-        ("--use", "providers", "ledgr=lantern", "cannot use `ledgr=lantern`"),
-        ("--use", "providers", "lantern=ledgr", "cannot use `lantern=ledgr`"),
+    let unknown_api =
+        "no package provides `example.com/v1/Paeg`, did you mean `example.com/v1/Page`?";
+    let unneeded = "nothing that is resolved requires `example.com/v1/Page`, which ledger provides";
+    let (paeg, page) = ("example.com/v1/Paeg=lantern", "example.com/v1/Page=lantern");
+    let refused = [paeg, page].map(|it| format!("cannot use `{it}`"));
+    for (option, field, value, refused, unknown) in [
+        ("--exclude", "exclude", "ledgr", "cannot exclude `ledgr`", unknown),
+        ("--use", "providers", "ledgr=lantern", "cannot use `ledgr=lantern`", unknown),
+        ("--use", "providers", "lantern=ledgr", "cannot use `lantern=ledgr`", unknown),
+        ("--use", "providers", paeg, refused[0].as_str(), unknown_api),
+        ("--use", "providers", page, refused[1].as_str(), unneeded),
     ] {
         let query = json!({ "packages": ["lantern"], field: [value] });
         let query: ResolutionQuery = serde_json::from_value(query).expect("a query");
