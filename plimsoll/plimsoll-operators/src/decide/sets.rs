@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
+use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::Provider;
 
@@ -134,7 +135,8 @@ pub(super) fn decide_set<'a>(
     let next = match members.len() < set.members {
         true => {
             let message = format!(
-                "change set {} has {} of its {} Operators: {}",
+                "change set {} has {} of its {} Operators: {}; apply the others, or remove the annotation \
+                 {CHANGE_SET_ANNOTATION} if they are gone",
                 set.id,
                 members.len(),
                 set.members,

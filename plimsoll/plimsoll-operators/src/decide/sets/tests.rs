@@ -52,7 +52,8 @@ fn a_change_set_moves_as_a_whole_or_not_at_all() {
     check(
         catalog,
         "a: version 2.0.0; at 1.0.0; set x/2",
-        "a: blocked ChangeSetIncomplete: change set x has 1 of its 2 Operators: a
+        "a: blocked ChangeSetIncomplete: change set x has 1 of its 2 Operators: a; apply the others, or \
+         remove the annotation olm.io/change-set if they are gone
            a depends on b <2.0.0 but b is not installed",
     );
     check(
