@@ -6,6 +6,7 @@ mod ways;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use jiff::Timestamp;
 use plimsoll_api::olm::{BundleReference, InstallConstraints, UpgradeConstraints};
 use plimsoll_api::{GroupKind, Reason};
 use plimsoll_resolve::offer::{ChannelIndex, Offer};
@@ -60,7 +61,8 @@ pub(super) fn decide_indexed(
     decide_kept(inputs, index, names, &offered, &KnownWays::default())
 }
 
-/// Decides with what is kept from one decision to the next.
+/// Decides with what is kept from one decision to the next. What is reported of a move on a known way is left out:
+/// whoever keeps ways takes moves as carried out, and decides again afterwards.
 pub(super) fn decide_kept(
     inputs: OperatorInputs<'_>,
     index: &OperatorIndex,
@@ -71,6 +73,12 @@ pub(super) fn decide_kept(
     let installed = InstalledBundles::new(inputs, index);
     let mut decisions = BTreeMap::new();
     let mut sets: BTreeMap<ChangeSet, BTreeSet<String>> = BTreeMap::new();
+    let decide_alone = |name: &String, operator: &RequestedOperator| {
+        let catalogs = offered(&BTreeSet::from([name.clone()]));
+        let chosen = choose(&installed, &catalogs, name, operator);
+        let search = WaySearch::new(&installed, &catalogs, known, name, operator);
+        alone(&catalogs, &installed, name, operator, chosen, search)
+    };
     for name in names {
         let Some(operator) = inputs.operators.get(name) else { continue };
         match change_set::of(operator) {
@@ -78,10 +86,10 @@ pub(super) fn decide_kept(
                 sets.entry(set).or_default().insert(name.clone());
             }
             None | Some(Err(_)) => {
-                let catalogs = offered(&BTreeSet::from([name.clone()]));
-                let chosen = choose(&installed, &catalogs, name, operator);
-                let search = WaySearch::new(&installed, &catalogs, known, name, operator);
-                let decision = alone(&catalogs, &installed, name, operator, chosen, search);
+                let decision = match known.next(name) {
+                    Some((selected, judged)) => OperatorDecision::unreported(selected, judged),
+                    None => decide_alone(name, operator),
+                };
                 decisions.insert(name.clone(), decision);
             }
         }
@@ -90,7 +98,16 @@ pub(super) fn decide_kept(
         let catalogs = offered(&members);
         decide_set(&catalogs, &installed, known, &set, &members, &mut decisions);
     }
-    refuse_second_owners(inputs, &mut decisions);
+    for (name, block) in second_owners(inputs, &decisions) {
+        let Some((name, operator)) = inputs.operators.get_key_value(&name) else { continue };
+        let Some(decision) = decisions.get_mut(name) else { continue };
+        if known.is_on_way(name) {
+            known.forget(name);
+            *decision = decide_alone(name, operator);
+            known.forget(name);
+        }
+        decision.block(block);
+    }
     decisions
 }
 
@@ -276,36 +293,35 @@ fn upgrade_block(installed: &InstalledOperator, name: &str, bundle: &Bundle) -> 
     Some(format!("{name} is not upgradeable: {block}"))
 }
 
-/// Blocks all but one of the Operators that are about to install the same kind: the first by creation time.
-fn refuse_second_owners(
+/// Returns the blocks of all but one of the Operators that are about to install the same kind: the first by creation
+/// time.
+fn second_owners(
     inputs: OperatorInputs<'_>,
-    decisions: &mut BTreeMap<String, OperatorDecision>,
-) {
-    let mut moving: Vec<(String, BTreeSet<GroupKind>)> = Vec::new();
-    for (name, decision) in decisions.iter() {
-        if let OperatorAction::Install(selected) | OperatorAction::Upgrade(selected) =
-            &decision.action
-        {
-            moving.push((name.clone(), selected.provides.clone()));
+    decisions: &BTreeMap<String, OperatorDecision>,
+) -> Vec<(String, OperatorBlock)> {
+    let moving = decisions.iter().filter_map(|(name, decision)| match &decision.action {
+        OperatorAction::Install(selected) | OperatorAction::Upgrade(selected) => {
+            Some((inputs.operators[name].created, name.as_str(), &selected.provides))
         }
-    }
-    moving.sort_by_key(|(name, _)| (inputs.operators[name].created, name.clone()));
-    let mut owners: BTreeMap<GroupKind, String> = BTreeMap::new();
-    for (name, provides) in moving {
+        _ => None,
+    });
+    let mut moving: Vec<(Timestamp, &str, &BTreeSet<GroupKind>)> = moving.collect();
+    moving.sort_by_key(|(created, name, _)| (*created, *name));
+    let mut owners: BTreeMap<&GroupKind, &str> = BTreeMap::new();
+    let mut blocks = Vec::new();
+    for (_, name, provides) in moving {
         let taken = provides.iter().find_map(|kind| owners.get_key_value(kind));
         if let Some((kind, first)) = taken {
             let message = format!(
                 "Operator {first}, which was created before, is about to install {kind}: delete one \
                  of the two"
             );
-            let block = OperatorBlock::new(Reason::Conflict, message);
-            if let Some(decision) = decisions.get_mut(&name) {
-                decision.block(block);
-            }
+            blocks.push((name.to_owned(), OperatorBlock::new(Reason::Conflict, message)));
         } else {
-            owners.extend(provides.into_iter().map(|kind| (kind, name.clone())));
+            owners.extend(provides.iter().map(|kind| (kind, name)));
         }
     }
+    blocks
 }
 
 /// The parts of a decision that were decided.

@@ -189,6 +189,23 @@ pub struct OperatorDecision {
 }
 
 impl OperatorDecision {
+    /// Returns the decision to update to a bundle, with nothing that is reported of it.
+    pub(crate) fn unreported(selected: SelectedBundle, judged: CandidateRequirements) -> Self {
+        Self {
+            action: OperatorAction::Upgrade(selected),
+            held_back: None,
+            requirements: Vec::new(),
+            incompatibility: None,
+            deprecation: None,
+            dependants: Vec::new(),
+            is_orphaned: false,
+            judged,
+            installed: None,
+            ahead: None,
+            awaited: Vec::new(),
+        }
+    }
+
     /// Returns whether a bundle that is installed, selected or waited for may require another Operator, which provides
     /// kinds, although that satisfies no requirement of an installed one.
     pub(crate) fn awaits(&self, name: &str, kinds: &BTreeSet<GroupKind>) -> bool {

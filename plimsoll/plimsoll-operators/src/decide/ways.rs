@@ -13,7 +13,7 @@ use crate::selection::{candidates_indexed, named, reference};
 use crate::{CandidateRequirements, OperatorBlock, RequestedOperator, SelectedBundle};
 
 /// The ways that Operators were found to have, by name: while nothing changes that a way depends on, its next
-/// step needs no further search. Whoever keeps them forgets those that may have changed.
+/// step needs no further decision. Whoever keeps them forgets those that may have changed.
 #[derive(Debug, Default)]
 pub(crate) struct KnownWays {
     ways: RefCell<BTreeMap<String, KnownWay>>,
@@ -24,8 +24,8 @@ pub(crate) struct KnownWays {
 /// The rest of a way.
 #[derive(Debug)]
 struct KnownWay {
-    /// The bundles, each with its catalog, the next one last.
-    left: Vec<(String, String)>,
+    /// The bundles, the next one last.
+    left: Vec<SelectedBundle>,
     /// The requirements and APIs of the bundles that were judged when it was found.
     judged: CandidateRequirements,
 }
@@ -46,24 +46,17 @@ impl KnownWays {
         self.are_joined.get()
     }
 
-    /// Returns what was judged when the way was found whose next bundle is this one; `None` if there is no such
-    /// way.
-    fn judged(&self, name: &str, place: (&str, &str)) -> Option<CandidateRequirements> {
-        let ways = self.ways.borrow();
-        let way = ways.get(name)?;
-        let (catalog, bundle) = way.left.last()?;
-        (place == (catalog.as_str(), bundle.as_str())).then(|| way.judged.clone())
-    }
-
-    /// Takes the next bundle off the way of an Operator.
-    fn advance(&self, name: &str) {
-        if let Some(way) = self.ways.borrow_mut().get_mut(name) {
-            way.left.pop();
-        }
+    /// Takes the next bundle off the way of an Operator. Returns it, with what was judged when the way was found;
+    /// `None` if no way is known, or it has no further bundle.
+    pub(super) fn next(&self, name: &str) -> Option<(SelectedBundle, CandidateRequirements)> {
+        let mut ways = self.ways.borrow_mut();
+        let way = ways.get_mut(name)?;
+        let selected = way.left.pop()?;
+        Some((selected, way.judged.clone()))
     }
 
     /// Adds a way that begins with its second bundle.
-    fn add(&self, name: &str, left: Vec<(String, String)>, judged: CandidateRequirements) {
+    fn add(&self, name: &str, left: Vec<SelectedBundle>, judged: CandidateRequirements) {
         self.ways.borrow_mut().insert(name.to_owned(), KnownWay { left, judged });
     }
 }
@@ -79,9 +72,11 @@ pub(super) struct WaySearch<'s, 'a> {
     passed: BTreeSet<(&'a str, &'a str)>,
 }
 
-/// A bundle that is passed on the way, with its catalog, and the place of the one before it; `None` for the
-/// first.
-type Passed<'a> = (&'a str, &'a str, Option<usize>);
+/// A bundle that is passed on the way, and the place of the one before it; `None` for the first.
+struct Passed {
+    selected: SelectedBundle,
+    before: Option<usize>,
+}
 
 impl<'s, 'a> WaySearch<'s, 'a> {
     /// Creates the search of an Operator.
@@ -106,34 +101,25 @@ impl<'s, 'a> WaySearch<'s, 'a> {
         first: &Offer<'a>,
         judged: &mut CandidateRequirements,
     ) -> Result<SelectedBundle, OperatorBlock> {
-        if let Some(found) = self.known.judged(self.name, place(first))
-            && let Ok(selected) = self.judge_one(first)
-        {
-            self.known.advance(self.name);
-            *judged = found;
-            return Ok(selected);
-        }
-        let mut selected: Option<SelectedBundle> = None;
         let mut block: Option<OperatorBlock> = None;
-        let mut trail: Vec<Passed<'a>> = Vec::new();
+        let mut trail: Vec<Passed> = Vec::new();
         let mut left = vec![(first.clone(), None)];
         while let Some((offer, before)) = left.pop() {
-            let (catalog, bundle) = place(&offer);
-            if !self.passed.insert((catalog, bundle)) {
+            if !self.passed.insert(place(&offer)) {
                 continue;
             }
             judged.add(offer.bundle);
-            let begin = match self.judge_one(&offer) {
-                Ok(bundle) => selected.get_or_insert(bundle),
+            match self.judge_one(&offer) {
+                Ok(selected) if offer.is_step => trail.push(Passed { selected, before }),
+                Ok(selected) => {
+                    let (begin, left) = way(trail, Passed { selected, before });
+                    self.known.add(self.name, left, judged.clone());
+                    return Ok(begin);
+                }
                 Err(found) => {
                     block.get_or_insert(found);
                     continue;
                 }
-            };
-            trail.push((catalog, bundle, before));
-            if !offer.is_step {
-                self.known.add(self.name, onwards_from_first(&trail), judged.clone());
-                return Ok(begin.clone());
             }
             let here = Some(trail.len() - 1);
             match self.onwards(&offer) {
@@ -180,19 +166,21 @@ fn place<'a>(offer: &Offer<'a>) -> (&'a str, &'a str) {
     (offer.catalog.name.name.as_str(), offer.bundle.name.as_str())
 }
 
-/// Returns the way to the last bundle that was passed, without the first one, backwards.
-fn onwards_from_first(trail: &[Passed<'_>]) -> Vec<(String, String)> {
-    let mut way = Vec::new();
-    let mut at = trail.len().checked_sub(1);
-    while let Some((catalog, bundle, Some(before))) = at.map(|at| trail[at]) {
-        way.push((catalog.to_owned(), bundle.to_owned()));
-        at = Some(before);
+/// Returns the first bundle of the way to a destination, and the others, backwards.
+fn way(mut trail: Vec<Passed>, destination: Passed) -> (SelectedBundle, Vec<SelectedBundle>) {
+    let Passed { selected: mut begin, mut before } = destination;
+    let mut left = Vec::new();
+    while let Some(at) = before {
+        trail.truncate(at + 1);
+        let Some(passed) = trail.pop() else { break };
+        before = passed.before;
+        left.push(std::mem::replace(&mut begin, passed.selected));
     }
-    way
+    (begin, left)
 }
 
 /// Returns an Operator after it moved to a bundle.
-pub(super) fn moved(operator: &RequestedOperator, offer: &Offer<'_>) -> RequestedOperator {
+pub(crate) fn moved(operator: &RequestedOperator, offer: &Offer<'_>) -> RequestedOperator {
     let mut operator = operator.clone();
     if let Some(installed) = &mut operator.installed {
         installed.reference = reference(offer);

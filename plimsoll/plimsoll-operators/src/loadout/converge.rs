@@ -169,7 +169,11 @@ impl<'a> Convergence<'a> {
             {
                 moved.insert(name.clone(), selected.clone());
             }
-            self.dependencies.update(&name, self.operators.get(&name), &decision.judged);
+            // Otherwise they were updated when the last move was carried out.
+            let before = self.decisions.get(&name);
+            if before.is_none_or(|before| before.judged != decision.judged) {
+                self.dependencies.update(&name, self.operators.get(&name), &decision.judged);
+            }
             self.decisions.insert(name, decision);
         }
         moved
@@ -245,6 +249,12 @@ impl<'a> Convergence<'a> {
 
     /// Blocks Operators that move in a circle.
     fn block(&mut self, circle: BTreeSet<String>) {
+        if circle.is_empty() {
+            return;
+        }
+        // Moves on known ways are not reported.
+        circle.iter().for_each(|name| self.ways.forget(name));
+        self.decide(&circle);
         for name in &circle {
             let Some(decision) = self.decisions.get_mut(name) else { continue };
             let installed = self.operators.get(name).and_then(|it| it.installed.as_ref());

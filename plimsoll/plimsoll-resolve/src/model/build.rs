@@ -47,8 +47,8 @@ type Sought<'p> = (&'p str, Option<usize>, &'p Requirement);
 
 struct Builder<'p> {
     model: Model<'p>,
-    /// The solvable of a namespace, package, channel and entry.
-    by_entry: BTreeMap<(&'p str, usize, usize, usize), SolvableId>,
+    /// The solvable of a package, channel, entry and namespace.
+    by_entry: BTreeMap<(usize, usize, usize, &'p str), SolvableId>,
     /// What satisfies a requirement for a namespace and a catalog.
     known: BTreeMap<Sought<'p>, Rc<[SolvableId]>>,
     /// What is installed of a package.
@@ -83,8 +83,7 @@ impl<'p> Builder<'p> {
 
     fn roots(&mut self) {
         let query = &self.model.problem().query;
-        let claims: Vec<Option<usize>> =
-            query.requests.iter().map(|request| claim(request, &query.installed)).collect();
+        let claims = claims(&query.requests, &query.installed);
         self.model.claims.clone_from(&claims);
         for (at, item) in query.installed.iter().enumerate() {
             if !claims.contains(&Some(at)) && item.follows.is_none() {
@@ -150,7 +149,7 @@ impl<'p> Builder<'p> {
 
     fn solvable_for(&mut self, namespace: &'p str, candidate: &Candidate<'p>) -> SolvableId {
         let Candidate { package_id, channel, entry, .. } = *candidate;
-        if let Some(solvable) = self.by_entry.get(&(namespace, package_id, channel, entry)) {
+        if let Some(solvable) = self.by_entry.get(&(package_id, channel, entry, namespace)) {
             return *solvable;
         }
         let index = &self.model.index;
@@ -172,7 +171,7 @@ impl<'p> Builder<'p> {
         };
         self.model.solvables.push(solvable);
         self.by_entry
-            .insert((namespace, package_id, channel, entry), self.model.solvables.len() - 1);
+            .insert((package_id, channel, entry, namespace), self.model.solvables.len() - 1);
         self.model.solvables.len() - 1
     }
 
@@ -276,17 +275,21 @@ impl<'p> Builder<'p> {
     }
 }
 
-/// Returns the installed bundle that a request is about: the one that it names, or the one of its
-/// package that follows a channel. One that follows none was not installed by this resolver and
-/// stays as it is.
-fn claim(request: &PackageRequest, installed: &[InstalledBundle]) -> Option<usize> {
-    let here = |item: &InstalledBundle| item.namespace == request.namespace;
-    match &request.installed {
-        Some(name) => installed.iter().position(|item| here(item) && item.bundle.name == *name),
-        None => installed.iter().position(|item| {
-            here(item) && item.follows.is_some() && item.package.as_ref() == Some(&request.package)
-        }),
+/// Returns the installed bundle that each request is about: the one that it names, or the one of its package that
+/// follows a channel. One that follows none was not installed by this resolver and stays as it is.
+fn claims(requests: &[PackageRequest], installed: &[InstalledBundle]) -> Vec<Option<usize>> {
+    let (mut named, mut following) = (BTreeMap::new(), BTreeMap::new());
+    for (at, item) in installed.iter().enumerate() {
+        named.entry((item.bundle.name.as_str(), item.namespace.as_str())).or_insert(at);
+        if let Some(package) = item.package.as_deref().filter(|_| item.follows.is_some()) {
+            following.entry((package, item.namespace.as_str())).or_insert(at);
+        }
     }
+    let claim = |request: &PackageRequest| match &request.installed {
+        Some(name) => named.get(&(name.as_str(), request.namespace.as_str())).copied(),
+        None => following.get(&(request.package.as_str(), request.namespace.as_str())).copied(),
+    };
+    requests.iter().map(claim).collect()
 }
 
 fn may_stay(request: &PackageRequest, item: &InstalledBundle) -> bool {
@@ -300,12 +303,20 @@ fn may_stay(request: &PackageRequest, item: &InstalledBundle) -> bool {
 fn exclusions(model: &mut Model<'_>) {
     let mut packages: BTreeMap<_, Vec<SolvableId>> = BTreeMap::new();
     let mut providers: BTreeMap<&Api, Vec<SolvableId>> = BTreeMap::new();
-    for (id, solvable) in model.solvables.iter().enumerate() {
-        if let Some(package) = solvable.package() {
-            packages.entry((solvable.namespace, package)).or_default().push(id);
+    let is_same = |one: &Solvable<'_>, other: &Solvable<'_>| {
+        (one.namespace, one.package()) == (other.namespace, other.package())
+    };
+    let mut next = 0;
+    for bundles in model.solvables.chunk_by(is_same) {
+        let ids = next..next + bundles.len();
+        next = ids.end;
+        if let Some(package) = bundles[0].package() {
+            packages.entry((bundles[0].namespace, package)).or_default().extend(ids.clone());
         }
-        for api in &solvable.bundle.provides {
-            providers.entry(api).or_default().push(id);
+        for (id, solvable) in ids.zip(bundles) {
+            for api in &solvable.bundle.provides {
+                providers.entry(api).or_default().push(id);
+            }
         }
     }
     for ((namespace, package), solvables) in packages {
