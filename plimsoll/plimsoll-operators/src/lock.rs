@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_api::olm::BundleReference;
 use plimsoll_content::hash::sha256;
-use plimsoll_resolve::CatalogPart;
+use plimsoll_resolve::{Bundle, CatalogPart};
 use serde::{Deserialize, Serialize};
 
 use super::loadout::converge;
@@ -29,26 +30,39 @@ struct LockedBundle {
     bundle: String,
     channel: String,
     catalog: String,
-    /// The image with the content; empty if the catalog has the content itself.
+    /// The image with the content; empty if the catalog has the content itself, or does not describe the bundle.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     image: String,
     /// The digest of the content: of the image, or of the files that the catalog has; empty if it is not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     content_digest: String,
     /// The digest of the catalog's description of the bundle: what it provides, requires and is compatible
-    /// with.
+    /// with; empty if no catalog describes it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     description_digest: String,
+    /// The digest of the properties that expressions see; empty if none was reached that may see them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    properties_digest: String,
 }
 
 impl LockedBundle {
-    /// Returns whether another bundle is this one, as far as the content of both is known.
+    /// Returns whether another bundle is this one, as far as the content and the description of both are known.
     fn may_be(&self, other: &Self) -> bool {
-        let is_unknown = |it: &Self| it.content_digest.is_empty() && it.image.is_empty();
+        let is_image_known = |it: &Self| {
+            let has_content = !it.content_digest.is_empty() || !it.image.is_empty();
+            has_content && !it.description_digest.is_empty()
+        };
         let mut like = other.clone();
-        if self.content_digest.is_empty() || other.content_digest.is_empty() {
-            like.content_digest.clone_from(&self.content_digest);
+        for (is, was) in [
+            (&mut like.content_digest, &self.content_digest),
+            (&mut like.description_digest, &self.description_digest),
+            (&mut like.properties_digest, &self.properties_digest),
+        ] {
+            if is.is_empty() || was.is_empty() {
+                is.clone_from(was);
+            }
         }
-        if is_unknown(self) || is_unknown(other) {
+        if !is_image_known(self) || !is_image_known(other) {
             like.image.clone_from(&self.image);
         }
         *self == like
@@ -87,15 +101,17 @@ struct AnyLock {
 }
 
 impl OperatorLock {
-    /// Locks the installed bundles of Operators; `contents` has the content of each, by Operator.
+    /// Locks the installed bundles of Operators as their catalogs describe them, whatever the cluster knows of
+    /// them; `contents` has the content of each, by Operator.
     pub fn new(
         operators: &BTreeMap<String, RequestedOperator>,
         contents: &BTreeMap<String, LockedContent>,
+        catalogs: &[CatalogPart],
     ) -> Self {
         let locked = operators.iter().filter_map(|(name, operator)| {
             let installed = operator.installed.as_ref()?;
             let LockedContent { image, digest } = contents.get(name).cloned().unwrap_or_default();
-            let text = serde_json::to_vec(&installed.bundle).expect("all keys are strings");
+            let described = described(name, &installed.reference, catalogs);
             let bundle = LockedBundle {
                 version: installed.bundle.version.to_string(),
                 bundle: installed.reference.name.clone(),
@@ -103,7 +119,8 @@ impl OperatorLock {
                 catalog: installed.reference.catalog.clone(),
                 image,
                 content_digest: digest,
-                description_digest: sha256([text.as_slice()]),
+                description_digest: described.map(description_digest).unwrap_or_default(),
+                properties_digest: described.map(properties_digest).unwrap_or_default(),
             };
             Some((name.clone(), bundle))
         });
@@ -187,21 +204,15 @@ impl OperatorLock {
     /// Returns the locked bundle of an Operator; `None` if it is not locked or no catalog has the bundle.
     fn installed(&self, name: &str, catalogs: &[CatalogPart]) -> Option<InstalledOperator> {
         let locked = self.operators.get(name)?;
-        let catalog = catalogs.iter().find(|it| it.name.name == locked.catalog)?;
-        let bundle = catalog.bundle(name, &locked.bundle)?;
-        let reference = plimsoll_api::olm::BundleReference {
+        let reference = BundleReference {
             name: locked.bundle.clone(),
             version: locked.version.clone(),
             digest: String::new(),
             channel: locked.channel.clone(),
             catalog: locked.catalog.clone(),
         };
-        Some(InstalledOperator {
-            reference,
-            bundle: bundle.clone(),
-            revision: 1,
-            upgrade_block: None,
-        })
+        let bundle = described(name, &reference, catalogs)?.clone();
+        Some(InstalledOperator { reference, bundle, revision: 1, upgrade_block: None })
     }
 
     /// Returns a sentence for each bundle of another lock file that is the locked one as far as is known: this
@@ -224,8 +235,8 @@ impl OperatorLock {
         unknown.map(sentence).collect()
     }
 
-    /// Returns the differences of another lock file from this one, a sentence for each Operator. Content of which
-    /// either has no digest is none.
+    /// Returns the differences of another lock file from this one, a sentence for each Operator. Content, or a
+    /// description, of which either has no digest is none.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let names: BTreeSet<&String> =
             self.operators.keys().chain(other.operators.keys()).collect();
@@ -256,6 +267,35 @@ impl OperatorLock {
     }
 }
 
+/// Returns a bundle of a package as its catalog describes it; `None` if that does not have it.
+fn described<'c>(
+    package: &str,
+    reference: &BundleReference,
+    catalogs: &'c [CatalogPart],
+) -> Option<&'c Bundle> {
+    let catalog = catalogs.iter().find(|it| it.name.name == reference.catalog)?;
+    catalog.bundle(package, &reference.name)
+}
+
+/// Returns the digest of a description. Properties are no part of it: whether they are known depends on what else
+/// is asked for.
+fn description_digest(bundle: &Bundle) -> String {
+    digest(&Bundle { properties: Vec::new(), ..bundle.clone() })
+}
+
+/// Returns the digest of the properties of a bundle; empty if they are not known.
+fn properties_digest(bundle: &Bundle) -> String {
+    match bundle.properties.is_empty() {
+        true => String::new(),
+        false => digest(&bundle.properties),
+    }
+}
+
+fn digest(value: &impl Serialize) -> String {
+    let text = serde_json::to_vec(value).expect("all keys are strings");
+    sha256([text.as_slice()])
+}
+
 /// Returns whether what is installed of an Operator is what it requests, or stays whatever it requests.
 fn has_requested(operator: &RequestedOperator) -> bool {
     let installed = operator.installed.as_ref();
@@ -263,115 +303,4 @@ fn has_requested(operator: &RequestedOperator) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    //! Tests of the differences that lock files report.
-
-    use super::*;
-    use crate::tests::{FIXTURE, catalogs, inputs, operators};
-
-    fn lock(text: &str, digest: &str) -> OperatorLock {
-        let operators = operators(&catalogs(FIXTURE), text);
-        let content = |name: &String| {
-            let image = format!("example.com/{name}");
-            (name.clone(), LockedContent { image, digest: digest.to_owned() })
-        };
-        OperatorLock::new(&operators, &operators.keys().map(content).collect())
-    }
-
-    #[test]
-    fn a_lock_names_what_is_otherwise() {
-        let before = lock("foo: at 1.2.3\nbar: at 1.2.5\nbaz: version 9", "");
-        assert_eq!(OperatorLock::read(&before.text()), Ok(before.clone()));
-        assert_eq!(before.differences(&before), Vec::<String>::new());
-        let after = lock("foo: at 1.2.5\nbaz: at 1.2.4", "");
-        let expected = [
-            "bar v1.2.5 is locked, and would not be installed",
-            "baz v1.2.4 is not locked",
-            "foo is locked at v1.2.3, and would be v1.2.5",
-        ];
-        assert_eq!(before.differences(&after), expected);
-        let republished = lock("foo: at 1.2.3\nbar: at 1.2.5; from other/stable", "sha256:0");
-        let other = "bar is locked from catalog main, and would be from other";
-        // What was not locked of foo is not compared.
-        assert_eq!(before.differences(&republished), [other]);
-        let before = lock("foo: at 1.2.3\nbar: at 1.2.5", "sha256:1");
-        let expected = [other, "foo v1.2.3 is another bundle than the locked one"];
-        assert_eq!(before.differences(&republished), expected);
-        let expected = "the content of foo v1.2.3 is not locked: its image example.com/foo has no digest, and \
-                        its tag may get other content";
-        assert_eq!(lock("foo: at 1.2.3", "").unlocked(), [expected]);
-        assert_eq!(republished.unlocked(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn content_without_a_digest_is_neither_locked_nor_compared() {
-        let of = |digest: &str| {
-            let content = LockedContent { digest: digest.to_owned(), ..LockedContent::default() };
-            let contents = BTreeMap::from([("foo".to_owned(), content)]);
-            OperatorLock::new(&operators(&catalogs(FIXTURE), "foo: at 1.2.3"), &contents)
-        };
-        let (known, unknown) = (of("sha256:0"), of(""));
-        let expected = "the content of foo v1.2.3 is not locked: what is read here of catalog main has neither its \
-                        image nor its files";
-        assert_eq!(unknown.unlocked(), [expected]);
-        // Where the content is known, so may be the image that has it.
-        let image = lock("foo: at 1.2.3", "sha256:0");
-        for other in [&known, &image] {
-            assert_eq!(other.differences(&unknown), Vec::<String>::new());
-            assert_eq!(unknown.differences(other), Vec::<String>::new());
-            assert_eq!(unknown.uncompared(other), Vec::<String>::new());
-        }
-        let expected = "the content of foo v1.2.3 is locked, and its digest is not known here: name a copy of the \
-                        catalog with `--catalog main=FILE`";
-        assert_eq!(known.uncompared(&unknown), [expected]);
-        assert_eq!(image.uncompared(&unknown), [expected]);
-        for other in [of("sha256:0"), of("sha256:1"), lock("bar: at 1.2.5", "")] {
-            assert_eq!(known.uncompared(&other), Vec::<String>::new());
-        }
-        assert_eq!(unknown.uncompared(&unknown), Vec::<String>::new());
-    }
-
-    #[test]
-    fn what_is_locked_counts_as_installed_while_a_catalog_has_it() {
-        let of = catalogs(FIXTURE);
-        let before = lock("foo: at 1.2.3", "");
-        let installed = before.installed("foo", &of).unwrap();
-        assert_eq!(installed.bundle.version.to_string(), "1.2.3");
-        assert!(before.installed("bar", &of).is_none());
-        assert!(before.installed("foo", &[]).is_none());
-    }
-
-    #[test]
-    fn what_is_locked_leads_to_what_is_requested_or_does_not_count() {
-        let of = catalogs(FIXTURE);
-        let before = lock("foo: at 1.2.3\nbar: at 1.2.5\nbaz: at 1.5.6", "");
-        let check = |requested: &str, expected: &str| {
-            let operators = operators(&of, requested);
-            let inputs = inputs(&operators);
-            let filled = before.filled(inputs, &of);
-            let version = |(name, it): (&String, &RequestedOperator)| {
-                let version = it.installed.as_ref().map(|it| it.bundle.version.to_string());
-                format!("{name} {}", version.unwrap_or_default())
-            };
-            let found: Vec<String> = filled.operators.iter().map(version).collect();
-            assert_eq!(found.join(", "), expected, "{requested}");
-            let is_locked = |name: &String| expected.contains(&format!("{name} 1"));
-            assert!(filled.locked.iter().all(is_locked), "{:?}", filled.locked);
-        };
-        check("foo: version ~1.2\nbar: version 1.2.7", "bar 1.2.5, foo 1.2.3");
-        // Nothing leads to a lower version, or past a requirement that is not satisfied.
-        check("foo: version 1.2.2\nbar: version 1.2.1", "bar , foo ");
-        check("foo: version 1.2.9\nbar: version 1.2.5", "bar 1.2.5, foo ");
-        check("baz: version 1.2.4; paused", "baz 1.5.6");
-        check("baz: version ~1.5; repository other", "baz ");
-    }
-
-    #[test]
-    fn another_text_is_refused() {
-        let refused = |text: &str| OperatorLock::read(text).unwrap_err();
-        assert!(refused("foo").starts_with("it is not what `operator lock` writes: "));
-        assert!(refused(r#"{"format": 2, "operators": {}, "x": 1}"#).contains("unknown field `x`"));
-        let older = refused(r#"{"format": 1, "operators": {"foo": {"digest": "sha256:0"}}}"#);
-        assert_eq!(older, "its format is 1, not 2: write it anew with `operator lock`");
-    }
-}
+mod tests;

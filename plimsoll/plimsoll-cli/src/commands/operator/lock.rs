@@ -206,5 +206,5 @@ fn resolved(
             contents.insert(name.clone(), state.content(name, &installed.reference)?);
         }
     }
-    Ok(OperatorLock::new(&converged.operators, &contents))
+    Ok(OperatorLock::new(&converged.operators, &contents, &parts))
 }

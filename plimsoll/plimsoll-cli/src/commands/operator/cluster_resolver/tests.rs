@@ -1,6 +1,7 @@
 //! The command, the `resolution` Action and the service give the same answer byte for byte; and the command finds
 //! the service by the API server's proxy.
 
+mod locks;
 mod lookups;
 mod refusals;
 mod scenarios;
@@ -212,7 +213,7 @@ struct Served {
 }
 
 /// Returns what an API server answers at a path: it has Services, a Catalog that cannot be read here, and an
-/// Operator.
+/// Operator with its OperatorRevision.
 fn stored(path: &str, services: &[&str]) -> String {
     if path == "/version" {
         return json!({
@@ -241,6 +242,18 @@ fn stored(path: &str, services: &[&str]) -> String {
                 },
             },
         })],
+        "operatorrevisions" => {
+            let identity = json!({ "packageName": "lantern", "version": "2.0.0" });
+            vec![json!({
+                "metadata": { "name": "lantern-1" },
+                "spec": {
+                    "operator": "lantern",
+                    "revision": 1,
+                    "bundle": { "name": "lantern.v2.0.0" },
+                    "properties": [{ "type": "olm.package", "value": identity }],
+                },
+            })]
+        }
         _ => Vec::new(),
     };
     json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items }).to_string()

@@ -48,11 +48,11 @@ impl LoadoutState {
         }
         match bundle_content(&opened.source, package, bundle) {
             Ok(content) => Ok(content.digest),
-            Err(
-                ContentError::NoBundle { .. }
-                | ContentError::NoContent { .. }
-                | ContentError::OnlyImage { .. },
-            ) => Ok(String::new()),
+            // It may be installed from what the catalog had before.
+            Err(ContentError::NoBundle { .. }) => Ok(reference.digest.clone()),
+            Err(ContentError::NoContent { .. } | ContentError::OnlyImage { .. }) => {
+                Ok(String::new())
+            }
             Err(error) => Err(error).with_context(|| {
                 format!("failed to read the content of bundle `{bundle}` of catalog `{catalog}`")
             }),
