@@ -508,6 +508,42 @@ fn what_the_files_do_not_declare_counts_and_is_not_changed() {
 }
 
 #[test]
+fn a_step_on_the_way_is_made_possible() {
+    let catalog = |top: &str, base: &str| {
+        format!(
+            "main 0 {top}/stable
+              1.0.0 provides Top
+              2.0.0 <1.0.0, provides Top, requires {base} <2.1.0
+              2.1.0 <2.0.0, provides Top, requires {base} >=1.0.0
+            main 0 {base}/stable
+              1.0.0 provides Base
+              2.0.0 <1.0.0, provides Base
+              2.1.0 <2.0.0, provides Base"
+        )
+    };
+    check(
+        &catalog("top", "base"),
+        "top: version 1.0.0; at 1.0.0",
+        "top@2.1.0",
+        "top 2.1.0 @2.1.0\nbase >=2.0.0, <2.1.0 @2.0.0",
+    );
+    // A range has less in it than is wanted, whichever of the two is first.
+    for (top, base) in [("top", "base"), ("base", "top")] {
+        let of = catalogs(&catalog(top, base));
+        let operators = operators(&of, &format!("{top}: version 1.0.0; at 1.0.0"));
+        let request = request(&format!("{top}@2.1.0 {base}@>=1.0.0"));
+        let plan = plan_install(inputs(&operators), &of, &request).expect("a plan");
+        let mut written: Vec<String> = plan.operators.iter().map(|it| it.range.clone()).collect();
+        written.sort();
+        assert_eq!(written, ["2.1.0", ">=2.0.0, <2.1.0"]);
+        let note = format!(
+            "{base} has >=2.0.0, <2.1.0 instead of >=1.0.0: {top} depends on {base} <2.1.0"
+        );
+        assert_eq!(plan.notes, [note]);
+    }
+}
+
+#[test]
 fn a_request_for_what_does_not_exist_is_refused() {
     let all = requiring(">=1.2.7");
     for (line, message) in [

@@ -13,6 +13,7 @@ mod groups;
 mod missed;
 mod problem;
 mod sets;
+mod ways;
 mod wished;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use plimsoll_resolve::{CatalogPart, Explanation, ResolutionOverrides, Solution};
 use semver::Version;
 
 use self::sets::Inseparable;
+use self::ways::BundleWay;
 use super::repair::{RepairedSolution, Unmet, may_satisfy, unmet, unsatisfied};
 use super::{
     ChosenBundle, ChosenBundles, Destinations, Outcome, is_in_range, is_pinned, may_move,
@@ -156,6 +158,7 @@ fn propose_from(
         concerned: None,
         orphans,
         refused: BTreeMap::new(),
+        ways: BTreeMap::new(),
         steered: Vec::new(),
         accepted: None,
         tried: BTreeSet::new(),
@@ -185,7 +188,8 @@ enum Attempt {
     /// A change set is held up only because higher versions are in the ranges of these members.
     TooWide(Vec<String>),
     /// The controller would do something else; some Operators cannot be repaired.
-    Missed { missed: Missed, unrepaired: BTreeSet<String> },
+    /// What steps to the proposed bundles require is in `ways`.
+    Missed { missed: Missed, ways: Vec<BundleWay>, unrepaired: BTreeSet<String> },
 }
 
 /// A difference between a proposal and what the controller would do.
@@ -217,6 +221,8 @@ struct CarriedOut {
     converged: ConvergedOperators,
     /// The first difference from what was proposed; `None` if there is none.
     missed: Option<Missed>,
+    /// What steps to the proposed bundles require that would not be installed.
+    ways: Vec<BundleWay>,
     /// The members of the change set that hold it up only because higher versions are in their ranges.
     too_wide: Vec<String>,
 }
@@ -238,6 +244,8 @@ struct Search<'a> {
     orphans: BTreeSet<String>,
     /// The bundles that would not be installed, by Operator.
     refused: BTreeMap<String, Vec<RefusedBundle>>,
+    /// What steps on the way to bundles require, by Operator.
+    ways: BTreeMap<String, Vec<BundleWay>>,
     /// The versions that the controller leads to, which are proposed in turn, the last one first given up.
     steered: Vec<(String, Version)>,
     /// The Operators that cannot be repaired, whatever version is steered to; `None` before that is known.
@@ -250,7 +258,8 @@ struct Search<'a> {
     pinned: BTreeSet<String>,
     /// The catalogs that have to be written, by Operator.
     sources: BTreeMap<String, String>,
-    /// The number of refused bundles from which on groups of Operators are searched alone.
+    /// The number of refused bundles, and of requirements of steps, from which on groups of Operators are searched
+    /// alone.
     grouped_from: usize,
 }
 
@@ -269,7 +278,9 @@ impl<'a> Search<'a> {
                     self.narrow(&name);
                 }
             }
-            Attempt::Missed { missed, unrepaired } => match missed {
+            // Other versions of the other Operators may let a step pass.
+            Attempt::Missed { ref ways, .. } if self.learn_ways(ways) => {}
+            Attempt::Missed { missed, unrepaired, .. } => match missed {
                 Missed::Source { name, catalog } => drop(self.sources.insert(name, catalog)),
                 Missed::Higher { name, version } => {
                     self.accepted.get_or_insert(unrepaired);
@@ -324,7 +335,9 @@ impl<'a> Search<'a> {
             Ok(solved) => solved,
             Err(conflict) => return Attempt::Failed(self.failure(conflict)),
         };
-        let proposed = super::chosen(self.catalogs, &solution);
+        let chosen = super::chosen(self.catalogs, &solution);
+        let reached = self.reached_by_steps(&chosen);
+        let proposed = ways::replaced(chosen, &reached);
         let after = Outcome::new(self.inputs, self.catalogs, &proposed);
         let after = after.without(&self.request.overrides.exclude);
         if let Some(name) = self.orphan(&requested, &after) {
@@ -332,13 +345,13 @@ impl<'a> Search<'a> {
         }
         let mut operators = self.changed(&proposed, &after, &requested);
         let written = self.written(&operators);
-        let CarriedOut { change_sets, converged, missed, too_wide } =
+        let CarriedOut { change_sets, converged, missed, ways, too_wide } =
             self.carried_out(&proposed, &written, &mut operators);
         if !too_wide.is_empty() {
             return Attempt::TooWide(too_wide);
         }
         if let Some(missed) = missed {
-            return Attempt::Missed { missed, unrepaired };
+            return Attempt::Missed { missed, ways, unrepaired };
         }
         let held_back = self.held_back(&solution, &destinations, &requested);
         Attempt::Plan(Box::new(Proposal {
@@ -360,12 +373,12 @@ impl<'a> Search<'a> {
         written: &BTreeSet<String>,
         operators: &mut BTreeMap<String, RequestedOperator>,
     ) -> CarriedOut {
-        let mut converged = self.converged(operators);
-        let mut missed = self.missed(proposed, written, operators, &converged);
+        let alone = self.converged(operators);
+        let mut missed = self.missed(proposed, written, operators, &alone);
         let groups = match (&missed, self.request.together) {
             (_, true) => vec![Inseparable { members: written.clone(), missed: missed.clone() }],
             (Some(Missed::Refused(_)), false) => {
-                self.inseparable(proposed, written, operators, &converged)
+                self.inseparable(proposed, written, operators, &alone)
             }
             (Some(Missed::Source { .. } | Missed::Higher { .. }) | None, false) => Vec::new(),
         };
@@ -373,9 +386,10 @@ impl<'a> Search<'a> {
         let change_sets: BTreeSet<String> =
             sets.map(|it| changed::join(&it.members, operators)).collect();
         let mut too_wide = Vec::new();
+        let mut joined = None;
         if !change_sets.is_empty() {
-            converged = self.converged(operators);
-            let together = self.missed(proposed, written, operators, &converged);
+            let converged = joined.insert(self.converged(operators));
+            let together = self.missed(proposed, written, operators, converged);
             if together.is_some() {
                 too_wide = self.too_wide(proposed, written, operators);
             }
@@ -385,7 +399,10 @@ impl<'a> Search<'a> {
                 group.and_then(|group| group.missed).unwrap_or(it)
             });
         }
-        CarriedOut { change_sets, converged, missed, too_wide }
+        let converged = joined.as_ref().unwrap_or(&alone);
+        let ways = self.missed_ways(missed.as_ref(), proposed, &alone, converged);
+        let converged = joined.unwrap_or(alone);
+        CarriedOut { change_sets, converged, missed, ways, too_wide }
     }
 
     /// Returns the Operators to repair. No repair is given up for a version that is steered to, and none of them

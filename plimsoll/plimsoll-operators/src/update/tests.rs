@@ -627,8 +627,8 @@ fn a_version_that_no_way_leads_to_is_passed_over() {
         "foo",
         "bar: 1.2.5 @1.2.5
          foo: 1.2.5 @1.2.5
-         held back: v2.0.1 is not reached: on the way to version 2.0.1, foo v1.2.9 waits: foo depends on \
-         bar >=1.2.7 but bar v1.2.5 is installed
+         held back: v2.0.1 is not reached: on the way to v2.0.1, foo v1.2.9 depends on bar >=1.2.7: no \
+         plan satisfies that
          writes ",
     );
     // What is on the way is moved, too, although nothing requires it in the end.
@@ -638,8 +638,123 @@ fn a_version_that_no_way_leads_to_is_passed_over() {
         "latest",
         "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7 orphaned
          foo: 1.2.5 @1.2.5 -> 2.0.1 @2.0.1
-         held back: no update leads from v1.2.9 to v4.0.0; spec.upgradePolicy says which may
+         held back: no update leads from v1.2.5 to v4.0.0; spec.upgradePolicy says which may
          writes bar foo",
+    );
+}
+
+/// A step of top does not fit the newest version of base, which the newest version of top fits.
+const STEP: &str = "
+    main 0 top/stable
+      1.0.0 provides Top
+      2.0.0 <1.0.0, provides Top, requires base <2.1.0
+      2.1.0 <2.0.0, provides Top, requires base >=1.0.0
+    main 0 base/stable
+      1.0.0 provides Base
+      2.0.0 <1.0.0, provides Base
+      2.1.0 <2.0.0, provides Base
+    main 0 other/stable
+      1.0.0 provides Other, requires base >=2.1.0";
+
+#[test]
+fn dependencies_get_versions_that_the_steps_on_the_way_accept() {
+    let present = "top: version 1.0.0; at 1.0.0";
+    for requested in ["latest", "top", "top@2.1.0", "top@^2.1"] {
+        check(
+            STEP,
+            present,
+            requested,
+            "base: new 2.0.0 @2.0.0
+             top 2.1.0 needs base >=1.0.0
+             top: 1.0.0 @1.0.0 -> 2.1.0 @2.1.0
+             writes base top",
+        );
+    }
+    // What is written has no others, which would be installed before the step.
+    let patch = STEP.replace("2.1.0 <2.0.0, provides Base", "2.0.1 <2.0.0, provides Base");
+    check(
+        &patch.replace("base <2.1.0", "base <2.0.1"),
+        &format!("{present}\nfiz: version ~3; at 3.0.1"),
+        "top",
+        "base: new 2.0.0 @2.0.0
+         top 2.1.0 needs base >=1.0.0
+         fiz: ~3 @3.0.1
+         top: 1.0.0 @1.0.0 -> 2.1.0 @2.1.0
+         writes base top",
+    );
+    // Two requirements, of a step and of the end, have one version in common.
+    for requested in ["latest", "top"] {
+        check(
+            "main 0 top/stable
+              1.0.0 provides Top
+              1.1.0 <1.0.0, provides Top, requires base <2.0.0
+              2.0.0 <1.1.0, provides Top
+              2.1.0 <2.0.0, provides Top, requires base 1.0.0 || 2.0.0, requires core <2.0.0
+            main 0 base/stable
+              1.0.0 provides Base
+              1.1.0 <1.0.0, provides Base
+              2.0.0 <1.1.0, provides Base, requires core <2.0.0
+            main 0 core/stable
+              1.0.0 provides Core
+              2.0.0 <1.0.0, provides Core",
+            present,
+            requested,
+            "base: new 1.0.0 @1.0.0
+             top 2.1.0 needs base 1.0.0 || 2.0.0
+             core: new 1.0.0 @1.0.0
+             top 2.1.0 needs core <2.0.0
+             top: 1.0.0 @1.0.0 -> 2.1.0 @2.1.0
+             writes base core top",
+        );
+    }
+}
+
+#[test]
+fn what_only_a_step_on_the_way_requires_is_installed() {
+    for requested in ["top", "top@2.0.0"] {
+        check(
+            "main 0 top/stable
+              1.0.0 provides Top
+              1.1.0 <1.0.0, provides Top, requires base <2.0.0
+              1.2.0 <1.1.0, provides Top, requires base <2.0.0, requires core >=1.1.0 <2.1.0
+              2.0.0 <1.2.0, provides Top, requires base 1.0.0 || 2.0.0
+            main 0 base/stable
+              1.0.0 provides Base
+              1.1.0 <1.0.0, provides Base
+              2.0.0 <1.1.0, provides Base
+            main 0 core/stable
+              1.0.0 provides Core
+              2.0.0 <1.0.0, provides Core
+              2.1.0 <2.0.0, provides Core",
+            "top: version 1.0.0; at 1.0.0",
+            requested,
+            "base: new 1.0.0 @1.0.0
+             top 2.0.0 needs base 1.0.0 || 2.0.0
+             core: new 2.0.0 @2.0.0 orphaned
+             top: 1.0.0 @1.0.0 -> 2.0.0 @2.0.0
+             writes base core top",
+        );
+    }
+}
+
+#[test]
+fn a_step_that_no_plan_makes_possible_is_said() {
+    let present = "top: version 1.0.0; at 1.0.0
+                   other: version 1.0.0; at 1.0.0
+                   base: version 2.1.0; at 2.1.0";
+    let why = "on the way to v2.1.0, top v2.0.0 depends on base <2.1.0: no plan satisfies that";
+    check(STEP, present, "top@2.1.0", &format!("blocked top: UpgradeBlocked {why}"));
+    check(
+        STEP,
+        present,
+        "top",
+        &format!(
+            "base: 2.1.0 @2.1.0
+             other: 1.0.0 @1.0.0
+             top: 1.0.0 @1.0.0
+             held back: v2.1.0 is not reached: {why}
+             writes "
+        ),
     );
 }
 

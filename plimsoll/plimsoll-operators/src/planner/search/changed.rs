@@ -208,6 +208,15 @@ impl Search<'_> {
                 reasons.insert(name.clone(), message);
             }
         }
+        for name in self.ways.keys() {
+            let mut installed = solution.install.iter();
+            let reached = installed.find(|it| it.package == *name).map(|it| &it.version);
+            if let Some((version, block)) = self.way_block(name, reached) {
+                let version = version_text(&version.to_string());
+                let message = format!("{version} is not reached: {}", block.message);
+                reasons.insert(name.clone(), message);
+            }
+        }
         reasons
     }
 }

@@ -13,6 +13,11 @@ impl Search<'_> {
         };
         // The block of a requested bundle is the better explanation.
         let mut named = self.request.wanted.keys();
+        let blocked = named.find_map(|name| Some((name, self.way_block(name, None)?)));
+        if let Some((name, (_, block))) = blocked {
+            return ProposalError::Blocked { name: name.clone(), block };
+        }
+        let mut named = self.request.wanted.keys();
         let refused = named.find_map(|name| self.refused.get(name)?.first());
         let refused = refused.or_else(|| {
             let new = |it: &&RefusedBundle| !self.inputs.operators.contains_key(&it.name);

@@ -80,7 +80,7 @@ impl Search<'_> {
             is_moved.then_some((name.as_str(), ChosenBundle { bundle, catalog }))
         });
         let proposed: ChosenBundles<'_> = proposed.collect();
-        let CarriedOut { change_sets, converged, missed, too_wide: _ } =
+        let CarriedOut { change_sets, converged, missed, ways: _, too_wide: _ } =
             self.carried_out(&proposed, &written, &mut operators);
         if let Some(missed) = missed {
             return Err(missed.name().to_owned());

@@ -50,10 +50,11 @@ struct FirstMissed {
 }
 
 impl<'a> Search<'a> {
-    /// Refuses, group by group, what keeps changes from being made; `missed` is the difference of the attempt for
-    /// all Operators. Returns whether that is anything: it is not if groups cannot be searched alone.
+    /// Refuses, group by group, what keeps changes from being made, or learns what steps require; `missed` is the
+    /// difference of the attempt for all Operators. Returns whether that is anything: it is not if groups cannot be
+    /// searched alone.
     pub(super) fn refuse_in_groups(&mut self, missed: &Missed) -> bool {
-        let before = self.count_refused();
+        let before = self.count_learned();
         if before < self.grouped_from || !self.is_divisible() {
             return false;
         }
@@ -61,7 +62,7 @@ impl<'a> Search<'a> {
             let searches = groups.iter().map(|it| self.within(it)).collect();
             self.refuse_in(searches, matches!(missed, Missed::Refused(_)));
         }
-        let after = self.count_refused();
+        let after = self.count_learned();
         if after == before {
             // What cannot be found here is not sought again and again.
             self.grouped_from = after.saturating_add(1).saturating_mul(2);
@@ -75,9 +76,13 @@ impl<'a> Search<'a> {
         // The state of a group is not known if its problem has no solution, or if nothing more is to be refused.
         let mut states: Vec<Option<GroupState>> = searches.iter_mut().map(Search::state).collect();
         let together = self.request.together;
+        let mut has_learned = false;
+        for search in &searches {
+            has_learned |= self.learn_ways_of(search);
+        }
         let mut next = blamed(&states, together);
         // Each group can be changed, and yet they cannot all be changed together.
-        if next.is_none() && is_refused {
+        if next.is_none() && is_refused && !has_learned {
             next = swayed(&states, together);
         }
         while let Some(at) = next {
@@ -86,6 +91,7 @@ impl<'a> Search<'a> {
                 let search = &mut searches[at];
                 search.refuse(&refused);
                 states[at] = search.state();
+                self.learn_ways_of(search);
                 if states[at].is_some() {
                     self.orphans.extend(search.orphans.iter().cloned());
                 }
@@ -104,8 +110,10 @@ impl<'a> Search<'a> {
         is_new
     }
 
-    fn count_refused(&self) -> usize {
-        self.refused.values().map(Vec::len).sum()
+    /// Returns the number of refused bundles, and of what steps on the way to others require.
+    fn count_learned(&self) -> usize {
+        let refused: usize = self.refused.values().map(Vec::len).sum();
+        refused + self.count_required()
     }
 
     /// Returns whether nothing but requirements and kinds connects Operators.
@@ -164,6 +172,7 @@ impl<'a> Search<'a> {
             operators.contains_key(name) || parts.any(|part| part.package(name).is_some())
         };
         let refused = self.refused.iter().filter(|(name, _)| has(name));
+        let ways = self.ways.iter().filter(|(name, _)| has(name));
         let sources = self.sources.iter().filter(|(name, _)| has(name));
         let orphans = self.orphans.iter().filter(|name| operators.contains_key(*name));
         let narrowed = self.narrowed.iter().filter(|name| has(name));
@@ -182,6 +191,7 @@ impl<'a> Search<'a> {
             concerned: None,
             orphans: orphans.cloned().collect(),
             refused: refused.map(|(name, it)| (name.clone(), it.clone())).collect(),
+            ways: ways.map(|(name, it)| (name.clone(), it.clone())).collect(),
             steered: Vec::new(),
             accepted: None,
             tried: BTreeSet::new(),
@@ -198,7 +208,9 @@ impl<'a> Search<'a> {
             let requested = self.requested();
             let destinations = self.destinations(&requested);
             let solved = self.solved(&destinations, &requested, false).ok()?;
-            let proposed = chosen(self.catalogs, &solved.solution);
+            let chosen = chosen(self.catalogs, &solved.solution);
+            let reached = self.reached_by_steps(&chosen);
+            let proposed = ways::replaced(chosen, &reached);
             let after = Outcome::new(self.inputs, self.catalogs, &proposed);
             let after = after.without(&self.request.overrides.exclude);
             if let Some(name) = self.orphan(&requested, &after) {
@@ -224,7 +236,11 @@ impl<'a> Search<'a> {
             if stuck.is_some() && !self.too_wide(&proposed, &written, &operators).is_empty() {
                 stuck = None;
             }
+            let ways = self.missed_ways(stuck.as_ref(), &proposed, &converged, &converged);
             let swayed = planned.first().filter(|_| is_swayed).map(does_not_fit);
+            if self.learn_ways(&ways) {
+                continue;
+            }
             return Some(GroupState { missed, stuck, swayed });
         }
     }

@@ -78,7 +78,7 @@ impl<'a> Search<'a> {
             bundle: Some(it.bundle.clone()),
         }));
         let request = ProblemRequest {
-            catalogs: destinations.offered_by(self.catalogs),
+            catalogs: self.with_ways(destinations.offered_by(self.catalogs)),
             requests: existing.chain(new).collect(),
             overrides,
             follows: &follows,
