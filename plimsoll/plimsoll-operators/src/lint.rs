@@ -7,6 +7,7 @@ mod configured;
 mod moves;
 mod ranges;
 mod sets;
+mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -201,6 +202,10 @@ impl<'a> Linter<'a> {
             && block.reason == Reason::UpgradeBlocked
         {
             self.blocked(declared, block);
+        } else if decision.action == OperatorAction::Keep
+            && let Some(block) = sources::unknown(self.inputs, self.converged, name)
+        {
+            self.blocked(declared, &block);
         }
         if let Some(message) = &decision.incompatibility {
             self.add(declared, "spec.version", LoadoutCode::ClusterUnfit, message.clone());

@@ -1,5 +1,7 @@
 //! Selection of a bundle among those that catalogs offer, or the reason that there is none.
 
+use std::collections::BTreeSet;
+
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{BundleReference, UpgradePolicy};
 use plimsoll_resolve::offer::{
@@ -7,7 +9,7 @@ use plimsoll_resolve::offer::{
     offers_indexed,
 };
 use plimsoll_resolve::range::masterminds::Range;
-use plimsoll_resolve::{Bundle, CatalogPart};
+use plimsoll_resolve::{Bundle, CatalogPart, Package};
 
 use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
 
@@ -157,12 +159,7 @@ fn nothing_offered(
         return no_catalog(inputs, catalogs, request);
     }
     if !spec.channel.is_empty() && !found.channels.contains(&spec.channel.as_str()) {
-        let message = format!(
-            "{package} has no channel {}; its channels are {}",
-            spec.channel,
-            found.channels.join(", ")
-        );
-        return OperatorBlock::new(Reason::ChannelNotFound, message);
+        return no_channel(package, &spec.channel, &found.channels);
     }
     if let Some(broken) = found.broken.first().filter(|_| found.versions.is_empty()) {
         return OperatorBlock::new(Reason::ChannelNotFound, broken.clone());
@@ -228,7 +225,15 @@ fn no_versions(
     OperatorBlock::new(Reason::ChannelNotFound, message)
 }
 
-/// Returns the reason that no catalog offers a package to an Operator, whatever the version; `None` if one does.
+/// Returns the reason that a package has nothing in the channel that an Operator names.
+fn no_channel(package: &str, channel: &str, channels: &[&str]) -> OperatorBlock {
+    let message =
+        format!("{package} has no channel {channel}; its channels are {}", channels.join(", "));
+    OperatorBlock::new(Reason::ChannelNotFound, message)
+}
+
+/// Returns the reason that no catalog offers a package to an Operator, whatever the version and whatever is installed;
+/// `None` if one does.
 pub(super) fn not_offered(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
@@ -236,10 +241,17 @@ pub(super) fn not_offered(
     operator: &RequestedOperator,
 ) -> Option<OperatorBlock> {
     let request = offer_request(name, operator, None);
-    let mut counting =
+    let counting =
         catalogs.iter().filter(|it| request.catalog.is_empty() || it.name.name == request.catalog);
-    let is_offered = counting.any(|it| it.package(name).is_some());
-    (!is_offered).then(|| no_catalog(inputs, catalogs, &request))
+    let packages: Vec<&Package> = counting.filter_map(|it| it.package(name)).collect();
+    if packages.is_empty() {
+        return Some(no_catalog(inputs, catalogs, &request));
+    }
+    let channels = packages.iter().flat_map(|it| &it.channels).map(|it| it.name.as_str());
+    let channels: BTreeSet<&str> = channels.collect();
+    let is_there = request.channel.is_empty() || channels.contains(request.channel);
+    let channels: Vec<&str> = channels.into_iter().collect();
+    (!is_there).then(|| no_channel(name, request.channel, &channels))
 }
 
 fn no_catalog(

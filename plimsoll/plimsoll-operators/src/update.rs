@@ -6,6 +6,7 @@
 //! updated Operator does not accept all of it. What an Operator requires and is missing is installed.
 
 mod plan;
+mod staying;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +77,7 @@ pub enum UpdateError {
         /// The name of the Operator.
         name: String,
     },
-    /// No catalog has the package of an Operator that was named, or has it in the requested range.
+    /// No catalog has the package of an Operator that was named, or has it in its channel and the requested range.
     NotOffered {
         /// The name of the Operator.
         name: String,
@@ -140,12 +141,7 @@ pub fn plan_update_shown(
     };
     let mut proposal = propose(inputs, &present, catalogs, &change, progress)
         .map_err(|error| refusal(error, inputs.operators))?;
-    for name in &request.names {
-        let block = hold(name, &present[name]).or_else(|| unoffered(inputs, catalogs, name));
-        if let Some(block) = block {
-            proposal.held_back.insert(name.clone(), block.message);
-        }
-    }
+    proposal.held_back.extend(staying::reasons(inputs, &present, catalogs, request));
     Ok(UpdatePlan::new(inputs, catalogs, &change, proposal))
 }
 
@@ -188,8 +184,8 @@ fn check(
     Ok(())
 }
 
-/// Returns the reason that no catalog offers the package of an Operator, and what stays installed of it; `None`
-/// if one does.
+/// Returns the reason that no catalog offers the package of an Operator in its channel, and what stays installed of it;
+/// `None` if one does.
 fn unoffered(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],

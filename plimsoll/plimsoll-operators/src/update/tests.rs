@@ -433,7 +433,12 @@ fn what_no_plan_may_change_is_said() {
 fn what_no_catalog_offers_is_said() {
     let gone = "gone: version 1.0.0; at 1.0.0";
     let why = "no catalog has a package gone; v1.0.0 stays installed";
-    check(FIXTURE, gone, "gone", &format!("gone: 1.0.0 @1.0.0\nheld back: {why}\nwrites "));
+    let stays = format!("gone: 1.0.0 @1.0.0\nheld back: {why}\nwrites ");
+    for requested in ["gone", "latest", "latest; together"] {
+        check(FIXTURE, gone, requested, &stays);
+    }
+    check(FIXTURE, &gone.replace("1.0.0;", "~1;"), "", &stays.replacen("1.0.0", "~1", 1));
+    check(FIXTURE, &format!("{gone}; paused"), "latest", "gone: 1.0.0 @1.0.0\nwrites ");
     check(FIXTURE, gone, "gone@~1", "gone: 1.0.0 @1.0.0\nwrites ");
     check(FIXTURE, gone, "gone@2", &format!("not offered gone: PackageNotFound {why}"));
     for requested in ["lost", "lost@~1", "lost@1.0.0"] {
@@ -446,6 +451,27 @@ fn what_no_catalog_offers_is_said() {
         "foo",
         "not offered foo: CatalogNotFound there is no catalog nowhere; catalogs: main",
     );
+    let slow = "foo: version 1.2.9; at 1.2.9; channel slow
+                bar: version 1.2.7; at 1.2.7; repository nowhere";
+    for (requested, of_bar) in [
+        (
+            "latest",
+            "held back: there is no catalog nowhere; catalogs: main; v1.2.7 stays installed\n",
+        ),
+        ("foo", ""),
+    ] {
+        check(
+            FIXTURE,
+            slow,
+            requested,
+            &format!(
+                "bar: 1.2.7 @1.2.7
+                 {of_bar}foo: 1.2.9 @1.2.9
+                 held back: foo has no channel slow; its channels are stable; v1.2.9 stays installed
+                 writes "
+            ),
+        );
+    }
     check(
         FIXTURE,
         "lost: version 1.0.0; paused",
