@@ -314,6 +314,13 @@ impl OperatorBlock {
         Self { reason, message: message.into() }
     }
 
+    /// Returns the message. That of a package that no catalog has is the sentence of `unknown` about it, if there is
+    /// one: by name, what those say who know all packages of the catalogs.
+    pub fn explained<'a>(&'a self, name: &str, unknown: &'a BTreeMap<String, String>) -> &'a str {
+        let sentence = unknown.get(name).filter(|_| self.reason == Reason::PackageNotFound);
+        sentence.unwrap_or(&self.message)
+    }
+
     /// Returns whether the catalogs do not offer what is requested, whatever is installed.
     pub(crate) fn is_not_offered(&self) -> bool {
         matches!(
@@ -326,6 +333,11 @@ impl OperatorBlock {
                 | Reason::InvalidVersionRange
         )
     }
+}
+
+/// Joins sentences without full stops, some of which may be questions.
+pub fn joined(sentences: &[String]) -> String {
+    sentences.join("; ").replace("?; ", "? ")
 }
 
 /// Returns a version as messages show it: `v1.2.3`.

@@ -51,6 +51,9 @@ pub struct LintInputs<'a> {
     pub catalogs: &'a [CatalogPart],
     /// The catalogs that exist and cannot be read, with the reason.
     pub unavailable: &'a BTreeMap<String, String>,
+    /// What is said of packages that no catalog has, by name, with the names that may be meant; of others it is only
+    /// said that no catalog has them.
+    pub unknown: &'a BTreeMap<String, String>,
     /// The facts about the cluster.
     pub facts: &'a ClusterFacts,
     /// What users of definitions cannot follow in the updates that [`moves()`] returns: sentences without a full
@@ -278,7 +281,8 @@ impl<'a> Linter<'a> {
             // All other reasons block an update.
             _ => ("spec.version", NotUpgradable, None),
         };
-        self.add(declared, field, code, block.message.clone()).help = help;
+        let message = block.explained(name, self.inputs.unknown).to_owned();
+        self.add(declared, field, code, message).help = help;
     }
 
     /// Reports an installation that is blocked by requirements: they are missing, or are blocked by this one.

@@ -4,6 +4,7 @@ mod converge;
 mod fields;
 mod objects;
 mod read;
+mod refused;
 
 use std::collections::BTreeMap;
 

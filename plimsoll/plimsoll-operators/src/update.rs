@@ -20,7 +20,7 @@ use super::planner::{
     is_in_range, is_pinned, propose, without_installed,
 };
 use super::selection::{candidates, not_offered};
-use super::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
+use super::{OperatorBlock, OperatorInputs, RequestedOperator, joined, version_text};
 
 /// Returns whether a change set, as the annotation has it, is one that the plan of an update or of an installation
 /// made. The command removes the annotation when it ends, unless it is killed before.
@@ -45,6 +45,9 @@ pub struct UpdateRequest {
     /// The Operators whose bundle is installed only according to a lock of files: what is written of them also leads
     /// to the plan where nothing is installed.
     pub locked: BTreeSet<String>,
+    /// What is said of packages that no catalog has, by name, with the names that may be meant; of others it is only
+    /// said that no catalog has them.
+    pub unknown: BTreeMap<String, String>,
 }
 
 impl UpdateRequest {
@@ -141,7 +144,8 @@ pub fn plan_update_shown(
     };
     let mut proposal = propose(inputs, &present, catalogs, &change, progress)
         .map_err(|error| refusal(error, inputs.operators))?;
-    proposal.held_back.extend(staying::reasons(inputs, &present, catalogs, request));
+    let staying = staying::reasons(inputs, &present, catalogs, request, &proposal);
+    proposal.held_back.extend(staying);
     Ok(UpdatePlan::new(inputs, catalogs, &change, proposal))
 }
 
@@ -161,7 +165,7 @@ fn check(
         });
         if !has_requested
             && hold(name, operator).is_none()
-            && let Some(block) = unoffered(inputs, catalogs, name)
+            && let Some(block) = unoffered(inputs, catalogs, request, name)
         {
             return Err(UpdateError::NotOffered { name: name.to_owned(), block });
         }
@@ -189,15 +193,17 @@ fn check(
 fn unoffered(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],
+    request: &UpdateRequest,
     name: &str,
 ) -> Option<OperatorBlock> {
     let operator = inputs.operators.get(name)?;
-    let mut block = not_offered(inputs, catalogs, name, operator)?;
+    let block = not_offered(inputs, catalogs, name, operator)?;
+    let mut message = block.explained(name, &request.unknown).to_owned();
     if let Some(installed) = &operator.installed {
         let version = version_text(&installed.bundle.version.to_string());
-        block.message = format!("{}; {version} stays installed", block.message);
+        message = joined(&[message, format!("{version} stays installed")]);
     }
-    Some(block)
+    Some(OperatorBlock { message, ..block })
 }
 
 /// Returns the error of an update that cannot be proposed beside some Operators.

@@ -41,6 +41,7 @@ pub mod selection;
 pub mod snapshot;
 pub(crate) mod state;
 pub mod tree;
+mod unknown;
 mod unreadable;
 pub mod update;
 pub mod versions;

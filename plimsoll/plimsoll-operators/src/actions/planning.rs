@@ -266,9 +266,8 @@ impl Planner<'_> {
         let request = UpdateRequest {
             latest: self.action.is_set("parameters.latest"),
             ranges,
-            names: BTreeSet::new(),
             together: self.action.is_set("parameters.together"),
-            locked: BTreeSet::new(),
+            ..UpdateRequest::default()
         };
         let inputs = self.inventory.inputs(self.expressions);
         let plan = plan_update(inputs, self.catalogs, &request).map_err(update_failure)?;

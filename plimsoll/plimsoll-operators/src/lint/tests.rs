@@ -71,6 +71,9 @@ fn with_inputs<T>(
         let (field, message) = problem.split_once(": ")?;
         Some((name.to_owned(), vec![FieldProblem::new(field, message)]))
     });
+    let unknown = scenario.part("unknown").unwrap_or_default().lines();
+    let unknown = unknown.filter_map(|line| line.split_once(": "));
+    let unknown = unknown.map(|(name, text)| (name.to_owned(), text.to_owned()));
     let inputs = LintInputs {
         loadout,
         path: "loadout",
@@ -78,6 +81,7 @@ fn with_inputs<T>(
         current: &current,
         catalogs: &of,
         unavailable: &BTreeMap::new(),
+        unknown: &unknown.collect(),
         facts: &facts(30),
         unsafe_definitions: &definitions.collect(),
         refused_fields: &refused.collect(),

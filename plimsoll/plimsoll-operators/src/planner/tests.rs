@@ -38,6 +38,7 @@ pub(crate) fn wrong_dependencies(
         current,
         catalogs: of,
         unavailable: &BTreeMap::new(),
+        unknown: &BTreeMap::new(),
         facts: &facts(30),
         unsafe_definitions: &BTreeMap::new(),
         refused_fields: &BTreeMap::new(),

@@ -1,11 +1,12 @@
-//! Reasons that Operators do not get what an update requests of them, whatever the others get.
+//! Reasons that Operators do not get what an update requests of them.
 
 use std::collections::BTreeMap;
 
 use plimsoll_resolve::CatalogPart;
 
 use super::{UpdateRequest, unoffered};
-use crate::planner::{hold, is_pinned, may_move};
+use crate::loadout::converge;
+use crate::planner::{Proposal, hold, is_pinned, may_move};
 use crate::{OperatorInputs, RequestedOperator};
 
 impl UpdateRequest {
@@ -17,18 +18,33 @@ impl UpdateRequest {
     }
 }
 
-/// Returns the reasons that requested Operators stay as they are, by name. `present` are the Operators without what is
-/// only expected of them.
+/// Returns the reasons that requested Operators stay as they are, whatever the others get, or that they come to no
+/// bundle although a proposal is carried out. `present` are the Operators without what is only expected of them.
 pub(super) fn reasons(
     inputs: OperatorInputs<'_>,
     present: &BTreeMap<String, RequestedOperator>,
     catalogs: &[CatalogPart],
     request: &UpdateRequest,
+    proposal: &Proposal,
 ) -> BTreeMap<String, String> {
     let requested = present.iter().filter(|(name, it)| request.is_for(name, it));
-    let reasons = requested.filter_map(|(name, operator)| {
-        let block = hold(name, operator).or_else(|| unoffered(inputs, catalogs, name))?;
-        Some((name.clone(), block.message))
+    let requested: BTreeMap<&str, &RequestedOperator> =
+        requested.map(|(name, it)| (name.as_str(), it)).collect();
+    let mut reasons = BTreeMap::new();
+    let has_none =
+        |name: &str| proposal.converged.get(name).is_some_and(|it| it.installed.is_none());
+    if requested.keys().any(|it| has_none(it)) {
+        let after = OperatorInputs { operators: &proposal.operators, ..inputs };
+        for (name, block) in converge(after, catalogs).refused() {
+            if requested.contains_key(name) {
+                reasons.insert(name.to_owned(), block.message.clone());
+            }
+        }
+    }
+    let staying = requested.into_iter().filter_map(|(name, operator)| {
+        let block = hold(name, operator).or_else(|| unoffered(inputs, catalogs, request, name))?;
+        Some((name.to_owned(), block.message))
     });
-    reasons.collect()
+    reasons.extend(staying);
+    reasons
 }

@@ -25,7 +25,8 @@ const PINNED: &str = "
     fiz: version 2.9.2; at 2.9.2
     buz: version 0.2.4; at 0.2.4";
 
-/// Parses a request: `latest`, `together`, names, ranges such as `foo@~1.2`, and `locked NAME`.
+/// Parses a request: `latest`, `together`, names, ranges such as `foo@~1.2`, `locked NAME`, and `unknown NAME` for a
+/// package that may be a misspelt `foo`.
 fn request(text: &str) -> UpdateRequest {
     let mut request = UpdateRequest::default();
     for word in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
@@ -35,6 +36,11 @@ fn request(text: &str) -> UpdateRequest {
         }
         if let Some(name) = word.strip_prefix("locked ") {
             request.locked.insert(name.to_owned());
+            continue;
+        }
+        if let Some(name) = word.strip_prefix("unknown ") {
+            let sentence = format!("no catalog has package `{name}`, did you mean `foo`?");
+            request.unknown.insert(name.to_owned(), sentence);
             continue;
         }
         match word.split_once('@') {
@@ -479,6 +485,43 @@ fn what_no_catalog_offers_is_said() {
         "lost: 1.0.0 @-
          held back: lost is paused: `kubectl operator resume lost` ends that
          writes ",
+    );
+}
+
+#[test]
+fn what_comes_to_no_bundle_is_said() {
+    let no_version =
+        "no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, v1.2.3, v1.2.2";
+    for (present, requested, stays) in [
+        ("fo: version ~1", "latest", "fo: ~1 @-\nheld back: no catalog has a package fo"),
+        (
+            "fo: version ~1",
+            "unknown fo",
+            "fo: ~1 @-\nheld back: no catalog has package `fo`, did you mean `foo`?",
+        ),
+        (
+            "fo: version ~1; at 1.0.0",
+            "unknown fo",
+            "fo: ~1 @1.0.0
+             held back: no catalog has package `fo`, did you mean `foo`? v1.0.0 stays installed",
+        ),
+        ("foo: version ~7", "", &format!("foo: ~7 @-\nheld back: {no_version}")),
+        (
+            "foo: version 1.2.9; channel slow",
+            "latest",
+            "foo: 1.2.9 @-\nheld back: foo has no channel slow; its channels are stable",
+        ),
+    ] {
+        check(FIXTURE, present, requested, &format!("{stays}\nwrites "));
+    }
+    // Of what is not requested, nothing is said.
+    check(
+        FIXTURE,
+        "fo: version 1.0.0\nbar: version 1.2.5; at 1.2.5",
+        "bar",
+        "bar: 1.2.5 @1.2.5 -> 1.2.7 @1.2.7
+         fo: 1.0.0 @-
+         writes bar",
     );
 }
 

@@ -135,6 +135,7 @@ fn found(
         current: &current,
         catalogs: &parts,
         unavailable: &unavailable,
+        unknown: &state.unknown(loadout, &parts),
         facts: &state.facts,
         unsafe_definitions: &BTreeMap::new(),
         refused_fields: &BTreeMap::new(),

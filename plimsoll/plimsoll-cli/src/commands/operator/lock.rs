@@ -12,7 +12,7 @@ use kube::Client;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::loadout::{Loadout, converge};
 use plimsoll_operators::lock::{LockedOperators, OperatorLock};
-use plimsoll_operators::{OperatorInputs, RequestedOperator};
+use plimsoll_operators::{OperatorInputs, RequestedOperator, joined};
 use plimsoll_resolve::CatalogPart;
 use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use plimsoll_source::whole_file;
@@ -40,7 +40,8 @@ pub struct LockArguments {
 ///
 /// # Errors
 ///
-/// When files, catalogs or the cluster cannot be read, or the lock file cannot be written.
+/// When files, catalogs or the cluster cannot be read, an Operator of the files comes to no bundle, or the lock file
+/// cannot be written.
 pub(super) async fn run(
     client: Option<&Client>,
     arguments: &LockArguments,
@@ -55,7 +56,7 @@ pub(super) async fn run(
     let state = state.read(client, &packages).await?;
     state.require_readable(state.all_names(&loadout))?;
     state.announce(false);
-    let lock = resolved(&state, &loadout, None)?;
+    let lock = resolved(&state, &loadout, None)?.complete(directory)?;
     print_unlocked(&lock);
     if *dry_run {
         out.write_all(lock.text().as_bytes())?;
@@ -124,19 +125,21 @@ pub(super) fn require(
             format!("--locked: there is no `{}`: write it with `operator lock`", path.display())
         }
         Some(lock) => {
-            let now = resolved(state, loadout, Some(directory))?;
-            match (lock.differences(&now).as_slice(), lock.uncompared(&now).as_slice()) {
-                ([], []) => return Ok(()),
-                ([], uncompared) => format!(
+            let Resolved { lock: now, refused } = resolved(state, loadout, Some(directory))?;
+            let (mut differences, uncompared) = (lock.differences(&now), lock.uncompared(&now));
+            differences.extend(refused);
+            match (differences.is_empty(), uncompared.is_empty()) {
+                (true, true) => return Ok(()),
+                (true, false) => format!(
                     "--locked: `{}` cannot be compared: {}",
                     path.display(),
                     uncompared.join("; ")
                 ),
-                (differences, _) => format!(
-                    "--locked: `{}` is out of date: {}; write it anew with `operator lock`",
-                    path.display(),
-                    differences.join("; ")
-                ),
+                (false, _) => {
+                    differences.push("write it anew with `operator lock`".to_owned());
+                    let differences = joined(&differences);
+                    format!("--locked: `{}` is out of date: {differences}", path.display())
+                }
             }
         }
     };
@@ -147,7 +150,7 @@ pub(super) fn require(
 ///
 /// # Errors
 ///
-/// When files cannot be read, or the lock file cannot be written.
+/// When files cannot be read, an Operator of them comes to no bundle, or the lock file cannot be written.
 pub(super) fn refresh(
     directory: &Path,
     state: &LoadoutState,
@@ -156,7 +159,8 @@ pub(super) fn refresh(
     if !path(directory).exists() {
         return Ok(());
     }
-    let lock = resolved(state, &Loadout::read(read_files(directory)?), Some(directory))?;
+    let loadout = Loadout::read(read_files(directory)?);
+    let lock = resolved(state, &loadout, Some(directory))?.complete(directory)?;
     print_unlocked(&lock);
     write(directory, &lock, out)
 }
@@ -184,6 +188,31 @@ fn write(directory: &Path, lock: &OperatorLock, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
+/// What Operators come to.
+struct Resolved {
+    /// Their bundles.
+    lock: OperatorLock,
+    /// Those of the files that come to no bundle, a sentence each.
+    refused: Vec<String>,
+}
+
+impl Resolved {
+    /// Returns the lock of a directory.
+    ///
+    /// # Errors
+    ///
+    /// When an Operator of the files comes to no bundle.
+    fn complete(self, directory: &Path) -> Result<OperatorLock, Refusal> {
+        let Self { lock, refused } = self;
+        if refused.is_empty() {
+            return Ok(lock);
+        }
+        let path = path(directory);
+        let message = format!("`{}` is not written: {}", path.display(), joined(&refused));
+        Err(Refusal { message, exit: exit::FAILURE })
+    }
+}
+
 /// Returns the bundles that are installed in the end, if nothing else changes; where nothing is known to be
 /// installed, they follow from what the lock file of a directory has, or from nothing without one.
 ///
@@ -194,7 +223,7 @@ fn resolved(
     state: &LoadoutState,
     loadout: &Loadout,
     directory: Option<&Path>,
-) -> Result<OperatorLock, anyhow::Error> {
+) -> Result<Resolved, anyhow::Error> {
     let _progress = ProgressLine::begin("resolving");
     let parts = state.parts(state.all_names(loadout));
     let operators = state.operators(loadout, &parts);
@@ -206,5 +235,14 @@ fn resolved(
             contents.insert(name.clone(), state.content(name, &installed.reference)?);
         }
     }
-    Ok(OperatorLock::new(&converged.operators, &contents, &parts))
+    let unknown = state.unknown(loadout, &parts);
+    let refused = converged.refused().filter(|(name, _)| loadout.operator(name).is_some());
+    let refused = refused.map(|(name, block)| {
+        format!("{name} comes to no bundle: {}", block.explained(name, &unknown))
+    });
+    let refused = refused.collect();
+    Ok(Resolved { lock: OperatorLock::new(&converged.operators, &contents, &parts), refused })
 }
+
+#[cfg(test)]
+mod tests;

@@ -419,6 +419,7 @@ async fn plan(
         names: named.names.clone(),
         together: arguments.filename.is_none(),
         locked,
+        unknown: state.unknown(&loadout, &parts),
     };
     let ranges = named.ranges.clone();
     let inputs = OperatorInputs {
