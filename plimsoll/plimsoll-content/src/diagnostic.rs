@@ -320,7 +320,7 @@ codes! {
     NeededRemoved = "OL016", Warning;
     /// A directory or file without Operators.
     NoOperators = "OL017", Error;
-    /// A change set that cannot be read, or that lacks members.
+    /// A change set that cannot be read, or that has another number of members than it says.
     ChangeSet = "OL018", Error;
     /// An annotation or label of `olm.io` that nothing reads, or a value of one that means nothing.
     UnreadLabel = "OL019", Warning;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::RequestedOperator;
+use plimsoll_api::Reason;
+use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
+
+use super::{OperatorBlock, RequestedOperator};
 
 /// The maximum number of members of a change set.
 const MEMBERS_MAX: usize = 1_000;
@@ -43,6 +46,17 @@ impl ChangeSet {
 /// Returns the change set of an Operator; `None` if it is updated alone.
 pub(super) fn of(operator: &RequestedOperator) -> Option<Result<ChangeSet, ChangeSetError>> {
     operator.change_set.as_deref().map(ChangeSet::parse)
+}
+
+/// Returns the reason that an Operator with an annotation that cannot be read stays as it is; `None` if the annotation
+/// can be read, or is absent.
+pub(super) fn invalid(operator: &RequestedOperator) -> Option<OperatorBlock> {
+    let error = of(operator)?.err()?;
+    let message = format!(
+        "the annotation {CHANGE_SET_ANNOTATION} is {:?}; it must be ID/MEMBERS, such as upgrade-42/2",
+        error.text
+    );
+    Some(OperatorBlock::new(Reason::InvalidChangeSet, message))
 }
 
 /// Returns the Operators of a change set that exist and are not being deleted, by name.

@@ -14,8 +14,8 @@ use plimsoll_resolve::requirement::unfit_for;
 use plimsoll_resolve::{Bundle, CatalogPart};
 
 use self::sets::decide_set;
-pub(super) use self::ways::KnownWays;
 use self::ways::WaySearch;
+pub(super) use self::ways::{KnownWays, moved};
 use super::change_set::{self, ChangeSet};
 use super::installed::{InstalledBundles, OperatorIndex, all_unmet, kinds};
 use super::selection::{Candidates, candidates_indexed, named, reference};
@@ -79,6 +79,7 @@ pub(super) fn decide_kept(
         let search = WaySearch::new(&installed, &catalogs, known, name, operator);
         alone(&catalogs, &installed, name, operator, chosen, search)
     };
+    let mut unreported = BTreeSet::new();
     for name in names {
         let Some(operator) = inputs.operators.get(name) else { continue };
         match change_set::of(operator) {
@@ -87,7 +88,10 @@ pub(super) fn decide_kept(
             }
             None | Some(Err(_)) => {
                 let decision = match known.next(name) {
-                    Some((selected, judged)) => OperatorDecision::unreported(selected, judged),
+                    Some((selected, judged)) => {
+                        unreported.insert(name);
+                        OperatorDecision::unreported(selected, judged)
+                    }
                     None => decide_alone(name, operator),
                 };
                 decisions.insert(name.clone(), decision);
@@ -101,8 +105,8 @@ pub(super) fn decide_kept(
     for (name, block) in second_owners(inputs, &decisions) {
         let Some((name, operator)) = inputs.operators.get_key_value(&name) else { continue };
         let Some(decision) = decisions.get_mut(name) else { continue };
-        if known.is_on_way(name) {
-            known.forget(name);
+        known.forget(name);
+        if unreported.contains(name) {
             *decision = decide_alone(name, operator);
             known.forget(name);
         }
@@ -138,13 +142,7 @@ fn choose<'a>(
             false => way_back(installed, name, revision),
         });
     }
-    if let Some(Err(error)) = change_set::of(operator) {
-        let message = format!(
-            "the annotation {} is {:?}; it must be ID/MEMBERS, such as upgrade-42/2",
-            plimsoll_api::olm::CHANGE_SET_ANNOTATION,
-            error.text
-        );
-        let block = OperatorBlock::new(Reason::InvalidChangeSet, message);
+    if let Some(block) = change_set::invalid(operator) {
         return Choice::Fixed(OperatorAction::Blocked(block));
     }
     let OfferedCatalogs { parts, index } = catalogs;

@@ -218,6 +218,10 @@ impl<'a> Linter<'a> {
             let help = format!("choose another version or package of what {name} does");
             self.add(declared, field, code, message.clone()).help = Some(help);
         }
+        if let Some((message, help)) = sets::surplus(self.converged, name) {
+            let finding = self.add(declared, CHANGE_SET_FIELD, LoadoutCode::ChangeSet, message);
+            finding.help = Some(help);
+        }
         self.requirements(declared, decision);
         let refused = self.inputs.refused_fields.get(name);
         for FieldProblem { field, message } in refused.into_iter().flatten() {

@@ -8,7 +8,7 @@ use plimsoll_resolve::{Bundle, CatalogPart};
 use serde::{Deserialize, Serialize};
 
 use super::loadout::converge;
-use super::planner::may_move;
+use super::planner::is_kept;
 use super::{InstalledOperator, OperatorInputs, RequestedOperator, version_text};
 
 /// The version of the file format.
@@ -299,7 +299,7 @@ fn digest(value: &impl Serialize) -> String {
 /// Returns whether what is installed of an Operator is what it requests, or stays whatever it requests.
 fn has_requested(operator: &RequestedOperator) -> bool {
     let installed = operator.installed.as_ref();
-    installed.is_some_and(|it| !may_move(operator) || it.is_requested_by(&operator.spec))
+    installed.is_some_and(|it| is_kept(operator) || it.is_requested_by(&operator.spec))
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use plimsoll_resolve::{
     PackageRequest, Problem, Query, ResolutionOverrides, Solution,
 };
 
-use super::{OperatorInputs, RequestedOperator};
+use super::{OperatorInputs, RequestedOperator, change_set};
 
 use self::destinations::{CHANNEL, Destinations};
 pub(crate) use self::held::{held, hold};
@@ -119,10 +119,15 @@ pub(crate) fn without_installed(
 
 /// Returns whether a plan may change an Operator.
 pub(crate) fn may_move(operator: &RequestedOperator) -> bool {
-    !operator.is_deleting
-        && !operator.spec.paused
-        && operator.spec.revision.is_none()
-        && !operator.is_undeclared
+    !is_kept(operator) && change_set::invalid(operator).is_none()
+}
+
+/// Returns whether an Operator keeps what is installed, whatever else is requested of it, or is not a plan's to change.
+pub(crate) fn is_kept(operator: &RequestedOperator) -> bool {
+    operator.is_deleting
+        || operator.spec.paused
+        || operator.spec.revision.is_some()
+        || operator.is_undeclared
 }
 
 impl RequestedOperator {

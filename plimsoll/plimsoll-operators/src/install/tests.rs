@@ -580,6 +580,16 @@ fn a_request_for_what_does_not_exist_is_refused() {
 }
 
 #[test]
+fn what_is_in_a_change_set_that_cannot_be_read_is_not_installed() {
+    let why = "blocked foo: the annotation olm.io/change-set is \"u\"; it must be ID/MEMBERS, such as \
+               upgrade-42/2";
+    let all = requiring(">=1.2.7");
+    for (at, line) in [("", "foo"), ("", "foo@1.2.9"), ("; at 1.2.9", "foo@2.0.1")] {
+        check(&all, &format!("foo: version 1.2.9; set u{at}"), line, why);
+    }
+}
+
+#[test]
 fn a_change_set_is_not_held_up_by_a_version_of_a_range_that_cannot_move() {
     let catalog = "main 0 left/stable
       1.0.0 provides Left, requires right >=1.0.0 <2.0.0

@@ -1,4 +1,4 @@
-//! Operators that can only be updated together.
+//! Operators that can only be updated together, and change sets with more members than they say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use plimsoll_api::Reason;
 
 use super::LintInputs;
 use crate::loadout::{ConvergedOperators, converge};
-use crate::{OperatorAction, RequestedOperator};
+use crate::{OperatorAction, RequestedOperator, change_set};
 
 /// Returns the Operators that block each other, each with the annotation of the change set that updates all
 /// of them; none that can be updated alone, or not even together.
@@ -66,6 +66,29 @@ pub(super) fn deadlocks(
         }
     }
     together
+}
+
+/// Returns what is wrong with the change set of an Operator that has more members than the annotation says, as a
+/// sentence without a full stop, and what to do; `None` if it has not more.
+pub(super) fn surplus(converged: &ConvergedOperators, name: &str) -> Option<(String, String)> {
+    let operators = &converged.operators;
+    let set = change_set::of(operators.get(name)?)?.ok()?;
+    let members = change_set::members(operators, &set);
+    if members.len() <= set.members {
+        return None;
+    }
+    let message = format!(
+        "change set {} has {} Operators instead of {}: {}; it does not wait for all of them",
+        set.id,
+        members.len(),
+        set.members,
+        members.join(", ")
+    );
+    let help = format!(
+        "set the number of members of each to {}, or give those of another change set another id",
+        members.len()
+    );
+    Some((message, help))
 }
 
 /// Returns whether the installed Operator `name` depends on `on`.

@@ -3,7 +3,7 @@
 use plimsoll_api::Reason;
 
 use super::{Wanted, is_in_range, takes_back};
-use crate::{OperatorBlock, RequestedOperator};
+use crate::{OperatorBlock, RequestedOperator, change_set};
 
 /// Returns the reason that no plan may change an Operator; `None` if one may.
 pub(crate) fn hold(name: &str, operator: &RequestedOperator) -> Option<OperatorBlock> {
@@ -11,10 +11,11 @@ pub(crate) fn hold(name: &str, operator: &RequestedOperator) -> Option<OperatorB
         (Reason::Deleting, format!("{name} is being deleted: wait until it is gone"))
     } else if operator.spec.paused {
         (Reason::Paused, format!("{name} is paused: `kubectl operator resume {name}` ends that"))
-    } else {
-        let revision = operator.spec.revision?;
+    } else if let Some(revision) = operator.spec.revision {
         let message = format!("{name} is kept at revision {revision}: remove spec.revision first");
         (Reason::UpgradeBlocked, message)
+    } else {
+        return change_set::invalid(operator);
     };
     Some(OperatorBlock::new(reason, message))
 }
@@ -26,7 +27,11 @@ pub(crate) fn held(
     operator: &RequestedOperator,
     wanted: &Wanted,
 ) -> Option<OperatorBlock> {
-    hold(name, operator).filter(|_| operator.is_deleting || !has(operator, wanted))
+    hold(name, operator).filter(|block| {
+        // What is not installed is not kept, and does not come.
+        let is_stuck = block.reason == Reason::InvalidChangeSet && operator.installed.is_none();
+        operator.is_deleting || is_stuck || !has(operator, wanted)
+    })
 }
 
 fn has(operator: &RequestedOperator, wanted: &Wanted) -> bool {

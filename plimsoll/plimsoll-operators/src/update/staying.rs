@@ -6,7 +6,7 @@ use plimsoll_resolve::CatalogPart;
 
 use super::{UpdateRequest, unoffered};
 use crate::loadout::converge;
-use crate::planner::{Proposal, hold, is_pinned, may_move};
+use crate::planner::{Proposal, hold, is_kept, is_pinned};
 use crate::{OperatorInputs, RequestedOperator};
 
 impl UpdateRequest {
@@ -14,7 +14,7 @@ impl UpdateRequest {
     fn is_for(&self, name: &str, operator: &RequestedOperator) -> bool {
         let follows = !is_pinned(&operator.spec.version) && !operator.is_dependency;
         let is_latest = self.latest && self.named().next().is_none();
-        self.names.contains(name) || (may_move(operator) && (follows || is_latest))
+        self.names.contains(name) || (!is_kept(operator) && (follows || is_latest))
     }
 }
 

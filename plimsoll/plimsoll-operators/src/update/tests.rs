@@ -436,6 +436,25 @@ fn what_no_plan_may_change_is_said() {
 }
 
 #[test]
+fn what_is_in_a_change_set_that_cannot_be_read_stays() {
+    let why =
+        "the annotation olm.io/change-set is \"u\"; it must be ID/MEMBERS, such as upgrade-42/2";
+    let stays = |foo: &str, bar: &str| {
+        format!("bar: 1.2.7 {bar}\nheld back: {why}\nfoo: 1.2.9 {foo}\nheld back: {why}\nwrites ")
+    };
+    let operators = |foo: &str, bar: &str| {
+        format!("foo: version 1.2.9; set u{foo}\nbar: version 1.2.7; set u{bar}")
+    };
+    // Neither is installed.
+    check(FIXTURE, &operators("", ""), "latest", &stays("@-", "@-"));
+    let there = operators("; at 1.2.9", "; at 1.2.7");
+    for requested in ["latest", "latest; together", "foo; bar"] {
+        check(FIXTURE, &there, requested, &stays("@1.2.9", "@1.2.7"));
+    }
+    check(FIXTURE, &there, "foo@2", &format!("blocked foo: InvalidChangeSet {why}"));
+}
+
+#[test]
 fn what_no_catalog_offers_is_said() {
     let gone = "gone: version 1.0.0; at 1.0.0";
     let why = "no catalog has a package gone; v1.0.0 stays installed";

@@ -23,6 +23,11 @@ impl Search<'_> {
             let new = |it: &&RefusedBundle| !self.inputs.operators.contains_key(&it.name);
             self.refused.values().flatten().find(new)
         });
+        // Whatever the versions are, it does not move.
+        let refused = refused.or_else(|| {
+            let is_stuck = |it: &&RefusedBundle| it.block.reason == Reason::InvalidChangeSet;
+            self.refused.values().flatten().find(is_stuck)
+        });
         match refused {
             Some(RefusedBundle { name, block, .. }) => {
                 ProposalError::Blocked { name: name.clone(), block: block.clone() }
