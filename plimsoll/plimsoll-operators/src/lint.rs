@@ -259,7 +259,7 @@ impl<'a> Linter<'a> {
         }
         let (field, code, help) = match block.reason {
             Reason::PackageNotFound | Reason::CatalogUnavailable => {
-                let text = "choose one of those that `plimsoll catalog search` lists".to_owned();
+                let text = "choose one of those that `kubectl operator search` lists".to_owned();
                 ("metadata.name", PackageNotFound, Some(text))
             }
             Reason::NoMatchingVersion | Reason::VersionSkipped | Reason::InvalidVersionRange => {

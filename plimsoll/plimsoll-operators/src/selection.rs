@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::{BundleReference, UpgradePolicy};
+use plimsoll_content::capability::suggestion;
 use plimsoll_resolve::offer::{
     ChannelIndex, InstalledVersion, Offer, OfferRequest, Offers, SkippedVersion, UpgradeEdges,
     offers_indexed,
@@ -227,9 +228,18 @@ fn no_versions(
 
 /// Returns the reason that a package has nothing in the channel that an Operator names.
 fn no_channel(package: &str, channel: &str, channels: &[&str]) -> OperatorBlock {
-    let message =
-        format!("{package} has no channel {channel}; its channels are {}", channels.join(", "));
+    let instead =
+        instead(channel, channels, || format!("its channels are {}", channels.join(", ")));
+    let message = format!("{package} has no channel {channel}{instead}");
     OperatorBlock::new(Reason::ChannelNotFound, message)
+}
+
+/// Returns the end of a sentence about a name that does not exist: the one that may be meant, or else what there is.
+fn instead(wanted: &str, there: &[&str], all: impl FnOnce() -> String) -> String {
+    match suggestion(wanted, there.iter().copied()) {
+        it if it.is_empty() => format!("; {}", all()),
+        it => it,
+    }
 }
 
 /// Returns the reason that no catalog offers a package to an Operator, whatever the version and whatever is installed;
@@ -275,8 +285,11 @@ fn no_catalog(
     }
     if !catalog.is_empty() && catalogs.iter().all(|it| it.name.name != catalog) {
         let names: Vec<&str> = catalogs.iter().map(|it| it.name.name.as_str()).collect();
-        let there = if names.is_empty() { "there is none".to_owned() } else { names.join(", ") };
-        let message = format!("there is no catalog {catalog}; catalogs: {there}");
+        let instead = instead(catalog, &names, || match names.is_empty() {
+            true => "catalogs: there is none".to_owned(),
+            false => format!("catalogs: {}", names.join(", ")),
+        });
+        let message = format!("there is no catalog {catalog}{instead}");
         return OperatorBlock::new(Reason::CatalogNotFound, message);
     }
     let message = match catalog {

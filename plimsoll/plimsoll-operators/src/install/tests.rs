@@ -551,6 +551,7 @@ fn a_request_for_what_does_not_exist_is_refused() {
         ("foo@1.2.3 foo@1.2.5", "foo is named twice, with 1.2.3 and 1.2.5: name it once"),
         ("foo@~7", "no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, v1.2.3, v1.2.2"),
         ("foo --channel=beta", "foo has no channel beta; its channels are stable"),
+        ("foo --channel=stabel", "foo has no channel stabel, did you mean `stable`?"),
         ("foo --repository=nope", "there is no catalog nope; catalogs: main"),
         (
             "foo --exclude=ba",

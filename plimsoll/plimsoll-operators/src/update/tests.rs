@@ -509,8 +509,6 @@ fn what_no_catalog_offers_is_said() {
 
 #[test]
 fn what_comes_to_no_bundle_is_said() {
-    let no_version =
-        "no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, v1.2.3, v1.2.2";
     for (present, requested, stays) in [
         ("fo: version ~1", "latest", "fo: ~1 @-\nheld back: no catalog has a package fo"),
         (
@@ -524,7 +522,12 @@ fn what_comes_to_no_bundle_is_said() {
             "fo: ~1 @1.0.0
              held back: no catalog has package `fo`, did you mean `foo`? v1.0.0 stays installed",
         ),
-        ("foo: version ~7", "", &format!("foo: ~7 @-\nheld back: {no_version}")),
+        (
+            "foo: version ~7",
+            "",
+            "foo: ~7 @-
+             held back: no version of foo matches ~7; there is v2.0.1, v1.2.9, v1.2.5, v1.2.3, v1.2.2",
+        ),
         (
             "foo: version 1.2.9; channel slow",
             "latest",
@@ -533,6 +536,15 @@ fn what_comes_to_no_bundle_is_said() {
     ] {
         check(FIXTURE, present, requested, &format!("{stays}\nwrites "));
     }
+    check(
+        FIXTURE,
+        "foo: version 1.2.9; at 1.2.9; channel stabel\nbar: version 1.2.7; at 1.2.7",
+        "latest",
+        "bar: 1.2.7 @1.2.7
+         foo: 1.2.9 @1.2.9
+         held back: foo has no channel stabel, did you mean `stable`? v1.2.9 stays installed
+         writes ",
+    );
     // Of what is not requested, nothing is said.
     check(
         FIXTURE,

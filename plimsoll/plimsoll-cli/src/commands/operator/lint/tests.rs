@@ -61,6 +61,18 @@ async fn findings_name_their_place_and_errors_fail() {
 }
 
 #[tokio::test]
+async fn what_may_be_meant_is_any_package_of_the_catalogs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("lanter.yaml");
+    std::fs::write(path, operator("lanter", "{version: 1.1.1}")).expect("a file");
+    let (code, text) = attempt(directory.path(), &[]).await.expect("files");
+    assert_eq!(code, ExitCode::FAILURE, "{text}");
+    let finding = "lanter.yaml:4:12: error [OL001]: no catalog has package `lanter`, did you mean `lantern`?\n  \
+                   help: choose one of those that `kubectl operator search` lists\n";
+    assert!(text.starts_with(finding), "{text}");
+}
+
+#[tokio::test]
 async fn what_has_one_answer_is_changed_in_the_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("tide.yaml");

@@ -307,6 +307,7 @@ async fn bad_input_is_an_error_and_writes_nothing() {
             "no version of foo-operator matches 7; there is v1.2.9, v1.2.5, v1.2.2",
         ),
         (&["foo-operator", "--channel", "beta"], "has no channel beta; its channels are stable"),
+        (&["foo-operator", "--channel", "stabel"], "has no channel stabel, did you mean `stable`?"),
         (&["foo-operator", "--exclude", "nope"], "no catalog has package `nope`"),
         (&["foo-operator", "--use", "a.b/v1/C=bar-operator"], "no package provides `a.b/v1/C`"),
     ] {
