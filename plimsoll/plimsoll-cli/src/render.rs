@@ -3,6 +3,7 @@
 pub(crate) mod age;
 pub mod capability;
 pub(crate) mod changes;
+pub(crate) mod count;
 pub(crate) mod diagnostics;
 pub mod forecast;
 pub mod format;

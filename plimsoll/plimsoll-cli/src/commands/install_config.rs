@@ -16,6 +16,7 @@ use crate::arguments::installation::InstallConfig;
 use crate::arguments::registry::RegistryArguments;
 use crate::arguments::store;
 use crate::exit;
+use crate::render::count::counted;
 use crate::render::format::Format;
 
 /// What can be done with an install-config.
@@ -104,8 +105,7 @@ fn write_text(report: &InstallConfigReport<'_>, name: &str, out: &mut dyn Write)
     match report.errors.len() {
         0 => writeln!(out, "{name} is valid")?,
         // What the installer refuses enables nothing.
-        1 => return writeln!(out, "{name} has 1 error"),
-        several => return writeln!(out, "{name} has {several} errors"),
+        errors => return writeln!(out, "{name} has {}", counted(errors, "error")),
     }
     writeln!(out, "Enabled:   {}", list(report.enabled_capabilities))?;
     writeln!(out, "Disabled:  {}", list(report.disabled_capabilities))

@@ -24,6 +24,7 @@ use crate::arguments::faults;
 use crate::arguments::store::{LoadedRelease, StoreArguments};
 use crate::commands::operator::catalogs::CatalogChoice;
 use crate::exit;
+use crate::render::count::counted;
 use crate::render::diagnostics;
 use crate::render::format::ignore_broken_pipe;
 use crate::render::format::{Format, FormatParser};
@@ -184,9 +185,9 @@ impl LintedSource {
             return Ok(rest);
         }
         bail!(
-            "release {} is not rehearsed; `plimsoll release lint` reports {} errors in it:\n{}",
+            "release {} is not rehearsed; `plimsoll release lint` reports {} in it:\n{}",
             self.version,
-            errors.len(),
+            counted(errors.len(), "error"),
             diagnostics::text(&errors).trim_end()
         )
     }

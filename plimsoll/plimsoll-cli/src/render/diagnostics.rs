@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::uri::UriBase;
+use super::count::counted;
 use super::format::Format;
 use crate::exit;
 
@@ -84,7 +85,8 @@ pub(crate) fn write(
         format => {
             if !format.write(&report, out)? {
                 out.write_all(text(diagnostics).as_bytes())?;
-                writeln!(out, "{} errors, {} warnings", report.errors, report.warnings)?;
+                let errors = counted(report.errors, "error");
+                writeln!(out, "{errors}, {}", counted(report.warnings, "warning"))?;
             }
         }
     }
@@ -220,7 +222,7 @@ mod tests {
             written(Format::Text),
             "a.yaml:3:5: error [OL001]: no \"fox\" < here\n  help: look\n\
              b.yaml:1:1: info [OL013]: no version\n\
-             c.yaml: warning [OL006]: package hen: not needed\n1 errors, 1 warnings\n"
+             c.yaml: warning [OL006]: package hen: not needed\n1 error, 1 warning\n"
         );
         let junit = written(Format::Junit);
         assert!(junit.contains("tests=\"4\" failures=\"1\""), "{junit}");

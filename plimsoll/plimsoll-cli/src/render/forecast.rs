@@ -438,11 +438,6 @@ fn reference<S: Serializer>(key: &ObjectKey, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(&key.reference())
 }
 
-/// `1 object`, `2 objects`.
-fn objects(count: usize) -> String {
-    format!("{count} object{}", if count == 1 { "" } else { "s" })
-}
-
 /// The ClusterOperator that an object is.
 fn operator(key: &ObjectKey) -> Option<&str> {
     let kind = (key.group.as_str(), key.kind.as_str());

@@ -103,7 +103,7 @@ fn a_source_is_planned_and_rehearsed_without_being_built() {
     let operator =
         "apiVersion: config.openshift.io/v1\nkind: ClusterOperator\nmetadata:\n  name: web\n";
     fs::write(directory.path().join("harbour/web/operator.yaml"), operator).expect("a file");
-    let expected = "release 0.1.0 is not rehearsed; `plimsoll release lint` reports 1 errors in it:\n\
+    let expected = "release 0.1.0 is not rehearsed; `plimsoll release lint` reports 1 error in it:\n\
         web/operator.yaml:1: error [operator-versions]: ";
     check(&["rehearse", "--install", "--to", "harbour"], 1, expected);
     // What the cluster does not include is none of its business.

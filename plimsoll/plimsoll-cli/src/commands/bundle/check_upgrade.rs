@@ -13,6 +13,7 @@ use plimsoll_source::bounded::{WRITTEN_SIZE_MAX, read_text};
 use serde_json::Value;
 
 use crate::exit;
+use crate::render::count::counted;
 use crate::render::format::Format;
 
 /// Arguments of `plimsoll bundle check-upgrade`.
@@ -73,7 +74,7 @@ fn text(verdict: &UpgradeVerdict, out: &mut dyn Write) -> Result<(), anyhow::Err
         writeln!(out, "{}", on_one_line(&line))?;
     }
     let verdict_text = if verdict.allowed { "allowed" } else { "refused" };
-    let problems = verdict.problems.len();
-    writeln!(out, "{verdict_text}: {problems} problems; OLM v1 {}", verdict.upstream)?;
+    let problems = counted(verdict.problems.len(), "problem");
+    writeln!(out, "{verdict_text}: {problems}; OLM v1 {}", verdict.upstream)?;
     Ok(())
 }

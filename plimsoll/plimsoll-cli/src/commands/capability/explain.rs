@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::arguments::capability::Subject;
 use crate::render::capability::Description;
+use crate::render::count::counted;
 use crate::render::format::Format;
 use crate::render::table;
 
@@ -151,10 +152,7 @@ fn write_text(
 }
 
 fn write_brings(brings: &Brings<'_>, it: &Description<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let objects = |count: usize| match count {
-        1 => "1 object".to_owned(),
-        several => format!("{several} objects"),
-    };
+    let objects = |count: usize| counted(count, "object");
     let verb = if it.enabled { "It has created" } else { "Enabling it creates" };
     writeln!(out, "{verb} {}", objects(brings.objects.len()))?;
     write_objects(&brings.objects, out)?;
@@ -165,7 +163,9 @@ fn write_brings(brings: &Brings<'_>, it: &Description<'_>, out: &mut dyn Write) 
     }
     if brings.elsewhere > 0 {
         let other = "for other profiles, feature sets or feature gates";
-        writeln!(out, "{} manifests of it are {other}\n", brings.elsewhere)?;
+        let manifests = counted(brings.elsewhere, "manifest");
+        let verb = if brings.elsewhere == 1 { "is" } else { "are" };
+        writeln!(out, "{manifests} of it {verb} {other}\n")?;
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ fn what_enabling_a_capability_would_create_is_explained() {
          \x20 KIND        NAME   FILE                        NEEDS\n\
          \x20 Namespace   both   0000_10_pier_objects.yaml   Lights\n\
          \n\
-         1 manifests of it are for other profiles, feature sets or feature gates\n\n",
+         1 manifest of it is for other profiles, feature sets or feature gates\n\n",
     );
     let with = output("capability explain FogHorn --release DIR --baseline vCurrent");
     assert!(with.contains("Enabling it creates 2 objects"), "{with}");

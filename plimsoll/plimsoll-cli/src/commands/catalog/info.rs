@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::InfoArguments;
 use crate::arguments::catalog::with_catalog;
 use crate::exit;
+use crate::render::count::counted;
 
 /// The output of the command.
 #[derive(Debug, Serialize)]
@@ -62,10 +63,10 @@ pub(super) fn run(
     })?;
     anyhow::ensure!(
         report.packages > 0 || report.errors == 0,
-        "`{}` has no package and {} errors, so it is no catalog; `plimsoll catalog lint` lists \
+        "`{}` has no package and {}, so it is no catalog; `plimsoll catalog lint` lists \
          them, and a release payload is shown by `plimsoll release info`",
         arguments.catalog.path().display(),
-        report.errors
+        counted(report.errors, "error")
     );
     if arguments.output.write(&report, out)? {
         return Ok(exit::SUCCESS.into());
@@ -73,7 +74,8 @@ pub(super) fn run(
     writeln!(out, "Packages:  {}", report.packages)?;
     writeln!(out, "Channels:  {} with {} entries", report.channels, report.entries)?;
     writeln!(out, "Bundles:   {}", report.bundles)?;
-    writeln!(out, "Defects:   {} errors, {} warnings", report.errors, report.warnings)?;
+    let errors = counted(report.errors, "error");
+    writeln!(out, "Defects:   {errors}, {}", counted(report.warnings, "warning"))?;
     writeln!(out, "Invalid packages: {}", report.invalid.len())?;
     for InvalidPackage { package, reason } in &report.invalid {
         writeln!(out, "  {}", on_one_line(&format!("{package}: {reason}")))?;

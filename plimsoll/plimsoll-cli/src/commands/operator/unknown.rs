@@ -8,8 +8,8 @@ use plimsoll_resolve::CatalogPart;
 use super::loadout::LoadoutState;
 
 impl LoadoutState {
-    /// Returns what is said of the packages of Operators that no catalog has, by name, with the names that may be meant.
-    /// `parts` are the catalogs with the packages that can be reached from the Operators.
+    /// Returns what is said of the packages of Operators that no catalog has, by name, with the names that may be
+    /// meant. `parts` are the catalogs with the packages that can be reached from the Operators.
     pub(super) fn unknown(
         &self,
         loadout: &Loadout,

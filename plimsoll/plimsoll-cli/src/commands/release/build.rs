@@ -17,6 +17,7 @@ use super::loaded::LoadedRelease;
 use super::tree;
 use crate::exit;
 use crate::interruption::build as build_source;
+use crate::render::count::counted;
 use crate::render::diagnostics;
 
 /// Arguments of `plimsoll release build`.
@@ -53,7 +54,7 @@ pub(super) fn run(
     out.write_all(diagnostics::text(&findings).as_bytes())?;
     if has_errors(&findings) {
         let errors = findings.iter().filter(|it| it.severity == Severity::Error).count();
-        writeln!(out, "not built: {errors} errors")?;
+        writeln!(out, "not built: {}", counted(errors, "error"))?;
         return Ok(exit::FAILURE.into());
     }
     let payload = parse(&built.files, &TemplateContext::default())?;

@@ -114,7 +114,7 @@ fn lint_fails_on_errors_only() {
     assert!(success, "{text}");
     assert_eq!(
         text,
-        "release-manifests/0000_10_other_a.yaml:4 (document 0): warning [duplicate-object]: namespace/a is in 0000_00_own_a.yaml, too: both are applied, in order\n0 errors, 1 warnings\n"
+        "release-manifests/0000_10_other_a.yaml:4 (document 0): warning [duplicate-object]: namespace/a is in 0000_00_own_a.yaml, too: both are applied, in order\n0 errors, 1 warning\n"
     );
     let (text, success) = output("release lint DIR -o json", |directory| {
         fs::write(directory.join("manifests/0000_05_a_b.yaml"), "a: [").unwrap();

@@ -11,6 +11,7 @@ use super::{
     ComponentReport, ForecastReport, LevelReport, gates, in_words, level_name, moment, short, sign,
     span,
 };
+use crate::render::count::counted;
 
 pub(super) fn write(report: &ForecastReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# {}\n", report.title())?;
@@ -91,7 +92,7 @@ pub(in crate::render) fn takeovers(report: &ForecastReport, out: &mut dyn Write)
     writeln!(out, "## Takeovers\n")?;
     writeln!(out, "Fields of other managers that the release does not have go.\n")?;
     for (manager, count) in counts {
-        writeln!(out, "- `{manager}`: {}", super::objects(count))?;
+        writeln!(out, "- `{manager}`: {}", counted(count, "object"))?;
     }
     writeln!(out)
 }

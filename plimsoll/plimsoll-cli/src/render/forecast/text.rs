@@ -9,8 +9,9 @@ use super::notable::{cause, replaced, taken_over};
 use super::value::field;
 use super::{
     ComponentReport, ForecastReport, LevelReport, StepReport, WaitReport, gates, in_words,
-    level_name, moment, objects, operator, short, sign, span,
+    level_name, moment, operator, short, sign, span,
 };
+use crate::render::count::counted;
 
 /// Orphans that are shown without details; the rest is counted.
 const ORPHANS_MAX: usize = 10;
@@ -99,7 +100,7 @@ pub(in crate::render) fn takeovers(report: &ForecastReport, out: &mut dyn Write)
         writeln!(out, "\nTakes over fields; those that the release does not have go")?;
     }
     for (manager, count) in counts {
-        writeln!(out, "  ~ of {manager} ({})", objects(count))?;
+        writeln!(out, "  ~ of {manager} ({})", counted(count, "object"))?;
     }
     Ok(())
 }

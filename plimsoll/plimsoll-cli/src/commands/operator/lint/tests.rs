@@ -46,7 +46,7 @@ async fn findings_name_their_place_and_errors_fail() {
         text.contains("lantern.yaml:4:12: warning [OL003]: lantern depends on ledger"),
         "{text}"
     );
-    assert!(text.ends_with("0 errors, 1 warnings\n"), "{text}");
+    assert!(text.ends_with("0 errors, 1 warning\n"), "{text}");
     write("tide.yaml", &operator("tide", "{version: 9.9.9}"));
     for (format, says) in [
         ("text", "tide.yaml:5:8: error [OL002]: no version of tide matches 9.9.9"),
