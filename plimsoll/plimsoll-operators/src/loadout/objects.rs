@@ -49,7 +49,11 @@ pub(super) fn classify(value: &Value) -> Result<FileObject<'_>, FieldDefect> {
     }
     let (Some(api_version), Some(kind)) = (value["apiVersion"].as_str(), value["kind"].as_str())
     else {
-        return Err(FieldDefect::unreadable("", "apiVersion and kind are missing: no manifest"));
+        let mut missing = vec!["apiVersion", "kind"];
+        missing.retain(|it| !value[*it].is_string());
+        let verb = if missing.len() == 1 { "is" } else { "are" };
+        let message = format!("{} {verb} missing: no manifest", missing.join(" and "));
+        return Err(FieldDefect::unreadable("", message));
     };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     if let Some(items) = items(value, group, kind)? {

@@ -235,7 +235,7 @@ async fn bad_input_is_an_error_and_writes_nothing() {
     assert_eq!(files(directory.path()), before);
     std::fs::write(directory.path().join("bar.yaml"), "kind: Operator\n").expect("a file");
     let error = attempt(directory.path(), &["--latest"]).await.expect_err("bad input");
-    assert!(format!("{error:#}").contains("bar.yaml:1:1: apiVersion and kind"), "{error:#}");
+    assert!(format!("{error:#}").contains("bar.yaml:1:1: apiVersion is missing"), "{error:#}");
     let twice = format!("{BAR}  version: 1.2.6\n");
     std::fs::write(directory.path().join("bar.yaml"), &twice).expect("a file");
     let error = attempt(directory.path(), &["--latest", "--yes"]).await.expect_err("bad input");
