@@ -1,18 +1,26 @@
 //! Names of objects on the command line.
 
 use clap::builder::{StringValueParser, TypedValueParser};
+use plimsoll_api::{ACTION, ApiKind, OPERATOR};
 pub(crate) use plimsoll_content::capability::hint;
 
 /// Longest name of a namespace.
 const LABEL_MAX: usize = 63;
 
-/// The kinds before the name of an Operator, as kubectl prints and takes them.
-const OPERATOR_KINDS: [&str; 4] =
-    ["operator.olm.io/", "operators.olm.io/", "operator/", "operators/"];
-
 /// Returns the parser of the name of an Operator, which may follow its kind as `-o name` prints it.
 pub(crate) fn operator() -> impl TypedValueParser<Value = String> {
-    StringValueParser::new().try_map(|text: String| without_kind(&text).map(str::to_owned))
+    object(OPERATOR)
+}
+
+/// Returns the parser of the name of an Action, which may follow its kind as `-o name` prints it.
+pub(crate) fn action() -> impl TypedValueParser<Value = String> {
+    object(ACTION)
+}
+
+/// Returns the parser of the name of an object of a kind.
+fn object(kind: ApiKind) -> impl TypedValueParser<Value = String> {
+    StringValueParser::new()
+        .try_map(move |text: String| without_kind_of(kind, &text).map(str::to_owned))
 }
 
 /// Returns the name of an Operator, or of its package, without its kind, and the range that may follow it.
@@ -21,13 +29,23 @@ pub(crate) fn operator() -> impl TypedValueParser<Value = String> {
 ///
 /// When the kind is another one, or no name follows it.
 pub(crate) fn without_kind(text: &str) -> Result<&str, String> {
-    let mut kinds = OPERATOR_KINDS.iter();
-    let named = kinds.find_map(|kind| text.strip_prefix(*kind));
+    without_kind_of(OPERATOR, text)
+}
+
+/// Returns the name of an object of a kind without that before it, in the forms that kubectl prints and takes, and
+/// what may follow the name after `@`.
+fn without_kind_of(kind: ApiKind, text: &str) -> Result<&str, String> {
+    let ApiKind { group, plural, .. } = kind;
+    let singular = kind.kind.to_lowercase();
+    let printed = format!("{singular}.{group}/");
+    let kinds =
+        [&printed, &format!("{plural}.{group}/"), &format!("{singular}/"), &format!("{plural}/")];
+    let named = kinds.into_iter().find_map(|it| text.strip_prefix(it.as_str()));
     let name = named.unwrap_or(text);
     let is_empty = name.is_empty() || name.starts_with('@');
     let is_of_kind = name.split('@').next().is_some_and(|it| it.contains('/'));
     match is_of_kind || (named.is_some() && is_empty) {
-        true => Err(format!("`{text}` is no Operator: write NAME, or {}NAME", OPERATOR_KINDS[0])),
+        true => Err(format!("`{text}` is no {}: write NAME, or {printed}NAME", kind.kind)),
         false => Ok(name),
     }
 }
@@ -57,7 +75,7 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::without_kind;
+    use super::*;
 
     #[test]
     fn the_name_of_an_operator_may_follow_its_kind() {
@@ -78,6 +96,18 @@ mod tests {
         {
             let message = format!("`{text}` is no Operator: write NAME, or operator.olm.io/NAME");
             assert_eq!(without_kind(text), Err(message));
+        }
+    }
+
+    #[test]
+    fn the_name_of_an_action_may_follow_its_kind() {
+        for text in ["foo", "action.olm.io/foo", "actions.olm.io/foo", "action/foo", "actions/foo"]
+        {
+            assert_eq!(without_kind_of(ACTION, text), Ok("foo"), "{text}");
+        }
+        for text in ["operator.olm.io/foo", "retryaction.olm.io/foo", "action/"] {
+            let message = format!("`{text}` is no Action: write NAME, or action.olm.io/NAME");
+            assert_eq!(without_kind_of(ACTION, text), Err(message));
         }
     }
 }

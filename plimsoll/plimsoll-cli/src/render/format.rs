@@ -131,7 +131,7 @@ impl Format {
                 }
             }
             Self::Name => {
-                for name in names(&serde_json::to_value(value)?)? {
+                for name in names(&serde_json::to_value(value)?, name)? {
                     writeln!(out, "{name}")?;
                 }
             }
@@ -142,8 +142,8 @@ impl Format {
         Ok(true)
     }
 
-    /// Writes a value, or a list of values, as [`Self::write`] does. Each is about the object of a kind that it
-    /// names: `-o name` prints that as kubectl does.
+    /// Writes a value, or a list of values, as [`Self::write`] does. Each is an object of a kind, or about the one
+    /// that it names: `-o name` prints that as kubectl does, without its namespace.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Format {
         if *self != Self::Name {
             return self.write(value, out);
         }
-        for name in names(&serde_json::to_value(value)?)? {
+        for name in names(&serde_json::to_value(value)?, short_name)? {
             writeln!(out, "{}", reference(kind, &name))?;
         }
         Ok(true)
@@ -165,7 +165,7 @@ impl Format {
 }
 
 /// The names of a value, or of the items of a list.
-fn names(value: &Value) -> anyhow::Result<Vec<String>> {
+fn names(value: &Value, name: fn(&Value) -> Option<String>) -> anyhow::Result<Vec<String>> {
     let items = match value {
         Value::Array(items) => items.as_slice(),
         one => std::slice::from_ref(one),
@@ -181,6 +181,12 @@ fn name(item: &Value) -> Option<String> {
         let key = object_key(item);
         (!key.kind.is_empty() && !key.name.is_empty()).then(|| key.reference())
     })
+}
+
+/// What the item is called; an object of Kubernetes by its name alone.
+fn short_name(item: &Value) -> Option<String> {
+    let named = item.pointer("/metadata/name").and_then(Value::as_str);
+    named.map(str::to_owned).or_else(|| name(item))
 }
 
 impl fmt::Display for Format {
@@ -281,7 +287,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_api::OPERATOR;
+    use plimsoll_api::{ACTION, OPERATOR};
     use serde_json::json;
 
     use super::*;
@@ -317,6 +323,12 @@ mod tests {
             String::from_utf8(out).unwrap(),
             "operator.olm.io/crane\noperator.olm.io/lamp\n"
         );
+        let action = json!({"apiVersion": "olm.io/v1", "kind": "Action",
+                            "metadata": {"name": "first", "namespace": "harbour"}});
+        let mut out = Vec::new();
+        assert!(Format::Name.write_about(ACTION, &[&action], &mut out).unwrap());
+        assert!(Format::Name.write_about(ACTION, &action, &mut out).unwrap());
+        assert_eq!(String::from_utf8(out).unwrap(), "action.olm.io/first\naction.olm.io/first\n");
         let refused = Format::Name.write(&json!({"size": 1}), &mut Vec::new()).unwrap_err();
         assert_eq!(refused.to_string(), "-o name: what is shown has no names; use another format");
     }

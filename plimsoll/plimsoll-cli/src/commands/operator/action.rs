@@ -203,7 +203,7 @@ pub struct ListArguments {
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     /// Action
-    #[arg(id = "action", value_name = "NAME")]
+    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
@@ -216,7 +216,7 @@ pub struct ShowArguments {
 #[derive(Debug, Args)]
 pub struct ApproveArguments {
     /// Action
-    #[arg(id = "action", value_name = "NAME")]
+    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
@@ -234,7 +234,7 @@ pub struct ApproveArguments {
 #[derive(Debug, Args)]
 pub struct RetryArguments {
     /// Action
-    #[arg(id = "action", value_name = "NAME")]
+    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
@@ -248,7 +248,7 @@ pub struct RetryArguments {
 #[derive(Debug, Args)]
 pub struct CancelArguments {
     /// Action
-    #[arg(id = "action", value_name = "NAME")]
+    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,
@@ -260,7 +260,7 @@ pub struct CancelArguments {
 #[derive(Debug, Args)]
 pub struct LogsArguments {
     /// Action
-    #[arg(id = "action", value_name = "NAME")]
+    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
     name: String,
     #[command(flatten)]
     namespace: NamespaceArguments,

@@ -53,7 +53,7 @@ pub(super) async fn list(
             None => break,
         }
     }
-    if arguments.output.write(&objects, out)? {
+    if arguments.output.write_about(ACTION, &objects, out)? {
         return Ok(exit::SUCCESS.into());
     }
     let mut found = readable(&objects);
@@ -193,7 +193,7 @@ async fn write_in(
         return Ok(());
     }
     let object = actions(client, &action.namespace, ACTION).get(&action.name).await?;
-    format.write(&object, out)?;
+    format.write_about(ACTION, &object, out)?;
     Ok(())
 }
 
