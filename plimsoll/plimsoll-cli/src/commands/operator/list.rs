@@ -2,6 +2,7 @@
 
 mod watch;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use clap::Args;
 use jiff::Timestamp;
 use kube::Client;
 use plimsoll_api::olm::OperatorStatus;
-use plimsoll_api::{OPERATOR, Operator};
+use plimsoll_api::{Catalog, OPERATOR, Operator};
 use plimsoll_content::catalog::IndexedCatalog;
 use plimsoll_operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
 use plimsoll_resolve::version::parse_tolerant;
@@ -19,7 +20,7 @@ use semver::Version;
 use serde::Serialize;
 
 use self::watch::WatchedOperators;
-use super::catalogs::CatalogChoice;
+use super::catalogs::{CatalogChoice, OpenedCatalogs};
 use super::cluster_resolver::read_in_place_of;
 use super::selection::OperatorSelection;
 use super::state::{AddOnState, status};
@@ -76,6 +77,38 @@ struct Row {
     created: Option<Timestamp>,
 }
 
+/// What is known of catalogs.
+struct ReadCatalogs {
+    catalogs: OpenedCatalogs,
+    /// What the cluster's resolver has, if it was asked.
+    snapshot: LoadoutSnapshot,
+    /// What is to be said of them, a sentence each.
+    notes: Vec<String>,
+}
+
+impl ReadCatalogs {
+    /// Reads the catalogs of the command line, or else those of the cluster. Where nothing is looked up in them, the
+    /// resolver is not asked, and there is nothing to say.
+    async fn read(
+        client: &Client,
+        choice: &CatalogChoice,
+        in_cluster: &BTreeMap<String, Catalog>,
+        is_looked_up: bool,
+    ) -> Result<Self, anyhow::Error> {
+        let mut catalogs = choice.open(in_cluster)?;
+        let (mut snapshot, mut notes) = (LoadoutSnapshot::default(), Vec::new());
+        if is_looked_up {
+            // The Operators are listed without the catalogs, too.
+            match read_in_place_of(&mut catalogs, choice, client, &[]).await {
+                Ok(read) => snapshot = read,
+                Err(error) => notes.push(chain(&error)),
+            }
+            notes.extend(catalogs.notes());
+        }
+        Ok(Self { catalogs, snapshot, notes })
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -93,16 +126,10 @@ pub(super) async fn run(
     for name in names.iter().flatten() {
         state.operator(name)?;
     }
-    let mut catalogs = arguments.catalogs.open(&state.catalogs)?;
-    let (mut snapshot, mut notes) = (LoadoutSnapshot::default(), Vec::new());
-    if !state.operators.is_empty() {
-        // The Operators are listed without the catalogs, too.
-        match read_in_place_of(&mut catalogs, &arguments.catalogs, client, &[]).await {
-            Ok(read) => snapshot = read,
-            Err(error) => notes.push(chain(&error)),
-        }
-    }
-    notes.extend(catalogs.notes());
+    // A list that is watched may get its first Operator later.
+    let is_looked_up = arguments.watch || !state.operators.is_empty();
+    let ReadCatalogs { catalogs, snapshot, notes } =
+        ReadCatalogs::read(client, &arguments.catalogs, &state.catalogs, is_looked_up).await?;
     let opened = catalogs.opened.iter();
     let indexed: Vec<_> = opened.clone().map(|it| IndexedCatalog::new(&it.index)).collect();
     let sources = opened.zip(&indexed).map(|(it, catalog)| CatalogSource {
@@ -228,4 +255,36 @@ fn cells(row: &Row, format: &Format, now: Timestamp) -> Vec<String> {
         cells.push(row.message.clone());
     }
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use kube::client::Body;
+    use plimsoll_operators::observed::read_object;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_catalog_is_left_out_where_nothing_is_looked_up() {
+        let refuse = |_: Request<Body>| async {
+            Err::<Response<Full<Bytes>>, _>(std::io::Error::other("nothing is served"))
+        };
+        let client = Client::new(tower::service_fn(refuse), "default");
+        let catalog = json!({
+            "metadata": { "name": "main" },
+            "spec": { "source": { "type": "Directory", "path": "/nowhere/main" } },
+        });
+        let catalog: Catalog = read_object(&catalog).expect("a Catalog");
+        let in_cluster = BTreeMap::from([("main".to_owned(), catalog)]);
+        let choice = CatalogChoice { no_cache: true, ..CatalogChoice::default() };
+        let note = "Catalog `main` is left out: `/nowhere/main` cannot be read from here";
+        for (is_looked_up, expected) in [(false, vec![]), (true, vec![note])] {
+            let read = ReadCatalogs::read(&client, &choice, &in_cluster, is_looked_up).await;
+            assert_eq!(read.expect("none is opened").notes, expected);
+        }
+    }
 }
