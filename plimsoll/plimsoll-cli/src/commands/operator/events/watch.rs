@@ -59,18 +59,20 @@ impl<'f> WatchedEvents<'f> {
         events: impl IntoIterator<Item = OperatorEvent>,
         out: &mut dyn Write,
     ) -> Result<(), anyhow::Error> {
-        for event in events {
-            if self.shown.get(&event.id) == Some(&event) {
-                continue;
+        let changed = events.into_iter().filter(|it| self.shown.get(&it.id) != Some(it));
+        let changed: Vec<OperatorEvent> = changed.collect();
+        if self.format.is_for_people() {
+            let rows: Vec<Vec<String>> = changed.iter().map(cells).collect();
+            self.table.print(&rows, out)?;
+        } else {
+            for event in &changed {
+                if *self.format == Format::Yaml {
+                    writeln!(out, "---")?;
+                }
+                self.format.write_about(EVENT, event, out)?;
             }
-            if *self.format == Format::Yaml {
-                writeln!(out, "---")?;
-            }
-            if !self.format.write_about(EVENT, &event, out)? {
-                self.table.print(&[cells(&event)], out)?;
-            }
-            self.shown.insert(event.id.clone(), event);
         }
+        self.shown.extend(changed.into_iter().map(|it| (it.id.clone(), it)));
         Ok(out.flush()?)
     }
 }
@@ -81,14 +83,15 @@ mod tests {
 
     #[test]
     fn an_event_that_recurs_is_printed_again() {
-        let event = |id: &str, message: &str| OperatorEvent {
+        let of = |id: &str, reason: &str, message: &str| OperatorEvent {
             id: id.to_owned(),
             time: None,
             type_: "Normal".to_owned(),
-            reason: "Reason".to_owned(),
+            reason: reason.to_owned(),
             operator: "foo".to_owned(),
             message: message.to_owned(),
         };
+        let event = |id: &str, message: &str| of(id, "Reason", message);
         let (format, mut out) = (Format::Text, Vec::new());
         let mut printed = WatchedEvents::new(&format);
         printed.print([event("a", "once"), event("b", "once")], &mut out).unwrap();
@@ -99,6 +102,15 @@ LAST SEEN   TYPE     REASON   OBJECT         MESSAGE
 <unknown>   Normal   Reason   operator/foo   once
 <unknown>   Normal   Reason   operator/foo   once
 <unknown>   Normal   Reason   operator/foo   twice
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+
+        let (mut printed, mut out) = (WatchedEvents::new(&format), Vec::new());
+        printed.print([of("a", "Short", "once"), of("b", "MuchLonger", "once")], &mut out).unwrap();
+        let expected = "\
+LAST SEEN   TYPE     REASON       OBJECT         MESSAGE
+<unknown>   Normal   Short        operator/foo   once
+<unknown>   Normal   MuchLonger   operator/foo   once
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
