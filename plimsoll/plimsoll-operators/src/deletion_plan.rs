@@ -58,7 +58,8 @@ pub struct PlannedDeletion {
     /// The version that is being rolled out; empty if none is.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rolling_out: String,
-    /// The number of objects that are installed, or that the version that is being rolled out has.
+    /// The number of objects that are deleted, of those that are installed or that the version that is being
+    /// rolled out has.
     pub objects: usize,
     /// The names of its CustomResourceDefinitions.
     pub definitions: Vec<String>,
@@ -341,15 +342,19 @@ fn planned(request: &DeletionRequest<'_>, name: &str) -> PlannedDeletion {
         || policy.crds == CrdDeletion::Orphan
         || (policy.workloads == WorkloadDeletion::Orphan && !workloads.is_empty());
     let conversions = conversions.get(name).filter(|_| is_kept);
+    let kept = kept_by_release(status, of_release);
+    let goes = |key: &&ObjectKey| {
+        !(kept.iter().any(|it| it.object == **key) || (is_kept && is_definition(key)))
+    };
     PlannedDeletion {
         name: name.to_owned(),
         uid: operator.uid.clone(),
         version: status.bundle.as_ref().map(|it| it.version.clone()).unwrap_or_default(),
         as_orphan: !names.contains(name),
         rolling_out: if operator.is_deleting { String::new() } else { rolling_out(status) },
-        objects: status.inventory.len(),
+        objects: status.inventory.iter().filter(goes).count(),
         definitions: definitions(status),
-        kept: kept_by_release(status, of_release),
+        kept,
         keeps_definitions: is_kept,
         workloads,
         conversions: conversions.cloned().unwrap_or_default(),

@@ -306,7 +306,7 @@ fn what_the_release_contains_is_kept_and_the_reason_shown() {
     });
     assert_eq!(
         plan.text(),
-        "bar will be deleted\n  3 objects\n  \
+        "bar will be deleted\n  1 object\n  \
          customresourcedefinition.apiextensions.k8s.io/bars.example.com is kept: the release \
          contains it\n  configmap/one -n bar is kept: the release contains it\n  definition \
          foos.example.com\n"
@@ -319,6 +319,31 @@ fn what_the_release_contains_is_kept_and_the_reason_shown() {
             "reason": "Conflict", "message": "the release contains it",
         })
     );
+}
+
+#[test]
+fn definitions_that_are_kept_are_not_among_the_objects_that_go() {
+    let key = |group: &str, kind: &str, name: &str| ObjectKey {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        namespace: String::new(),
+        name: name.to_owned(),
+    };
+    let mut operators = operators("bar:");
+    operators.get_mut("bar").unwrap().status.inventory = vec![
+        key(DEFINITION_GROUP, "CustomResourceDefinition", "bars.example.com"),
+        key("rbac.authorization.k8s.io", "ClusterRole", "bar"),
+        key("", "Namespace", "bar"),
+    ];
+    let names = BTreeSet::from(["bar".to_owned()]);
+    for (keep_crds, expected) in [
+        (false, "  3 objects\n  definition bars.example.com\n"),
+        (true, "  2 objects\n  definition bars.example.com is kept\n"),
+    ] {
+        let request = DeletionRequest { keep_crds, ..deletion_request(&operators, &names) };
+        let text = DeletionPlan::new(&request).text();
+        assert_eq!(text, format!("bar will be deleted\n{expected}"));
+    }
 }
 
 #[test]
