@@ -1,5 +1,6 @@
 //! The Operators that a command is about: by name, by label, as files declare them, or all.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, anyhow, bail};
@@ -9,6 +10,7 @@ use kube::Client;
 use plimsoll_api::OPERATOR;
 use plimsoll_content::yaml;
 use plimsoll_operators::RequestedPackage;
+use plimsoll_operators::install::RequestError;
 use plimsoll_operators::loadout::{Loadout, LoadoutFile};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -24,7 +26,7 @@ const STANDARD_INPUT: &str = "-";
 pub(super) const INPUT_NAME: &str = "standard input";
 
 /// The Operators that a command is about, as the command line selects them.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub struct OperatorSelection {
     /// Operators
@@ -56,21 +58,25 @@ impl OperatorSelection {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or the files declare no Operator.
+    /// When the command line names one twice, a file cannot be read, or the files declare no Operator.
     pub(super) fn named(&self) -> Result<Option<Vec<String>>, Error> {
         if !self.filename.is_empty() {
             let declared = declared_operators(&self.filename)?;
             return Ok(Some(distinct(declared.into_iter().map(|it| it.name))));
         }
-        Ok((!self.names.is_empty()).then(|| distinct(self.names.iter().cloned())))
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = self.names.iter().find(|it| !seen.insert(*it)) {
+            bail!("{}", RequestError::Twice { name: twice.clone(), ranges: Vec::new() });
+        }
+        Ok((!self.names.is_empty()).then(|| self.names.clone()))
     }
 
     /// Returns the names of the selected Operators of a cluster; all if nothing is selected.
     ///
     /// # Errors
     ///
-    /// When the cluster has none of a name (the error names similar ones), nothing matches, or a file or the
-    /// cluster cannot be read.
+    /// When the cluster has none of a name (the error names similar ones), one is named twice, nothing matches, or a
+    /// file or the cluster cannot be read.
     pub(super) async fn names(
         &self,
         client: &Client,
@@ -240,6 +246,20 @@ items:
         assert_eq!(names, [("foo", "~1.2"), ("bar", "")]);
         assert_eq!(found[0].object["metadata"]["labels"], json!({ "team": "quay" }));
         assert_eq!(found[0].object["spec"]["channel"], "stable");
+    }
+
+    #[test]
+    fn an_operator_that_is_named_twice_is_an_error() {
+        let named = |names: &[&str]| {
+            let names = names.iter().map(|it| (*it).to_owned()).collect();
+            let selection = OperatorSelection { names, ..OperatorSelection::default() };
+            selection.named().map_err(|error| error.to_string())
+        };
+        let both = vec!["foo".to_owned(), "bar".to_owned()];
+        assert_eq!(named(&["foo", "bar"]), Ok(Some(both)));
+        assert_eq!(named(&[]), Ok(None));
+        let twice = "foo is named twice: name it once".to_owned();
+        assert_eq!(named(&["foo", "bar", "foo"]), Err(twice));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use kube::Client;
 use plimsoll_api::duration;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::change_plan::{ChangePlan, PlannedOperation};
+use plimsoll_operators::install::RequestError;
 use plimsoll_operators::loadout::{Loadout, PlanningProgress};
 use plimsoll_operators::lock::LockedOperators;
 use plimsoll_operators::update::{
@@ -148,7 +149,8 @@ impl UpdateArguments {
         let mut named = NamedOperators::default();
         for RequestedPackage { name, range } in packages {
             if named.names.contains(&name) || named.ranges.contains_key(&name) {
-                bail!("{name} is named twice");
+                let ranges = named.ranges.remove(&name).into_iter().chain(range).collect();
+                bail!("{}", RequestError::Twice { name, ranges });
             }
             if let Some(range) = range {
                 named.ranges.insert(name, range);

@@ -216,14 +216,20 @@ async fn bad_input_is_an_error_and_writes_nothing() {
         (["--for-range", "foo-operator"].as_slice(), "is not of the form NAME@RANGE"),
         (&["--for-range", "foo-operator@"], "put it in quotes"),
         (&["--for-range", "foo-operator@x||"], "foo-operator: `x||` is not a range"),
-        (&["--for-range", "foo-operator@~1;foo-operator@~2"], "foo-operator is named twice"),
+        (
+            &["--for-range", "foo-operator@~1;foo-operator@~2"],
+            "foo-operator is named twice, with ~1 and ~2: name it once",
+        ),
         (
             &["--for-range", "fooo-operator@~1.2"],
             "there is no Operator `fooo-operator`, did you mean `foo-operator`?",
         ),
         (&["--for-range", "foo-operator@~7"], "no version of foo-operator matches ~7"),
         (&["fooo-operator"], "there is no Operator `fooo-operator`, did you mean `foo-operator`?"),
-        (&["foo-operator", "foo-operator@~1.2"], "foo-operator is named twice"),
+        (
+            &["foo-operator", "foo-operator@~1.2"],
+            "foo-operator is named twice, with ~1.2: name it once",
+        ),
         (&["foo-operator@1.2.9", "--version", "1.2.9"], "which says its versions itself"),
         (&["--version", "1.2.9"], "are for Operators that are named"),
         (&["foo-operator", "--latest"], "cannot be used with"),
