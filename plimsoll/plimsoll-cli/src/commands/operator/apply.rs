@@ -79,6 +79,11 @@ impl OperatorWrite {
         Self { name, action }
     }
 
+    /// Returns whether it creates the Operator.
+    pub(super) fn is_creation(&self) -> bool {
+        matches!(self.action, WriteAction::Create { .. })
+    }
+
     /// Returns the object as the write asks for it, so that it can be applied at any time; `there` is the one of the cluster.
     pub(super) fn requested(&self, there: Option<&Operator>) -> Value {
         match &self.action {

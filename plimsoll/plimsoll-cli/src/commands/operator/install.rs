@@ -1,6 +1,7 @@
 //! `plimsoll operator install`: `operator resolve --apply`, followed by a wait until everything is
 //! installed.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::dry_run::DryRun;
 use super::loadout::StateArguments;
 use super::output::Output;
 use super::resolve::{InstallChoice, InstallSource, PlannedInstall, plan};
-use super::wait::{TIMEOUT, wait};
+use super::wait::{InstallationTarget, TIMEOUT, wait};
 use crate::arguments::name;
 use crate::exit;
 use crate::prompt::{DefaultAnswer, Prompter};
@@ -110,11 +111,18 @@ pub(super) async fn run(
         writeln!(output.people(), "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };
-    let written = apply(client, &current.writes(&request), &mut output.of_changes()).await?;
+    let writes = current.writes(&request);
+    let written = apply(client, &writes, &mut output.of_changes()).await?;
     output.write_operators(&written, || current.changes(&request))?;
     if !arguments.no_wait {
-        let targets = current.plan.operators.iter().rev();
-        let targets: Vec<_> = targets.map(|it| (it.name.clone(), it.version.clone())).collect();
+        let created = writes.iter().filter(|it| it.is_creation());
+        let created: BTreeSet<&str> = created.map(|it| it.name.as_str()).collect();
+        let targets = current.plan.operators.iter().rev().map(|it| InstallationTarget {
+            name: it.name.clone(),
+            version: it.version.clone(),
+            is_new: created.contains(it.name.as_str()),
+        });
+        let targets: Vec<InstallationTarget> = targets.collect();
         wait(client, &targets, arguments.timeout, &mut output.of_changes()).await?;
         for it in &current.plan.operators {
             if let Some(set) = it.change_set.value() {

@@ -41,7 +41,7 @@ use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
 use super::selection::{labelled, requested_operator};
 use super::versions::VersionChoice;
-use super::wait::{TIMEOUT, wait};
+use super::wait::{InstallationTarget, TIMEOUT, wait};
 use crate::arguments::name::without_kind;
 use crate::exit::{self, Exit, Refusal};
 use crate::progress::ProgressLine;
@@ -468,8 +468,12 @@ async fn follow(
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     let moved = plan.operators.iter().filter(|it| it.is_new() || it.is_moved());
-    let targets = moved.filter_map(|it| Some((it.name.clone(), it.after.installed.clone()?)));
-    wait(client, &targets.collect::<Vec<_>>(), timeout, out).await?;
+    let target = |it: &OperatorUpdate| {
+        let version = it.after.installed.clone()?;
+        Some(InstallationTarget { name: it.name.clone(), version, is_new: it.is_new() })
+    };
+    let targets: Vec<InstallationTarget> = moved.filter_map(target).collect();
+    wait(client, &targets, timeout, out).await?;
     if let Some(set) = &plan.change_set {
         let written = plan.manifests();
         return leave_change_set(client, written.iter().map(|it| it.name.as_str()), set).await;

@@ -1,5 +1,7 @@
 //! The wait until Operators are installed, and the limits of all waits.
 
+mod undo;
+
 use std::io::Write;
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -18,6 +20,7 @@ use semver::Version;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
+use self::undo::undoing;
 use super::watch::{ObjectChange, changes};
 use crate::exit::{self, Refusal};
 use crate::interruption::interrupted;
@@ -100,6 +103,17 @@ impl LimitReached {
     }
 }
 
+/// An Operator that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InstallationTarget {
+    /// The name of the Operator.
+    pub(super) name: String,
+    /// The version that it is to have.
+    pub(super) version: Version,
+    /// Whether the command has created it.
+    pub(super) is_new: bool,
+}
+
 /// Waits until Operators are installed in the given versions, for ever if the timeout is zero.
 ///
 /// # Errors
@@ -108,29 +122,31 @@ impl LimitReached {
 /// timeout expires, or the user interrupts.
 pub(super) async fn wait(
     client: &Client,
-    targets: &[(String, Version)],
+    targets: &[InstallationTarget],
     timeout: Duration,
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
-    let names = targets.iter().map(|(name, _)| name.clone()).collect();
+    let names = targets.iter().map(|it| it.name.clone()).collect();
     let changes = changes(api(client, OPERATOR), watcher::Config::default(), names);
     AwaitedOperators::new(targets).wait(changes, &mut WaitLimits::new(timeout), out).await
 }
 
 /// The Operators that are waited for.
 struct AwaitedOperators<'t> {
-    /// Their names and versions.
-    targets: &'t [(String, Version)],
+    targets: &'t [InstallationTarget],
     /// What each of them reports, in the same order.
     states: Vec<InstallationState>,
+    /// The version that each of them has, in the same order; empty for none, or before it is known.
+    versions: Vec<String>,
     /// The number of Operators, from the first one on, that were printed as installed.
     printed: usize,
 }
 
 impl<'t> AwaitedOperators<'t> {
-    fn new(targets: &'t [(String, Version)]) -> Self {
+    fn new(targets: &'t [InstallationTarget]) -> Self {
         let states = vec![InstallationState::Unseen; targets.len()];
-        Self { targets, states, printed: 0 }
+        let versions = vec![String::new(); targets.len()];
+        Self { targets, states, versions, printed: 0 }
     }
 
     /// Waits until all are installed.
@@ -163,7 +179,10 @@ impl<'t> AwaitedOperators<'t> {
                 Err(limit) => {
                     let goes_on = "The controller goes on: `operator list` shows how far it is, \
                                    `operator describe NAME` why";
-                    return Err(limit.error(&self.left(), goes_on));
+                    let undo = undoing(self.targets, &self.states, &self.versions);
+                    let lines = [Some(goes_on.to_owned()), undo];
+                    let lines: Vec<String> = lines.into_iter().flatten().collect();
+                    return Err(limit.error(&self.left(), &lines.join("\n")));
                 }
             }
         }
@@ -177,7 +196,7 @@ impl<'t> AwaitedOperators<'t> {
         out: &mut dyn Write,
     ) -> Result<bool, anyhow::Error> {
         let name = &change.name;
-        let Some(index) = self.targets.iter().position(|(it, _)| it == name) else {
+        let Some(index) = self.targets.iter().position(|it| it.name == *name) else {
             return Ok(false);
         };
         if self.states[index] == InstallationState::Installed {
@@ -187,7 +206,8 @@ impl<'t> AwaitedOperators<'t> {
             bail!("Operator `{name}` was deleted before it was installed");
         };
         let operator = ObservedOperator::read(&json!(object));
-        let state = InstallationState::of(&operator, &self.targets[index].1.to_string());
+        operator.version().clone_into(&mut self.versions[index]);
+        let state = InstallationState::of(&operator, &self.targets[index].version.to_string());
         if state == self.states[index] {
             return Ok(false);
         }
@@ -199,7 +219,7 @@ impl<'t> AwaitedOperators<'t> {
         }
         self.states[index] = state;
         while self.states.get(self.printed) == Some(&InstallationState::Installed) {
-            let (name, version) = &self.targets[self.printed];
+            let InstallationTarget { name, version, is_new: _ } = &self.targets[self.printed];
             writeln!(out, "{name} v{version} installed")?;
             self.printed += 1;
         }
@@ -210,7 +230,8 @@ impl<'t> AwaitedOperators<'t> {
     /// Returns what is reported of each Operator that is not installed, a line each.
     fn left(&self) -> String {
         let mut text = String::new();
-        for ((name, version), state) in self.targets.iter().zip(&self.states) {
+        for (target, state) in self.targets.iter().zip(&self.states) {
+            let InstallationTarget { name, version, is_new: _ } = target;
             let report = match state {
                 InstallationState::Installed => continue,
                 InstallationState::Unseen => "the controller has not reported on it yet".to_owned(),

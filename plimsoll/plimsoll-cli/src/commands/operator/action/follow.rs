@@ -10,8 +10,8 @@ use anyhow::bail;
 use futures::StreamExt as _;
 use kube::Client;
 use kube::runtime::watcher::watch_object;
-use plimsoll_api::ApiKind;
 use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState, PlannedChange};
+use plimsoll_api::{ACTION, ApiKind};
 use plimsoll_resolve::printable::{on_lines, on_one_line};
 use serde::Deserialize as _;
 
@@ -35,10 +35,14 @@ pub(super) async fn wait(
         Err(limit) => {
             let state =
                 shown.get("").map_or("the controller has not reported on it yet", String::as_str);
-            let goes_on = format!(
+            let mut goes_on = format!(
                 "It goes on: `kubectl get {} {name} -n {namespace}` shows how far it is",
                 kind.plural
             );
+            if kind == ACTION {
+                let cancel = format!("`operator action cancel {name} -n {namespace}`");
+                goes_on.push_str(&format!(", and until it begins {cancel} cancels it"));
+            }
             Err(limit.error(&format!("  {} {name}: {state}\n", kind.kind), &goes_on))
         }
     }

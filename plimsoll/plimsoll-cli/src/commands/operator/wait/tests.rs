@@ -37,8 +37,13 @@ fn change(text: &str) -> ObjectChange {
 /// Waits for bar v1.2.5 and foo v1.2.9. Returns the exit code, the output with the error, and the seconds that it
 /// took.
 async fn wait_for(reported: &[&str], limits: &mut WaitLimits) -> (Option<Exit>, String, u64) {
+    let target = |name: &str, version: Version, is_new: bool| InstallationTarget {
+        name: name.to_owned(),
+        version,
+        is_new,
+    };
     let targets =
-        [("bar".to_owned(), Version::new(1, 2, 5)), ("foo".to_owned(), Version::new(1, 2, 9))];
+        [target("bar", Version::new(1, 2, 5), true), target("foo", Version::new(1, 2, 9), false)];
     let changes: Vec<ObjectChange> = reported.iter().map(|it| change(it)).collect();
     let changes = stream::iter(changes).chain(stream::pending());
     let (mut out, began) = (Vec::new(), Instant::now());
@@ -119,6 +124,10 @@ async fn a_wait_ends_with_what_it_waited_for() {
     let (exit, text, elapsed) = wait_for(&reported, &mut interrupted).await;
     assert!(text.ends_with(&format!("not done yet:\n{left}{GOES_ON}")), "{text}");
     assert_eq!((exit, elapsed), (Some(exit::INTERRUPTED), 0));
+    let reported = ["bar - True RollingOut: a", "foo 1.2.3 True RollingOut: b"];
+    let (_, text, _) = wait_for(&reported, &mut limits(600)).await;
+    let undo = "To undo it: `operator update foo@1.2.3`, then `operator delete bar`\n";
+    assert!(text.ends_with(&format!("{GOES_ON}{undo}")), "{text}");
     let (_, text, _) = wait_for(&["bar"], &mut limits(0)).await;
     assert_eq!(text, "Operator `bar` was deleted before it was installed\n");
 }
