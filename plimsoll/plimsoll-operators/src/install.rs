@@ -468,18 +468,23 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Returns a requirement as users read it: `bar >= v1.2.3`.
+/// Returns a requirement as users read it: `bar >= v1.2.3`. One that is no package in a range is returned as it is.
 pub fn spelled(requirement: &str) -> String {
+    let Some((name, range)) = requirement.split_once(' ') else { return requirement.to_owned() };
+    let is_number = |text: &str| text.starts_with(|it: char| it.is_ascii_digit());
+    if !is_number(range.trim_start_matches(['<', '>', '=', '!', ' ', 'v'])) {
+        return requirement.to_owned();
+    }
     let word = |word: &str| {
-        let end = word.find(|letter: char| !matches!(letter, '<' | '>' | '=' | '!'));
-        match end.map(|end| word.split_at(end)) {
-            Some((sign, version)) if !sign.is_empty() => {
-                format!("{sign} v{}", version.trim_start_matches('v'))
-            }
+        let version = word.trim_start_matches(['<', '>', '=', '!']);
+        let number = version.trim_start_matches('v');
+        match word.strip_suffix(version) {
+            Some("") if is_number(number) => format!("v{number}"),
+            Some(sign) if is_number(number) => format!("{sign} v{number}"),
             Some(_) | None => word.to_owned(),
         }
     };
-    requirement.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    format!("{name} {}", range.split(' ').map(word).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]

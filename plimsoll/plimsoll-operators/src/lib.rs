@@ -340,11 +340,11 @@ pub fn joined(sentences: &[String]) -> String {
     sentences.join("; ").replace("?; ", "? ")
 }
 
-/// Returns a version as messages show it: `v1.2.3`.
-pub(crate) fn version_text(version: &str) -> String {
-    match version.strip_prefix('v') {
-        Some(_) => version.to_owned(),
-        None => format!("v{version}"),
+/// Returns a version as messages show it: `v1.2.3`; an empty one as it is.
+pub fn version_text(version: &str) -> String {
+    match version.is_empty() || version.starts_with('v') {
+        true => version.to_owned(),
+        false => format!("v{version}"),
     }
 }
 

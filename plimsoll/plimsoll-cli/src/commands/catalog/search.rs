@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use plimsoll_content::catalog::{CatalogIndex, IndexStorage, PackageSummary};
+use plimsoll_operators::version_text;
 
 use super::SearchArguments;
 use crate::arguments::catalog::with_catalog;
@@ -82,8 +83,8 @@ fn cells(row: &PackageSummary) -> Vec<String> {
     if description.len() < line.len() {
         description.push('…');
     }
-    let (name, channel, version) = (&row.name, &row.default_channel, &row.version);
+    let (name, channel, version) = (&row.name, &row.default_channel, version_text(&row.version));
     let catalog = row.catalog.clone();
-    let rest = [channel.clone(), version.clone(), state.to_owned(), description];
+    let rest = [channel.clone(), version, state.to_owned(), description];
     [name.clone()].into_iter().chain(catalog).chain(rest).collect()
 }

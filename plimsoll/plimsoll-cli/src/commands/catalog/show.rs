@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use plimsoll_content::catalog::{IndexedBundle, IndexedChannel, IndexedPackage};
 use plimsoll_content::diagnostic::Diagnostic;
-use plimsoll_operators::RequestedPackage;
+use plimsoll_operators::{RequestedPackage, version_text};
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::range::masterminds::Range;
 use plimsoll_resolve::version::parse_tolerant;
@@ -120,8 +120,8 @@ fn restrict(shown: &mut Shown<'_>, range: &str) -> Result<(), anyhow::Error> {
     let wanted = Range::parse(range)?;
     let is_wanted = |version: &str| parse_tolerant(version).is_ok_and(|it| wanted.matches(&it));
     if !shown.bundles.iter().any(|it| is_wanted(it.version)) {
-        let there = shown.bundles.iter().take(VERSIONS_LISTED).map(|it| it.version);
-        let there: Vec<&str> = there.collect();
+        let there = shown.bundles.iter().take(VERSIONS_LISTED).map(|it| version_text(it.version));
+        let there: Vec<String> = there.collect();
         let more = if shown.bundles.len() > there.len() { ", …" } else { "" };
         let there = there.join(", ");
         bail!("no version of `{}` matches {range}; there is {there}{more}", shown.name);
@@ -248,7 +248,7 @@ fn channel_row(package: &IndexedPackage<'_>, channel: &IndexedChannel<'_>) -> Ve
         (Ok(_), Some(message)) => format!("deprecated: {message}"),
         (Ok(_), None) => String::new(),
     };
-    let head = head.map(|version| (*version).to_owned()).unwrap_or_default();
+    let head = head.map(|version| version_text(version)).unwrap_or_default();
     vec![channel.name.to_string(), head, channel.entries.len().to_string(), state]
 }
 
@@ -259,7 +259,7 @@ fn bundle_row(bundle: &ShownBundle<'_>) -> Vec<String> {
         (None, None) => String::new(),
     };
     vec![
-        bundle.version.to_owned(),
+        version_text(bundle.version),
         bundle.name.to_owned(),
         bundle.channels.join(","),
         bundle.requires.join(", "),

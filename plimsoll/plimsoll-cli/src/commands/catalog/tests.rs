@@ -62,8 +62,8 @@ fn a_package_is_shown_with_channels_versions_and_requirements() {
     let (_, text) = printed(&["show", "examples/catalog", "lantern", "--no-cache"]);
     for expected in [
         "Default channel: stable",
-        "candidate   2.1.0-rc.1",
-        "stable      2.0.0",
+        "candidate   v2.1.0-rc.1",
+        "stable      v2.0.0",
         "package ledger >=2.0.0 <3.0.0",
         "deprecated: 1.0.0 loses lights at midnight",
         "lantern.v2.0.0 provides\n  lantern.example.com/v1 Beacon",

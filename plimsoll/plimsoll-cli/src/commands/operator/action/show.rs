@@ -11,6 +11,7 @@ use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, PlannedChange};
 use plimsoll_api::{ACTION, whole_seconds};
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::change_plan::ChangePlan;
+use plimsoll_operators::version_text;
 use plimsoll_resolve::printable::{on_lines, on_one_line};
 use plimsoll_simulation::cluster_state::api;
 use serde_json::Value;
@@ -199,14 +200,15 @@ async fn write_in(
 
 pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<(), anyhow::Error> {
     for it in plan {
-        let version = |version: &str| match version {
-            "" => String::new(),
-            version => format!(" {version}"),
+        // Releases have versions without `v`.
+        let text = |version: &str| match it.operator.as_str() {
+            "" => version.to_owned(),
+            _ => version_text(version),
         };
         let versions = match (it.version_before.as_str(), it.version.as_str()) {
-            ("", after) => version(after),
-            (before, "") => version(before),
-            (before, after) => format!(" {before} to {after}"),
+            ("", "") => String::new(),
+            ("", version) | (version, "") => format!(" {}", text(version)),
+            (before, after) => format!(" {} to {}", text(before), text(after)),
         };
         let dependency = if it.dependency { ", a dependency" } else { "" };
         write!(out, "  {:?} {}{versions}{dependency}: {:?}", it.operation, it.subject(), it.state)?;

@@ -320,7 +320,11 @@ async fn bad_input_is_an_error_and_writes_nothing() {
 #[test]
 fn ranges_are_spelled_out() {
     assert_eq!(spelled("bar >=1.2.3 <v2.0.0"), "bar >= v1.2.3 < v2.0.0");
+    assert_eq!(spelled("bar >= 1.2.3 < 1.2.6"), "bar >= v1.2.3 < v1.2.6");
+    assert_eq!(spelled("bar 1.2.5 || v1.2.7"), "bar v1.2.5 || v1.2.7");
     assert_eq!(spelled("an API"), "an API");
+    let rule = "a bundle for which `size >=3`";
+    assert_eq!(spelled(rule), rule);
     let caret = "^1.2.x is >= v1.2.0 < v2.0.0; for patch releases alone, use ~1.2";
     assert_eq!(expanded("^1.2.x").as_deref(), Some(caret));
     assert_eq!(expanded("~1.2").as_deref(), Some("~1.2 is >= v1.2.0 < v1.3.0"));

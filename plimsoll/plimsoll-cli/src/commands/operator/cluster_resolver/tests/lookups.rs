@@ -62,7 +62,7 @@ async fn lookups_need_no_catalog_here() {
     let (client, asked) = api_server(Some(setup.service.clone()));
     let catalog = format!("main={}", setup.directory.path().join("main").display());
     for (words, expected) in [
-        (["search"].as_slice(), "lantern"),
+        (["search"].as_slice(), "v2.1.0"),
         (&["search", "LIGHT", "pier"], "Light."),
         (&["search", "", "nothing"], "No packages found"),
         (&["search", "-o", "json"], "\"displayName\": \"Lantern\""),
@@ -72,7 +72,7 @@ async fn lookups_need_no_catalog_here() {
         (&["show", "lantern", "-o", "mermaid"], "lantern"),
         (&["show", "lantern@~2.0"], "lantern.v2.0.0"),
         (&["show", "ledger", "-o", "yaml"], "ledger.v1.1.0"),
-        (&["show", "lantern@9"], "no version of `lantern` matches 9; there is 2.1.0, 2.0.0"),
+        (&["show", "lantern@9"], "no version of `lantern` matches 9; there is v2.1.0, v2.0.0"),
         (&["show", "lantern", "--channel", "stabel"], "did you mean `stable`?"),
         (&["show", "lantrn"], "no catalog has package `lantrn`, did you mean `lantern`?"),
         (&["who-provides", "beacon"], "v2.0.0 - v2.1.0"),
