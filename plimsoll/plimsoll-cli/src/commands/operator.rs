@@ -243,9 +243,13 @@ pub async fn run(
     } else {
         let client = cluster.watching_client("operator").await;
         Some(match command.catalogs() {
+            // What is wrong with a cluster that was asked for is not that there is no catalog.
+            _ if cluster.is_named() => client?,
             Some(catalogs) if catalogs.is_named() => or_without_cluster(client, Some(catalogs))?,
-            Some(_) => client.context("no catalog is named with --catalog FILE")?,
-            None => client?,
+            Some(_) if !cluster.is_configured() => {
+                client.context("no catalog is named with --catalog FILE")?
+            }
+            Some(_) | None => client?,
         })
     };
     if client.is_some() && command.plans() {
