@@ -47,6 +47,8 @@ pub(crate) struct OpenedCatalog {
     /// The time at which the controller read this content, or else at which the file was last
     /// written; `None` if neither is known.
     pub(crate) since: Option<Timestamp>,
+    /// Whether it is a Catalog of the cluster, or a copy of one.
+    pub(crate) is_in_cluster: bool,
     /// The source that it was read from.
     pub(crate) source: CatalogSource,
     pub(crate) index: CatalogIndex<Bytes>,
@@ -69,7 +71,8 @@ impl OpenedCatalog {
         });
         let reported = status.map(|it| it.digest.clone());
         let differs_from = reported.filter(|it| !it.is_empty() && *it != digest);
-        Self { name, weight, digest, differs_from, since, source, index }
+        let is_in_cluster = in_cluster.is_some();
+        Self { name, weight, digest, differs_from, since, is_in_cluster, source, index }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the state is, for people: its source, and the catalogs with their digests and ages.
 
-use super::LoadoutState;
+use super::{LoadoutState, StateSource};
 use crate::commands::operator::catalogs::short_digest;
 use crate::process::now;
 use crate::render::age::age;
@@ -48,7 +48,21 @@ impl LoadoutState {
 
     /// Prints the notes about the catalogs, such as those that are left out.
     pub(crate) fn print_notes(&self) {
-        self.catalogs.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+        let notes = self.catalogs.notes().into_iter().chain(self.absent_catalogs());
+        notes.for_each(|note| anstream::eprintln!("note: {note}"));
+    }
+
+    /// Returns notes about the catalogs that the cluster lacks, if its Operators are planned.
+    fn absent_catalogs(&self) -> impl Iterator<Item = String> {
+        let is_of_cluster = self.source == StateSource::Cluster;
+        let absent = self.catalogs.opened.iter();
+        let absent = absent.filter(move |it| is_of_cluster && !it.is_in_cluster);
+        absent.map(|it| {
+            format!(
+                "the cluster has no Catalog `{}`: the controller installs nothing from it until there is one",
+                it.name
+            )
+        })
     }
 }
 
@@ -60,7 +74,6 @@ mod tests {
     use plimsoll_operators::snapshot::{LoadoutSnapshot, SnapshotCatalog};
     use plimsoll_resolve::{CatalogName, CatalogPart, ClusterFacts};
 
-    use super::super::StateSource;
     use super::*;
     use crate::commands::operator::catalogs::OpenedCatalogs;
     use crate::commands::operator::unreadable::UnreadableObjects;
