@@ -145,8 +145,9 @@ const NAMES_LISTED: usize = 5;
 /// Returns what to write instead of a name that does not exist, as the end of a message: the name that may be
 /// meant, those that contain it, or some of all.
 pub fn hint<'n>(wanted: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
-    if let Some(similar) = most_similar(wanted, known.clone()) {
-        return format!(", did you mean `{similar}`?");
+    let suggestion = suggestion(wanted, known.clone());
+    if !suggestion.is_empty() {
+        return suggestion;
     }
     let near = known.clone().filter(|it| it.contains(wanted) || wanted.contains(*it));
     let mut near: Vec<&str> = near.take(NAMES_LISTED).collect();
@@ -158,6 +159,13 @@ pub fn hint<'n>(wanted: &str, known: impl Iterator<Item = &'n str> + Clone) -> S
         (near, true) => format!("; there are {}, …", near.join(", ")),
         (near, false) => format!("; there are {}", near.join(", ")),
     }
+}
+
+/// Returns the name that may be meant instead of one that does not exist, as the end of a message that lists all;
+/// nothing if none is alike.
+pub fn suggestion<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let similar = most_similar(wanted, known);
+    similar.map_or_else(String::new, |it| format!(", did you mean `{it}`?"))
 }
 
 /// How alike two names must be for one to be the other misspelt: 1 is equal.

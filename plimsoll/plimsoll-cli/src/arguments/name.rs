@@ -2,7 +2,7 @@
 
 use clap::builder::{StringValueParser, TypedValueParser};
 use plimsoll_api::{ACTION, ApiKind, OPERATOR};
-pub(crate) use plimsoll_content::capability::hint;
+pub(crate) use plimsoll_content::capability::{hint, suggestion};
 
 /// Longest name of a namespace.
 const LABEL_MAX: usize = 63;

@@ -35,7 +35,7 @@ use super::catalogs::{CatalogChoice, OpenedCatalogs, or_without_cluster};
 use super::cluster_resolver;
 use super::state::{AddOnState, revisions, status};
 use super::unreadable::UnreadableObjects;
-use crate::arguments::name::hint;
+use crate::arguments::name::{hint, suggestion};
 use crate::commands::resolve::input::Cluster;
 use crate::progress::ProgressLine;
 
@@ -66,7 +66,7 @@ impl FromStr for StateSource {
             path if Path::new(path).is_file() => Ok(Self::Snapshot(PathBuf::from(path))),
             other => Err(format!(
                 "use files, hybrid, cluster, or a file that `operator snapshot` has printed{}",
-                hint(other, ["files", "hybrid", "cluster"].into_iter())
+                suggestion(other, ["files", "hybrid", "cluster"].into_iter())
             )),
         }
     }
