@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::{ClusterResourceScope, Resource};
 use kube::core::DynamicObject;
 use kube::{Api, Client};
-use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release};
+use plimsoll_api::config::{ClusterVersionSpec, ClusterVersionStatus, Release, UpdateState};
 use plimsoll_api::progress::ReleaseProgressStatus;
 use plimsoll_api::{ApiKind, CLUSTER_VERSION_NAME, Condition, ConditionStatus, Reason};
 use plimsoll_api::{ClusterVersion, ReleaseProgress};
@@ -105,6 +105,14 @@ impl ClusterState {
     /// The release that the cluster is at or moves to; `None` before the first.
     pub fn release(&self) -> Option<Release> {
         Some(self.status.desired.clone()).filter(|release| !release.version.is_empty())
+    }
+
+    /// The release that was completely applied last, whatever is under way; `None` before the first.
+    pub fn installed(&self) -> Option<Release> {
+        let mut history = self.status.history.iter();
+        let completed = history.find(|it| it.state == UpdateState::Completed)?;
+        let (version, image) = (completed.version.clone(), completed.image.clone());
+        Some(Release { version, image, ..Release::default() }).filter(|it| !it.version.is_empty())
     }
 
     /// The feature set that its controller was started with; `None` if it follows the FeatureGate.

@@ -32,7 +32,7 @@ pub async fn forecast(
     }
     let mut cluster_kinds = dry_run.cluster_kinds.clone();
     cluster_kinds.extend(payload.cluster_kinds());
-    let from = cluster.release();
+    let from = cluster.installed();
     let forecast = of_cluster(from, plan, &dry_run.observed_objects, &dry_run.ours, &cluster_kinds);
     let preconditions = cluster.findings(payload, &target);
     let forecast = Forecast { capabilities, preconditions, ..forecast };

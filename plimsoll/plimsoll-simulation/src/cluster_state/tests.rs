@@ -40,6 +40,25 @@ fn cluster(has_store: bool) -> ClusterState {
 }
 
 #[test]
+fn what_is_installed_is_what_was_completed_last() {
+    let mut cluster = cluster(false);
+    let version = |cluster: &ClusterState| cluster.installed().map(|it| it.version);
+    assert_eq!(version(&cluster).as_deref(), Some("1.0.0"));
+    // An update is under way.
+    let under_way = UpdateHistory {
+        state: UpdateState::Partial,
+        version: "1.1.0".to_owned(),
+        image: "r@sha256:1.1.0".to_owned(),
+        ..cluster.status.history[0].clone()
+    };
+    cluster.status.history.insert(0, under_way);
+    cluster.status.desired.version = "1.1.0".to_owned();
+    assert_eq!(version(&cluster).as_deref(), Some("1.0.0"));
+    cluster.status.history.pop();
+    assert_eq!(version(&cluster), None);
+}
+
+#[test]
 fn preconditions_block_where_a_controller_checks_them() {
     let next = parse(sample::v2(), &TemplateContext::default()).expect("the sample is in order");
     let check = |cluster: &ClusterState, expected: &str| {
