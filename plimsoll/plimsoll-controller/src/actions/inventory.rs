@@ -44,6 +44,12 @@ pub(crate) struct CatalogInventory {
 impl CatalogInventory {
     /// Returns the parts of the catalogs that can be reached from some packages. Blocks the thread.
     pub(crate) fn parts(&self, packages: Vec<String>) -> Vec<CatalogPart> {
+        self.read_parts(packages).0
+    }
+
+    /// Returns the same, and what is wrong with an index if a package cannot be read: then that is as if it were not
+    /// there.
+    pub(crate) fn read_parts(&self, packages: Vec<String>) -> (Vec<CatalogPart>, Option<String>) {
         let indexed = |(name, weight): &(String, i64)| {
             Some((name.clone(), *weight, IndexedCatalog::new(self.indexes.get(name)?)))
         };
@@ -58,7 +64,9 @@ impl CatalogInventory {
         let request = |package| PackageRequest { package, ..PackageRequest::default() };
         let query =
             Query { requests: packages.into_iter().map(request).collect(), ..Query::default() };
-        collect_problem(&sources, query, &Cel).catalogs
+        let parts = collect_problem(&sources, query, &Cel).catalogs;
+        let failure = indexed.iter().find_map(|(_, _, catalog)| catalog.failure());
+        (parts, failure.map(ToString::to_string))
     }
 
     /// Returns the names of the packages of all catalogs that are served.

@@ -148,20 +148,23 @@ pub(super) fn providers(state: &QueryState, api: &WantedApi) -> Result<ApiProvid
 
 /// Returns a package as each catalog has it: as the resolver sees it, and as its index has it, which also says
 /// what people read. `None` if no catalog has it.
-pub(super) fn package(state: &QueryState, name: &str) -> Option<Value> {
-    let catalogs = state.catalogs();
-    let found = catalogs.iter().filter_map(|it| {
-        let block = it.index.package(name).ok()??;
-        let index = block.read().ok()?;
-        let package = IndexedCatalog::new(&it.index).package(name)?;
-        Some(json!({
+///
+/// # Errors
+///
+/// When an index is damaged.
+pub(super) fn package(state: &QueryState, name: &str) -> Result<Option<Value>, IndexError> {
+    let mut found = Vec::new();
+    for it in &state.catalogs() {
+        let Some(block) = it.index.package(name)? else { continue };
+        let index = block.read()?;
+        let package = IndexedCatalog::new(&it.index).package(name);
+        found.push(json!({
             "catalog": it.name,
             "weight": it.weight,
             "digest": it.digest,
             "package": package,
             "index": index,
-        }))
-    });
-    let found: Vec<Value> = found.collect();
-    (!found.is_empty()).then(|| json!({ "name": name, "catalogs": found }))
+        }));
+    }
+    Ok((!found.is_empty()).then(|| json!({ "name": name, "catalogs": found })))
 }

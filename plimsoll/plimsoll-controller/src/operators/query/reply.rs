@@ -138,10 +138,10 @@ impl Query {
                     let unavailable = &state.content.inventory.unavailable;
                     Failure::not_found(unknown + &not_served(unavailable))
                 };
-                json(&package(state, name).ok_or_else(missing)?)
+                json(&package(state, name).map_err(damaged)?.ok_or_else(missing)?)
             }
             Self::Resolve(query, form) => (*form, resolution(state, query, *form)?),
-            Self::Snapshot(packages) => (Form::Json, snapshot(state, packages).text()),
+            Self::Snapshot(packages) => (Form::Json, snapshot(state, packages)?.text()),
         };
         // It stands for every answer that there is; a failure is none.
         let is_known = known.iter().any(|it| it == "*");
@@ -228,14 +228,24 @@ fn config(state: &QueryState, digest: &str) -> Value {
 }
 
 /// Returns the parts of the catalogs that can be reached from some packages and from the Operators.
-fn parts(state: &QueryState, packages: impl IntoIterator<Item = String>) -> Vec<CatalogPart> {
+///
+/// # Errors
+///
+/// When an index is damaged: what it lacks is not known then.
+fn parts(
+    state: &QueryState,
+    packages: impl IntoIterator<Item = String>,
+) -> Result<Vec<CatalogPart>, Failure> {
     let installed = state.content.inventory.operators.keys().cloned();
-    state.content.parts(installed.chain(packages).collect())
+    match state.content.read_parts(installed.chain(packages).collect()) {
+        (parts, None) => Ok(parts),
+        (_, Some(damage)) => Err(Failure::internal(damage)),
+    }
 }
 
 fn resolution(state: &QueryState, query: &ResolutionQuery, form: Form) -> Result<String, Failure> {
     let request = query.request().map_err(Failure::bad_request)?;
-    let parts = parts(state, needed_packages(&request));
+    let parts = parts(state, needed_packages(&request))?;
     let (inventory, offered) = (&state.content.inventory, state.content.package_names());
     let unneeded = |api: &str| {
         let api: WantedApi = api.parse().ok()?;
@@ -253,8 +263,8 @@ fn resolution(state: &QueryState, query: &ResolutionQuery, form: Form) -> Result
 }
 
 /// Returns everything that a resolution of some packages depends on, as far as catalogs have them.
-fn snapshot(state: &QueryState, packages: &[String]) -> LoadoutSnapshot {
-    let parts = parts(state, packages.iter().cloned());
+fn snapshot(state: &QueryState, packages: &[String]) -> Result<LoadoutSnapshot, Failure> {
+    let parts = parts(state, packages.iter().cloned())?;
     let inventory = &state.content.inventory;
     let catalogs = parts.into_iter().map(|part| SnapshotCatalog {
         digest: state.content.digests.get(&part.name.name).cloned().unwrap_or_default(),
@@ -265,7 +275,7 @@ fn snapshot(state: &QueryState, packages: &[String]) -> LoadoutSnapshot {
     });
     let (facts, operators) = (inventory.facts.clone(), inventory.operators.clone());
     let unavailable = inventory.unavailable.clone();
-    LoadoutSnapshot::new(facts, operators, catalogs.collect(), unavailable)
+    Ok(LoadoutSnapshot::new(facts, operators, catalogs.collect(), unavailable))
 }
 
 /// Returns the images of the bundles of a part of a catalog, by the names of the bundles.

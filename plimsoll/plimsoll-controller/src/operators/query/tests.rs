@@ -241,6 +241,36 @@ async fn what_cannot_be_answered_is_refused_as_an_api_server_does() {
     assert_eq!(response.headers()["retry-after"], "1");
 }
 
+#[tokio::test]
+async fn a_damaged_index_is_no_catalog_without_the_package() {
+    let mut loader = plimsoll_content::catalog::CatalogLoader::new();
+    loader.read_file("catalog.json", CATALOG.as_bytes());
+    let mut bytes = loader.finish().index;
+    let name = b"anchor.v1";
+    let at = bytes.windows(name.len()).position(|it| it == name).expect("the block of anchor");
+    bytes[at] ^= 1;
+    let index = CatalogIndex::open(plimsoll_source::catalog::Bytes::Memory(bytes));
+    let index = Arc::new(index.expect("its directories are whole"));
+    let (name, digest) = ("main".to_owned(), "sha256:1".to_owned());
+    let catalog = QueriedCatalog { name, weight: 3, digest, index };
+    let state = Arc::new(QueryState::new(OperatorInventory::default(), vec![catalog]));
+    let service = QueryService::new(state, AnyToken, Arc::new(SystemClock));
+    for (line, code, says) in [
+        ("GET /v1/packages", 500, "the index is damaged"),
+        ("GET /v1/packages?name=anchor", 500, "the index is damaged"),
+        ("GET /v1/packages/anchor", 500, "the index is damaged"),
+        ("GET /v1/providers?api=Anchor", 500, "the index is damaged"),
+        ("GET /v1/resolve?package=lantern", 500, "the index is damaged"),
+        ("GET /v1/snapshot?package=lantern", 500, "the index is damaged"),
+        ("GET /v1/packages/lantern", 200, "lantern.v2.0.0"),
+        ("GET /v1/packages/ancor", 404, "did you mean `anchor`?"),
+    ] {
+        let (response, text) = send(&service, line, &[TOKEN], "").await;
+        assert_eq!(response.status().as_u16(), code, "{line}: {text}");
+        assert!(text.contains(says), "{line}: {text}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_given_up() {
     let service = QueryService::new(SilentState, AnyToken, Arc::new(SystemClock));
