@@ -13,13 +13,13 @@ use plimsoll_resolve::CatalogPart;
 use serde::Serialize;
 
 use self::effects::{BundleVersion, Effects, name_bundle};
+use crate::OperatorInputs;
 use crate::deletion_plan::{DeletionPlan, PlannedDeletion, PossibleOrphan};
 use crate::install::{InstallPlan, InstallRequest, PlannedOperator, expected, meanings};
 use crate::manifest::OperatorManifest;
 use crate::observed::ObservedOperator;
 use crate::planned_change::{change, digest, removal};
 use crate::update::{OperatorUpdate, OperatorVersion, UpdatePlan};
-use crate::{OperatorInputs, RequestedOperator};
 
 /// The changes of Operators that an operation makes, and their effects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -78,6 +78,10 @@ pub struct OperatorChange {
     /// The Operators that depend on it, with their requirements.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<Dependant>,
+    /// The requirements of its version before that are not satisfied beside what is requested, for which it moves;
+    /// empty if it is requested itself, or if others require its new version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub displaced_by: Vec<String>,
     /// The reason that it is not updated to a higher version, as a sentence without a full stop; absent if it
     /// has the highest one, or if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,10 +163,8 @@ impl ChangePlan {
     ) -> Self {
         let present = expected(inputs, catalogs, request);
         let installation = |it: &PlannedOperator| {
-            let there = present.get(&it.name).filter(|it| !it.is_undeclared);
-            let before = there.map(version_of);
             let manifest = it.manifest(request);
-            let mut planned = written(&manifest, before.as_ref(), it.version.to_string());
+            let mut planned = written(&manifest, it.before.as_ref(), it.version.to_string());
             planned.catalog.clone_from(&it.catalog);
             name_bundle(&mut planned, catalogs);
             planned
@@ -171,12 +173,9 @@ impl ChangePlan {
         let changes: Vec<PlannedChange> = plan.operators.iter().rev().map(installation).collect();
         let versions: Vec<BundleVersion<'_>> = changes.iter().map(BundleVersion::of).collect();
         let inputs = OperatorInputs { operators: &present, ..inputs };
-        let Effects { dependencies, unsatisfied, used } =
+        let Effects { dependencies, unsatisfied } =
             Effects::new(inputs, catalogs, &versions, &names(&changes));
-        let unused = present.iter().filter(|(name, it)| {
-            it.is_dependency && it.installed.is_some() && !used.contains(name.as_str())
-        });
-        let orphans: Vec<String> = unused.map(|(name, _)| name.clone()).collect();
+        let orphans: Vec<String> = plan.orphans.keys().cloned().collect();
         let concerned = dependencies.iter().flat_map(|it| [&it.operator, &it.on]);
         let concerned = concerned.chain(unsatisfied.iter().map(|it| &it.operator)).chain(&orphans);
         let mut concerned: BTreeSet<&str> = concerned.map(String::as_str).collect();
@@ -188,10 +187,10 @@ impl ChangePlan {
             Some(KeptOperator {
                 dependency: operator.is_dependency,
                 required_by: required_by(name, &dependencies),
-                ..kept(name, &version_of(operator))
+                ..kept(name, &OperatorVersion::of(operator))
             })
         });
-        Self {
+        let mut all = Self {
             change_set: plan.change_set.clone(),
             kept: kept.collect(),
             unsatisfied: unsatisfied.into_iter().collect(),
@@ -200,7 +199,11 @@ impl ChangePlan {
             notes: plan.ranges.iter().chain(&plan.notes).cloned().collect(),
             warnings: plan.warnings.clone(),
             ..Self::with(PlannedOperation::Install, changes, dependencies)
+        };
+        for (change, it) in all.changes.iter_mut().zip(plan.operators.iter().rev()) {
+            change.displaced_by.clone_from(&it.displaced_by);
         }
+        all
     }
 
     /// Returns the plan of an update beside the Operators of `inputs`; `ranges` are the requested ones, by name
@@ -229,7 +232,7 @@ impl ChangePlan {
         let versions = changes.iter().map(BundleVersion::of);
         let versions: Vec<BundleVersion<'_>> =
             versions.chain(stays.iter().map(BundleVersion::of_kept)).collect();
-        let Effects { dependencies, unsatisfied, .. } =
+        let Effects { dependencies, unsatisfied } =
             Effects::new(inputs, catalogs, &versions, &names(&changes));
         for it in &mut stays {
             it.required_by = required_by(&it.operator, &dependencies);
@@ -247,6 +250,7 @@ impl ChangePlan {
         for change in &mut all.changes {
             let update = plan.operators.iter().find(|it| it.name == change.planned.operator);
             change.held_back = update.and_then(|it| it.held_back.clone());
+            change.displaced_by = update.map(|it| it.displaced_by.clone()).unwrap_or_default();
         }
         all
     }
@@ -317,6 +321,7 @@ impl ChangePlan {
         let changes = changes.into_iter().map(|planned| OperatorChange {
             required_by: required_by(&planned.operator, &dependencies),
             planned,
+            displaced_by: Vec::new(),
             held_back: None,
             deletion: None,
         });
@@ -365,14 +370,6 @@ fn kept(name: &str, version: &OperatorVersion) -> KeptOperator {
         requested: version.requested.clone(),
         version: installed(version),
         ..KeptOperator::default()
-    }
-}
-
-/// Returns the versions of an Operator.
-fn version_of(operator: &RequestedOperator) -> OperatorVersion {
-    OperatorVersion {
-        requested: operator.spec.version.clone(),
-        installed: operator.installed.as_ref().map(|it| it.bundle.version.clone()),
     }
 }
 

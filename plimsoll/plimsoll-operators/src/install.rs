@@ -2,6 +2,7 @@
 //! OPR-16).
 
 mod check;
+mod compared;
 mod expected;
 mod forced;
 mod overrides;
@@ -18,6 +19,7 @@ use self::check::choices;
 pub use self::check::{RequestError, unknown_package};
 pub(crate) use self::expected::expected;
 use self::overrides::exclusion;
+use super::comparison::OperatorVersion;
 use super::manifest::{ChangeSetEdit, OperatorManifest};
 use super::planner::{
     self, ChangeRequest, Outcome, Proposal, ProposalError, Wanted, catalog_name, for_commands,
@@ -102,6 +104,9 @@ pub struct InstallPlan {
     /// The annotation of the change set of those that only move together; `None` without such, or if there are
     /// several change sets.
     pub change_set: Option<String>,
+    /// The Operators that no Operator depends on afterwards, with their versions, by name: those that were installed
+    /// as dependencies, and those that another one depended on before and that no person asked for.
+    pub orphans: BTreeMap<String, OperatorVersion>,
     /// The defects of the catalogs, a sentence each.
     pub warnings: Vec<String>,
 }
@@ -115,8 +120,12 @@ pub struct PlannedOperator {
     pub version: Version,
     /// The version or range for its spec.
     pub range: String,
-    /// Whether it is a dependency of other Operators.
+    /// The versions before; `None` if it is created.
+    pub before: Option<OperatorVersion>,
+    /// Whether other Operators need it, and it was not requested itself.
     pub is_dependency: bool,
+    /// The requirements of its version before for which it moves, as an update has them.
+    pub displaced_by: Vec<String>,
     /// The name of the catalog that has the version.
     pub catalog: String,
     /// The channel for its spec; `None` if that is unchanged, or the default one.
@@ -135,9 +144,10 @@ impl InstallPlan {
         self.operators.iter().rev().map(|it| it.manifest(request)).collect()
     }
 
-    /// Returns the plan as text for users: the dependencies, and the Operators to create.
+    /// Returns the plan as text for users: the dependencies, the Operators to create or change, and orphans.
     pub fn text(&self) -> String {
         let mut lines: Vec<String> = self.edges.iter().map(|it| format!("* {it}")).collect();
+        lines.extend(self.operators.iter().filter_map(PlannedOperator::displacement));
         lines.extend(self.overrides.iter().map(|it| format!("* override: {it}")));
         lines.extend(self.notes.iter().map(|it| format!("* {it}")));
         lines.extend(self.ranges.iter().cloned());
@@ -148,7 +158,8 @@ impl InstallPlan {
             }
             operators => {
                 lines.push("Generate Operator resources for:".to_owned());
-                lines.extend(operators.iter().map(|it| format!("- {}@v{}", it.name, it.version)));
+                lines.extend(operators.iter().map(|it| format!("- {}", self.row(it))));
+                lines.extend(self.orphan_rows());
             }
         }
         lines.extend(self.warnings.iter().map(|it| format!("WARNING: {it}")));
@@ -464,6 +475,7 @@ impl<'a> Planner<'a> {
                 queue.extend(Some(provider).filter(|it| seen.insert(it)));
             }
         }
+        self.compare(&mut plan, inputs, &chosen);
         plan
     }
 }

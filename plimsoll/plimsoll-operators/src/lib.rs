@@ -18,6 +18,7 @@
 pub mod actions;
 pub mod change_plan;
 mod change_set;
+mod comparison;
 pub mod conditions;
 mod decide;
 pub mod deletion;

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::{CatalogPart, Explanation};
 
-pub use self::plan::{OperatorUpdate, OperatorVersion, UpdatePlan, VersionRequirement};
+pub use self::plan::{OperatorUpdate, UpdatePlan};
 use super::change_set::{self, ChangeSet};
+pub use super::comparison::{OperatorVersion, VersionRequirement};
 use super::loadout::{PlanningProgress, converge};
 use super::planner::{
     CHANGE_SET_PREFIX, ChangeRequest, ProposalError, Wanted, for_commands, has_unmet, held, hold,

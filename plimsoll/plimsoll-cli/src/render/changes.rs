@@ -50,9 +50,11 @@ fn changed(change: &PlannedChange) -> String {
     }
 }
 
-/// Returns the title of a plan, which names what was requested: what is only a dependency of it is left out.
+/// Returns the title of a plan, which names what was requested: what is only a dependency of it, or moves since
+/// it cannot stay, is left out.
 fn title(plan: &ChangePlan) -> String {
-    let requested = plan.changes.iter().filter(|it| !it.planned.dependency);
+    let requested = plan.changes.iter();
+    let requested = requested.filter(|it| !it.planned.dependency && it.displaced_by.is_empty());
     let names: Vec<&str> = requested.map(|it| it.planned.subject()).collect();
     let what = match plan.operation {
         PlannedOperation::Install => "Installation",

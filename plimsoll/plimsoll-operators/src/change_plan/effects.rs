@@ -76,8 +76,6 @@ pub(super) struct Effects {
     pub(super) dependencies: BTreeSet<PlannedDependency>,
     /// The requirements that are not satisfied afterwards.
     pub(super) unsatisfied: BTreeSet<UnsatisfiedRequirement>,
-    /// The Operators that others depend on.
-    pub(super) used: BTreeSet<String>,
 }
 
 impl Effects {
@@ -101,7 +99,6 @@ impl Effects {
             for requirement in after.check(name, bundle) {
                 let Some(provider) = after.provider(&requirement) else {
                     if requirement.provider.is_none() {
-                        effects.used.extend(after.named(&requirement).map(str::to_owned));
                         effects.unsatisfied.insert(UnsatisfiedRequirement {
                             operator: name.to_owned(),
                             requirement: requirement.text,
@@ -110,7 +107,6 @@ impl Effects {
                     }
                     continue;
                 };
-                effects.used.insert(provider.to_owned());
                 if changed.contains(name) || changed.contains(provider) {
                     effects.dependencies.insert(PlannedDependency {
                         operator: name.to_owned(),

@@ -23,7 +23,9 @@ fn shown(text: &str) -> &str {
 
 fn rendered(plan: &ChangePlan) -> String {
     let mut text = String::new();
-    for OperatorChange { planned: it, required_by, held_back, deletion } in &plan.changes {
+    for OperatorChange { planned: it, required_by, displaced_by, held_back, deletion } in
+        &plan.changes
+    {
         let (before, after) = (shown(&it.version_before), shown(&it.version));
         let (was, requested) = (shown(&it.requested_before), shown(&it.requested));
         let catalog = if it.bundle.is_empty() { "" } else { " of main" };
@@ -37,6 +39,9 @@ fn rendered(plan: &ChangePlan) -> String {
         );
         for by in required_by {
             let _ = writeln!(text, "needed by {}: {}", by.operator, by.requirement);
+        }
+        for requirement in displaced_by {
+            let _ = writeln!(text, "displaced by {requirement}");
         }
         if let Some(why) = held_back {
             let _ = writeln!(text, "held back: {why}");
@@ -77,7 +82,11 @@ fn check(plan: &ChangePlan, expected: &str) {
 }
 
 fn installation(present: &str, request: &InstallRequest) -> ChangePlan {
-    let of = catalogs(FIXTURE);
+    installation_of(FIXTURE, present, request)
+}
+
+fn installation_of(catalog: &str, present: &str, request: &InstallRequest) -> ChangePlan {
+    let of = catalogs(catalog);
     let operators = operators(&of, present);
     let inputs = inputs(&operators);
     let plan = plan_install(inputs, &of, request).unwrap();
@@ -176,6 +185,55 @@ fn an_update_has_what_is_written_what_follows_and_what_stays() {
             "broken": false,
         }])
     );
+}
+
+#[test]
+fn a_dependant_that_moves_is_no_dependency() {
+    let catalog = "
+        main 0 lib/stable
+          1.0.0 provides Lib
+          2.0.0 <1.0.0, provides Lib
+        main 0 app/stable
+          1.0.0 provides App, requires lib <2.0.0
+          2.0.0 <1.0.0, provides App, requires lib >=2.0.0
+        main 0 tool/stable
+          1.0.0 provides Tool, requires lib >=2.0.0
+        main 0 top/stable
+          1.0.0 provides Top, requires app >=1.0.0";
+    let request = InstallRequest {
+        packages: vec!["tool@1.0.0".parse().unwrap()],
+        ..InstallRequest::default()
+    };
+    let present = "app: version 1.0.0; at 1.0.0
+                   lib: version 1.0.0; at 1.0.0; dependency";
+    let mut plan = installation_of(catalog, present, &request);
+    plan.changes.sort_by(|one, other| one.planned.operator.cmp(&other.planned.operator));
+    check(
+        &plan,
+        "Update app 1.0.0 -> 2.0.0 by 1.0.0 -> 2.0.0 of main
+         displaced by lib <2.0.0
+         Update lib 1.0.0 -> 2.0.0 by 1.0.0 -> 2.0.0 of main dependency
+         needed by app: lib >=2.0.0
+         needed by tool: lib >=2.0.0
+         Create tool - -> 1.0.0 by - -> 1.0.0 of main
+         app 2.0.0 depends on lib: lib >=2.0.0
+         tool 1.0.0 depends on lib: lib >=2.0.0",
+    );
+    // An update says why one moves that it does not name.
+    let of = catalogs(catalog);
+    let present = "app: version 1.0.0; at 1.0.0; dependency
+                   lib: version 1.0.0; at 1.0.0; dependency
+                   top: version 1.0.0; at 1.0.0";
+    let operators = operators(&of, present);
+    let ranges = BTreeMap::from([("lib".to_owned(), "2.0.0".to_owned())]);
+    let request = UpdateRequest { ranges: ranges.clone(), ..UpdateRequest::default() };
+    let plan = plan_update(inputs(&operators), &of, &request).unwrap();
+    let text = plan.text(&ranges);
+    assert!(text.contains("* app v2.0.0 depends on lib >= v2.0.0\n"), "{text}");
+    assert!(text.contains("* app cannot stay at v1.0.0: it depends on lib < v2.0.0\n"), "{text}");
+    let plan = ChangePlan::of_update(&plan, &ranges, inputs(&operators), &of);
+    let app = plan.changes.iter().find(|it| it.planned.operator == "app").unwrap();
+    assert_eq!(app.displaced_by, ["lib <2.0.0"]);
 }
 
 #[test]

@@ -55,6 +55,7 @@ impl<'a> Planner<'a> {
         plan.operators.retain(|it| !left.contains(&it.name));
         plan.operators.iter_mut().for_each(|it| it.change_set = ChangeSetEdit::Keep);
         plan.change_set = None;
+        self.compare(&mut plan, inputs, &chosen);
         let notes = self.shortfalls(&plan.operators, inputs);
         plan.notes.extend(notes);
         ForcedPlan { plan, held }

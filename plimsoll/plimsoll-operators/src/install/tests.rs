@@ -106,6 +106,58 @@ fn check(catalog: &str, present: &str, line: &str, expected: &str) {
     assert_eq!(text.trim_end(), expected.join("\n"), "{line} of {present}");
 }
 
+/// Checks the text of a plan.
+#[track_caller]
+fn check_text(catalog: &str, present: &str, line: &str, expected: &str) {
+    let of = catalogs(catalog);
+    let operators = operators(&of, present);
+    let plan = plan_install(inputs(&operators), &of, &request(line)).expect("a plan");
+    let expected: Vec<&str> = expected.lines().map(str::trim).collect();
+    assert_eq!(plan.text().trim_end(), expected.join("\n"), "{line} of {present}");
+}
+
+#[test]
+fn what_is_there_is_shown_as_an_update_shows_it() {
+    let new = "* foo v1.2.9 depends on bar >= v1.2.7
+        Generate Operator resources for:
+        - foo@v1.2.9
+        - bar@v1.2.7";
+    check_text(FIXTURE, "", "foo@1.2.9", new);
+    let present = "foo: version 1.2.2; at 1.2.2\nbar: version 1.2.5; at 1.2.5";
+    let updated = "* foo v2.0.1 depends on baz >= v1.5.0
+        Generate Operator resources for:
+        - foo@v1.2.2 -> foo@v2.0.1
+        - baz@v1.5.6
+        bar@v1.2.5 -> bar@v1.2.5 (orphaned)";
+    check_text(FIXTURE, present, "foo@2.0.1", updated);
+    // What a person asked for by name is no orphan.
+    let kept = "foo: version 1.2.2; at 1.2.2\nbar: version 1.2.5; at 1.2.5; user";
+    let (updated, _) = updated.rsplit_once('\n').expect("lines");
+    check_text(FIXTURE, kept, "foo@2.0.1", updated);
+    // An Operator that depends on what moves has to move, too.
+    let libraries = "
+        main 0 lib/stable
+          1.0.0 provides Lib
+          2.0.0 <1.0.0, provides Lib
+        main 0 app/stable
+          1.0.0 provides App, requires lib <2.0.0
+          2.0.0 <1.0.0, provides App, requires lib >=2.0.0
+        main 0 tool/stable
+          1.0.0 provides Tool, requires lib >=2.0.0";
+    check_text(
+        libraries,
+        "app: version 1.0.0; at 1.0.0\nlib: version 1.0.0; at 1.0.0; dependency",
+        "tool",
+        "* tool v1.0.0 depends on lib >= v2.0.0
+         * app v2.0.0 depends on lib >= v2.0.0
+         * app cannot stay at v1.0.0: it depends on lib < v2.0.0
+         Generate Operator resources for:
+         - tool@v1.0.0
+         - lib@v1.0.0 -> lib@v2.0.0
+         - app@v1.0.0 -> app@v2.0.0",
+    );
+}
+
 #[test]
 fn the_meaning_of_a_range_is_said_once() {
     let found = meanings(["~1.2", ">=1", "^2", "~1.2"].into_iter());

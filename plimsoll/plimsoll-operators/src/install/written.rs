@@ -9,6 +9,7 @@ use crate::planner::{ChosenBundle, Outcome, Proposal};
 impl PlannedOperator {
     /// Returns the Operator as it is written for a request.
     pub fn manifest(&self, request: &InstallRequest) -> OperatorManifest {
+        let is_requested = request.names().any(|it| it == self.name);
         let collision_protection = request.collision_protection.clone();
         OperatorManifest {
             name: self.name.clone(),
@@ -17,7 +18,7 @@ impl PlannedOperator {
             channel: self.channel.clone(),
             repository: self.repository.clone(),
             namespace: self.namespace.clone(),
-            collision_protection: collision_protection.filter(|_| !self.is_dependency),
+            collision_protection: collision_protection.filter(|_| is_requested),
             change_set: self.change_set.clone(),
             declared: request.declared.get(&self.name).cloned().unwrap_or_default(),
         }
@@ -25,7 +26,7 @@ impl PlannedOperator {
 }
 
 impl Planner<'_> {
-    /// Returns an Operator to create, or to change.
+    /// Returns an Operator to create, or to change; [`Self::compare`] completes it.
     pub(super) fn operator(
         &self,
         proposal: &Proposal,
@@ -47,7 +48,9 @@ impl Planner<'_> {
             name: name.to_owned(),
             version: after.bundles.get(name)?.version.clone(),
             range: operator.spec.version.clone(),
+            before: None,
             is_dependency: !self.change.wanted.contains_key(name),
+            displaced_by: Vec::new(),
             catalog: catalog.unwrap_or_default().to_owned(),
             channel: field(|it| &it.channel),
             repository: field(|it| &it.repository),

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_resolve::printable::on_one_line;
 use plimsoll_resolve::{Bundle, CatalogPart};
-use semver::Version;
 use serde::Serialize;
 
+use crate::comparison::{OperatorVersion, VersionRequirement, displaced, newly_required};
 use crate::install::{meanings, spelled};
 use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::planner::{ChangeRequest, ChosenBundles, Outcome, Proposal, is_pinned};
@@ -48,6 +48,10 @@ pub struct OperatorUpdate {
     /// The requirements of other Operators that its version before does not satisfy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_by: Vec<VersionRequirement>,
+    /// The requirements of its version before that are not satisfied beside what is requested, for which it moves;
+    /// empty if it is requested itself, or if others require its new version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub displaced_by: Vec<String>,
     /// The reason that it is not updated to a higher version, as a sentence without a full stop; absent if it
     /// has the highest one, or if none was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,29 +65,6 @@ pub struct OperatorUpdate {
     /// The change of the annotation of its change set.
     #[serde(skip)]
     pub change_set: ChangeSetEdit,
-}
-
-/// The requested and the installed version of an Operator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatorVersion {
-    /// `spec.version`; empty for any version.
-    pub requested: String,
-    /// The installed version; absent if none is installed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub installed: Option<Version>,
-}
-
-/// A requirement of one Operator for another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VersionRequirement {
-    /// The name of the Operator that has the requirement.
-    pub operator: String,
-    /// The version of that Operator.
-    pub version: Version,
-    /// The requirement, such as `bar >=1.2.7`.
-    pub requirement: String,
 }
 
 impl OperatorUpdate {
@@ -128,27 +109,6 @@ impl OperatorUpdate {
     }
 }
 
-impl OperatorVersion {
-    /// Formats an Operator with its version: `foo@v1.2.5`, or `foo ~1.2 (@v1.2.5)` if it follows a range.
-    fn text(&self, name: &str) -> String {
-        let Self { requested, installed } = self;
-        let is_exact =
-            |it: &Version| *requested == it.to_string() || *requested == format!("v{it}");
-        let name = match requested.as_str() {
-            "" => name.to_owned(),
-            pinned if is_pinned(pinned) => {
-                format!("{name}@v{}", pinned.trim_start_matches(['=', 'v']))
-            }
-            range => format!("{name} {range}"),
-        };
-        match installed {
-            Some(installed) if is_exact(installed) => name,
-            Some(installed) => format!("{name} (@v{installed})"),
-            None => format!("{name} (not installed)"),
-        }
-    }
-}
-
 impl UpdatePlan {
     /// Returns the plan that a proposal for a request makes beside the Operators of `inputs`.
     pub(super) fn new(
@@ -164,6 +124,7 @@ impl UpdatePlan {
         let after = OperatorInputs { operators: converged, ..inputs };
         let after = Outcome::new(after, catalogs, &unchanged);
         let mut required = newly_required(&before, &after);
+        let mut displaced = displaced(&before, &after, &request.wanted, &required);
         let used = after.needed();
         let were_used = before.used_by(before.bundles.keys().copied());
         let version = |operator: &RequestedOperator, at: Option<&&Bundle>| OperatorVersion {
@@ -187,6 +148,7 @@ impl UpdatePlan {
                     && after.bundles.contains_key(name)
                     && !used.contains(name),
                 required_by: required.remove(name).unwrap_or_default(),
+                displaced_by: displaced.remove(name).unwrap_or_default(),
                 held_back: held_back.remove(name),
                 repository: Some(repository.clone()).filter(|it| {
                     !it.is_empty() && was.is_none_or(|was| was.spec.repository != *it)
@@ -262,6 +224,11 @@ impl UpdatePlan {
                 format!("* {} v{} depends on {requirement}", by.operator, by.version)
             }));
         }
+        let displaced = self.operators.iter().filter_map(|it| {
+            let requirements: Vec<String> = it.displaced_by.iter().map(|it| spelled(it)).collect();
+            it.before.as_ref()?.displacement(&it.name, &requirements)
+        });
+        lines.extend(displaced.map(|it| format!("* {it}")));
         let held_back =
             self.operators.iter().filter_map(|it| Some((&it.name, it.held_back.as_ref()?)));
         lines.extend(held_back.map(|(name, why)| format!("* {name}: {why}")));
@@ -276,28 +243,4 @@ impl UpdatePlan {
     pub fn is_empty(&self) -> bool {
         self.operators.iter().all(|it| !it.is_written() && !it.is_moved())
     }
-}
-
-/// Returns the requirements that are satisfied after an update and were not, of the same bundles, before it, by
-/// the package that satisfies them.
-fn newly_required<'a>(
-    before: &Outcome<'_>,
-    after: &Outcome<'a>,
-) -> BTreeMap<&'a str, Vec<VersionRequirement>> {
-    let mut required: BTreeMap<&str, Vec<VersionRequirement>> = BTreeMap::new();
-    for (name, bundle) in &after.bundles {
-        let now = before.check(name, bundle);
-        for (then, now) in after.requirements(name).into_iter().zip(now) {
-            if let Some(provider) = after.provider(&then)
-                && now.provider.is_none()
-            {
-                required.entry(provider).or_default().push(VersionRequirement {
-                    operator: (*name).to_owned(),
-                    version: bundle.version.clone(),
-                    requirement: then.text,
-                });
-            }
-        }
-    }
-    required
 }

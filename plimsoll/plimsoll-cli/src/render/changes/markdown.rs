@@ -84,6 +84,11 @@ fn reasons(change: &OperatorChange) -> String {
     }
     let required_by = change.required_by.iter();
     reasons.extend(required_by.map(|it| format!("{} requires {}", it.operator, it.requirement)));
+    if !change.displaced_by.is_empty() {
+        let (version, requirements) =
+            (&change.planned.version_before, change.displaced_by.join(" and "));
+        reasons.push(format!("it cannot stay at {version}: it depends on {requirements}"));
+    }
     reasons.extend(change.held_back.as_ref().map(|why| format!("held back: {why}")));
     reasons.extend(Some(&change.planned.message).filter(|it| !it.is_empty()).cloned());
     reasons.join("; ")

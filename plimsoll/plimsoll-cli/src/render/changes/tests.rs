@@ -19,6 +19,7 @@ fn change(operation: ChangeOperation, operator: &str, before: &str, after: &str)
             ..PlannedChange::default()
         },
         required_by: Vec::new(),
+        displaced_by: Vec::new(),
         held_back: None,
         deletion: None,
     }
@@ -177,6 +178,17 @@ fn a_document_has_the_changes_and_their_effects() {
 
 ";
     assert!(text.ends_with(warnings), "{text}");
+}
+
+#[test]
+fn a_document_says_why_an_operator_moves_that_nothing_requests() {
+    let mut plan = update();
+    plan.changes.push(change(ChangeOperation::Update, "qux", "1.0.0", "2.0.0"));
+    plan.changes[2].displaced_by = vec!["foo <2.0.0".to_owned()];
+    let text = written(&plan, &Format::Markdown);
+    assert!(text.starts_with("# Update of foo\n"), "{text}");
+    let row = r"| qux | updated | 1.0.0 → 2.0.0 |  |  | it cannot stay at 1.0.0: it depends on foo \<2.0.0 |";
+    assert!(text.contains(row), "{text}");
 }
 
 #[test]
