@@ -40,6 +40,7 @@ pub mod ready_when;
 pub mod reconciler;
 mod request;
 pub mod revision_key;
+pub mod rollback;
 pub mod rollout;
 mod selection;
 pub mod snapshot;

@@ -189,6 +189,12 @@ fn check(
     Ok(())
 }
 
+/// Returns a line about each Operator that is kept at a revision, where no plan changes it.
+pub fn kept_at_revisions(operators: &BTreeMap<String, RequestedOperator>) -> Vec<String> {
+    let kept = operators.iter().filter(|(_, it)| it.spec.revision.is_some() && !it.is_undeclared);
+    kept.filter_map(|(name, it)| Some(hold(name, it)?.message)).collect()
+}
+
 /// Returns the reason that no catalog offers the package of an Operator in its channel, and what stays installed of it;
 /// `None` if one does.
 fn unoffered(

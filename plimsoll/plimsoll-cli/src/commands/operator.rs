@@ -37,6 +37,7 @@ pub mod policy;
 mod preview;
 pub(crate) mod rehearse;
 pub mod resolve;
+pub mod rollback;
 pub mod selection;
 pub mod snapshot;
 pub(crate) mod state;
@@ -102,7 +103,7 @@ pub enum OperatorCommand {
     /// List what was installed of an Operator, and the revisions that it can return to
     History(history::HistoryArguments),
     /// Return an Operator to a kept revision
-    Rollback(history::RollbackArguments),
+    Rollback(rollback::RollbackArguments),
     /// Leave Operators as they are: nothing is installed, updated, repaired or deleted
     Pause(pause::PauseArguments),
     /// Resume what was paused
@@ -177,6 +178,7 @@ impl OperatorCommand {
                 | Self::Snapshot(_)
                 | Self::Delete(_)
                 | Self::Autoremove(_)
+                | Self::Rollback(_)
         )
     }
 
@@ -188,6 +190,7 @@ impl OperatorCommand {
             Self::Install(arguments) => arguments.is_agreed(),
             Self::Resolve(arguments) => arguments.yes,
             Self::Update(arguments) => arguments.yes,
+            Self::Rollback(arguments) => arguments.yes,
             Self::Action(arguments) => arguments.is_agreed(),
             Self::Lint(_)
             | Self::Lock(_)
@@ -201,7 +204,6 @@ impl OperatorCommand {
             | Self::Why(_)
             | Self::Events(_)
             | Self::History(_)
-            | Self::Rollback(_)
             | Self::Pause(_)
             | Self::Resume(_)
             | Self::Abort(_)
@@ -287,7 +289,9 @@ pub async fn execute(
         OperatorCommand::Why(arguments) => why::run(cluster()?, arguments, out).await,
         OperatorCommand::Events(arguments) => events::run(cluster()?, arguments, out).await,
         OperatorCommand::History(arguments) => history::run(cluster()?, arguments, out).await,
-        OperatorCommand::Rollback(arguments) => history::rollback(cluster()?, arguments, out).await,
+        OperatorCommand::Rollback(arguments) => {
+            rollback::run(cluster()?, arguments, prompter, out).await
+        }
         OperatorCommand::Pause(arguments) => pause::run(cluster()?, arguments, true, out).await,
         OperatorCommand::Resume(arguments) => pause::run(cluster()?, arguments, false, out).await,
         OperatorCommand::Action(arguments) => {

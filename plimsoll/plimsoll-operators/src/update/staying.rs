@@ -12,9 +12,13 @@ use crate::{OperatorInputs, RequestedOperator};
 impl UpdateRequest {
     /// Returns whether an Operator is to have a higher version, if there is one.
     fn is_for(&self, name: &str, operator: &RequestedOperator) -> bool {
-        let follows = !is_pinned(&operator.spec.version) && !operator.is_dependency;
-        let is_latest = self.latest && self.named().next().is_none();
-        self.names.contains(name) || (!is_kept(operator) && (follows || is_latest))
+        let spec = &operator.spec;
+        let is_pinned = is_pinned(&spec.version);
+        let follows = !is_pinned && !operator.is_dependency && !is_kept(operator);
+        // What is held is named where nothing else is.
+        let is_general = self.named().next().is_none() && !operator.is_undeclared;
+        let is_asked = self.latest || spec.revision.is_some() || !is_pinned;
+        self.names.contains(name) || follows || (is_general && is_asked)
     }
 }
 

@@ -433,6 +433,17 @@ fn what_no_plan_may_change_is_said() {
     let stays = |why: &str| format!("bar: 1.2.5 @1.2.5\n{why}writes ");
     check(FIXTURE, paused, "bar", &stays(&format!("held back: {why}\n")));
     check(FIXTURE, paused, "bar@1.2.5", &stays(""));
+    check(FIXTURE, paused, "latest", &stays(&format!("held back: {why}\n")));
+    // What was returned to a revision is held there, whatever is requested.
+    let kept = "bar: version 1.2.7; at 1.2.5; revision 3\nbaz: version ~1.2; at 1.2.4";
+    let why = "bar is kept at revision 3: remove spec.revision first";
+    let stays = format!(
+        "bar: 1.2.7 @1.2.5\nheld back: {why}\nbaz: ~1.2 @1.2.4\n\
+         held back: v1.5.6 is outside the range \"~1.2\"\nwrites "
+    );
+    check(FIXTURE, kept, "", &stays);
+    let of = catalogs(FIXTURE);
+    assert_eq!(kept_at_revisions(&operators(&of, kept)), [why]);
 }
 
 #[test]

@@ -1,24 +1,18 @@
-//! `plimsoll operator history` and `rollback`: the installations of an Operator, and returning to
-//! one of them.
+//! `plimsoll operator history`: the installations of an Operator.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::Timestamp;
-use kube::api::Patch;
-use kube::{Api, Client};
+use kube::Client;
 use plimsoll_api::config::UpdateState;
 use plimsoll_api::olm::{OperatorHistory, OperatorRevisionSpec};
 use plimsoll_api::{Operator, OperatorRevision};
 use serde::Serialize;
-use serde_json::json;
 
-use super::dry_run::DryRun;
-use super::patch_parameters;
-use super::preview::{preview_kept, recorded};
+use super::preview::recorded;
 use super::state::{AddOnState, revisions, status};
 use crate::arguments::name;
 use crate::exit;
@@ -38,41 +32,23 @@ pub struct HistoryArguments {
     output: Format,
 }
 
-/// Arguments of `plimsoll operator rollback`.
-#[derive(Debug, Args)]
-pub struct RollbackArguments {
-    /// Operator
-    #[arg(value_parser = name::operator())]
-    name: String,
-    /// Number of the revision; the last complete one before the current one without it
-    #[arg(long, value_name = "NUMBER", value_parser = revision_number)]
-    to_revision: Option<u32>,
-    #[command(flatten)]
-    dry_run: DryRun,
-}
-
-fn revision_number(text: &str) -> Result<u32, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "use a number that `operator history` lists".to_owned())
-}
-
 /// A past installation, or the current one.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Installation {
-    revision: u32,
-    version: String,
-    bundle: String,
-    state: UpdateState,
+pub(super) struct Installation {
+    pub(super) revision: u32,
+    pub(super) version: String,
+    pub(super) bundle: String,
+    pub(super) state: UpdateState,
     /// Whether its objects are kept, so that a rollback to it is possible.
-    kept: bool,
+    pub(super) kept: bool,
     /// Whether it is the current one.
-    current: bool,
-    started: Timestamp,
-    completed: Option<Timestamp>,
+    pub(super) current: bool,
+    pub(super) started: Timestamp,
+    pub(super) completed: Option<Timestamp>,
     /// The checks that failed and were overridden; empty if there are none.
     #[serde(skip_serializing_if = "String::is_empty")]
-    accepted_risks: String,
+    pub(super) accepted_risks: String,
 }
 
 /// Runs `plimsoll operator history`.
@@ -123,7 +99,10 @@ pub(super) async fn run(
 }
 
 /// Returns the installations of an Operator, the newest first.
-fn installations(operator: &Operator, revisions: &[OperatorRevision]) -> Vec<Installation> {
+pub(super) fn installations(
+    operator: &Operator,
+    revisions: &[OperatorRevision],
+) -> Vec<Installation> {
     let status = status(operator);
     let kept: BTreeSet<u32> = kept(operator, revisions);
     let installation = |it: &OperatorHistory| Installation {
@@ -158,83 +137,6 @@ fn kept(operator: &Operator, revisions: &[OperatorRevision]) -> BTreeSet<u32> {
     recorded.iter().filter(is_complete).map(|it| it.revision).collect()
 }
 
-/// Runs `plimsoll operator rollback`.
-///
-/// # Errors
-///
-/// When the cluster cannot be reached, has no such Operator or revision, or refuses the change.
-pub(super) async fn rollback(
-    client: &Client,
-    arguments: &RollbackArguments,
-    out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    let state = AddOnState::read(client).await?;
-    let name = &arguments.name;
-    let operator = state.operator(name)?;
-    let revisions = revisions(client).await?;
-    let installations = installations(operator, &revisions);
-    let target = target(name, &installations, arguments.to_revision)?;
-    let dry_run = arguments.dry_run;
-    let patch = Patch::Merge(json!({ "spec": { "revision": target.revision } }));
-    let operators: Api<Operator> = Api::all(client.clone());
-    if dry_run.is_sent() {
-        operators
-            .patch(name, &patch_parameters(dry_run.is_set()), &patch)
-            .await
-            .with_context(|| format!("failed to change Operator `{name}`"))?;
-    }
-    let Installation { revision, version, .. } = target;
-    writeln!(
-        out,
-        "operator.olm.io/{name} rolled back to revision {revision} (v{version}){}",
-        dry_run.suffix()
-    )?;
-    if dry_run.is_on_server() {
-        let exit = preview_kept(client, name, operator, &revisions, *revision, out).await?;
-        return Ok(exit.into());
-    }
-    Ok(exit::SUCCESS.into())
-}
-
-/// Returns the installation to return to.
-///
-/// # Errors
-///
-/// When its objects are not kept, or there is no such installation.
-fn target<'i>(
-    name: &str,
-    installations: &'i [Installation],
-    revision: Option<u32>,
-) -> Result<&'i Installation, anyhow::Error> {
-    let can = |it: &&Installation| it.kept && !it.current;
-    let found = match revision {
-        Some(revision) => installations.iter().find(|it| it.revision == revision && it.kept),
-        None => installations.iter().filter(can).find(|it| it.state == UpdateState::Completed),
-    };
-    if let Some(found) = found {
-        if found.current {
-            bail!("revision {} of Operator `{name}` is the current one", found.revision);
-        }
-        return Ok(found);
-    }
-    let there: BTreeSet<u32> = installations.iter().filter(can).map(|it| it.revision).collect();
-    let there: Vec<String> = there.iter().map(u32::to_string).collect();
-    let there = match there.as_slice() {
-        [] => "no other one is kept".to_owned(),
-        there => format!("there are {}", there.join(", ")),
-    };
-    let gone = revision.and_then(|it| installations.iter().find(|known| known.revision == it));
-    if let Some(Installation { revision, version, .. }) = gone {
-        bail!(
-            "the objects of revision {revision} (v{version}) of Operator `{name}` are not kept any more; {there}"
-        );
-    }
-    match revision {
-        Some(revision) => bail!("Operator `{name}` has no kept revision {revision}; {there}"),
-        None => bail!("Operator `{name}` has no complete revision to return to; {there}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -242,20 +144,6 @@ mod tests {
     use plimsoll_api::olm::RevisionPart;
 
     use super::*;
-
-    fn installation(revision: u32, state: UpdateState, kept: bool, current: bool) -> Installation {
-        Installation {
-            revision,
-            version: format!("1.{revision}.0"),
-            bundle: String::new(),
-            state,
-            kept,
-            current,
-            started: Timestamp::UNIX_EPOCH,
-            completed: None,
-            accepted_risks: String::new(),
-        }
-    }
 
     #[test]
     fn revisions_of_a_deleted_operator_are_not_kept_ones_of_its_successor() {
@@ -279,32 +167,5 @@ mod tests {
         in_parts.spec.part.number = 2;
         revisions.push(in_parts);
         assert_eq!(kept(&operator, &revisions), BTreeSet::from([3, 4]));
-    }
-
-    #[test]
-    fn a_rollback_returns_to_what_was_complete_and_is_kept() {
-        let history = [
-            installation(4, UpdateState::Partial, true, true),
-            installation(3, UpdateState::Partial, true, false),
-            installation(2, UpdateState::Completed, true, false),
-            installation(1, UpdateState::Completed, false, false),
-        ];
-        let check = |revision: Option<u32>, expected: &str| {
-            let found = target("lantern", &history, revision);
-            let found = found.map(|it| it.revision.to_string());
-            assert_eq!(found.unwrap_or_else(|error| error.to_string()), expected);
-        };
-        check(None, "2");
-        check(Some(3), "3");
-        check(Some(4), "revision 4 of Operator `lantern` is the current one");
-        let gone = "the objects of revision 1 (v1.1.0) of Operator `lantern` are not kept any more; there are \
-                    2, 3";
-        check(Some(1), gone);
-        check(Some(9), "Operator `lantern` has no kept revision 9; there are 2, 3");
-        let found = target("lantern", &history[..1], None).map(|it| it.revision);
-        assert_eq!(
-            found.unwrap_err().to_string(),
-            "Operator `lantern` has no complete revision to return to; no other one is kept"
-        );
     }
 }

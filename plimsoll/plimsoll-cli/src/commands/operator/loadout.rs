@@ -3,6 +3,7 @@
 mod content;
 mod files;
 mod header;
+mod installed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

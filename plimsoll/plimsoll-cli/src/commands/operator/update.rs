@@ -22,7 +22,8 @@ use plimsoll_operators::install::RequestError;
 use plimsoll_operators::loadout::{Loadout, PlanningProgress};
 use plimsoll_operators::lock::LockedOperators;
 use plimsoll_operators::update::{
-    OperatorUpdate, UpdatePlan, UpdateRequest, is_set_of_update, plan_update_shown,
+    OperatorUpdate, UpdatePlan, UpdateRequest, is_set_of_update, kept_at_revisions,
+    plan_update_shown,
 };
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
 use plimsoll_resolve::CatalogPart;
@@ -219,7 +220,10 @@ struct PlannedUpdate {
 impl PlannedUpdate {
     /// Returns the plan as the value that the plans of all operations are.
     fn changes(&self) -> ChangePlan {
-        let Some(plan) = &self.plan else { return ChangePlan::nothing(PlannedOperation::Update) };
+        let Some(plan) = &self.plan else {
+            let notes = kept_at_revisions(&self.operators);
+            return ChangePlan { notes, ..ChangePlan::nothing(PlannedOperation::Update) };
+        };
         let inputs = OperatorInputs {
             operators: &self.operators,
             unavailable: &self.state.unavailable(),
@@ -232,7 +236,12 @@ impl PlannedUpdate {
 
 impl Planned for PlannedUpdate {
     fn text(&self) -> String {
-        self.plan.as_ref().map_or_else(|| ALL_PINNED.to_owned(), |it| it.text(&self.ranges))
+        let Some(plan) = &self.plan else {
+            let kept = kept_at_revisions(&self.operators);
+            let kept: String = kept.iter().map(|it| format!("* {it}\n")).collect();
+            return ALL_PINNED.to_owned() + &kept;
+        };
+        plan.text(&self.ranges)
     }
 
     fn is_like(&self, other: &Self) -> bool {
