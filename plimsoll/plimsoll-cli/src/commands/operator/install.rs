@@ -88,10 +88,11 @@ pub(super) async fn run(
     let request = choice.request(choice.declared()?)?;
     let request = InstallRequest { namespace, collision_protection, ..request };
     let state = StateArguments::of_cluster(arguments.catalogs.clone());
-    let source = InstallSource { client: Some(client), state: &state, directory: None };
+    let is_wide = arguments.output.is_wide();
+    let source = InstallSource { client: Some(client), state: &state, directory: None, is_wide };
     let mut output = Output::new(&arguments.output, out);
     let planned = plan(&source, choice, &request, output.people()).await?;
-    planned.state.announce(arguments.output.is_wide());
+    planned.state.announce(is_wide);
     if arguments.rehearse {
         let plan = planned.rehearsed(&request);
         return Ok(plan.rehearse(Some(client), &arguments.output, output.out()).await?.into());

@@ -71,6 +71,10 @@ pub async fn run(
     let packages: Vec<String> = declared.map(|it| it.name.clone()).collect();
     let state = arguments.state.read(client, &packages).await?;
     state.require_readable(state.all_names(&loadout))?;
+    if arguments.output == Format::Text || arguments.output.is_wide() {
+        anstream::eprintln!("{}", state.header(arguments.output.is_wide()));
+    }
+    state.print_notes();
     let mut lock = None;
     if arguments.locked {
         lock::require(&arguments.directory, &state, &loadout)?;
@@ -96,10 +100,6 @@ pub async fn run(
         files = &fixed;
     }
     let findings = found(&path, files, base.as_ref(), &state, lock.as_ref(), true);
-    if arguments.output == Format::Text || arguments.output.is_wide() {
-        anstream::eprintln!("{}", state.header(arguments.output.is_wide()));
-    }
-    state.print_notes();
     let files: Vec<String> = files.files.iter().map(|it| it.path.clone()).collect();
     let (command, directory) = ("plimsoll operator lint", Path::new(""));
     let checked = Checked { command, directory, cases: Cases::Files(&files) };

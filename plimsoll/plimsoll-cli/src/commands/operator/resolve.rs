@@ -204,6 +204,8 @@ pub(super) struct InstallSource<'a> {
     /// The directory whose files count as installed; `None` if the cluster determines what is
     /// installed.
     pub(super) directory: Option<&'a Path>,
+    /// Whether digests are shown whole where the state is said.
+    pub(super) is_wide: bool,
 }
 
 /// A plan of an installation, with the state that it was made from.
@@ -316,7 +318,7 @@ impl PlannedInstall {
 /// # Errors
 ///
 /// When files, catalogs or the cluster cannot be read, arguments are invalid, or the packages
-/// conflict with what is installed and `--force` is not set; the conflict has been printed then.
+/// conflict with what is installed and `--force` is not set; the state and the conflict have been printed then.
 pub(super) async fn plan(
     source: &InstallSource<'_>,
     choice: &InstallChoice,
@@ -360,16 +362,19 @@ pub(super) async fn plan(
                 let conflict = Some(*conflict);
                 return Ok(PlannedInstall { state, loadout, plan, conflict, operators, parts });
             }
-            state.print_notes();
+            state.announce(source.is_wide);
             out.write_all(conflict.text().as_bytes())?;
             let message = conflict.message();
             Err(Refusal { message, exit: exit::UNSATISFIABLE }.into())
         }
         Err(error @ InstallError::Blocked { .. }) => {
-            state.print_notes();
+            state.announce(source.is_wide);
             Err(Refusal { message: refusal(&error), exit: exit::UNSATISFIABLE }.into())
         }
         Err(error) => {
+            if error == InstallError::LimitExceeded {
+                state.announce(source.is_wide);
+            }
             let unknown = |name: &str| Some(state.require_package(name).err()?.to_string());
             let sentence = match error.unknown_api() {
                 Some(api) => unneeded(source.client, &state, api).await,
@@ -399,10 +404,11 @@ pub async fn run(
         bail!("--dry-run=server is for --apply: files are not sent to a server");
     }
     arguments.check_state()?;
-    let source = InstallSource { client, state: &arguments.state, directory };
+    let is_wide = arguments.output.is_wide();
+    let source = InstallSource { client, state: &arguments.state, directory, is_wide };
     let mut output = Output::new(&arguments.output, out);
     let planned = plan(&source, choice, &request, output.people()).await?;
-    planned.state.announce(arguments.output.is_wide());
+    planned.state.announce(is_wide);
     if let Some(directory) = directory.filter(|_| arguments.locked) {
         lock::require(directory, &planned.state, &planned.loadout)?;
     }
