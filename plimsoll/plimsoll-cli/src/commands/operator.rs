@@ -140,6 +140,7 @@ impl OperatorCommand {
             Self::Lint(arguments) => arguments.state.is_without_cluster(),
             Self::Lock(arguments) => arguments.state.is_without_cluster(),
             Self::Update(arguments) => arguments.needs_no_cluster(),
+            Self::Install(arguments) => arguments.needs_no_cluster(),
             Self::Snapshot(arguments) => arguments.needs_no_cluster(),
             Self::Search(arguments) => arguments.lookup.needs_no_cluster(),
             Self::Show(arguments) => arguments.lookup.needs_no_cluster(),
@@ -212,6 +213,8 @@ impl OperatorCommand {
     }
 }
 
+/// What is wrong if a cluster is needed and none is known.
+const NO_CLUSTER: &str = "no cluster is configured; name one with --kubeconfig FILE";
 /// Field manager of what this program requests of Operators.
 pub(crate) const FIELD_MANAGER: &str = "plimsoll-operator";
 
@@ -271,7 +274,7 @@ pub async fn execute(
     prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let cluster = || client.context("no cluster is configured; name one with --kubeconfig FILE");
+    let cluster = || client.context(NO_CLUSTER);
     match command {
         OperatorCommand::Search(arguments) => packages::search(client, arguments, out).await,
         OperatorCommand::Show(arguments) => packages::show(client, arguments, out).await,
@@ -303,9 +306,7 @@ pub async fn execute(
         OperatorCommand::Autoremove(arguments) => {
             delete::autoremove(cluster()?, arguments, prompter, out).await
         }
-        OperatorCommand::Install(arguments) => {
-            install::run(cluster()?, arguments, prompter, out).await
-        }
+        OperatorCommand::Install(arguments) => install::run(client, arguments, prompter, out).await,
         OperatorCommand::Abort(arguments) => abort::run(cluster()?, arguments, out).await,
         OperatorCommand::Policy(arguments) => match &arguments.command {
             policy::PolicyCommand::Test(arguments) => policy::test(arguments, out),

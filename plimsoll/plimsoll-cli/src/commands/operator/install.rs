@@ -6,16 +6,17 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::Client;
 use plimsoll_api::duration;
 use plimsoll_operators::install::InstallRequest;
 
+use super::NO_CLUSTER;
 use super::agreement::{Planned as _, agreed};
 use super::apply::{apply, dry_run_writes, leave_change_set};
-use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
-use super::loadout::StateArguments;
+use super::loadout::{StateArguments, StateSource};
 use super::output::Output;
 use super::resolve::{InstallChoice, InstallSource, PlannedInstall, plan};
 use super::wait::{InstallationTarget, TIMEOUT, wait};
@@ -61,12 +62,35 @@ pub struct InstallArguments {
     #[arg(long, short, value_name = "FORMAT", value_parser = FormatParser::CHANGES, default_value_t)]
     output: Format,
     #[command(flatten)]
-    catalogs: CatalogChoice,
+    state: StateArguments,
 }
 
 impl InstallArguments {
     pub(super) fn is_agreed(&self) -> bool {
         self.yes
+    }
+
+    /// Returns whether the command needs no cluster.
+    pub(super) fn needs_no_cluster(&self) -> bool {
+        self.state.needs_no_cluster()
+    }
+
+    /// Fails if the state is not that of a cluster, or is a snapshot and not only a plan is wanted.
+    ///
+    /// # Errors
+    ///
+    /// When it is.
+    fn check_state(&self) -> Result<(), anyhow::Error> {
+        match &self.state.state {
+            Some(source @ (StateSource::Files | StateSource::Hybrid)) => bail!(
+                "--state {source} is for files, which `operator resolve` writes: leave it out to install in the \
+                 cluster"
+            ),
+            Some(StateSource::Snapshot(_)) if self.dry_run.is_sent() => {
+                bail!("--state needs --dry-run=client: a snapshot cannot be changed")
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 
@@ -77,25 +101,25 @@ impl InstallArguments {
 /// When the cluster or a catalog cannot be read, nothing satisfies all requirements, or the API server
 /// refuses an Operator.
 pub(super) async fn run(
-    client: &Client,
+    client: Option<&Client>,
     arguments: &InstallArguments,
     prompter: &mut Prompter,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
+    arguments.check_state()?;
     let choice = &arguments.choice;
     let namespace = arguments.namespace.clone();
     let collision_protection = arguments.collision_protection.clone();
     let request = choice.request(choice.declared()?)?;
     let request = InstallRequest { namespace, collision_protection, ..request };
-    let state = StateArguments::of_cluster(arguments.catalogs.clone());
     let is_wide = arguments.output.is_wide();
-    let source = InstallSource { client: Some(client), state: &state, directory: None, is_wide };
+    let source = InstallSource { client, state: &arguments.state, directory: None, is_wide };
     let mut output = Output::new(&arguments.output, out);
     let planned = plan(&source, choice, &request, output.people()).await?;
     planned.state.announce(is_wide);
     if arguments.rehearse {
         let plan = planned.rehearsed(&request);
-        return Ok(plan.rehearse(Some(client), &arguments.output, output.out()).await?.into());
+        return Ok(plan.rehearse(client, &arguments.output, output.out()).await?.into());
     }
     if arguments.dry_run.is_set() {
         return attempt(client, arguments, &planned, &request, &mut output).await;
@@ -112,6 +136,7 @@ pub(super) async fn run(
         writeln!(output.people(), "Nothing was changed")?;
         return Ok(exit::DECLINED.into());
     };
+    let client = client.context(NO_CLUSTER)?;
     let writes = current.writes(&request);
     let written = apply(client, &writes, &mut output.of_changes()).await?;
     output.write_operators(&written, || current.changes(&request))?;
@@ -136,23 +161,23 @@ pub(super) async fn run(
 
 /// Shows what would be created, and has the API server check it if that is requested.
 async fn attempt(
-    client: &Client,
+    client: Option<&Client>,
     arguments: &InstallArguments,
     planned: &PlannedInstall,
     request: &InstallRequest,
     output: &mut Output<'_>,
 ) -> Result<ExitCode, anyhow::Error> {
-    let is_on_server = arguments.dry_run.is_on_server();
+    let server = client.filter(|_| arguments.dry_run.is_on_server());
     if output.is_for_people() {
         output.out().write_all(planned.text().as_bytes())?;
     }
-    let objects = match is_on_server {
-        true => dry_run_writes(client, &planned.writes(request), output.people()).await?,
-        false => planned.requested(None, request)?,
+    let objects = match server {
+        Some(client) => dry_run_writes(client, &planned.writes(request), output.people()).await?,
+        None => planned.requested(None, request)?,
     };
     if !output.is_for_people() {
         output.write_operators(&objects, || planned.changes(request))?;
-    } else if is_on_server {
+    } else if let Some(client) = server {
         return Ok(planned.preview(client, request, output.out()).await?.into());
     }
     Ok(exit::SUCCESS.into())

@@ -31,6 +31,7 @@ use plimsoll_resolve::{
 use plimsoll_source::bounded::read_text;
 
 pub(crate) use self::files::{read_files, read_revision};
+use super::NO_CLUSTER;
 use super::apply::OperatorWrite;
 use super::catalogs::{CatalogChoice, OpenedCatalogs, or_without_cluster};
 use super::cluster_resolver;
@@ -113,11 +114,6 @@ pub(crate) struct LoadoutState {
 }
 
 impl StateArguments {
-    /// Returns the options for the state of a cluster, with these catalogs.
-    pub(super) fn of_cluster(catalogs: CatalogChoice) -> Self {
-        Self { state: Some(StateSource::Cluster), facts: None, catalogs }
-    }
-
     /// Returns whether the state can be read without a cluster, whatever catalogs are named.
     pub(super) fn needs_no_cluster(&self) -> bool {
         matches!(self.state, Some(StateSource::Files | StateSource::Snapshot(_)))
@@ -198,7 +194,7 @@ impl StateArguments {
                 snapshot,
             });
         }
-        let client = client.context("no cluster is configured; name one with --kubeconfig FILE")?;
+        let client = client.context(NO_CLUSTER)?;
         let without = is_usual.then_some(&self.catalogs);
         let state = or_without_cluster(AddOnState::read(client).await, without)?;
         let mut catalogs = self.catalogs.open(&state.catalogs)?;

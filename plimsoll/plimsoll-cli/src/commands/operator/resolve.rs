@@ -24,6 +24,7 @@ use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
 use serde_json::Value;
 
+use super::NO_CLUSTER;
 use super::agreement::{Planned, agreed, uids};
 use super::apply::{OperatorWrite, apply, dry_run_writes};
 use super::catalogs::CatalogChoice;
@@ -162,7 +163,10 @@ pub struct ResolveArguments {
 impl ResolveArguments {
     /// Returns whether the command needs no cluster.
     pub(super) fn needs_no_cluster(&self) -> bool {
-        !self.apply && self.state.is_without_cluster()
+        match self.apply {
+            true => self.state.needs_no_cluster(),
+            false => self.state.is_without_cluster(),
+        }
     }
 
     /// Returns the catalogs with which the command needs no cluster.
@@ -443,7 +447,7 @@ pub async fn run(
         (None, Some(client)) => {
             apply(client, &current.writes(&request), &mut output.of_changes()).await?
         }
-        (None, None) => bail!("no cluster is configured; name one with --kubeconfig FILE"),
+        (None, None) => bail!(NO_CLUSTER),
         (Some(directory), _) => {
             let written = match output.is_for_people() {
                 true => Vec::new(),

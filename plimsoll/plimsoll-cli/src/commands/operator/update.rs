@@ -30,6 +30,7 @@ use plimsoll_resolve::CatalogPart;
 use plimsoll_resolve::range::masterminds::Range;
 
 use self::refusal::refusal;
+use super::NO_CLUSTER;
 use super::agreement::{Planned, agreed, uids};
 use super::apply::{apply, dry_run_writes, leave_change_set};
 use super::catalogs::CatalogChoice;
@@ -49,8 +50,6 @@ use crate::progress::ProgressLine;
 use crate::prompt::{DefaultAnswer, Prompter};
 use crate::render::format::{Format, FormatParser};
 
-/// What is wrong if a cluster has to be changed and none is known.
-const NO_CLUSTER: &str = "no cluster is configured; name one with --kubeconfig FILE";
 /// The text of a plan for Operators that are pinned, of which nothing is requested.
 const ALL_PINNED: &str = "All operator versions are pinned. Nothing to do. If you want to bring all your operators \
                           to the latest version try with --latest\n";
