@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL};
+use plimsoll_api::olm::{
+    CHANGE_SET_ANNOTATION, INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, INSTALLED_AS_USER,
+};
 use plimsoll_content::yaml::EditError;
 use plimsoll_operators::loadout::{Loadout, ObjectPlace};
 use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
@@ -20,18 +22,46 @@ const CHANGE_SET: [&str; 3] = ["metadata", "annotations", CHANGE_SET_ANNOTATION]
 ///
 /// # Errors
 ///
-/// When a file has a form that cannot be changed, or declares something else; nothing is written
-/// then. When a file cannot be written.
+/// As [`texts`]; nothing is written then. When a file cannot be written.
 pub(super) fn write_manifests(
     loadout: &mut Loadout,
     directory: &Path,
     operators: &[OperatorManifest],
     warning: Option<&str>,
 ) -> Result<Vec<PathBuf>, anyhow::Error> {
-    let directory = match directory.parent() {
-        Some(parent) if directory.is_file() => parent,
-        Some(_) | None => directory,
-    };
+    let texts = texts(loadout, directory, operators, warning)?;
+    let directory = directory_of(directory);
+    fs::create_dir_all(directory)
+        .with_context(|| format!("failed to create `{}`", directory.display()))?;
+    let mut written = Vec::new();
+    for (path, text) in texts {
+        whole_file::write(&path, text.as_bytes())
+            .with_context(|| format!("failed to write `{}`", path.display()))?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Returns the directory of new files: that of a single file, if one is named.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if path.is_file() => parent,
+        Some(_) | None => path,
+    }
+}
+
+/// Returns the files that [`write_manifests`] writes, with their texts.
+///
+/// # Errors
+///
+/// When a file has a form that cannot be changed, or declares something else.
+pub(super) fn texts(
+    loadout: &mut Loadout,
+    directory: &Path,
+    operators: &[OperatorManifest],
+    warning: Option<&str>,
+) -> Result<Vec<(PathBuf, String)>, anyhow::Error> {
+    let directory = directory_of(directory);
     let mut changed = BTreeSet::new();
     let mut new = Vec::new();
     for it in operators {
@@ -53,15 +83,7 @@ pub(super) fn write_manifests(
         let file = &loadout.files[file];
         (PathBuf::from(&file.path), file.text.clone())
     });
-    fs::create_dir_all(directory)
-        .with_context(|| format!("failed to create `{}`", directory.display()))?;
-    let mut written = Vec::new();
-    for (path, text) in changed.chain(new) {
-        whole_file::write(&path, text.as_bytes())
-            .with_context(|| format!("failed to write `{}`", path.display()))?;
-        written.push(path);
-    }
-    Ok(written)
+    Ok(changed.chain(new).collect())
 }
 
 /// Changes an Operator in the text of its file.
@@ -113,10 +135,11 @@ fn text(operator: &OperatorManifest, warning: Option<&str>) -> Result<String, an
     }
     text.push_str("apiVersion: olm.io/v1\nkind: Operator\nmetadata:\n");
     text.push_str(&format!("  name: {}\n", operator.name));
-    if operator.is_dependency {
-        let label = format!("  labels:\n    {INSTALLED_AS_LABEL}: {INSTALLED_AS_DEPENDENCY}\n");
-        text.push_str(&label);
-    }
+    let installed_as = match operator.is_dependency {
+        true => INSTALLED_AS_DEPENDENCY,
+        false => INSTALLED_AS_USER,
+    };
+    text.push_str(&format!("  labels:\n    {INSTALLED_AS_LABEL}: {installed_as}\n"));
     if let Some(set) = operator.change_set.value() {
         text.push_str(&format!("  annotations:\n    {CHANGE_SET_ANNOTATION}: {set}\n"));
     }

@@ -15,9 +15,8 @@ use plimsoll_operators::change_plan::ChangePlan;
 use plimsoll_operators::install::{
     InstallConflict, InstallError, InstallPlan, InstallRequest, plan_install_locked,
 };
-use plimsoll_operators::loadout::Loadout;
+use plimsoll_operators::loadout::{Loadout, LoadoutFile};
 use plimsoll_operators::lock::LockedOperators;
-use plimsoll_operators::manifest::OperatorManifest;
 use plimsoll_operators::query::{needed_packages, refusal, unknown_catalog};
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
 use plimsoll_resolve::CatalogPart;
@@ -31,12 +30,12 @@ use super::catalogs::CatalogChoice;
 use super::dry_run::DryRun;
 use super::loadout::{LoadoutState, StateArguments, StateSource, read_files};
 use super::lock;
-use super::manifests::write_manifests;
+use super::manifests::{texts, write_manifests};
 use super::output::Output;
 use super::packages::unneeded;
 use super::preview::{PreviewedBundle, preview_bundles};
 use super::rehearse::RehearsedPlan;
-use super::selection::{DeclaredObject, declared_in, declared_operators, requested_operator};
+use super::selection::{DeclaredObject, declared_operators, requested_operator, written_in};
 use super::versions::VersionChoice;
 use crate::arguments::value;
 use crate::exit::{self, Exit, Refusal};
@@ -266,17 +265,18 @@ impl PlannedInstall {
     ///
     /// # Errors
     ///
-    /// When what the files declare has another form.
-    fn objects(&self, request: &InstallRequest) -> Result<Vec<Value>, anyhow::Error> {
-        let mut there: BTreeMap<String, Value> = BTreeMap::new();
-        for DeclaredObject { name, version: _, object } in declared_in(&self.loadout.files)? {
-            there.entry(name).or_insert(object);
-        }
-        let manifests = self.plan.manifests(request).into_iter().map(|manifest| {
-            let declared = there.get(&manifest.name).unwrap_or(&manifest.declared).clone();
-            OperatorManifest { declared, ..manifest }.object()
-        });
-        Ok(manifests.collect())
+    /// When a file has a form that cannot be changed, or declares something else.
+    fn objects(
+        &self,
+        directory: &Path,
+        request: &InstallRequest,
+    ) -> Result<Vec<Value>, anyhow::Error> {
+        let (mut loadout, manifests) = (self.loadout.clone(), self.plan.manifests(request));
+        let files = texts(&mut loadout, directory, &manifests, None)?.into_iter();
+        let files = files
+            .map(|(path, text)| LoadoutFile { path: path.to_string_lossy().into_owned(), text });
+        let mut written = written_in(&files.collect::<Vec<_>>());
+        Ok(manifests.iter().filter_map(|it| written.remove(&it.name)).collect())
     }
 
     /// Returns the Operators as they would be written to files, or to the cluster without a directory.
@@ -289,8 +289,8 @@ impl PlannedInstall {
         directory: Option<&Path>,
         request: &InstallRequest,
     ) -> Result<Vec<Value>, anyhow::Error> {
-        if directory.is_some() {
-            return self.objects(request);
+        if let Some(directory) = directory {
+            return self.objects(directory, request);
         }
         let writes = self.writes(request);
         Ok(writes.iter().map(|it| it.requested(self.state.in_cluster(&it.name))).collect())
@@ -451,7 +451,7 @@ pub async fn run(
         (Some(directory), _) => {
             let written = match output.is_for_people() {
                 true => Vec::new(),
-                false => current.objects(&request)?,
+                false => current.objects(directory, &request)?,
             };
             write(current, directory, &request, &mut output.of_changes())?;
             written

@@ -1,6 +1,6 @@
 //! The Operators that a command is about: by name, by label, as files declare them, or all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, anyhow, bail};
@@ -184,7 +184,7 @@ pub(super) fn read_files_or_input(path: &Path) -> Result<Vec<LoadoutFile>, Error
 /// # Errors
 ///
 /// When the metadata of one has another form.
-pub(super) fn declared_in(files: &[LoadoutFile]) -> Result<Vec<DeclaredObject>, Error> {
+fn declared_in(files: &[LoadoutFile]) -> Result<Vec<DeclaredObject>, Error> {
     let mut found = Vec::new();
     for file in files {
         let values = yaml::parse(&file.text).into_iter().filter_map(|it| it.value.ok());
@@ -196,6 +196,22 @@ pub(super) fn declared_in(files: &[LoadoutFile]) -> Result<Vec<DeclaredObject>, 
     Ok(found)
 }
 
+/// Returns the Operators in the texts of files as they are there, by name.
+pub(super) fn written_in(files: &[LoadoutFile]) -> BTreeMap<String, Value> {
+    let values = files.iter().flat_map(|it| yaml::parse(&it.text));
+    let objects = values.filter_map(|it| it.value.ok()).flat_map(objects);
+    let mut found = BTreeMap::new();
+    for object in objects.filter(is_operator) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        found.entry(name).or_insert(object);
+    }
+    found
+}
+
+fn is_operator(object: &Value) -> bool {
+    object["apiVersion"] == OPERATOR.api_version() && object["kind"] == OPERATOR.kind
+}
+
 /// Returns the objects of a list, or the one that is no list.
 fn objects(value: Value) -> Vec<Value> {
     let is_list = value["kind"].as_str().is_some_and(|it| it.ends_with("List"));
@@ -205,7 +221,7 @@ fn objects(value: Value) -> Vec<Value> {
 
 /// Returns an Operator as it is declared; `None` for another kind of object.
 fn declared(object: &Value) -> Result<Option<DeclaredObject>, Error> {
-    if object["apiVersion"] != OPERATOR.api_version() || object["kind"] != OPERATOR.kind {
+    if !is_operator(object) {
         return Ok(None);
     }
     let metadata = ObjectMeta::deserialize(&object["metadata"]).context("metadata")?;

@@ -6,9 +6,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use plimsoll_content::expressions::Cel;
+use plimsoll_content::yaml;
 use plimsoll_operators::OperatorInputs;
 use plimsoll_operators::install::{InstallError, expanded, plan_install, spelled};
 use plimsoll_resolve::CatalogPart;
+use serde_json::Value;
 
 use super::{ResolveArguments, run};
 use crate::exit::Refusal;
@@ -180,6 +182,35 @@ async fn versions_are_written_beside_names_or_declared_in_files() {
     for text in ["team: quay", "channel: stable", "paused: true", "<1.2.9", "name: foo-operator"] {
         assert!(written[2].1.contains(text), "{}", written[2].1);
     }
+}
+
+#[tokio::test]
+async fn what_is_printed_is_what_was_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let foo = "# Until the sale is over.\napiVersion: olm.io/v1\nkind: Operator\nmetadata:\n  \
+               name: foo-operator\nspec: {version: 1.2.2, channel: stable}\n";
+    std::fs::write(path.join("foo-operator.yaml"), foo).expect("a file");
+    let options = ["foo-operator@1.2.5", "buz-operator", "-o", "json"];
+    let (_, shown) =
+        attempt(path, &[&options[..], &["--dry-run"]].concat()).await.expect("a solution");
+    let (_, printed) =
+        attempt(path, &[&options[..], &["--yes"]].concat()).await.expect("a solution");
+    assert_eq!(shown, printed);
+    let list: Value = serde_json::from_str(&printed).expect("JSON");
+    let mut printed: Vec<Value> = list["items"].as_array().expect("a list").clone();
+    printed.sort_by_key(|it| it["metadata"]["name"].to_string());
+    let written = files(path);
+    let written = written.iter().flat_map(|(_, text)| yaml::parse(text));
+    let written: Vec<Value> = written.filter_map(|it| it.value.ok()).collect();
+    assert_eq!(printed, written);
+    let label = |name: &str| {
+        let object = printed.iter().find(|it| it["metadata"]["name"] == name);
+        object.expect("it is there")["metadata"]["labels"]["olm.io/installed-as"].clone()
+    };
+    let labels = ["foo-operator", "buz-operator", "bar-operator"].map(label);
+    assert_eq!(labels, [Value::Null, "user".into(), "dependency".into()]);
+    assert!(files(path).iter().any(|(_, text)| *text == foo.replace("1.2.2", "1.2.5")));
 }
 
 #[tokio::test]
