@@ -224,6 +224,47 @@ fn a_pin_that_waits_is_taken_back() {
 }
 
 #[test]
+fn a_pin_does_not_move_for_what_it_depends_on() {
+    let (other, exact) = (requiring(">=1.2.3 !=1.2.7"), requiring("1.2.5"));
+    let of_range = "foo: version 1.2.9; at 1.2.9
+                    bar: version >=1.2.5, <1.2.7; at 1.2.5; user";
+    let pinned = "foo: version 1.2.9; at 1.2.9
+                  bar: version 1.2.5; at 1.2.5; user";
+    check(
+        &other,
+        of_range,
+        "bar@~1.2",
+        "bar has >=1.2.5, <1.2.7 instead of ~1.2: foo depends on bar >=1.2.3 !=1.2.7",
+    );
+    let limited = "bar has 1.2.5 instead of ~1.2: foo depends on bar 1.2.5";
+    check(&exact, pinned, "bar@~1.2", limited);
+    for (catalog, present) in [(&other, of_range), (&exact, pinned)] {
+        let of = catalogs(catalog);
+        let operators = operators(&of, present);
+        let refused = plan_install(inputs(&operators), &of, &request("bar@1.2.7"));
+        let Err(InstallError::Unsatisfiable(conflict)) = refused else { panic!("{refused:?}") };
+        let text = conflict.text();
+        assert!(text.contains("is installed and pinned, and foo is not named"), "{text}");
+    }
+    // What is named moves, and so does a dependency.
+    let moved = "bar 1.2.7 @1.2.7\nfoo 2.0.1 @2.0.1\nbaz >=1.5.6, <1.6.0 @1.5.6";
+    check(&exact, pinned, "bar@1.2.7 foo@2.0.1", moved);
+    check(
+        &exact,
+        &pinned.replace("at 1.2.9", "at 1.2.9; dependency"),
+        "bar@1.2.7",
+        "bar 1.2.7 @1.2.7\nbaz >=1.5.6, <1.6.0 @1.5.6\nfoo 2.0.1 @2.0.1",
+    );
+    // What is named leaves its range for what is named, too.
+    check(
+        &requiring(">=1.2.7"),
+        "bar: version ~1.2.0, <1.2.6; at 1.2.5; user",
+        "foo@1.2.9 bar@~1.2",
+        "foo 1.2.9 @1.2.9\nbar ~1.2 @1.2.7",
+    );
+}
+
+#[test]
 fn what_is_written_leads_to_what_is_planned() {
     for exact in ["1.2.5", "=1.2.5", "1.2.5 || 1.2.1", ">=1.2.3 <1.2.6"] {
         check(&requiring(exact), "", "foo@1.2.9", "foo 1.2.9 @1.2.9\nbar 1.2.5 @1.2.5");

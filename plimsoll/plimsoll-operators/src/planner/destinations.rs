@@ -33,7 +33,7 @@ struct Destination<'a> {
 
 impl<'a> Destinations<'a> {
     /// Returns the destinations of concerned Operators, without bundles that are refused; `ranges` has requested
-    /// ranges, by Operator, and those that are not `requested` do not leave the range of a user.
+    /// ranges, by Operator, and others that are not `requested` do not leave the range of a user.
     pub(crate) fn of(
         inputs: OperatorInputs<'a>,
         catalogs: &'a [CatalogPart],
@@ -49,7 +49,7 @@ impl<'a> Destinations<'a> {
             let mut destination = match operator.installed {
                 Some(_) => {
                     let mut destination = Destination::of(inputs, catalogs, name, operator, range)?;
-                    if !requested.contains(name.as_str()) {
+                    if range.is_none() && !requested.contains(name.as_str()) {
                         match operator.is_dependency {
                             true => destination.prefer(&operator.spec.version),
                             false => destination.keep_within(&operator.spec.version),

@@ -131,6 +131,15 @@ impl<'a> Outcome<'a> {
         offered.find_map(|it| self.refusal(name, it))
     }
 
+    /// Does the same as [`Self::refused_within`] for versions above that of the outcome only.
+    pub(crate) fn refused_above(&self, name: &str, range: &str) -> Option<Refusal<'a>> {
+        let chosen = &self.bundles.get(name)?.version;
+        let range = Range::parse(range).ok()?;
+        let mut offered =
+            self.offered(name).filter(|it| it.version > *chosen && range.matches(&it.version));
+        offered.find_map(|it| self.refusal(name, it))
+    }
+
     /// Returns the first offered version that is in one range, not in another, and accepted by each dependant.
     pub(crate) fn accepted_beyond(
         &self,
@@ -151,6 +160,19 @@ impl<'a> Outcome<'a> {
     pub(crate) fn is_within(&self, name: &str, range: &str, other: &str) -> bool {
         let mut offered = self.offered(name).filter(|it| is_in_range(range, &it.version));
         offered.all(|it| is_in_range(other, &it.version))
+    }
+
+    /// Returns whether a wanted range has versions above that of the outcome that another one does not have, and that
+    /// could be installed beside the others.
+    pub(crate) fn leads_beyond(&self, name: &str, wanted: &str, range: &str) -> bool {
+        let Some(chosen) = self.bundles.get(name) else { return false };
+        let mut offered = self.offered(name).filter(|it| it.version > chosen.version);
+        offered.any(|it| {
+            is_in_range(wanted, &it.version)
+                && !is_in_range(range, &it.version)
+                && self.refusal(name, it).is_none()
+                && self.is_complete(name, it)
+        })
     }
 
     fn offered(&self, name: &str) -> impl Iterator<Item = &'a Bundle> {

@@ -11,6 +11,7 @@ mod failure;
 mod further;
 mod groups;
 mod missed;
+mod pins;
 mod problem;
 mod sets;
 mod ways;
@@ -23,13 +24,11 @@ use plimsoll_api::olm::OperatorSpec;
 use plimsoll_resolve::{CatalogPart, Explanation, ResolutionOverrides, Solution};
 use semver::Version;
 
+use self::pins::Pins;
 use self::sets::Inseparable;
 use self::ways::BundleWay;
 use super::repair::{RepairedSolution, Unmet, may_satisfy, unmet, unsatisfied};
-use super::{
-    ChosenBundle, ChosenBundles, Destinations, Outcome, is_in_range, is_pinned, may_move,
-    takes_back,
-};
+use super::{ChosenBundle, ChosenBundles, Destinations, Outcome, is_in_range, is_pinned, may_move};
 use crate::change_set::ChangeSet;
 use crate::loadout::{ConvergedOperators, PlanningProgress, converge_shown};
 use crate::{OperatorBlock, OperatorInputs, RequestedOperator, version_text};
@@ -164,6 +163,7 @@ fn propose_from(
         tried: BTreeSet::new(),
         narrowed: BTreeSet::new(),
         pinned: BTreeSet::new(),
+        pins: Pins::default(),
         sources: BTreeMap::new(),
         grouped_from: if is_undivided { usize::MAX } else { 0 },
     };
@@ -185,6 +185,8 @@ enum Attempt {
     Failed(ProposalError),
     /// The proposal updates a dependency that no Operator depends on.
     Orphan(String),
+    /// The proposal moves these pinned Operators, which nothing that moves requires.
+    Pins(BTreeSet<String>),
     /// A change set is held up only because higher versions are in the ranges of these members.
     TooWide(Vec<String>),
     /// The controller would do something else; some Operators cannot be repaired.
@@ -256,6 +258,8 @@ struct Search<'a> {
     narrowed: BTreeSet<String>,
     /// The names of those that are pinned although a range is wanted.
     pinned: BTreeSet<String>,
+    /// The pinned Operators that nothing but their dependencies would move.
+    pins: Pins,
     /// The catalogs that have to be written, by Operator.
     sources: BTreeMap<String, String>,
     /// The number of refused bundles, and of requirements of steps, from which on groups of Operators are searched
@@ -270,9 +274,11 @@ impl<'a> Search<'a> {
             Attempt::Plan(_) => {}
             Attempt::Failed(error) => match self.steered.pop() {
                 Some((name, _)) => drop(self.narrowed.insert(name)),
+                None if self.release_pins() => {}
                 None => return Err(error),
             },
             Attempt::Orphan(name) => drop(self.orphans.insert(name)),
+            Attempt::Pins(names) => self.pins.keep(names),
             Attempt::TooWide(names) => {
                 for name in names {
                     self.narrow(&name);
@@ -342,6 +348,9 @@ impl<'a> Search<'a> {
         let after = after.without(&self.request.overrides.exclude);
         if let Some(name) = self.orphan(&requested, &after) {
             return Attempt::Orphan(name);
+        }
+        if let Some(names) = self.moved_pins(&requested, &proposed, &after) {
+            return Attempt::Pins(names);
         }
         let mut operators = self.changed(&proposed, &after, &requested);
         let written = self.written(&operators);
@@ -457,7 +466,7 @@ impl<'a> Search<'a> {
         requested.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Returns whether an Operator does not have what is wanted of it.
+    /// Returns whether an Operator does not have what is wanted of it, or is steered to another version.
     fn is_lacking(&self, name: &str, operator: &RequestedOperator, wanted: &Wanted) -> bool {
         let Some(installed) = &operator.installed else { return true };
         let before = self.before.operators.get(name).map(|it| &it.spec);
@@ -465,9 +474,8 @@ impl<'a> Search<'a> {
         let is_moved = before
             .is_some_and(|it| (&it.channel, &it.repository) != (&spec.channel, &spec.repository));
         let range = wanted.range.as_deref().unwrap_or(&spec.version);
-        let is_kept =
-            range == spec.version || (is_pinned(&spec.version) && !takes_back(range, operator));
-        is_moved || !is_kept || !is_in_range(range, &installed.bundle.version)
+        let is_steered = self.steered.iter().any(|(it, _)| it == name);
+        is_moved || is_steered || !is_in_range(range, &installed.bundle.version)
     }
 
     /// Returns a requested Operator that no Operator depends on afterwards, if it is a dependency, or if one

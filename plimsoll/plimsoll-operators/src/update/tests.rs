@@ -216,6 +216,38 @@ fn named_operators_move_though_pinned_and_others_do_not() {
 }
 
 #[test]
+fn a_pin_does_not_move_for_what_it_depends_on() {
+    let catalog = FIXTURE.replace("requires bar >=1.2.7", "requires bar >=1.2.3 !=1.2.7");
+    let of = catalogs(&catalog);
+    let present = "foo: version 1.2.9; at 1.2.9
+                   bar: version >=1.2.5, <1.2.7; at 1.2.5; dependency";
+    let operators = operators(&of, present);
+    for requested in ["bar", "bar@~1.2"] {
+        let plan = plan_update(inputs(&operators), &of, &request(requested)).expect("a plan");
+        assert!(plan.is_empty(), "{requested}: {plan:?}");
+        let bar = plan.operators.iter().find(|it| it.name == "bar").expect("an Operator");
+        let why = bar.held_back.as_deref().expect("a reason");
+        assert!(why.contains("foo 1.2.9 requires bar in"), "{requested}: {why}");
+    }
+    let refused = plan_update(inputs(&operators), &of, &request("bar@1.2.7"));
+    let Err(UpdateError::Unsatisfiable(explanation)) = refused else { panic!("{refused:?}") };
+    let text = explanation.text();
+    assert!(text.contains("is installed and pinned, and foo is not named"), "{text}");
+    // It is not moved either for what it requires itself.
+    check(
+        FIXTURE,
+        "foo: version 1.2.5; at 1.2.5
+         bar: version ~1.2.0, <1.2.3; at 1.2.1",
+        "",
+        "bar: ~1.2.0, <1.2.3 @1.2.1
+         held back: v1.2.7 is outside the range \"~1.2.0, <1.2.3\"
+         foo: 1.2.5 @1.2.5
+         foo stays unsatisfied: foo depends on bar >=1.2.3 but bar v1.2.1 is installed
+         writes ",
+    );
+}
+
+#[test]
 fn a_pin_that_waits_is_taken_back() {
     // There is no 1.2.9.
     for pinned in ["1.2.7", "1.2.9"] {

@@ -6,7 +6,7 @@ use std::hash::Hasher as _;
 use super::*;
 use crate::change_set;
 use crate::manifest::ChangeSetEdit;
-use crate::planner::CHANGE_SET_PREFIX;
+use crate::planner::{CHANGE_SET_PREFIX, takes_back};
 
 impl Search<'_> {
     /// Returns the Operators with the new requests.
@@ -30,7 +30,7 @@ impl Search<'_> {
             let is_written = match (self.request.is_install, operators.get(name), &wanted.range) {
                 // A range with less in it than is wanted stays if it leads to nothing else.
                 (true, Some(it), Some(range)) => {
-                    requested.contains(name.as_str())
+                    (requested.contains(name.as_str()) || is_rewritten(it, range))
                         && !proposed.contains_key(name.as_str())
                         && (is_pinned(range)
                             || takes_back(range, it)
@@ -126,13 +126,21 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether the wanted range of an existing dependency has versions that a dependant does not accept.
+    /// Returns whether the wanted range of an existing Operator has versions that a dependant does not accept: if it
+    /// is installed by its name, those that it could move to; otherwise, any that a dependency could have.
     fn is_too_wide(&self, name: &str, after: &Outcome<'_>) -> bool {
         let Some(range) = self.wanted_range(name).filter(|it| !is_pinned(it)) else { return false };
         let present = self.inputs.operators.get(name);
-        present.is_some_and(|it| {
-            it.is_dependency && (self.request.is_install || !is_pinned(&it.spec.version))
-        }) && after.refused_within(name, range).is_some()
+        present.filter(|_| after.bundles.contains_key(name)).is_some_and(|it| {
+            match self.request.is_install {
+                true => after.refused_above(name, range).is_some(),
+                false => {
+                    it.is_dependency
+                        && !is_pinned(&it.spec.version)
+                        && after.refused_within(name, range).is_some()
+                }
+            }
+        })
     }
 
     /// Returns a line for each Operator that is written otherwise than it was requested.
@@ -142,7 +150,10 @@ impl Search<'_> {
         after: &Outcome<'_>,
     ) -> Vec<String> {
         let mut notes = Vec::new();
-        let mut too_wide = self.written(operators);
+        let mut too_wide: BTreeSet<String> = match self.request.is_install {
+            true => self.request.wanted.keys().cloned().collect(),
+            false => self.written(operators),
+        };
         too_wide.retain(|it| self.is_too_wide(it, after));
         let mut names: BTreeSet<&String> = self.narrowed.union(&self.pinned).collect();
         names.extend(&too_wide);
@@ -155,7 +166,9 @@ impl Search<'_> {
             if written == range {
                 continue;
             }
-            let because = after.refused_within(name, range).map(|it| {
+            let refusal = after.refused_above(name, range);
+            let refusal = refusal.or_else(|| after.refused_within(name, range));
+            let because = refusal.map(|it| {
                 let (dependant, requirement) = (it.dependant, it.requirement);
                 format!(": {dependant} depends on {requirement}")
             });
@@ -197,7 +210,7 @@ impl Search<'_> {
         for (bundle, refused) in refused {
             let Some(first) = refused.first() else { continue };
             if let Some(name) = owners.get(bundle.as_str()) {
-                let why: Vec<&str> = first.why.iter().map(|it| it.text.as_str()).collect();
+                let why: Vec<String> = first.why.iter().map(|it| self.text_of(it)).collect();
                 reasons.insert((*name).to_owned(), why.join("; "));
             }
         }
@@ -219,6 +232,15 @@ impl Search<'_> {
         }
         reasons
     }
+}
+
+/// Returns whether a wanted range is to be written of an Operator that has a version in it.
+fn is_rewritten(operator: &RequestedOperator, range: &str) -> bool {
+    let requested = operator.spec.version.as_str();
+    may_move(operator)
+        && operator.installed.is_some()
+        && requested != range
+        && (!is_pinned(requested) || takes_back(range, operator))
 }
 
 impl Proposal {

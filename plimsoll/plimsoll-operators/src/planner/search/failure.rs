@@ -8,9 +8,12 @@ use crate::selection::candidates;
 impl Search<'_> {
     /// Returns the error for a problem without a solution.
     pub(super) fn failure(&self, conflict: Resolution) -> ProposalError {
-        let Resolution::Unsatisfiable(explanation) = conflict else {
+        let Resolution::Unsatisfiable(mut explanation) = conflict else {
             return ProposalError::LimitExceeded;
         };
+        for step in explanation.conflicts.iter_mut().flat_map(|it| &mut it.steps) {
+            step.text = self.text_of(step);
+        }
         // The block of a requested bundle is the better explanation.
         let mut named = self.request.wanted.keys();
         let blocked = named.find_map(|name| Some((name, self.way_block(name, None)?)));

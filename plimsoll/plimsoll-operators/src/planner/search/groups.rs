@@ -197,6 +197,7 @@ impl<'a> Search<'a> {
             tried: BTreeSet::new(),
             narrowed: narrowed.cloned().collect(),
             pinned: pinned.cloned().collect(),
+            pins: self.pins.clone(),
             sources: sources.map(|(name, it)| (name.clone(), it.clone())).collect(),
             grouped_from: usize::MAX,
         }
@@ -207,7 +208,11 @@ impl<'a> Search<'a> {
         loop {
             let requested = self.requested();
             let destinations = self.destinations(&requested);
-            let solved = self.solved(&destinations, &requested, false).ok()?;
+            let solved = match self.solved(&destinations, &requested, false) {
+                Ok(solved) => solved,
+                Err(_) if self.release_pins() => continue,
+                Err(_) => return None,
+            };
             let chosen = chosen(self.catalogs, &solved.solution);
             let reached = self.reached_by_steps(&chosen);
             let proposed = ways::replaced(chosen, &reached);
@@ -215,6 +220,10 @@ impl<'a> Search<'a> {
             let after = after.without(&self.request.overrides.exclude);
             if let Some(name) = self.orphan(&requested, &after) {
                 self.orphans.insert(name);
+                continue;
+            }
+            if let Some(names) = self.moved_pins(&requested, &proposed, &after) {
+                self.pins.keep(names);
                 continue;
             }
             let mut operators = self.changed(&proposed, &after, &requested);
@@ -225,18 +234,20 @@ impl<'a> Search<'a> {
                 let is_kept = !proposed.contains_key(missed.name());
                 FirstMissed { place: (is_kept, missed.name().to_owned()), missed }
             });
-            let mut stuck = None;
+            let (mut stuck, mut joined) = (None, None);
             if !written.is_empty() {
                 changed::join(&written, &mut operators);
                 let together = self.alone(&operators);
                 // It matters how long the others wait if what is not written moves meanwhile.
                 is_swayed |= together.is_swayed || self.moves_others(&together.converged, &written);
                 stuck = self.first_missed(&planned, &together.converged);
+                joined = Some(together.converged);
             }
             if stuck.is_some() && !self.too_wide(&proposed, &written, &operators).is_empty() {
                 stuck = None;
             }
-            let ways = self.missed_ways(stuck.as_ref(), &proposed, &converged, &converged);
+            let joined = joined.as_ref().unwrap_or(&converged);
+            let ways = self.missed_ways(stuck.as_ref(), &proposed, &converged, joined);
             let swayed = planned.first().filter(|_| is_swayed).map(does_not_fit);
             if self.learn_ways(&ways) {
                 continue;

@@ -67,6 +67,7 @@ impl<'a> Search<'a> {
         let follows = |name: &str, _: &RequestedOperator| {
             let channel = CHANNEL.to_owned();
             let is_followed = destinations.are_followed(name)
+                && !self.pins.is_kept(name)
                 && (requested.contains(name) || !stay.contains(name));
             is_followed.then_some(FollowedChannel { channel, catalog: None })
         };
