@@ -3,6 +3,7 @@
 
 mod check;
 mod compared;
+mod expansion;
 mod expected;
 mod forced;
 mod overrides;
@@ -17,6 +18,8 @@ use serde_json::Value;
 
 use self::check::choices;
 pub use self::check::{RequestError, unknown_package};
+pub use self::expansion::expanded;
+pub(crate) use self::expansion::meanings;
 pub(crate) use self::expected::expected;
 use self::overrides::exclusion;
 use super::comparison::OperatorVersion;
@@ -126,6 +129,8 @@ pub struct PlannedOperator {
     pub is_dependency: bool,
     /// The requirements of its version before for which it moves, as an update has them.
     pub displaced_by: Vec<String>,
+    /// Whether it exists as a dependency, and its label says from now on that a person asked for it.
+    pub becomes_requested: bool,
     /// The name of the catalog that has the version.
     pub catalog: String,
     /// The channel for its spec; `None` if that is unchanged, or the default one.
@@ -320,43 +325,6 @@ pub fn plan_install_locked(
     }
 }
 
-/// Returns the meanings of ranges, each once.
-pub(crate) fn meanings<'a>(ranges: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut found = Vec::new();
-    for meaning in ranges.filter_map(expanded) {
-        if !found.contains(&meaning) {
-            found.push(meaning);
-        }
-    }
-    found
-}
-
-/// Returns the meaning of a range with `^` or `~`, and the range for patch releases only; `None` for other
-/// ranges.
-pub fn expanded(range: &str) -> Option<String> {
-    let (sign, rest) = range.trim().split_at_checked(1)?;
-    let numbers: Vec<u64> = rest.split('.').map_while(|it| it.parse().ok()).collect();
-    let bound = |at: usize| numbers.get(at).copied().unwrap_or_default();
-    let (major, minor, patch) = (bound(0), bound(1), bound(2));
-    if numbers.is_empty() || rest.contains([' ', ',', '|', '-']) {
-        return None;
-    }
-    let end = match (sign, numbers.len()) {
-        ("^", _) if major > 0 => (major + 1, 0),
-        ("^", 1) | ("~", 1) => (major + 1, 0),
-        ("^" | "~", _) => (major, minor + 1),
-        _ => return None,
-    };
-    if sign == "^" && major == 0 && minor == 0 && numbers.len() > 2 {
-        return None;
-    }
-    let hint = match sign == "^" && numbers.len() > 1 && end.1 == 0 {
-        true => format!("; for patch releases alone, use ~{major}.{minor}"),
-        false => String::new(),
-    };
-    Some(format!("{range} is >= v{major}.{minor}.{patch} < v{}.{}.0{hint}", end.0, end.1))
-}
-
 struct Planner<'a> {
     inputs: OperatorInputs<'a>,
     /// The Operators with what is really installed of them.
@@ -418,7 +386,9 @@ impl<'a> Planner<'a> {
         let present = if operators.is_empty() { operators } else { self.present };
         let inputs = OperatorInputs { operators, ..self.inputs };
         let proposal = propose(inputs, present, self.catalogs, &self.change, &|_| {})?;
-        Ok(self.plan(inputs, &proposal))
+        let mut plan = self.plan(inputs, &proposal);
+        plan.note_requested();
+        Ok(plan)
     }
 
     /// Returns the plan that a proposal leads to.
@@ -444,7 +414,9 @@ impl<'a> Planner<'a> {
                 let edit = proposal.change_set_edit(name, inputs.operators.get(name));
                 !it.is_undeclared && edit == ChangeSetEdit::Remove
             };
-            proposal.written.contains(name) || proposal.operators.get(name).is_some_and(leaves)
+            self.becomes_requested(name, inputs.operators.get(name))
+                || proposal.written.contains(name)
+                || proposal.operators.get(name).is_some_and(leaves)
         };
         let mut others = proposal.operators.keys().map(String::as_str).filter(|it| is_changed(it));
         let mut at = 0;

@@ -15,6 +15,8 @@ pub struct OperatorManifest {
     pub version: String,
     /// Whether it is installed as a dependency of other Operators. Only written if it is created.
     pub is_dependency: bool,
+    /// Whether the label of one that exists as a dependency says from now on that a person asked for it.
+    pub becomes_requested: bool,
     /// The channel; `None` for the default one. Only written if it is created.
     pub channel: Option<String>,
     /// The name of the catalog; `None` for any. Only written if it is created.
@@ -61,6 +63,9 @@ impl OperatorManifest {
         let metadata = &self.declared["metadata"];
         let fields = |of: &Value| of.as_object().cloned().unwrap_or_default();
         let mut labels = fields(&metadata["labels"]);
+        if self.becomes_requested {
+            labels.insert(INSTALLED_AS_LABEL.to_owned(), INSTALLED_AS_USER.into());
+        }
         labels.entry(INSTALLED_AS_LABEL).or_insert_with(|| installed_as.into());
         let mut spec = fields(&self.declared["spec"]);
         spec.insert("version".to_owned(), self.version.as_str().into());

@@ -31,6 +31,7 @@ pub(crate) fn change(
         requested: manifest.version.clone(),
         version,
         dependency: manifest.is_dependency,
+        becomes_requested: manifest.becomes_requested,
         change_set: manifest.change_set.value().unwrap_or_default().to_owned(),
         ..PlannedChange::default()
     };

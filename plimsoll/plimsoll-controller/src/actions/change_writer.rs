@@ -5,8 +5,8 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
-use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange};
+use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
 use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::actions::release::ObservedRelease;
@@ -148,7 +148,8 @@ impl ChangeWriter {
                 || there.change_set.as_deref() == Some(change.change_set.as_str());
             let is_of_catalog =
                 change.repository.is_empty() || there.spec.repository == change.repository;
-            if there.spec.version == change.requested && is_in_set && is_of_catalog {
+            let has_label = !change.becomes_requested || !there.is_dependency;
+            if there.spec.version == change.requested && is_in_set && is_of_catalog && has_label {
                 return Ok(WriteOutcome::Done);
             }
             if there.spec.version != change.requested_before {
@@ -305,6 +306,10 @@ fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
     if !change.repository.is_empty() {
         operations.push(add(&["spec", "repository"], change.repository.as_str().into()));
     }
+    // The label is there: it says that the Operator is a dependency.
+    if change.becomes_requested && object["metadata"]["labels"].is_object() {
+        operations.push(add(&["metadata", "labels", INSTALLED_AS_LABEL], INSTALLED_AS_USER.into()));
+    }
     if !change.change_set.is_empty() {
         if !object["metadata"]["annotations"].is_object() {
             operations.push(add(&["metadata", "annotations"], json!({})));
@@ -313,4 +318,28 @@ fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
         operations.push(add(&["metadata", "annotations", CHANGE_SET_ANNOTATION], set));
     }
     operations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_label_of_a_dependency_that_is_asked_for_is_that_of_a_person() {
+        for (becomes_requested, label) in [(false, "dependency"), (true, "user")] {
+            let mut object = json!({
+                "metadata": {
+                    "resourceVersion": "7",
+                    "labels": { "team": "quay", "olm.io/installed-as": "dependency" },
+                },
+                "spec": { "version": "1.2.5" },
+            });
+            let requested = "1.2.5".to_owned();
+            let change = PlannedChange { requested, becomes_requested, ..PlannedChange::default() };
+            let operations = update(&object, &change);
+            json_patch::patch(&mut object, &operations).expect("a patch of the object");
+            let labels = json!({ "team": "quay", "olm.io/installed-as": label });
+            assert_eq!(object["metadata"]["labels"], labels);
+        }
+    }
 }

@@ -164,7 +164,7 @@ impl Planner<'_> {
         let elsewhere = ["channel", "repository"].iter().any(|it| self.action.get(it).is_some());
         !there.is_deleting
             && !elsewhere
-            && operator.is_none_or(|it| !takes_back(version, it))
+            && operator.is_none_or(|it| !it.is_dependency && !takes_back(version, it))
             && (version.is_empty() || there.spec.version == version || fits())
     }
 
@@ -180,7 +180,9 @@ impl Planner<'_> {
             let (manifest, version) = (it.manifest(&request), it.version.to_string());
             changes.push(match self.inventory.observed.get(&it.name) {
                 Some(there)
-                    if there.spec.version == it.range && it.change_set.value().is_none() =>
+                    if there.spec.version == it.range
+                        && it.change_set.value().is_none()
+                        && !it.becomes_requested =>
                 {
                     awaited(&it.name, there, version, it.is_dependency)
                 }
@@ -376,6 +378,7 @@ impl Planner<'_> {
                 (None, Some(operator)) if change.operation == ChangeOperation::Update => {
                     operator.spec.version.clone_from(&change.requested);
                     operator.change_set = change_set;
+                    operator.is_dependency &= !change.becomes_requested;
                 }
                 (None, _) => {}
             }

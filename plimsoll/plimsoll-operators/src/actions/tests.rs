@@ -132,10 +132,9 @@ fn a_dependency_is_taken_from_the_catalog_that_it_was_planned_from() {
     assert_eq!(planned.collect::<Vec<_>>(), expected);
 }
 
-#[test]
-fn an_installation_takes_back_a_pin_that_waits() {
-    let catalogs = [catalog("main", 0, &[("bar", None)])];
-    let spec = OperatorSpec { version: "1.1.0".into(), ..OperatorSpec::default() };
+/// Returns an inventory with Operator bar, of which the only bundle of a catalog is installed.
+fn with_bar(catalogs: &[CatalogPart], requested: &str, is_dependency: bool) -> OperatorInventory {
+    let spec = OperatorSpec { version: requested.into(), ..OperatorSpec::default() };
     let bundle = catalogs[0].packages[0].bundles[0].clone();
     let reference = BundleReference {
         name: bundle.name.clone(),
@@ -145,26 +144,56 @@ fn an_installation_takes_back_a_pin_that_waits() {
         ..BundleReference::default()
     };
     let status = OperatorStatus { bundle: Some(reference.clone()), ..OperatorStatus::default() };
-    let observed = ObservedOperator { spec: spec.clone(), status, ..ObservedOperator::default() };
+    let spec_there = spec.clone();
+    let observed =
+        ObservedOperator { spec: spec_there, status, is_dependency, ..ObservedOperator::default() };
     let installed = InstalledOperator { reference, bundle, revision: 1, upgrade_block: None };
-    let operator =
-        RequestedOperator { installed: Some(installed), ..RequestedOperator::new(spec, false) };
-    let inventory = OperatorInventory {
+    let operator = RequestedOperator {
+        installed: Some(installed),
+        ..RequestedOperator::new(spec, is_dependency)
+    };
+    OperatorInventory {
         operators: BTreeMap::from([("bar".into(), operator)]),
         observed: BTreeMap::from([("bar".into(), observed)]),
         ..OperatorInventory::default()
-    };
-    let changes = |version: &str| {
-        let spec =
-            ActionSpec { package: "bar".into(), version: version.into(), ..ActionSpec::default() };
-        let action = effective(&spec, &class("operator-install"), None).unwrap();
-        let plan =
-            planning::plan(&action, &inventory, None, &BTreeMap::new(), &catalogs, &Cel).unwrap();
-        let changes = plan.changes.into_iter();
-        changes.map(|it| (it.requested_before, it.requested)).collect::<Vec<_>>()
-    };
-    assert_eq!(changes("1.0.0"), [("1.1.0".to_owned(), "1.0.0".to_owned())]);
+    }
+}
+
+/// Returns what an installation of bar requests of it: the versions before and afterwards, and whether it is kept
+/// for itself from then on.
+fn requested_of_bar(
+    catalogs: &[CatalogPart],
+    inventory: &OperatorInventory,
+    version: &str,
+) -> Vec<(String, String, bool)> {
+    let spec =
+        ActionSpec { package: "bar".into(), version: version.into(), ..ActionSpec::default() };
+    let action = effective(&spec, &class("operator-install"), None).unwrap();
+    let plan = planning::plan(&action, inventory, None, &BTreeMap::new(), catalogs, &Cel).unwrap();
+    let changes = plan.changes.into_iter();
+    changes.map(|it| (it.requested_before, it.requested, it.becomes_requested)).collect()
+}
+
+#[test]
+fn an_installation_takes_back_a_pin_that_waits() {
+    let catalogs = [catalog("main", 0, &[("bar", None)])];
+    let inventory = with_bar(&catalogs, "1.1.0", false);
+    let changes = |version: &str| requested_of_bar(&catalogs, &inventory, version);
+    assert_eq!(changes("1.0.0"), [("1.1.0".to_owned(), "1.0.0".to_owned(), false)]);
     assert!(changes("^1").is_empty());
+}
+
+#[test]
+fn an_installation_keeps_a_dependency_for_itself() {
+    let catalogs = [catalog("main", 0, &[("bar", None)])];
+    let changes = |is_dependency: bool, version: &str| {
+        let inventory = with_bar(&catalogs, "^1", is_dependency);
+        requested_of_bar(&catalogs, &inventory, version)
+    };
+    for version in ["", "^1"] {
+        assert_eq!(changes(true, version), [("^1".to_owned(), "^1".to_owned(), true)], "{version}");
+        assert!(changes(false, version).is_empty(), "{version}");
+    }
 }
 
 #[test]

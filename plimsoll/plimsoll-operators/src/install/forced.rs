@@ -53,7 +53,11 @@ impl<'a> Planner<'a> {
             left.insert(planned.name.clone());
         }
         plan.operators.retain(|it| !left.contains(&it.name));
-        plan.operators.iter_mut().for_each(|it| it.change_set = ChangeSetEdit::Keep);
+        for it in &mut plan.operators {
+            it.change_set = ChangeSetEdit::Keep;
+            it.becomes_requested = self.becomes_requested(&it.name, operators.get(&it.name));
+        }
+        plan.note_requested();
         plan.change_set = None;
         self.compare(&mut plan, inputs, &chosen);
         let notes = self.shortfalls(&plan.operators, inputs);

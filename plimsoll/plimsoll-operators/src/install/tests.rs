@@ -54,6 +54,7 @@ fn written(
         let new = || RequestedOperator::new(OperatorSpec::default(), manifest.is_dependency);
         let operator = operators.entry(manifest.name.clone()).or_insert_with(new);
         operator.spec.version.clone_from(&manifest.version);
+        operator.is_dependency &= !manifest.becomes_requested;
         operator.spec.channel = manifest.channel.unwrap_or(operator.spec.channel.clone());
         operator.spec.repository = manifest.repository.unwrap_or(operator.spec.repository.clone());
         if manifest.change_set != ChangeSetEdit::Keep {
@@ -262,6 +263,40 @@ fn a_pin_does_not_move_for_what_it_depends_on() {
         "foo@1.2.9 bar@~1.2",
         "foo 1.2.9 @1.2.9\nbar ~1.2 @1.2.7",
     );
+}
+
+#[test]
+fn a_dependency_that_is_asked_for_is_kept_for_itself() {
+    let (all, other) = (requiring(">=1.2.7"), requiring(">=1.2.3 !=1.2.7"));
+    let present = "foo: version 1.2.9; at 1.2.9
+                   bar: version >=1.2.7, <1.3.0; at 1.2.7; dependency";
+    let kept = "bar is kept for itself: it was installed as a dependency";
+    for line in ["bar", "bar foo"] {
+        check(&all, present, line, &format!("{kept}\nbar >=1.2.7, <1.3.0 @1.2.7"));
+    }
+    check(&all, present, "bar@1.2.7", &format!("{kept}\nbar 1.2.7 @1.2.7"));
+    check(
+        &other,
+        "foo: version 1.2.9; at 1.2.9
+         bar: version >=1.2.5, <1.2.7; at 1.2.5; dependency",
+        "bar@~1.2",
+        &format!(
+            "bar has >=1.2.5, <1.2.7 instead of ~1.2: foo depends on bar >=1.2.3 !=1.2.7
+             {kept}
+             bar >=1.2.5, <1.2.7 @1.2.5"
+        ),
+    );
+    // A file that declares it as a dependency says something else.
+    let of = catalogs(&all);
+    let operators = operators(&of, present);
+    let mut request = request("bar");
+    let declared = serde_json::json!({
+        "metadata": { "labels": { "olm.io/installed-as": "dependency" } },
+        "spec": { "version": ">=1.2.7, <1.3.0" },
+    });
+    request.declared.insert("bar".to_owned(), declared);
+    let plan = plan_install(inputs(&operators), &of, &request).expect("a plan");
+    assert_eq!(plan.operators, []);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! What an installation writes of each Operator.
 
-use plimsoll_api::olm::OperatorSpec;
+use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec};
 
-use super::{InstallRequest, PlannedOperator, Planner};
+use super::{InstallPlan, InstallRequest, PlannedOperator, Planner};
+use crate::RequestedOperator;
 use crate::manifest::OperatorManifest;
 use crate::planner::{ChosenBundle, Outcome, Proposal};
 
@@ -15,6 +16,7 @@ impl PlannedOperator {
             name: self.name.clone(),
             version: self.range.clone(),
             is_dependency: self.is_dependency,
+            becomes_requested: self.becomes_requested,
             channel: self.channel.clone(),
             repository: self.repository.clone(),
             namespace: self.namespace.clone(),
@@ -25,7 +27,29 @@ impl PlannedOperator {
     }
 }
 
+impl InstallPlan {
+    /// Adds a note about each Operator that exists as a dependency, and that is asked for now.
+    pub(super) fn note_requested(&mut self) {
+        let requested = self.operators.iter().filter(|it| it.becomes_requested);
+        let notes = requested
+            .map(|it| format!("{} is kept for itself: it was installed as a dependency", it.name));
+        self.notes.extend(notes);
+    }
+}
+
 impl Planner<'_> {
+    /// Returns whether the label of an Operator that may exist says from now on that a person asked for it: it exists
+    /// as a dependency, and is named, or declared by a file that does not say the same of it.
+    pub(super) fn becomes_requested(&self, name: &str, there: Option<&RequestedOperator>) -> bool {
+        let declared = self.request.declared.get(name);
+        let is_declared = declared.is_some_and(|it| {
+            it["metadata"]["labels"][INSTALLED_AS_LABEL] == INSTALLED_AS_DEPENDENCY
+        });
+        self.change.wanted.contains_key(name)
+            && there.is_some_and(|it| it.is_dependency)
+            && !is_declared
+    }
+
     /// Returns an Operator to create, or to change; [`Self::compare`] completes it.
     pub(super) fn operator(
         &self,
@@ -51,6 +75,7 @@ impl Planner<'_> {
             before: None,
             is_dependency: !self.change.wanted.contains_key(name),
             displaced_by: Vec::new(),
+            becomes_requested: self.becomes_requested(name, before),
             catalog: catalog.unwrap_or_default().to_owned(),
             channel: field(|it| &it.channel),
             repository: field(|it| &it.repository),

@@ -79,6 +79,7 @@ fn everything_of_an_action_is_declared() {
         image: "registry.example.com/etcd@sha256:ab".into(),
         capability: "Build".into(),
         dependency: true,
+        becomes_requested: true,
         manifest: Some(json!({"kind": "Operator"})),
         change_set: "ab".into(),
         workloads: vec![RemainingObjects::default()],

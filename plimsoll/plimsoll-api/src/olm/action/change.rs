@@ -55,6 +55,9 @@ pub struct PlannedChange {
     /// Whether others need it, and it was not requested itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dependency: bool,
+    /// Whether it exists as a dependency, and its label says from now on that a person asked for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub becomes_requested: bool,
     /// The Operator to create; absent otherwise.
     // +kubebuilder:pruning:PreserveUnknownFields
     #[serde(skip_serializing_if = "Option::is_none")]

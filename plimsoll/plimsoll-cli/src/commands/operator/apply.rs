@@ -8,7 +8,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, TestOperation};
 use kube::api::{DeleteParams, DynamicObject, Patch, PostParams, Preconditions};
 use kube::{Api, Client, Error};
-use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
+use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{OPERATOR, Operator};
 use plimsoll_operators::manifest::{ChangeSetEdit, OperatorManifest};
 use plimsoll_operators::update::is_set_of_update;
@@ -54,27 +54,35 @@ impl OperatorWrite {
         let Some(there) = there else {
             return Self { name, action: WriteAction::Create { object: manifest.object() } };
         };
-        let before = change_set(there);
+        let (set_before, asked_before) = (change_set(there), installed_as(there));
         let spec = json!(there.spec);
         let version = [("version", manifest.version.as_str())];
         let fields = version.into_iter().chain(manifest.sources());
         let changed: Vec<(&str, &str)> = fields
             .filter(|(field, value)| spec[*field].as_str().unwrap_or_default() != *value)
             .collect();
-        let patch = |value: &dyn Fn(&str, &str) -> Value, set: Option<&str>| {
-            let mut patch = json!({ "metadata": { "uid": there.metadata.uid } });
-            if manifest.change_set != ChangeSetEdit::Keep {
-                patch["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
-            }
-            for (field, wanted) in &changed {
-                patch["spec"][*field] = value(field, wanted);
-            }
-            patch
-        };
+        let patch =
+            |value: &dyn Fn(&str, &str) -> Value, set: Option<&str>, asked: Option<&str>| {
+                let mut patch = json!({ "metadata": { "uid": there.metadata.uid } });
+                if manifest.change_set != ChangeSetEdit::Keep {
+                    patch["metadata"]["annotations"] = json!({ (CHANGE_SET_ANNOTATION): set });
+                }
+                if manifest.becomes_requested {
+                    patch["metadata"]["labels"] = json!({ (INSTALLED_AS_LABEL): asked });
+                }
+                for (field, wanted) in &changed {
+                    patch["spec"][*field] = value(field, wanted);
+                }
+                patch
+            };
         let action = WriteAction::Patch {
-            patch: patch(&|_, wanted| json!(wanted), manifest.change_set.value()),
+            patch: patch(
+                &|_, wanted| json!(wanted),
+                manifest.change_set.value(),
+                Some(INSTALLED_AS_USER),
+            ),
             // A field that was absent is removed.
-            undo: patch(&|field, _| spec[field].clone(), before),
+            undo: patch(&|field, _| spec[field].clone(), set_before, asked_before),
         };
         Self { name, action }
     }
@@ -320,6 +328,11 @@ fn change_set(operator: &Operator) -> Option<&str> {
     operator.metadata.annotations.as_ref()?.get(CHANGE_SET_ANNOTATION).map(String::as_str)
 }
 
+/// Returns the label that says who asked for an Operator.
+fn installed_as(operator: &Operator) -> Option<&str> {
+    operator.metadata.labels.as_ref()?.get(INSTALLED_AS_LABEL).map(String::as_str)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,5 +364,30 @@ mod tests {
         assert_eq!(requested["metadata"], metadata);
         assert_eq!(requested["spec"]["version"], "1.2.5");
         assert_eq!(requested["status"], Value::Null);
+    }
+
+    #[test]
+    fn the_label_of_a_dependency_that_is_asked_for_is_changed_and_changed_back() {
+        let there: Operator = serde_json::from_value(json!({
+            "apiVersion": "olm.io/v1",
+            "kind": "Operator",
+            "metadata": { "name": "foo", "labels": { "olm.io/installed-as": "dependency" } },
+            "spec": { "version": "1.2.3" },
+        }))
+        .expect("an Operator");
+        let label = |of: &Value| of["metadata"]["labels"]["olm.io/installed-as"].clone();
+        for (becomes_requested, expected) in [(true, json!("user")), (false, Value::Null)] {
+            let manifest = OperatorManifest {
+                name: "foo".to_owned(),
+                version: "1.2.3".to_owned(),
+                becomes_requested,
+                ..OperatorManifest::default()
+            };
+            let write = OperatorWrite::new(&manifest, Some(&there));
+            let WriteAction::Patch { patch, undo } = &write.action else { panic!("it exists") };
+            assert_eq!(label(patch), expected);
+            let before = if becomes_requested { json!("dependency") } else { Value::Null };
+            assert_eq!(label(undo), before);
+        }
     }
 }

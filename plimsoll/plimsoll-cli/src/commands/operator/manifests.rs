@@ -16,6 +16,8 @@ use plimsoll_source::whole_file;
 
 /// The path of the annotation of a change set.
 const CHANGE_SET: [&str; 3] = ["metadata", "annotations", CHANGE_SET_ANNOTATION];
+/// The path of the label that says who asked for an Operator.
+const INSTALLED_AS: [&str; 3] = ["metadata", "labels", INSTALLED_AS_LABEL];
 
 /// Writes Operators to the files of a loadout that declare them, and the others to new files of a
 /// directory, or beside a single file. Returns the files that were written, in order.
@@ -105,6 +107,12 @@ fn change(
         loadout
             .set_field(file, document, &["spec", field], value)
             .map_err(|error| refused(format!("set spec.{field} of {name} to {value}"), error))?;
+    }
+    if operator.becomes_requested {
+        loadout.set_field(file, document, &INSTALLED_AS, INSTALLED_AS_USER).map_err(|error| {
+            let label = format!("set the label {INSTALLED_AS_LABEL} of {name}");
+            refused(format!("{label} to {INSTALLED_AS_USER}"), error)
+        })?;
     }
     let annotation =
         |verb: &str| format!("{verb} the annotation {CHANGE_SET_ANNOTATION} of {name}");

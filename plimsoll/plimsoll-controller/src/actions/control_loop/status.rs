@@ -146,6 +146,9 @@ impl ControlLoop {
         let uid = self.operators.get(&change.operator).map(|it| it.uid.as_str());
         let what = match change.operation {
             ChangeOperation::Create => "creates it".to_owned(),
+            ChangeOperation::Update if change.requested == change.requested_before => {
+                "changes what is requested of it".to_owned()
+            }
             ChangeOperation::Update => "requests another version of it".to_owned(),
             ChangeOperation::Delete => "deletes it".to_owned(),
             ChangeOperation::UpdateRelease => format!("requests release {}", change.requested),

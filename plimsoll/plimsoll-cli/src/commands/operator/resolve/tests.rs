@@ -123,6 +123,26 @@ pub(in super::super) fn files(directory: &Path) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
+async fn a_dependency_that_is_asked_for_is_written_as_such() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let attempt = async |package: &str| {
+        let written = attempt(directory.path(), &[package, "--yes"]).await;
+        let (code, text) = written.expect("a solution");
+        assert_eq!(code, ExitCode::SUCCESS, "{text}");
+        text
+    };
+    attempt("foo-operator@~1.2").await;
+    let text = attempt("bar-operator").await;
+    let kept = "* bar-operator is kept for itself: it was installed as a dependency\n";
+    assert!(text.contains(kept), "{text}");
+    let files = files(directory.path());
+    let (_, bar) = files.iter().find(|it| it.0 == "bar-operator.yaml").expect("a file");
+    assert!(bar.contains("olm.io/installed-as: user\n"), "{bar}");
+    let text = attempt("bar-operator").await;
+    assert!(text.contains("Nothing to do: bar-operator is installed\n"), "{text}");
+}
+
+#[tokio::test]
 async fn an_operator_is_written_with_what_it_depends_on() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = ["foo-operator", "--version-range", "~1.2, <1.2.9"];
