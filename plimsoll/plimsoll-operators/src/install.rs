@@ -351,6 +351,7 @@ impl<'a> Planner<'a> {
         let wanted = request.names().map(|name| {
             let wanted = Wanted {
                 range: request.range_of(name).map(str::to_owned),
+                follows: true,
                 channel: request.channel_of(name).map(str::to_owned),
                 repository: request.repository_of(name).map(str::to_owned),
                 namespace: request.namespace.clone(),

@@ -5,6 +5,7 @@
 //! that a user wrote is kept; that of a dependency is replaced if the new version is outside of it, or if an
 //! updated Operator does not accept all of it. What an Operator requires and is missing is installed.
 
+mod pinned;
 mod plan;
 mod staying;
 
@@ -37,6 +38,8 @@ pub struct UpdateRequest {
     /// The requested versions of single Operators, as ranges by name; if there are any, nothing else is
     /// requested.
     pub ranges: BTreeMap<String, String>,
+    /// Those of `ranges` that follow their range from then on though they are pinned; the others are pinned again.
+    pub follow: BTreeSet<String>,
     /// The Operators that are to have their newest versions, by name; if there are any, nothing else but
     /// `ranges` is requested.
     pub names: BTreeSet<String>,
@@ -131,7 +134,8 @@ pub fn plan_update_shown(
     let inputs = OperatorInputs { operators: &expected, ..inputs };
     let wanted = request.named().map(|name| {
         let range = request.ranges.get(name).cloned();
-        (name.to_owned(), Wanted { range, ..Wanted::default() })
+        let follows = request.follow.contains(name);
+        (name.to_owned(), Wanted { range, follows, ..Wanted::default() })
     });
     // Files do not say what became of the cluster.
     let is_over = request.together.then(|| completed_sets(inputs.operators));
@@ -147,6 +151,8 @@ pub fn plan_update_shown(
         .map_err(|error| refusal(error, inputs.operators))?;
     let staying = staying::reasons(inputs, &present, catalogs, request, &proposal);
     proposal.held_back.extend(staying);
+    let notes = pinned::notes(inputs.operators, request, &proposal);
+    proposal.notes.extend(notes);
     Ok(UpdatePlan::new(inputs, catalogs, &change, proposal))
 }
 

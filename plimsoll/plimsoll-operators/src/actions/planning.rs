@@ -22,7 +22,7 @@ use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
 use crate::planned_change::{awaited, change, removal};
-use crate::planner::takes_back;
+use crate::planner::{is_pinned, takes_back};
 use crate::query::{ResolutionOutcome, answer_request, unknown_package};
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
@@ -157,15 +157,18 @@ impl Planner<'_> {
         let (package, version) = (self.action.text("package"), self.action.text("version"));
         let Some(there) = self.inventory.observed.get(package) else { return false };
         let operator = self.inventory.operators.get(package);
-        let fits = || {
+        let is_same_pin = || {
             let installed = Version::parse(there.version());
-            Range::parse(version).is_ok_and(|range| installed.is_ok_and(|it| range.matches(&it)))
+            is_pinned(version)
+                && is_pinned(&there.spec.version)
+                && Range::parse(version)
+                    .is_ok_and(|range| installed.is_ok_and(|it| range.matches(&it)))
         };
         let elsewhere = ["channel", "repository"].iter().any(|it| self.action.get(it).is_some());
         !there.is_deleting
             && !elsewhere
             && operator.is_none_or(|it| !it.is_dependency && !takes_back(version, it))
-            && (version.is_empty() || there.spec.version == version || fits())
+            && (version.is_empty() || there.spec.version == version || is_same_pin())
     }
 
     fn install(&self) -> Result<ActionPlan, ActionFailure> {

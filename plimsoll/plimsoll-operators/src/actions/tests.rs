@@ -180,7 +180,12 @@ fn an_installation_takes_back_a_pin_that_waits() {
     let inventory = with_bar(&catalogs, "1.1.0", false);
     let changes = |version: &str| requested_of_bar(&catalogs, &inventory, version);
     assert_eq!(changes("1.0.0"), [("1.1.0".to_owned(), "1.0.0".to_owned(), false)]);
-    assert!(changes("^1").is_empty());
+    // A range is followed from then on.
+    assert_eq!(changes("^1"), [("1.1.0".to_owned(), "^1".to_owned(), false)]);
+    let pinned = with_bar(&catalogs, "1.0.0", false);
+    let changes = |version: &str| requested_of_bar(&catalogs, &pinned, version);
+    assert_eq!(changes("^1"), [("1.0.0".to_owned(), "^1".to_owned(), false)]);
+    assert!(changes("=1.0.0").is_empty());
 }
 
 #[test]

@@ -171,9 +171,19 @@ fn what_is_there_and_will_do_stays() {
     let present = "foo: version 1.2.9; at 1.2.9
                    bar: version 1.2.7; at 1.2.7; dependency
                    buz: version 0.2.4; at 0.2.4";
-    for line in ["buz", "foo", "foo buz", "foo@~1.2", "foo@1.2.9", "foo --channel=stable"] {
+    for line in ["buz", "foo", "foo buz", "foo@1.2.9", "foo --channel=stable"] {
         check(&all, present, line, "");
     }
+    // A range is followed from then on, and the controller leads to its newest version.
+    check(&all, present, "foo@~1.2", "foo ~1.2 @1.2.9");
+    check(&all, "bar: version 1.2.5; at 1.2.5", "bar --range=~1.2", "bar ~1.2 @1.2.7");
+    // What its newest version requires is not moved for it.
+    check(
+        &all,
+        "foo: version 1.2.5; at 1.2.5\nbar: version 1.2.5; at 1.2.5",
+        "foo@~1.2",
+        "foo ~1.2 @1.2.5",
+    );
     let ranged = "foo: version ~1.2, <1.2.9; at 1.2.5
                   bar: version ~1.2; at 1.2.7";
     check(&all, ranged, "foo", "");
@@ -221,7 +231,7 @@ fn a_pin_that_waits_is_taken_back() {
         check(&all, &waits, "bar --range=<1.2.7", "bar <1.2.7 @1.2.5");
     }
     // What the range has, too, may go on.
-    check(&all, "bar: version 1.2.7; at 1.2.5", "bar@~1.2", "");
+    check(&all, "bar: version 1.2.7; at 1.2.5", "bar@~1.2", "bar ~1.2 @1.2.7");
 }
 
 #[test]
@@ -387,7 +397,7 @@ fn overrides_are_in_what_is_written_or_are_said_to_have_no_effect() {
 fn a_channel_is_written_to_what_exists() {
     let all = requiring(">=1.2.7");
     let fiz = "fiz: version 2.9.2; at 2.9.2";
-    check(&all, fiz, "fiz@>=2.9.2 --channel=stable", "");
+    check(&all, fiz, "fiz@>=2.9.2 --channel=stable", "fiz >=2.9.2 @2.9.6");
     check(
         &all,
         "fiz: version 2.9.6; at 2.9.6",

@@ -69,6 +69,8 @@ impl ChangeRequest {
 pub(crate) struct Wanted {
     /// The range; `None` for that of an existing Operator, and any version of a new one.
     pub(crate) range: Option<String>,
+    /// Whether the range is written in place of a pin, too.
+    pub(crate) follows: bool,
     /// The channel; `None` for that of the Operator, or the default one.
     pub(crate) channel: Option<String>,
     /// The name of the catalog; `None` for that of the Operator, or any.

@@ -25,8 +25,8 @@ const PINNED: &str = "
     fiz: version 2.9.2; at 2.9.2
     buz: version 0.2.4; at 0.2.4";
 
-/// Parses a request: `latest`, `together`, names, ranges such as `foo@~1.2`, `locked NAME`, and `unknown NAME` for a
-/// package that may be a misspelt `foo`.
+/// Parses a request: `latest`, `together`, names, ranges such as `foo@~1.2`, `locked NAME`, `follow NAME`, and `unknown
+/// NAME` for a package that may be a misspelt `foo`.
 fn request(text: &str) -> UpdateRequest {
     let mut request = UpdateRequest::default();
     for word in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
@@ -41,6 +41,10 @@ fn request(text: &str) -> UpdateRequest {
         if let Some(name) = word.strip_prefix("unknown ") {
             let sentence = format!("no catalog has package `{name}`, did you mean `foo`?");
             request.unknown.insert(name.to_owned(), sentence);
+            continue;
+        }
+        if let Some(name) = word.strip_prefix("follow ") {
+            request.follow.insert(name.to_owned());
             continue;
         }
         match word.split_once('@') {
@@ -282,6 +286,23 @@ fn a_pin_that_waits_is_taken_back() {
 }
 
 #[test]
+fn what_is_pinned_follows_a_range_only_if_that_is_requested() {
+    let present = "bar: version 1.2.7; at 1.2.7";
+    check(
+        FIXTURE,
+        present,
+        "bar@~1.2",
+        "bar: 1.2.7 @1.2.7
+         bar stays pinned to 1.2.7: `--version-range` has it follow ~1.2
+         writes ",
+    );
+    let follows = "bar: 1.2.7 @1.2.7 -> ~1.2 @1.2.7\nwrites bar";
+    check(FIXTURE, present, "bar@~1.2; follow bar", follows);
+    let follows = "bar: 1.2.5 @1.2.5 -> ~1.2 @1.2.7\nwrites bar";
+    check(FIXTURE, "bar: version 1.2.5; at 1.2.5", "bar@~1.2; follow bar", follows);
+}
+
+#[test]
 fn ranges_are_followed_and_kept() {
     check(
         FIXTURE,
@@ -506,8 +527,10 @@ fn what_no_catalog_offers_is_said() {
         check(FIXTURE, gone, requested, &stays);
     }
     check(FIXTURE, &gone.replace("1.0.0;", "~1;"), "", &stays.replacen("1.0.0", "~1", 1));
-    check(FIXTURE, &format!("{gone}; paused"), "latest", "gone: 1.0.0 @1.0.0\nwrites ");
-    check(FIXTURE, gone, "gone@~1", "gone: 1.0.0 @1.0.0\nwrites ");
+    let paused = "gone: 1.0.0 @1.0.0\nheld back: gone is paused: `kubectl operator resume gone` ends that\nwrites ";
+    check(FIXTURE, &format!("{gone}; paused"), "latest", paused);
+    let pinned = "gone stays pinned to 1.0.0: `--version-range` has it follow ~1";
+    check(FIXTURE, gone, "gone@~1", &format!("gone: 1.0.0 @1.0.0\n{pinned}\nwrites "));
     check(FIXTURE, gone, "gone@2", &format!("not offered gone: PackageNotFound {why}"));
     for requested in ["lost", "lost@~1", "lost@1.0.0"] {
         let why = "not offered lost: PackageNotFound no catalog has a package lost";

@@ -145,8 +145,9 @@ impl UpdateArguments {
             return Err(Refusal::usage(message.to_owned()).into());
         }
         packages.iter_mut().for_each(|it| it.range = it.range.take().or_else(|| range.clone()));
+        let follow = packages.iter().filter(|_| range.is_some()).map(|it| it.name.clone());
+        let mut named = NamedOperators { follow: follow.collect(), ..NamedOperators::default() };
         packages.extend(self.for_range.iter().flat_map(|it| it.0.iter().cloned()));
-        let mut named = NamedOperators::default();
         for RequestedPackage { name, range } in packages {
             if named.names.contains(&name) || named.ranges.contains_key(&name) {
                 let ranges = named.ranges.remove(&name).into_iter().chain(range).collect();
@@ -167,6 +168,8 @@ impl UpdateArguments {
 struct NamedOperators {
     /// Those with a range, by name.
     ranges: BTreeMap<String, String>,
+    /// Those of them that follow their range from then on, though they are pinned.
+    follow: BTreeSet<String>,
     /// Those that are to have their newest version.
     names: BTreeSet<String>,
 }
@@ -426,6 +429,7 @@ async fn plan(
     let request = UpdateRequest {
         latest: arguments.latest,
         ranges: named.ranges.clone(),
+        follow: named.follow.clone(),
         names: named.names.clone(),
         together: arguments.filename.is_none(),
         locked,
@@ -489,9 +493,10 @@ async fn follow(
     };
     let targets: Vec<InstallationTarget> = moved.filter_map(target).collect();
     wait(client, &targets, timeout, out).await?;
-    if let Some(set) = &plan.change_set {
-        let written = plan.manifests();
-        return leave_change_set(client, written.iter().map(|it| it.name.as_str()), set).await;
+    for it in plan.manifests() {
+        if let Some(set) = it.change_set.value() {
+            leave_change_set(client, std::iter::once(it.name.as_str()), set).await?;
+        }
     }
     for (name, set) in interrupted(state, plan) {
         leave_change_set(client, std::iter::once(name.as_str()), &set).await?;

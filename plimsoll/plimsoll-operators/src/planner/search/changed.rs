@@ -33,11 +33,13 @@ impl Search<'_> {
                     (requested.contains(name.as_str()) || is_rewritten(it, range))
                         && !proposed.contains_key(name.as_str())
                         && (is_pinned(range)
+                            || is_pinned(&it.spec.version)
                             || takes_back(range, it)
-                            || !after.is_within(name, &it.spec.version, range))
+                            || !after.is_within(name, &it.spec.version, range)
+                            || after.leads_beyond(name, range, &it.spec.version))
                 }
                 (false, Some(it), Some(range)) => {
-                    !is_pinned(&it.spec.version) || takes_back(range, it)
+                    wanted.follows || !is_pinned(&it.spec.version) || takes_back(range, it)
                 }
                 (true | false, ..) => false,
             };
@@ -118,7 +120,7 @@ impl Search<'_> {
             Some(range) if self.narrowed.contains(name) || self.is_too_wide(name, after) => {
                 after.range_within(name, range)
             }
-            Some(range) if self.request.is_install || !is_pin => range.to_owned(),
+            Some(range) if !is_pin || self.request.wanted[name].follows => range.to_owned(),
             None if present.is_none() && self.request.wanted.contains_key(name) => {
                 chosen.to_string()
             }
@@ -136,7 +138,7 @@ impl Search<'_> {
                 true => after.refused_above(name, range).is_some(),
                 false => {
                     it.is_dependency
-                        && !is_pinned(&it.spec.version)
+                        && (self.request.wanted[name].follows || !is_pinned(&it.spec.version))
                         && after.refused_within(name, range).is_some()
                 }
             }
@@ -234,13 +236,13 @@ impl Search<'_> {
     }
 }
 
-/// Returns whether a wanted range is to be written of an Operator that has a version in it.
+/// Returns whether a wanted range is to be written of an Operator of which something is installed.
 fn is_rewritten(operator: &RequestedOperator, range: &str) -> bool {
     let requested = operator.spec.version.as_str();
     may_move(operator)
         && operator.installed.is_some()
         && requested != range
-        && (!is_pinned(requested) || takes_back(range, operator))
+        && (!is_pinned(requested) || !is_pinned(range) || takes_back(range, operator))
 }
 
 impl Proposal {
