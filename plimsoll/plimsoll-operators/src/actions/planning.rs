@@ -181,14 +181,15 @@ impl Planner<'_> {
         // Dependencies come first.
         for it in install.operators.iter().rev() {
             let (manifest, version) = (it.manifest(&request), it.version.to_string());
-            changes.push(match self.inventory.observed.get(&it.name) {
-                Some(there)
-                    if there.spec.version == it.range
-                        && it.change_set.value().is_none()
-                        && !it.becomes_requested =>
-                {
-                    awaited(&it.name, there, version, it.is_dependency)
-                }
+            let there = self.inventory.observed.get(&it.name);
+            let is_requested = there.is_some_and(|there| {
+                there.spec.version == it.range
+                    && it.change_set.value().is_none()
+                    && !it.becomes_requested
+            });
+            changes.push(match there {
+                Some(there) if is_requested && there.version() == version => continue,
+                Some(there) if is_requested => awaited(&it.name, there, version, it.is_dependency),
                 there => change(&manifest, there, version),
             });
         }

@@ -94,9 +94,15 @@ fn check(catalog: &str, present: &str, line: &str, expected: &str) {
                     .filter_map(|(name, it)| Some(format!(" {name} {}", it.as_deref()?)));
                 format!("{} {} @{}{}", it.name, it.range, it.version, fields.collect::<String>())
             });
-            let members = plan.change_set.iter().filter_map(|it| it.rsplit_once('/'));
-            let set = members.map(|(_, members)| format!("set of {members}"));
-            lines.chain(operators).chain(set).collect::<Vec<_>>().join("\n")
+            let sets: BTreeSet<&str> = plan
+                .operators
+                .iter()
+                .filter_map(|it| it.change_set.value())
+                .chain(plan.change_set.as_deref())
+                .collect();
+            let members = sets.into_iter().filter_map(|it| it.rsplit_once('/'));
+            let sets = members.map(|(_, members)| format!("set of {members}"));
+            lines.chain(operators).chain(sets).collect::<Vec<_>>().join("\n")
         }
         Err(InstallError::Invalid(error)) => format!("invalid: {error}"),
         Err(InstallError::Blocked { name, block }) => format!("blocked {name}: {}", block.message),
@@ -171,7 +177,7 @@ fn what_is_there_and_will_do_stays() {
     let present = "foo: version 1.2.9; at 1.2.9
                    bar: version 1.2.7; at 1.2.7; dependency
                    buz: version 0.2.4; at 0.2.4";
-    for line in ["buz", "foo", "foo buz", "foo@1.2.9", "foo --channel=stable"] {
+    for line in ["buz", "foo", "foo buz", "foo@1.2.9"] {
         check(&all, present, line, "");
     }
     // A range is followed from then on, and the controller leads to its newest version.
@@ -397,7 +403,13 @@ fn overrides_are_in_what_is_written_or_are_said_to_have_no_effect() {
 fn a_channel_is_written_to_what_exists() {
     let all = requiring(">=1.2.7");
     let fiz = "fiz: version 2.9.2; at 2.9.2";
-    check(&all, fiz, "fiz@>=2.9.2 --channel=stable", "fiz >=2.9.2 @2.9.6");
+    // One that would be used without it is written, too.
+    let line = "fiz@>=2.9.2 --channel=stable";
+    check(&all, fiz, line, "fiz >=2.9.2 @2.9.6 channel stable");
+    check(&all, fiz, "fiz --channel=stable", "fiz 2.9.2 @2.9.2 channel stable");
+    check(&all, fiz, "fiz --repository=main", "fiz 2.9.2 @2.9.2 repository main");
+    check(&all, "fiz: version 2.9.2", "fiz --channel=stable", "fiz 2.9.2 @2.9.2 channel stable");
+    check(&all, "fiz: version 2.9.2; at 2.9.2; paused", "fiz --channel=stable", "");
     check(
         &all,
         "fiz: version 2.9.6; at 2.9.6",
@@ -489,7 +501,8 @@ fn what_only_moves_together_is_one_change_set() {
     let moved = "left 2 @2.0.0\nbuz 0.2.4 @0.2.4\nright 2.0.0 @2.0.0\nset of 2";
     check(&others, both, "left@2 buz@0.2.4", moved);
     let four = format!("{both}\nup: version 1.0.0; at 1.0.0\ndown: version 1.0.0; at 1.0.0");
-    let moved = "left 2 @2.0.0\nup 2 @2.0.0\nright 2.0.0 @2.0.0\ndown 2.0.0 @2.0.0";
+    let moved =
+        "left 2 @2.0.0\nup 2 @2.0.0\nright 2.0.0 @2.0.0\ndown 2.0.0 @2.0.0\nset of 2\nset of 2";
     check(&others, &four, "left@2 up@2", moved);
     // A change set of which a part was written is written as a whole.
     let begun = "left: version 1.0.0; at 1.0.0\nright: version 2.0.0; at 1.0.0; set update-1/2";

@@ -191,8 +191,8 @@ enum Attempt {
     Pins(BTreeSet<String>),
     /// A change set is held up only because higher versions are in the ranges of these members.
     TooWide(Vec<String>),
-    /// The controller would do something else; some Operators cannot be repaired.
-    /// What steps to the proposed bundles require is in `ways`.
+    /// The controller would do something else, and some Operators cannot be repaired. `ways` is what steps to the
+    /// proposed bundles require.
     Missed { missed: Missed, ways: Vec<BundleWay>, unrepaired: BTreeSet<String> },
 }
 
@@ -473,8 +473,10 @@ impl<'a> Search<'a> {
         let Some(installed) = &operator.installed else { return true };
         let before = self.before.operators.get(name).map(|it| &it.spec);
         let spec = &operator.spec;
-        let is_moved = before
-            .is_some_and(|it| (&it.channel, &it.repository) != (&spec.channel, &spec.repository));
+        let is_moved = !wanted.has_source(&installed.reference)
+            && before.is_some_and(|it| {
+                (&it.channel, &it.repository) != (&spec.channel, &spec.repository)
+            });
         let range = wanted.range.as_deref().unwrap_or(&spec.version);
         let is_steered = self.steered.iter().any(|(it, _)| it == name);
         is_moved || is_steered || !is_in_range(range, &installed.bundle.version)
