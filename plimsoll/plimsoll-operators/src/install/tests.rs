@@ -262,6 +262,7 @@ fn a_pin_does_not_move_for_what_it_depends_on() {
         let Err(InstallError::Unsatisfiable(conflict)) = refused else { panic!("{refused:?}") };
         let text = conflict.text();
         assert!(text.contains("is installed and pinned, and foo is not named"), "{text}");
+        assert!(text.contains("name foo, too, so that it may move"), "{text}");
     }
     // What is named moves, and so does a dependency.
     let moved = "bar 1.2.7 @1.2.7\nfoo 2.0.1 @2.0.1\nbaz >=1.5.6, <1.6.0 @1.5.6";
@@ -278,6 +279,38 @@ fn a_pin_does_not_move_for_what_it_depends_on() {
         "bar: version ~1.2.0, <1.2.6; at 1.2.5; user",
         "foo@1.2.9 bar@~1.2",
         "foo 1.2.9 @1.2.9\nbar ~1.2 @1.2.7",
+    );
+}
+
+#[test]
+fn only_pins_move_that_an_installation_cannot_do_without() {
+    let of = catalogs(
+        "main 0 x/stable
+          1.0.0 provides X, requires b >=1.1.0
+        main 0 b/stable
+          1.0.0 provides B
+          1.1.0 <1.0.0, provides B
+        main 0 a/stable
+          1.0.0 provides A, requires b <1.1.0
+          1.1.0 <1.0.0, provides A
+        main 0 w/stable
+          1.0.0 provides W
+          1.1.0 <1.0.0, provides W, requires z >=1.1.0
+        main 0 z/stable
+          1.0.0 provides Z
+          1.1.0 <1.0.0, provides Z
+        main 0 c/stable
+          1.0.0 provides C, requires z <1.1.0
+          1.1.0 <1.0.0, provides C",
+    );
+    let present = ["b", "a", "z", "c"].map(|it| format!("{it}: version 1.0.0; at 1.0.0; user\n"));
+    let operators = operators(&of, &present.concat());
+    let plan = plan_install(inputs(&operators), &of, &request("x w")).expect("a plan");
+    let planned = plan.operators.iter().map(|it| format!("{} {}", it.name, it.version));
+    let planned: BTreeSet<String> = planned.collect();
+    assert_eq!(
+        planned.into_iter().collect::<Vec<_>>(),
+        ["a 1.1.0", "b 1.1.0", "w 1.0.0", "x 1.0.0"]
     );
 }
 

@@ -107,30 +107,43 @@ pub(crate) fn solve_with_repairs(
     let mut unrepaired: BTreeSet<String> = unmet.repaired.iter().cloned().collect();
     let mut solution = ignoring(&unrepaired, is_explained)?;
     // Halves of those that cannot be repaired together, so that a few of many cost little.
-    let mut groups = match unmet.repaired.split_at(unmet.repaired.len() / 2) {
-        ([], _) => Vec::new(),
-        (left, right) => vec![right, left],
-    };
+    let mut groups = halves(&unmet.repaired);
     while let Some(group) = groups.pop() {
         let mut others = unrepaired.clone();
         others.retain(|it| !group.contains(it));
         match ignoring(&others, false) {
             Ok(repaired) => (solution, unrepaired) = (repaired, others),
-            Err(_) if group.len() > 1 => {
-                let (left, right) = group.split_at(group.len() / 2);
-                groups.extend([right, left]);
-            }
-            Err(_) => {}
+            Err(_) => groups.extend(halves(group)),
         }
     }
     Ok(RepairedSolution { solution, unrepaired })
 }
 
-/// Returns a line for each Operator whose requirements are not satisfied in an outcome.
-pub(crate) fn unsatisfied(after: &Outcome<'_>, names: &BTreeSet<String>) -> Vec<String> {
+/// Returns the halves of several names, the second one first; nothing of a single one.
+pub(crate) fn halves(names: &[String]) -> Vec<&[String]> {
+    match names.split_at(names.len() / 2) {
+        ([], _) => Vec::new(),
+        (left, right) => vec![right, left],
+    }
+}
+
+/// Returns a line for each Operator whose requirements are not satisfied in an outcome; `is_kept` is whether it is
+/// pinned and stays for that.
+pub(crate) fn unsatisfied(
+    after: &Outcome<'_>,
+    names: &BTreeSet<String>,
+    is_kept: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
     let line = |name: &String| {
-        let unmet = all_unmet(name, &after.requirements(name));
-        (!unmet.is_empty()).then(|| format!("{name} stays unsatisfied: {}", unmet.join("; ")))
+        let mut unmet = all_unmet(name, &after.requirements(name));
+        if unmet.is_empty() {
+            return None;
+        }
+        if is_kept(name) {
+            let help = format!("`kubectl operator update {name}` may help");
+            unmet.push(format!("{name} is pinned, and {help}"));
+        }
+        Some(format!("{name} stays unsatisfied: {}", unmet.join("; ")))
     };
     names.iter().filter_map(line).collect()
 }

@@ -351,7 +351,7 @@ impl<'a> Search<'a> {
         if let Some(name) = self.orphan(&requested, &after) {
             return Attempt::Orphan(name);
         }
-        if let Some(names) = self.moved_pins(&requested, &proposed, &after) {
+        if let Some(names) = self.moved_pins(&requested, &proposed) {
             return Attempt::Pins(names);
         }
         let mut operators = self.changed(&proposed, &after, &requested);
@@ -367,7 +367,7 @@ impl<'a> Search<'a> {
         let held_back = self.held_back(&solution, &destinations, &requested);
         Attempt::Plan(Box::new(Proposal {
             notes: self.notes(&operators, &after),
-            unsatisfied: unsatisfied(&after, &unrepaired),
+            unsatisfied: unsatisfied(&after, &unrepaired, &|it| self.pins.is_kept(it)),
             converged: converged.operators,
             operators,
             written,

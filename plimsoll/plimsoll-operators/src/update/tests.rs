@@ -237,6 +237,7 @@ fn a_pin_does_not_move_for_what_it_depends_on() {
     let Err(UpdateError::Unsatisfiable(explanation)) = refused else { panic!("{refused:?}") };
     let text = explanation.text();
     assert!(text.contains("is installed and pinned, and foo is not named"), "{text}");
+    assert!(text.contains("name foo, too, so that it may move"), "{text}");
     // It is not moved either for what it requires itself.
     check(
         FIXTURE,
@@ -246,8 +247,77 @@ fn a_pin_does_not_move_for_what_it_depends_on() {
         "bar: ~1.2.0, <1.2.3 @1.2.1
          held back: v1.2.7 is outside the range \"~1.2.0, <1.2.3\"
          foo: 1.2.5 @1.2.5
-         foo stays unsatisfied: foo depends on bar >=1.2.3 but bar v1.2.1 is installed
+         foo stays unsatisfied: foo depends on bar >=1.2.3 but bar v1.2.1 is installed; \
+         foo is pinned, and `kubectl operator update foo` may help
          writes ",
+    );
+}
+
+/// Two groups, in each of which a pinned Operator does not accept what an update of another one requires.
+const TWO_PINS: &str = "
+    main 0 x/stable
+      1.0.0 provides X
+      1.1.0 <1.0.0, provides X, requires b >=1.1.0
+    main 0 b/stable
+      1.0.0 provides B
+      1.1.0 <1.0.0, provides B
+    main 0 a/stable
+      1.0.0 provides A, requires b <1.1.0
+      1.1.0 <1.0.0, provides A
+    main 0 w/stable
+      1.0.0 provides W
+      1.1.0 <1.0.0, provides W, requires z >=1.1.0
+    main 0 z/stable
+      1.0.0 provides Z
+      1.1.0 <1.0.0, provides Z
+    main 0 c/stable
+      1.0.0 provides C, requires z <1.1.0
+      1.1.0 <1.0.0, provides C";
+
+/// Checks which Operators a plan moves, of pinned ones of version 1.0.0. Returns the plan.
+#[track_caller]
+fn check_moves(catalog: &str, names: &str, requested: &str, expected: &str) -> UpdatePlan {
+    let of = catalogs(catalog);
+    let present = names.split(' ').map(|it| format!("{it}: version 1.0.0; at 1.0.0\n"));
+    let operators = operators(&of, &present.collect::<String>());
+    let plan = plan_update(inputs(&operators), &of, &request(requested)).expect("a plan");
+    let moved = plan.operators.iter().filter(|it| {
+        let before = it.before.as_ref().and_then(|it| it.installed.as_ref());
+        before != it.after.installed.as_ref()
+    });
+    let moved = moved.map(|it| format!("{} {}", it.name, it.after.installed.as_ref().unwrap()));
+    assert_eq!(moved.collect::<Vec<_>>().join(", "), expected, "{requested}");
+    plan
+}
+
+#[test]
+fn only_pins_move_that_a_request_cannot_do_without() {
+    let all = "x b a w z c";
+    let plan = check_moves(TWO_PINS, all, "w", "");
+    let w = plan.operators.iter().find(|it| it.name == "w").expect("an Operator");
+    let why = w.held_back.as_deref().expect("a reason");
+    assert!(why.contains("c 1.0.0 is kept: c is pinned and not named"), "{why}");
+    let moved = "a 1.1.0, b 1.1.0, x 1.1.0";
+    check_moves(TWO_PINS, all, "x@1.1.0", moved);
+    check_moves(TWO_PINS, all, "x@1.1.0; w", moved);
+    let both = "a 1.1.0, b 1.1.0, c 1.1.0, w 1.1.0, x 1.1.0, z 1.1.0";
+    check_moves(TWO_PINS, all, "x@1.1.0; w@1.1.0", both);
+    // What a pin requires of what is named is no reason to keep it if that is still satisfied.
+    let harmless = TWO_PINS.replace("requires b <1.1.0", "requires b <1.1.0, requires x >=1.0.0");
+    check_moves(&harmless, all, "x@1.1.0", moved);
+    // What a move would bring, and what requires that move for itself, are no reason for it.
+    check_moves(
+        "main 0 d/stable
+          1.0.0 provides D
+          1.1.0 <1.0.0, provides D
+        main 0 a/stable
+          1.0.0 provides A, requires d <1.1.0
+          1.1.0 <1.0.0, provides A, requires e >=1.0.0
+        main 0 e/stable
+          1.0.0 provides E, requires a >=1.1.0",
+        "d a",
+        "d",
+        "",
     );
 }
 
@@ -794,7 +864,7 @@ fn a_version_that_no_way_leads_to_is_passed_over() {
         "bar: 1.2.5 @1.2.5
          foo: 1.2.5 @1.2.5
          held back: v2.0.1 is not reached: on the way to v2.0.1, foo v1.2.9 depends on bar >=1.2.7: no \
-         plan satisfies that
+         single plan satisfies that
          writes ",
     );
     // What is on the way is moved, too, although nothing requires it in the end.
@@ -908,7 +978,8 @@ fn a_step_that_no_plan_makes_possible_is_said() {
     let present = "top: version 1.0.0; at 1.0.0
                    other: version 1.0.0; at 1.0.0
                    base: version 2.1.0; at 2.1.0";
-    let why = "on the way to v2.1.0, top v2.0.0 depends on base <2.1.0: no plan satisfies that";
+    let why =
+        "on the way to v2.1.0, top v2.0.0 depends on base <2.1.0: no single plan satisfies that";
     check(STEP, present, "top@2.1.0", &format!("blocked top: UpgradeBlocked {why}"));
     check(
         STEP,

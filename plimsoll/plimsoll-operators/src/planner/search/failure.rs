@@ -1,6 +1,6 @@
 //! Reasons that a search has no proposal.
 
-use plimsoll_resolve::Resolution;
+use plimsoll_resolve::{ExplainedConflict, Resolution, SuggestedChange, SuggestedChangeKind};
 
 use super::*;
 use crate::selection::candidates;
@@ -11,9 +11,7 @@ impl Search<'_> {
         let Resolution::Unsatisfiable(mut explanation) = conflict else {
             return ProposalError::LimitExceeded;
         };
-        for step in explanation.conflicts.iter_mut().flat_map(|it| &mut it.steps) {
-            step.text = self.text_of(step);
-        }
+        explanation.conflicts.iter_mut().for_each(|it| self.explain_pins(it));
         // The block of a requested bundle is the better explanation.
         let mut named = self.request.wanted.keys();
         let blocked = named.find_map(|name| Some((name, self.way_block(name, None)?)));
@@ -36,6 +34,23 @@ impl Search<'_> {
                 ProposalError::Blocked { name: name.clone(), block: block.clone() }
             }
             None => self.blocked().unwrap_or(ProposalError::Unsatisfiable(explanation)),
+        }
+    }
+
+    /// Says which pinned Operators stay, and that they may be named, too.
+    fn explain_pins(&self, conflict: &mut ExplainedConflict) {
+        let names = conflict.steps.iter().flat_map(|it| self.pins_of(it));
+        let names: BTreeSet<&str> = names.collect();
+        let changes = names.into_iter().map(|name| SuggestedChange {
+            text: format!("name {name}, too, so that it may move"),
+            kind: SuggestedChangeKind::Version,
+            installs: Vec::new(),
+        });
+        let mut changes: Vec<SuggestedChange> = changes.collect();
+        changes.append(&mut conflict.changes);
+        conflict.changes = changes;
+        for step in &mut conflict.steps {
+            step.text = self.text_of(step);
         }
     }
 

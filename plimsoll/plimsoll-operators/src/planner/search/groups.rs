@@ -222,7 +222,7 @@ impl<'a> Search<'a> {
                 self.orphans.insert(name);
                 continue;
             }
-            if let Some(names) = self.moved_pins(&requested, &proposed, &after) {
+            if let Some(names) = self.moved_pins(&requested, &proposed) {
                 self.pins.keep(names);
                 continue;
             }

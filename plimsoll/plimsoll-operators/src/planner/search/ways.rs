@@ -52,7 +52,7 @@ impl BundleWay {
     /// Returns the block of the bundle if no versions of the other Operators satisfy the requirements.
     fn block(&self) -> OperatorBlock {
         let message = format!(
-            "on the way to {}, {}: no plan satisfies that",
+            "on the way to {}, {}: no single plan satisfies that",
             version_text(&self.version.to_string()),
             self.clauses.join("; ")
         );
