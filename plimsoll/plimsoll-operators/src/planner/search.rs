@@ -5,6 +5,7 @@
 //! that the channel leads to, in any number of steps. Each round of the search refuses or settles something that
 //! no round before it has, so that it ends.
 
+mod broken;
 mod changed;
 mod concerned;
 mod failure;

@@ -322,6 +322,34 @@ fn only_pins_move_that_a_request_cannot_do_without() {
 }
 
 #[test]
+fn a_version_is_not_planned_that_another_range_breaks() {
+    let catalog = "
+        main 0 a/stable
+          1.0.0 provides A
+          1.1.0 <1.0.0, provides A, requires b 1.0.0
+        main 0 b/stable
+          1.0.0 provides B
+          1.1.0 <1.0.0, provides B";
+    let range = ">=1.0.0, <2.0.0";
+    let present = format!("a: version 1.0.0; at 1.0.0\nb: version {range}; at 1.0.0");
+    let why = format!(
+        "a v1.1.0 depends on b 1.0.0, but b v1.1.0 would be installed: spec.version of b is {range:?}"
+    );
+    check(
+        catalog,
+        &present,
+        "a",
+        &format!(
+            "a: 1.0.0 @1.0.0
+             held back: v1.1.0 is not reached: {why}
+             b: {range} @1.0.0 -> {range} @1.1.0
+             writes "
+        ),
+    );
+    check(catalog, &present, "a@1.1.0", &format!("blocked a: UpgradeBlocked {why}"));
+}
+
+#[test]
 fn a_pin_that_waits_is_taken_back() {
     // There is no 1.2.9.
     for pinned in ["1.2.7", "1.2.9"] {

@@ -77,13 +77,15 @@ impl Search<'_> {
         planned.collect()
     }
 
-    /// Returns what prevents the first of some bundles that would not be installed.
+    /// Returns what prevents the first of some bundles that would not be installed, or else, the first difference that
+    /// breaks a requirement of one.
     pub(super) fn first_missed(
         &self,
         planned: &[PlannedBundle<'_>],
         converged: &ConvergedOperators,
     ) -> Option<Missed> {
-        planned.iter().find_map(|it| self.missed_one(it, converged))
+        let missed = planned.iter().find_map(|it| self.missed_one(it, converged));
+        missed.or_else(|| self.first_broken(planned, converged))
     }
 
     /// Returns the members of change sets that hold them up only because higher versions are in what is written of
