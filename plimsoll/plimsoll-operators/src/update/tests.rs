@@ -347,6 +347,15 @@ fn a_version_is_not_planned_that_another_range_breaks() {
         ),
     );
     check(catalog, &present, "a@1.1.0", &format!("blocked a: UpgradeBlocked {why}"));
+    // Of a range that is requested, less is written.
+    let plan = plan_update(
+        inputs(&operators(&catalogs(catalog), &present)),
+        &catalogs(catalog),
+        &request("a@1.1.0; b@>=1.0.0, <2.0.0"),
+    );
+    let plan = plan.expect("a plan");
+    let after: Vec<String> = plan.operators.iter().map(|it| shown(&it.after)).collect();
+    assert_eq!(after, ["1.1.0 @1.1.0", "1.0.0 @1.0.0"]);
 }
 
 #[test]

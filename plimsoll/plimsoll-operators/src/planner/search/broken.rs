@@ -53,6 +53,9 @@ impl Search<'_> {
                 let (name, version) = (other.to_owned(), beyond.version.clone());
                 return Some(Missed::Higher { name, version });
             }
+            if self.follows(name, &bundle.version) {
+                return None;
+            }
             let message = format!(
                 "{} depends on {}, but {} would be installed: spec.version of {other} is {:?}",
                 named(name, bundle),
@@ -65,5 +68,13 @@ impl Search<'_> {
             let bundle = bundle.name.clone();
             Some(Missed::Refused(RefusedBundle { name, bundle, version, block }))
         })
+    }
+
+    /// Returns whether the range of an Operator leads it to a version whatever the plan is.
+    fn follows(&self, name: &str, version: &Version) -> bool {
+        self.wanted_range(name).is_none()
+            && self.before.operators.get(name).is_some_and(|it| {
+                !is_pinned(&it.spec.version) && is_in_range(&it.spec.version, version)
+            })
     }
 }
