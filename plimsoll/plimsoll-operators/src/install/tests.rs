@@ -193,7 +193,17 @@ fn what_is_there_and_will_do_stays() {
     let ranged = "foo: version ~1.2, <1.2.9; at 1.2.5
                   bar: version ~1.2; at 1.2.7";
     check(&all, ranged, "foo", "");
-    // Another range is written, and what it needs is installed.
+    // Another range is written, whatever the catalogs have in it today, and what it needs is installed.
+    for (present, ranges) in [
+        ("~1.2", ["<1.2.8", ">=1", "<2"]),
+        (">=1.2.7, <1.3.0", ["~1.2", ">=1.2.5", "<2"]),
+        ("1.2.7", ["~1.2", ">=1.2.7", "<2"]),
+    ] {
+        let present = format!("bar: version {present}; at 1.2.7");
+        for range in ranges {
+            check(&all, &present, &format!("bar@{range}"), &format!("bar {range} @1.2.7"));
+        }
+    }
     check(&all, ranged, "foo@~1.2", "foo ~1.2 @1.2.9");
     check(
         &all,
@@ -228,7 +238,7 @@ fn what_is_there_and_will_do_stays() {
 }
 
 #[test]
-fn a_pin_that_waits_is_taken_back() {
+fn a_version_that_waits_is_taken_back() {
     let all = requiring(">=1.2.7");
     // There is no 1.2.9.
     for pinned in ["1.2.7", "1.2.9"] {
@@ -238,6 +248,11 @@ fn a_pin_that_waits_is_taken_back() {
     }
     // What the range has, too, may go on.
     check(&all, "bar: version 1.2.7; at 1.2.5", "bar@~1.2", "bar ~1.2 @1.2.7");
+    // So is a range that leads beyond what is requested.
+    for range in ["2.9.2", "<2.9.6"] {
+        let kept = format!("fiz {range} @2.9.2");
+        check(&all, "fiz: version <3; at 2.9.2", &format!("fiz@{range}"), &kept);
+    }
 }
 
 #[test]
@@ -323,7 +338,10 @@ fn a_dependency_that_is_asked_for_is_kept_for_itself() {
     for line in ["bar", "bar foo"] {
         check(&all, present, line, &format!("{kept}\nbar >=1.2.7, <1.3.0 @1.2.7"));
     }
-    check(&all, present, "bar@1.2.7", &format!("{kept}\nbar 1.2.7 @1.2.7"));
+    for range in ["1.2.7", "~1.2", "<2"] {
+        let written = format!("{kept}\nbar {range} @1.2.7");
+        check(&all, present, &format!("bar@{range}"), &written);
+    }
     check(
         &other,
         "foo: version 1.2.9; at 1.2.9

@@ -156,25 +156,6 @@ impl<'a> Outcome<'a> {
         offered.next().map(|it| &it.version)
     }
 
-    /// Returns whether all offered versions in a range are in another one, too.
-    pub(crate) fn is_within(&self, name: &str, range: &str, other: &str) -> bool {
-        let mut offered = self.offered(name).filter(|it| is_in_range(range, &it.version));
-        offered.all(|it| is_in_range(other, &it.version))
-    }
-
-    /// Returns whether a wanted range has versions above that of the outcome that another one does not have, and that
-    /// could be installed beside the others.
-    pub(crate) fn leads_beyond(&self, name: &str, wanted: &str, range: &str) -> bool {
-        let Some(chosen) = self.bundles.get(name) else { return false };
-        let mut offered = self.offered(name).filter(|it| it.version > chosen.version);
-        offered.any(|it| {
-            is_in_range(wanted, &it.version)
-                && !is_in_range(range, &it.version)
-                && self.refusal(name, it).is_none()
-                && self.is_complete(name, it)
-        })
-    }
-
     fn offered(&self, name: &str) -> impl Iterator<Item = &'a Bundle> {
         self.catalogs.iter().filter_map(move |it| it.package(name)).flat_map(|it| &it.bundles)
     }

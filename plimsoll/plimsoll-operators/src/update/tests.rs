@@ -510,6 +510,23 @@ fn a_requested_range_of_a_dependency_has_what_dependants_accept() {
          foo: 1.2.5 @1.2.5
          writes bar",
     );
+    // Neither a dependency nor what a user wrote gets later versions that foo does not accept.
+    let other = FIXTURE.replace("requires bar >=1.2.7", "requires bar >=1.2.3 !=1.2.7");
+    let limited = "bar has >=1.2.5, <1.2.7 instead of ~1.2: foo depends on bar >=1.2.3 !=1.2.7";
+    for (present, is_written) in [
+        ("bar: version >=1.2.5, <1.2.7; at 1.2.5; dependency", false),
+        ("bar: version >=1.2.5, <1.2.7; at 1.2.5; user", false),
+        ("bar: version >=1.2.5, <1.2.6; at 1.2.5; user", true),
+    ] {
+        let of = catalogs(&other);
+        let operators = operators(&of, &format!("foo: version 1.2.9; at 1.2.9\n{present}"));
+        let plan = plan_update(inputs(&operators), &of, &request("bar@~1.2")).expect("a plan");
+        assert_eq!(plan.notes, [limited], "{present}");
+        let written: Vec<&str> =
+            plan.written().iter().map(|it| it.after.requested.as_str()).collect();
+        let expected: &[&str] = if is_written { &[">=1.2.5, <1.2.7"] } else { &[] };
+        assert_eq!(written, expected, "{present}");
+    }
 }
 
 #[test]

@@ -28,15 +28,9 @@ impl Search<'_> {
         // A requested range is written even if the installed version is in it.
         for (name, wanted) in &self.request.wanted {
             let is_written = match (self.request.is_install, operators.get(name), &wanted.range) {
-                // A range with less in it than is wanted stays if it leads to nothing else.
                 (true, Some(it), Some(range)) => {
                     (requested.contains(name.as_str()) || is_rewritten(it, range))
                         && !proposed.contains_key(name.as_str())
-                        && (is_pinned(range)
-                            || is_pinned(&it.spec.version)
-                            || takes_back(range, it)
-                            || !after.is_within(name, &it.spec.version, range)
-                            || after.leads_beyond(name, range, &it.spec.version))
                 }
                 (false, Some(it), Some(range)) => {
                     wanted.follows || !is_pinned(&it.spec.version) || takes_back(range, it)
@@ -117,9 +111,7 @@ impl Search<'_> {
         let is_pin = present.is_some_and(|it| is_pinned(&it.spec.version));
         match self.wanted_range(name) {
             _ if self.pinned.contains(name) => chosen.to_string(),
-            Some(range) if self.narrowed.contains(name) || self.is_too_wide(name, after) => {
-                after.range_within(name, range)
-            }
+            Some(range) if self.is_narrowed(name, after) => after.range_within(name, range),
             Some(range) if !is_pin || self.request.wanted[name].follows => range.to_owned(),
             None if present.is_none() && self.request.wanted.contains_key(name) => {
                 chosen.to_string()
@@ -128,21 +120,41 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether the wanted range of an existing Operator has versions that a dependant does not accept: if it
-    /// is installed by its name, those that it could move to; otherwise, any that a dependency could have.
+    /// Returns whether less than the wanted range of an Operator is written.
+    fn is_narrowed(&self, name: &str, after: &Outcome<'_>) -> bool {
+        self.narrowed.contains(name)
+            || self.is_too_wide(name, after)
+            || self.is_narrowed_for_set(name, after)
+    }
+
+    /// Returns whether the wanted range of an existing Operator has versions that a dependant does not accept: of one
+    /// that is installed by its name, or that a person asked for, those that it could move to; of another one, any
+    /// that a dependency could have.
     fn is_too_wide(&self, name: &str, after: &Outcome<'_>) -> bool {
         let Some(range) = self.wanted_range(name).filter(|it| !is_pinned(it)) else { return false };
         let present = self.inputs.operators.get(name);
-        present.filter(|_| after.bundles.contains_key(name)).is_some_and(|it| {
-            match self.request.is_install {
-                true => after.refused_above(name, range).is_some(),
-                false => {
-                    it.is_dependency
-                        && (self.request.wanted[name].follows || !is_pinned(&it.spec.version))
-                        && after.refused_within(name, range).is_some()
+        present.filter(|it| may_move(it) && after.bundles.contains_key(name)).is_some_and(|it| {
+            let follows = self.request.wanted[name].follows || !is_pinned(&it.spec.version);
+            follows
+                && match self.request.is_install || !it.is_dependency {
+                    true => after.refused_above(name, range).is_some(),
+                    false => after.refused_within(name, range).is_some(),
                 }
-            }
         })
+    }
+
+    /// Returns whether less than the wanted range of an Operator was written for a change set of a plan, which would
+    /// be held up otherwise and is not carried out yet.
+    fn is_narrowed_for_set(&self, name: &str, after: &Outcome<'_>) -> bool {
+        let range = self.wanted_range(name).filter(|it| !is_pinned(it));
+        let (Some(range), Some(operator)) = (range, self.inputs.operators.get(name)) else {
+            return false;
+        };
+        let set = change_set::of(operator).and_then(Result::ok);
+        set.is_some_and(|it| it.id.starts_with(CHANGE_SET_PREFIX))
+            && self.is_only_expected(name)
+            && after.bundles.contains_key(name)
+            && operator.spec.version == after.range_within(name, range)
     }
 
     /// Returns a line for each Operator that is written otherwise than it was requested.
@@ -152,13 +164,10 @@ impl Search<'_> {
         after: &Outcome<'_>,
     ) -> Vec<String> {
         let mut notes = Vec::new();
-        let mut too_wide: BTreeSet<String> = match self.request.is_install {
-            true => self.request.wanted.keys().cloned().collect(),
-            false => self.written(operators),
-        };
-        too_wide.retain(|it| self.is_too_wide(it, after));
-        let mut names: BTreeSet<&String> = self.narrowed.union(&self.pinned).collect();
-        names.extend(&too_wide);
+        let wanted = self.request.wanted.keys();
+        let mut names: BTreeSet<&String> =
+            wanted.filter(|it| self.is_narrowed(it, after)).collect();
+        names.extend(&self.pinned);
         for name in names {
             let (Some(range), Some(operator)) = (self.wanted_range(name), operators.get(name))
             else {

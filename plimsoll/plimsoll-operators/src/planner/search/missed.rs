@@ -130,7 +130,7 @@ impl Search<'_> {
     }
 
     /// Returns whether something else is really installed of an Operator.
-    fn is_only_expected(&self, name: &str) -> bool {
+    pub(super) fn is_only_expected(&self, name: &str) -> bool {
         let of = |all: &BTreeMap<String, RequestedOperator>| Some(all.get(name)?.installed.clone());
         let (present, expected) = (of(self.present), of(self.before.operators));
         present.is_some() && expected.is_some() && present != expected
