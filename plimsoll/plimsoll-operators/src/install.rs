@@ -389,6 +389,7 @@ impl<'a> Planner<'a> {
         let proposal = propose(inputs, present, self.catalogs, &self.change, &|_| {})?;
         let mut plan = self.plan(inputs, &proposal);
         plan.note_requested();
+        plan.note_kept(operators);
         Ok(plan)
     }
 

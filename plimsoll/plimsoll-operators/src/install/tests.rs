@@ -225,8 +225,9 @@ fn what_is_there_and_will_do_stays() {
             "foo: version 1.2.5; at 1.2.5; {held}
              bar: version 1.2.7; at 1.2.7"
         );
+        let note = if held == "paused" { "" } else { why };
         for line in ["foo", "foo@1.2.5", "foo@~1.2"] {
-            check(&all, &present, line, "");
+            check(&all, &present, line, note);
         }
         check(&all, &present, "foo@1.2.9", &format!("blocked foo: {why}"));
         let waits = present.replace("version 1.2.5", "version 1.2.9");

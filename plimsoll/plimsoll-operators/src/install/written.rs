@@ -1,11 +1,13 @@
 //! What an installation writes of each Operator.
 
+use std::collections::BTreeMap;
+
 use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec};
 
 use super::{InstallPlan, InstallRequest, PlannedOperator, Planner};
 use crate::RequestedOperator;
 use crate::manifest::OperatorManifest;
-use crate::planner::{ChosenBundle, Outcome, Proposal};
+use crate::planner::{ChosenBundle, Outcome, Proposal, hold};
 
 impl PlannedOperator {
     /// Returns the Operator as it is written for a request.
@@ -34,6 +36,15 @@ impl InstallPlan {
         let notes = requested
             .map(|it| format!("{} is kept for itself: it was installed as a dependency", it.name));
         self.notes.extend(notes);
+    }
+
+    /// Says of the requested packages whose Operators are kept at a revision that they are.
+    pub(super) fn note_kept(&mut self, operators: &BTreeMap<String, RequestedOperator>) {
+        let kept = self.packages.iter().filter_map(|name| {
+            let operator = operators.get(name).filter(|it| it.spec.revision.is_some())?;
+            Some(hold(name, operator)?.message)
+        });
+        self.notes.extend(kept);
     }
 }
 

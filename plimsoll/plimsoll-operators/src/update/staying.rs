@@ -18,7 +18,9 @@ impl UpdateRequest {
         // What is held is named where nothing else is.
         let is_general = self.named().next().is_none() && !operator.is_undeclared;
         let is_asked = self.latest || spec.revision.is_some() || !is_pinned;
-        self.names.contains(name) || follows || (is_general && is_asked)
+        // What is there already is named, too, since it does not follow what is requested of it.
+        let is_kept_at = spec.revision.is_some() && self.ranges.contains_key(name);
+        self.names.contains(name) || is_kept_at || follows || (is_general && is_asked)
     }
 }
 

@@ -611,6 +611,9 @@ fn what_no_plan_may_change_is_said() {
     check(FIXTURE, paused, "bar", &stays(&format!("held back: {why}\n")));
     check(FIXTURE, paused, "bar@1.2.5", &stays(""));
     check(FIXTURE, paused, "latest", &stays(&format!("held back: {why}\n")));
+    let kept = "bar: version 1.2.5; at 1.2.5; revision 3";
+    let why = "held back: bar is kept at revision 3: remove spec.revision first\n";
+    check(FIXTURE, kept, "bar@1.2.5", &stays(why));
     // What was returned to a revision is held there, whatever is requested.
     let kept = "bar: version 1.2.7; at 1.2.5; revision 3\nbaz: version ~1.2; at 1.2.4";
     let why = "bar is kept at revision 3: remove spec.revision first";

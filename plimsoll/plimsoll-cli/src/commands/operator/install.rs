@@ -147,6 +147,7 @@ pub(super) async fn run(
             name: it.name.clone(),
             version: it.version.clone(),
             is_new: created.contains(it.name.as_str()),
+            returns_from: None,
         });
         let targets: Vec<InstallationTarget> = targets.collect();
         wait(client, &targets, arguments.timeout, &mut output.of_changes()).await?;

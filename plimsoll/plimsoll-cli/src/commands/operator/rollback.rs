@@ -70,15 +70,23 @@ fn revision_number(text: &str) -> Result<u32, String> {
 struct PlannedRollback {
     state: LoadoutState,
     plan: RollbackPlan,
+    /// The revision that is written; `None` to remove that which is there.
+    requested: Option<u32>,
+    /// The installed revision that is left; `None` if none is known, or if it stays.
+    left: Option<u32>,
+    /// The revision that the Operator does not return to any more; `None` if it returns to one.
+    taken_back: Option<u32>,
 }
 
 impl Planned for PlannedRollback {
     fn text(&self) -> String {
-        self.plan.text()
+        let taken_back =
+            self.taken_back.map(|it| format!("The return to revision {it} is taken back\n"));
+        self.plan.text() + &taken_back.unwrap_or_default()
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        self.plan == other.plan
+        self.plan == other.plan && self.taken_back == other.taken_back
     }
 
     fn uids(&self) -> BTreeMap<&str, &str> {
@@ -97,7 +105,7 @@ impl PlannedRollback {
         self.state.in_cluster(name).with_context(|| format!("there is no Operator `{name}`"))
     }
 
-    /// Requests the revision, or has the API server check that.
+    /// Requests the revision, or takes the request for another one back, or has the API server check that.
     ///
     /// # Errors
     ///
@@ -108,10 +116,10 @@ impl PlannedRollback {
         is_dry_run: bool,
         out: &mut dyn Write,
     ) -> Result<(), anyhow::Error> {
-        let RollbackPlan { name, revision, .. } = &self.plan;
+        let RollbackPlan { name, .. } = &self.plan;
         let patch = Patch::Merge(json!({
             "metadata": { "uid": self.operator()?.metadata.uid },
-            "spec": { "revision": revision },
+            "spec": { "revision": self.requested },
         }));
         let operators: Api<Operator> = Api::all(client.clone());
         operators
@@ -134,8 +142,12 @@ impl PlannedRollback {
         out: &mut dyn Write,
     ) -> Result<(), anyhow::Error> {
         let RollbackPlan { name, revision, after, .. } = &self.plan;
-        let target =
-            InstallationTarget { name: name.clone(), version: after.clone(), is_new: false };
+        let target = InstallationTarget {
+            name: name.clone(),
+            version: after.clone(),
+            is_new: false,
+            returns_from: self.left,
+        };
         wait(client, &[target], timeout, out).await?;
         let operators: Api<Operator> = Api::all(client.clone());
         let there = operators.get(name).await;
@@ -146,7 +158,8 @@ impl PlannedRollback {
             );
             return Err(Refusal { message, exit: exit::UNSATISFIABLE }.into());
         }
-        writeln!(out, "operator.olm.io/{name} rolled back to revision {revision} (v{after})")?;
+        let done = if self.taken_back.is_some() { "stays at" } else { "rolled back to" };
+        writeln!(out, "operator.olm.io/{name} {done} revision {revision} (v{after})")?;
         Ok(())
     }
 }
@@ -216,8 +229,14 @@ async fn plan(
     let there = state.in_cluster(name);
     let there = there.with_context(|| format!("there is no Operator `{name}`"))?;
     let installations = installations(there, state.revisions());
-    let Installation { revision, version, bundle, .. } =
-        target(name, &installations, arguments.to_revision)?;
+    let installed = status(there).revision;
+    let pending = there.spec.revision.filter(|it| installed.is_some_and(|there| there != *it));
+    let Installation { revision, version, bundle, current, .. } =
+        target(name, &installations, arguments.to_revision, pending)?;
+    let taken_back = pending.filter(|_| *current);
+    // What no newer installation follows was not kept at a revision before.
+    let is_newest = installations.iter().all(|it| it.revision <= *revision);
+    let requested = Some(*revision).filter(|_| taken_back.is_none() || !is_newest);
     let parts = recorded(there, state.revisions());
     let part = parts.iter().find(|it| it.revision == *revision);
     let part = part.with_context(|| format!("revision {revision} of {name} is missing"))?;
@@ -234,10 +253,12 @@ async fn plan(
     };
     let plan = RollbackPlan::new(inputs, name, *revision, &bundle);
     let plan = plan.with_context(|| format!("there is no Operator `{name}`"))?;
-    Ok(PlannedRollback { state, plan })
+    let left = installed.filter(|it| it != revision);
+    Ok(PlannedRollback { state, plan, requested, left, taken_back })
 }
 
-/// Returns the installation to return to.
+/// Returns the installation to return to; the current one only if a return to another revision is `pending`, which is
+/// taken back so.
 ///
 /// # Errors
 ///
@@ -246,6 +267,7 @@ fn target<'i>(
     name: &str,
     installations: &'i [Installation],
     revision: Option<u32>,
+    pending: Option<u32>,
 ) -> Result<&'i Installation, anyhow::Error> {
     let can = |it: &&Installation| it.kept && !it.current;
     let found = match revision {
@@ -253,7 +275,7 @@ fn target<'i>(
         None => installations.iter().filter(can).find(|it| it.state == UpdateState::Completed),
     };
     if let Some(found) = found {
-        if found.current {
+        if found.current && pending.is_none() {
             bail!("revision {} of Operator `{name}` is the current one", found.revision);
         }
         return Ok(found);
@@ -305,7 +327,7 @@ mod tests {
             installation(1, UpdateState::Completed, false, false),
         ];
         let check = |revision: Option<u32>, expected: &str| {
-            let found = target("lantern", &history, revision);
+            let found = target("lantern", &history, revision, None);
             let found = found.map(|it| it.revision.to_string());
             assert_eq!(found.unwrap_or_else(|error| error.to_string()), expected);
         };
@@ -316,7 +338,9 @@ mod tests {
                     2, 3";
         check(Some(1), gone);
         check(Some(9), "Operator `lantern` has no kept revision 9; there are 2, 3");
-        let found = target("lantern", &history[..1], None).map(|it| it.revision);
+        let taken_back = target("lantern", &history, Some(4), Some(2)).map(|it| it.revision);
+        assert_eq!(taken_back.expect("it is installed"), 4);
+        let found = target("lantern", &history[..1], None, None).map(|it| it.revision);
         assert_eq!(
             found.unwrap_err().to_string(),
             "Operator `lantern` has no complete revision to return to; no other one is kept"

@@ -489,7 +489,8 @@ async fn follow(
     let moved = plan.operators.iter().filter(|it| it.is_new() || it.is_moved());
     let target = |it: &OperatorUpdate| {
         let version = it.after.installed.clone()?;
-        Some(InstallationTarget { name: it.name.clone(), version, is_new: it.is_new() })
+        let (name, is_new) = (it.name.clone(), it.is_new());
+        Some(InstallationTarget { name, version, is_new, returns_from: None })
     };
     let targets: Vec<InstallationTarget> = moved.filter_map(target).collect();
     wait(client, &targets, timeout, out).await?;

@@ -112,6 +112,8 @@ pub(super) struct InstallationTarget {
     pub(super) version: Version,
     /// Whether the command has created it.
     pub(super) is_new: bool,
+    /// The number of the revision that it leaves for a kept one; `None` if another version is requested.
+    pub(super) returns_from: Option<u32>,
 }
 
 /// Waits until Operators are installed in the given versions, for ever if the timeout is zero.
@@ -219,7 +221,7 @@ impl<'t> AwaitedOperators<'t> {
         }
         self.states[index] = state;
         while self.states.get(self.printed) == Some(&InstallationState::Installed) {
-            let InstallationTarget { name, version, is_new: _ } = &self.targets[self.printed];
+            let InstallationTarget { name, version, .. } = &self.targets[self.printed];
             writeln!(out, "{name} v{version} installed")?;
             self.printed += 1;
         }
@@ -231,7 +233,7 @@ impl<'t> AwaitedOperators<'t> {
     fn left(&self) -> String {
         let mut text = String::new();
         for (target, state) in self.targets.iter().zip(&self.states) {
-            let InstallationTarget { name, version, is_new: _ } = target;
+            let InstallationTarget { name, version, .. } = target;
             let report = match state {
                 InstallationState::Installed => continue,
                 InstallationState::Unseen => "the controller has not reported on it yet".to_owned(),

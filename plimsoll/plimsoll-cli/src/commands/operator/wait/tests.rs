@@ -41,6 +41,7 @@ async fn wait_for(reported: &[&str], limits: &mut WaitLimits) -> (Option<Exit>, 
         name: name.to_owned(),
         version,
         is_new,
+        returns_from: None,
     };
     let targets =
         [target("bar", Version::new(1, 2, 5), true), target("foo", Version::new(1, 2, 9), false)];

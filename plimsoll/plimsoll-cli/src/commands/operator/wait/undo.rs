@@ -17,10 +17,15 @@ pub(super) fn undoing(
 ) -> Option<String> {
     let (mut returning, mut created) = (Vec::new(), Vec::new());
     for ((target, state), version) in targets.iter().zip(states).zip(versions) {
-        let InstallationTarget { name, version: wanted, is_new } = target;
+        let InstallationTarget { name, version: wanted, is_new, returns_from } = target;
         if *is_new {
             created.push(name.clone());
         } else if *state != InstallationState::Installed {
+            if let Some(revision) = returns_from {
+                return Some(format!(
+                    "To undo it: `operator rollback {name} --to-revision {revision}`"
+                ));
+            }
             if version.is_empty() || *version == wanted.to_string() {
                 return None;
             }
@@ -47,17 +52,18 @@ mod tests {
 
     use super::*;
 
-    /// Parses targets, one a word: `NAME=WANTED<INSTALLED`, with `+` before what is new, and `!` before what is
-    /// installed as it is wanted.
+    /// Parses targets, one a word: `NAME=WANTED<INSTALLED`, with `+` before what is new, `-` before what leaves
+    /// revision 2 for a kept one, and `!` before what is installed as it is wanted.
     fn check(text: &str, expected: Option<&str>) {
         let (mut targets, mut states, mut versions) = (Vec::new(), Vec::new(), Vec::new());
         for word in text.split(' ') {
             let (name, rest) = word.split_once('=').expect("a name");
             let (wanted, installed) = rest.split_once('<').expect("two versions");
             let is_new = name.starts_with('+');
-            let name = name.trim_start_matches(['+', '!']).to_owned();
+            let returns_from = name.starts_with('-').then_some(2);
+            let name = name.trim_start_matches(['+', '-', '!']).to_owned();
             let version = Version::parse(wanted).expect("a version");
-            targets.push(InstallationTarget { name, version, is_new });
+            targets.push(InstallationTarget { name, version, is_new, returns_from });
             states.push(match word.contains('!') {
                 true => InstallationState::Installed,
                 false => InstallationState::Unseen,
@@ -80,6 +86,9 @@ mod tests {
             "!bar=1.2.7<1.2.7 foo=1.2.9<1.2.3",
             Some("To undo what is left: `operator update foo@1.2.3`"),
         );
+        let returns = Some("To undo it: `operator rollback foo --to-revision 2`");
+        check("-foo=1.2.3<1.2.9", returns);
+        check("-foo=1.2.9<1.2.9", returns);
         // It waited for another version, or its version is not the reason.
         check("foo=1.2.9<", None);
         check("+bar=1.2.5< foo=1.2.9<1.2.9", None);
