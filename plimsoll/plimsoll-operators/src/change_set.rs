@@ -59,6 +59,27 @@ pub(super) fn invalid(operator: &RequestedOperator) -> Option<OperatorBlock> {
     Some(OperatorBlock::new(Reason::InvalidChangeSet, message))
 }
 
+/// Returns the reason that no member of a change set moves of which some do not exist, or are being deleted; `None` if
+/// there are all.
+pub(super) fn incomplete(
+    operators: &BTreeMap<String, RequestedOperator>,
+    set: &ChangeSet,
+) -> Option<OperatorBlock> {
+    let members = members(operators, set);
+    if members.len() >= set.members {
+        return None;
+    }
+    let message = format!(
+        "change set {} has {} of its {} Operators: {}; apply the others, or remove the annotation \
+         {CHANGE_SET_ANNOTATION} if they are gone",
+        set.id,
+        members.len(),
+        set.members,
+        members.join(", ")
+    );
+    Some(OperatorBlock::new(Reason::ChangeSetIncomplete, message))
+}
+
 /// Returns the Operators of a change set that exist and are not being deleted, by name.
 pub(super) fn members<'a>(
     operators: &'a BTreeMap<String, RequestedOperator>,

@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::CHANGE_SET_ANNOTATION;
 use plimsoll_resolve::offer::Offer;
 use plimsoll_resolve::requirement::Provider;
 
@@ -131,22 +130,12 @@ pub(super) fn decide_set<'a>(
 ) {
     let inputs = installed.inputs();
     let MemberRoutes { routes, others: mut actions } = member_routes(installed, catalogs, names);
-    let members = change_set::members(inputs.operators, set);
-    let next = match members.len() < set.members {
-        true => {
-            let message = format!(
-                "change set {} has {} of its {} Operators: {}; apply the others, or remove the annotation \
-                 {CHANGE_SET_ANNOTATION} if they are gone",
-                set.id,
-                members.len(),
-                set.members,
-                members.join(", ")
-            );
-            // The requirements of the missing members are not known.
-            let block = OperatorBlock::new(Reason::ChangeSetIncomplete, message);
+    let next = match change_set::incomplete(inputs.operators, set) {
+        // The requirements of the missing members are not known.
+        Some(block) => {
             routes.keys().map(|name| (*name, OperatorAction::Blocked(block.clone()))).collect()
         }
-        false => {
+        None => {
             let refused = actions.iter().filter_map(|(name, action)| match action {
                 OperatorAction::Blocked(block) => Some((*name, block.clone())),
                 _ => None,

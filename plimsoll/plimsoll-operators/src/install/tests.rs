@@ -794,6 +794,14 @@ fn what_is_in_a_change_set_that_cannot_be_read_is_not_installed() {
 }
 
 #[test]
+fn what_is_in_a_change_set_that_lacks_members_is_not_installed() {
+    let why = "blocked foo: change set x has 2 of its 3 Operators: bar, foo; apply the others, or remove the \
+               annotation olm.io/change-set if they are gone";
+    let present = "foo: version 1.2.5; set x/3\nbar: version 1.2.5; set x/3";
+    check(&requiring(">=1.2.7"), present, "foo@1.2.9", why);
+}
+
+#[test]
 fn a_change_set_is_not_held_up_by_a_version_of_a_range_that_cannot_move() {
     let catalog = "main 0 left/stable
       1.0.0 provides Left, requires right >=1.0.0 <2.0.0

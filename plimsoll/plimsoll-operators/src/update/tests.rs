@@ -646,6 +646,16 @@ fn what_is_in_a_change_set_that_cannot_be_read_stays() {
 }
 
 #[test]
+fn what_is_in_a_change_set_that_lacks_members_is_not_updated() {
+    let present = "foo: version 1.2.5; set x/3\nbar: version 1.2.5; set x/3";
+    for (requested, name) in [("latest", "bar"), ("foo@1.2.9", "foo")] {
+        let why = "change set x has 2 of its 3 Operators: bar, foo; apply the others, or remove the annotation \
+                   olm.io/change-set if they are gone";
+        check(FIXTURE, present, requested, &format!("blocked {name}: ChangeSetIncomplete {why}"));
+    }
+}
+
+#[test]
 fn what_no_catalog_offers_is_said() {
     let gone = "gone: version 1.0.0; at 1.0.0";
     let why = "no catalog has a package gone; v1.0.0 stays installed";

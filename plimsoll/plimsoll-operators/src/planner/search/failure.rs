@@ -3,6 +3,8 @@
 use plimsoll_resolve::{ExplainedConflict, Resolution, SuggestedChange, SuggestedChangeKind};
 
 use super::*;
+use crate::change_set;
+use crate::planner::CHANGE_SET_PREFIX;
 use crate::selection::candidates;
 
 impl Search<'_> {
@@ -33,7 +35,10 @@ impl Search<'_> {
             Some(RefusedBundle { name, block, .. }) => {
                 ProposalError::Blocked { name: name.clone(), block: block.clone() }
             }
-            None => self.blocked().unwrap_or(ProposalError::Unsatisfiable(explanation)),
+            None => {
+                let blocked = self.incomplete(&explanation).or_else(|| self.blocked());
+                blocked.unwrap_or(ProposalError::Unsatisfiable(explanation))
+            }
         }
     }
 
@@ -52,6 +57,26 @@ impl Search<'_> {
         for step in &mut conflict.steps {
             step.text = self.text_of(step);
         }
+    }
+
+    /// Returns the reason that an Operator which has a part in a conflict is not installed, whatever the versions are:
+    /// its change set lacks members, and no plan made it.
+    fn incomplete(&self, explanation: &Explanation) -> Option<ProposalError> {
+        let operators = self.inputs.operators;
+        let is_named = |name: &String| self.request.wanted.contains_key(name);
+        let is_part = |name: &String| {
+            let mut steps = explanation.conflicts.iter().flat_map(|it| &it.steps);
+            steps.any(|it| it.text.split([' ', '`', ',', ';']).any(|word| word == name.as_str()))
+        };
+        let missing = || operators.iter().filter(|(_, it)| it.installed.is_none());
+        let named = missing().filter(|it| is_named(it.0));
+        let mut all = named.chain(missing().filter(|it| is_part(it.0)));
+        all.find_map(|(name, operator)| {
+            let set = change_set::of(operator)?.ok()?;
+            let is_of_plan = set.id.starts_with(CHANGE_SET_PREFIX);
+            let block = change_set::incomplete(operators, &set).filter(|_| !is_of_plan)?;
+            Some(ProposalError::Blocked { name: name.clone(), block })
+        })
     }
 
     /// Returns the reason that nothing leads a named Operator to what is wanted of it, whatever the others are.
