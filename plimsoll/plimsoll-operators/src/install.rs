@@ -390,6 +390,7 @@ impl<'a> Planner<'a> {
         let mut plan = self.plan(inputs, &proposal);
         plan.note_requested();
         plan.note_kept(operators);
+        plan.notes.extend(self.unoffered(inputs));
         Ok(plan)
     }
 

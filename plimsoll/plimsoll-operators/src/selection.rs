@@ -264,6 +264,23 @@ pub(super) fn not_offered(
     (!is_there).then(|| no_channel(name, request.channel, &channels))
 }
 
+/// Returns the reason that the channel or the catalog that an Operator requests does not exist; `None` if they do, or if
+/// that is not known. A package that is gone counts only if the Operator names the catalog that lacks it.
+pub(super) fn unknown_source(
+    inputs: OperatorInputs<'_>,
+    catalogs: &[CatalogPart],
+    name: &str,
+    operator: &RequestedOperator,
+) -> Option<OperatorBlock> {
+    let block = not_offered(inputs, catalogs, name, operator)?;
+    let is_of_spec = match block.reason {
+        Reason::CatalogUnavailable => false,
+        Reason::PackageNotFound => !operator.spec.repository.is_empty(),
+        _ => true,
+    };
+    is_of_spec.then_some(block)
+}
+
 fn no_catalog(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],

@@ -468,6 +468,13 @@ fn a_channel_is_written_to_what_exists() {
         "fiz@3 --channel=candidate",
         "fiz 3 @3.0.1 channel candidate",
     );
+    // One of the spec that does not exist is said.
+    check(
+        &all,
+        "fiz: version 2.9.6; at 2.9.6; channel nope",
+        "fiz",
+        "fiz has no channel nope; its channels are candidate, stable; v2.9.6 stays installed",
+    );
     // The channel that it has need not be named again.
     check(&all, "fiz: version ~3.0; channel candidate", "fiz", "");
     check(&all, "fiz: version 2.9.6; channel candidate", "fiz@~3.0", "fiz ~3.0 @3.0.1");

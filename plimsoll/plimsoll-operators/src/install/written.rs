@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use plimsoll_api::olm::{INSTALLED_AS_DEPENDENCY, INSTALLED_AS_LABEL, OperatorSpec};
 
 use super::{InstallPlan, InstallRequest, PlannedOperator, Planner};
-use crate::RequestedOperator;
 use crate::manifest::OperatorManifest;
 use crate::planner::{ChosenBundle, Outcome, Proposal, hold};
+use crate::selection::unknown_source;
+use crate::{OperatorInputs, RequestedOperator, joined, version_text};
 
 impl PlannedOperator {
     /// Returns the Operator as it is written for a request.
@@ -49,6 +50,23 @@ impl InstallPlan {
 }
 
 impl Planner<'_> {
+    /// Returns a line for each requested Operator that stays as it is since the channel or the catalog of its spec does
+    /// not exist.
+    pub(super) fn unoffered(&self, inputs: OperatorInputs<'_>) -> Vec<String> {
+        let asked = self.request;
+        let of_spec = asked
+            .names()
+            .filter(|it| asked.channel_of(it).is_none() && asked.repository_of(it).is_none());
+        let lines = of_spec.filter_map(|name| {
+            let operator = inputs.operators.get(name)?;
+            let installed = operator.installed.as_ref()?;
+            let block = unknown_source(inputs, self.catalogs, name, operator)?;
+            let version = version_text(&installed.bundle.version.to_string());
+            Some(joined(&[block.message, format!("{version} stays installed")]))
+        });
+        lines.collect()
+    }
+
     /// Returns whether the label of an Operator that may exist says from now on that a person asked for it: it exists
     /// as a dependency, and is named, or declared by a file that does not say the same of it.
     pub(super) fn becomes_requested(&self, name: &str, there: Option<&RequestedOperator>) -> bool {

@@ -1,7 +1,12 @@
 //! Operators that come to no bundle.
 
+use std::collections::BTreeMap;
+
+use plimsoll_resolve::CatalogPart;
+
 use super::ConvergedOperators;
-use crate::{OperatorAction, OperatorBlock};
+use crate::selection::unknown_source;
+use crate::{OperatorAction, OperatorBlock, OperatorInputs};
 
 impl ConvergedOperators {
     /// Returns the Operators that come to no bundle, by name, each with the reason. Those that request none, since they
@@ -16,6 +21,20 @@ impl ConvergedOperators {
                 _ => None,
             }
         })
+    }
+
+    /// Returns the Operators that only keep what is installed, by name, each with the reason: the channel or the catalog
+    /// that they request does not exist. `inputs` are those that the Operators were converged with.
+    pub fn without_source(
+        &self,
+        inputs: OperatorInputs<'_>,
+        catalogs: &[CatalogPart],
+    ) -> BTreeMap<&str, OperatorBlock> {
+        let installed = self.operators.iter().filter(|(_, it)| it.installed.is_some());
+        let unknown = installed.filter_map(|(name, it)| {
+            Some((name.as_str(), unknown_source(inputs, catalogs, name, it)?))
+        });
+        unknown.collect()
     }
 }
 
@@ -38,13 +57,17 @@ mod tests {
             &of,
             "foo: version 1.0.0
              fo: version 1.0.0
-             bar: version 9.9.9; at 1.0.0; from one/stable
+             bar: version 9.9.9; at 1.0.0; from one/stable; channel nope
              baz: version 1.0.0; paused
              qux: version 1.0.0; deleting",
         );
-        let converged = converge(inputs(&operators), &of);
+        let inputs = inputs(&operators);
+        let converged = converge(inputs, &of);
         let refused = converged.refused().map(|(name, block)| format!("{name} {}", block.reason));
         let refused: Vec<String> = refused.collect();
         assert_eq!(refused, ["fo PackageNotFound", "foo AmbiguousCatalog"]);
+        let kept = converged.without_source(inputs, &of).into_iter();
+        let kept: Vec<String> = kept.map(|(name, it)| format!("{name} {}", it.reason)).collect();
+        assert_eq!(kept, ["bar ChannelNotFound"]);
     }
 }

@@ -228,7 +228,9 @@ fn resolved(
     let parts = state.parts(state.all_names(loadout));
     let operators = state.operators(loadout, &parts);
     let LockedOperators { operators, locked: _ } = filled(directory, state, operators, &parts)?;
-    let converged = converge(inputs(state, &operators, &state.unavailable()), &parts);
+    let unavailable = state.unavailable();
+    let inputs = inputs(state, &operators, &unavailable);
+    let converged = converge(inputs, &parts);
     let mut contents = BTreeMap::new();
     for (name, operator) in &converged.operators {
         if let Some(installed) = &operator.installed {
@@ -240,7 +242,13 @@ fn resolved(
     let refused = refused.map(|(name, block)| {
         format!("{name} comes to no bundle: {}", block.explained(name, &unknown))
     });
-    let refused = refused.collect();
+    let mut refused: Vec<String> = refused.collect();
+    // What only a cluster keeps does not follow from the files.
+    let kept = converged.without_source(inputs, &parts).into_iter();
+    let kept = kept.filter(|(name, _)| loadout.operator(name).is_some());
+    refused.extend(kept.map(|(name, block)| {
+        format!("{name} comes to no bundle where none is installed: {}", block.message)
+    }));
     Ok(Resolved { lock: OperatorLock::new(&converged.operators, &contents, &parts), refused })
 }
 
