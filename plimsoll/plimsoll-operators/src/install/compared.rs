@@ -47,8 +47,15 @@ impl InstallPlan {
         let after = OperatorVersion { requested: range.clone(), installed: Some(version.clone()) };
         let is_changed = *before != after || channel.is_some() || repository.is_some();
         let orphaned = if self.orphans.contains_key(name) { " (orphaned)" } else { "" };
+        let source = [("channel", channel), ("repository", repository)];
+        let source =
+            source.iter().filter_map(|(field, it)| Some(format!("{field} {}", (*it).as_ref()?)));
+        let source = match source.collect::<Vec<_>>().join(", ") {
+            it if it.is_empty() => it,
+            it => format!(" ({it})"),
+        };
         match is_changed {
-            true => format!("{} -> {}{orphaned}", before.text(name), after.text(name)),
+            true => format!("{} -> {}{source}{orphaned}", before.text(name), after.text(name)),
             false => format!("{}{orphaned}", after.text(name)),
         }
     }

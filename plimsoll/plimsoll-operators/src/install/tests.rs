@@ -137,6 +137,17 @@ fn what_is_there_is_shown_as_an_update_shows_it() {
         - baz@v1.5.6
         bar@v1.2.5 -> bar@v1.2.5 (orphaned)";
     check_text(FIXTURE, present, "foo@2.0.1", updated);
+    // A channel and a catalog that are written are shown.
+    let fiz = "fiz: version 2.9.2; at 2.9.2";
+    for (option, shown) in
+        [("channel=stable", "channel stable"), ("repository=main", "repository main")]
+    {
+        let updated = format!(
+            "Generate Operator resources for:
+             - fiz@v2.9.2 -> fiz@v2.9.2 ({shown})"
+        );
+        check_text(&requiring(">=1.2.7"), fiz, &format!("fiz --{option}"), &updated);
+    }
     // What a person asked for by name is no orphan.
     let kept = "foo: version 1.2.2; at 1.2.2\nbar: version 1.2.5; at 1.2.5; user";
     let (updated, _) = updated.rsplit_once('\n').expect("lines");

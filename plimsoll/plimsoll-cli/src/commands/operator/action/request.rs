@@ -77,13 +77,13 @@ async fn require_class(client: &Client, class: &str) -> Result<(), anyhow::Error
         Err(Error::Api(status)) if status.code == 403 => return Ok(()),
         Err(error) => return Err(failed(error, || "failed to list ActionClasses".to_owned())),
     };
-    let mut names = Vec::new();
+    let (mut names, mut aliases) = (Vec::new(), Vec::new());
     for object in found.items {
-        let aliases = object.data["spec"]["aliases"].as_array().cloned().unwrap_or_default();
+        let of_class = object.data["spec"]["aliases"].as_array().cloned().unwrap_or_default();
         names.extend(object.metadata.name);
-        names.extend(aliases.iter().filter_map(Value::as_str).map(str::to_owned));
+        aliases.extend(of_class.iter().filter_map(Value::as_str).map(str::to_owned));
     }
-    if names.iter().any(|it| it == class) {
+    if names.iter().chain(&aliases).any(|it| it == class) {
         return Ok(());
     }
     let hint = hint(class, names.iter().map(String::as_str));
