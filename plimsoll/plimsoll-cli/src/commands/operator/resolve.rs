@@ -339,11 +339,10 @@ pub(super) async fn plan(
     let progress = ProgressLine::begin("planning");
     let names = needed_packages(request).into_iter().chain(state.names_to_plan(&loadout));
     let parts = state.parts(names);
-    for package in request.names() {
-        state.require_package(package)?;
-    }
-    if let Some(message) = unknown_catalog(request, &parts) {
-        bail!(message);
+    if let Err(error) = require_known(&state, request, &parts) {
+        drop(progress);
+        state.announce(source.is_wide);
+        return Err(error);
     }
     let declared = loadout.operators.iter().map(|it| it.name.clone());
     let requested = request.names().map(str::to_owned);
@@ -376,9 +375,7 @@ pub(super) async fn plan(
             Err(Refusal { message: refusal(&error), exit: exit::UNSATISFIABLE }.into())
         }
         Err(error) => {
-            if error == InstallError::LimitExceeded {
-                state.announce(source.is_wide);
-            }
+            state.announce(source.is_wide);
             let unknown = |name: &str| Some(state.require_package(name).err()?.to_string());
             let sentence = match error.unknown_api() {
                 Some(api) => unneeded(source.client, &state, api).await,
@@ -386,6 +383,25 @@ pub(super) async fn plan(
             };
             bail!(refusal(&error.explained(unknown).explained_api(sentence)))
         }
+    }
+}
+
+/// Fails if a package, or a catalog, that a request names does not exist.
+///
+/// # Errors
+///
+/// When one does not, or a catalog cannot be read.
+fn require_known(
+    state: &LoadoutState,
+    request: &InstallRequest,
+    parts: &[CatalogPart],
+) -> Result<(), anyhow::Error> {
+    for package in request.names() {
+        state.require_package(package)?;
+    }
+    match unknown_catalog(request, parts) {
+        Some(message) => Err(anyhow!(message)),
+        None => Ok(()),
     }
 }
 

@@ -22,7 +22,7 @@ use plimsoll_operators::install::RequestError;
 use plimsoll_operators::loadout::{Loadout, PlanningProgress};
 use plimsoll_operators::lock::LockedOperators;
 use plimsoll_operators::update::{
-    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, kept_at_revisions,
+    OperatorUpdate, UpdatePlan, UpdateRequest, is_set_of_update, kept_at_revisions,
     plan_update_shown,
 };
 use plimsoll_operators::{OperatorInputs, RequestedOperator, RequestedPackage};
@@ -454,14 +454,7 @@ async fn plan(
             Ok(PlannedUpdate { state, loadout, ranges, plan, operators, parts })
         }
         Err(error) => {
-            match error {
-                UpdateError::UnknownOperator { .. } | UpdateError::NotOffered { .. } => {
-                    state.print_notes();
-                }
-                UpdateError::Blocked { .. }
-                | UpdateError::Unsatisfiable(_)
-                | UpdateError::LimitExceeded => state.announce(arguments.output.is_wide()),
-            }
+            state.announce(arguments.output.is_wide());
             Err(refusal(error, &state, &operators, out))
         }
     }
