@@ -264,8 +264,8 @@ pub(super) fn not_offered(
     (!is_there).then(|| no_channel(name, request.channel, &channels))
 }
 
-/// Returns the reason that the channel or the catalog that an Operator requests does not exist; `None` if they do, or if
-/// that is not known. A package that is gone counts only if the Operator names the catalog that lacks it.
+/// Returns the reason that the channel or the catalog that an Operator requests does not exist; `None` if they do, or
+/// if that is not known. A package that is gone counts only if the Operator names the catalog that lacks it.
 pub(super) fn unknown_source(
     inputs: OperatorInputs<'_>,
     catalogs: &[CatalogPart],

@@ -23,8 +23,8 @@ impl ConvergedOperators {
         })
     }
 
-    /// Returns the Operators that only keep what is installed, by name, each with the reason: the channel or the catalog
-    /// that they request does not exist. `inputs` are those that the Operators were converged with.
+    /// Returns the Operators that only keep what is installed, by name, each with the reason: the channel or the
+    /// catalog that they request does not exist. `inputs` are those that the Operators were converged with.
     pub fn without_source(
         &self,
         inputs: OperatorInputs<'_>,
