@@ -130,7 +130,8 @@ fn forbidden(name: &str, action: &Value, write: &Write, result: &ActionsResult) 
     }
 }
 
-/// Returns a write of an Operator that no Action of the administrator has planned; `None` if one has.
+/// Returns a write of an Operator that no Action of the administrator has planned, and that does not keep a dependency
+/// for itself, for which it is installed by name; `None` if it is neither.
 fn unrequested(write: &Write, result: &ActionsResult) -> Option<String> {
     let operator = write.path.strip_prefix(OPERATORS)?.strip_prefix('/')?;
     let is_planned = |operation: &str, about: &dyn Fn(&Value) -> bool| {
@@ -152,7 +153,19 @@ fn unrequested(write: &Write, result: &ActionsResult) -> Option<String> {
         is_version.then(|| it["value"].clone())
     })?;
     let is_planned = is_planned("Update", &|it| it["requested"] == version || version.is_null());
-    (!is_planned).then(|| format!("{operator} was updated to {version}, which no Action requested"))
+    let is_kept_for_itself = result.actions.iter().any(|(name, action)| {
+        let plan = action["status"]["plan"].as_array().into_iter().flatten();
+        let mut of_operator = plan.filter(|it| it["operator"] == operator);
+        action["spec"]["package"] == operator
+            && forbidden(name, action, write, result).is_none()
+            && of_operator.any(|it| {
+                it["becomesRequested"] == true
+                    && it["requested"] == version
+                    && it["requestedBefore"] == version
+            })
+    });
+    (!is_planned && !is_kept_for_itself)
+        .then(|| format!("{operator} was updated to {version}, which no Action requested"))
 }
 
 /// Returns what does not hold of the Actions that were generated.
