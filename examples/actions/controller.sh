@@ -11,7 +11,7 @@ open='{{range .items}}{{if eq .spec.actionClass "configmap-seal"}}{{$ended := fa
 report() {
   now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
   completed=
-  case $3 in SUCCEEDED | FAILED | CANCELLED) completed=",\"completionTime\": \"$now\"" ;; esac
+  case $3 in Succeeded | Failed | Cancelled) completed=",\"completionTime\": \"$now\"" ;; esac
   kubectl patch actions.olm.io "$2" -n "$1" --subresource=status --type=merge -p "{\"status\": {
     \"state\": \"$3\"$completed,
     \"conditions\": [{\"type\": \"ActionSucceeded\", \"status\": \"$4\", \"reason\": \"$5\",
@@ -23,14 +23,14 @@ serve() {
   kubectl get actions.olm.io --all-namespaces -o go-template="$open" |
     while read -r namespace action name cancelled; do
       if [ "$cancelled" = true ]; then
-        report "$namespace" "$action" CANCELLED False ActionCancelled "it was cancelled before it began"
+        report "$namespace" "$action" Cancelled False ActionCancelled "it was cancelled before it began"
         continue
       fi
-      report "$namespace" "$action" RUNNING Unknown ActionRunning "ConfigMap $name is made immutable"
+      report "$namespace" "$action" Running Unknown ActionRunning "ConfigMap $name is made immutable"
       if kubectl patch configmap "$name" -n "$namespace" -p '{"immutable": true}' >/dev/null; then
-        report "$namespace" "$action" SUCCEEDED True ActionSucceeded "ConfigMap $name is immutable"
+        report "$namespace" "$action" Succeeded True ActionSucceeded "ConfigMap $name is immutable"
       else
-        report "$namespace" "$action" FAILED False PatchFailed "ConfigMap $name cannot be changed"
+        report "$namespace" "$action" Failed False PatchFailed "ConfigMap $name cannot be changed"
       fi
     done
 }

@@ -20,6 +20,7 @@ const ACTIONS: &str = include_str!("../crds/actions.yaml");
 const RETRY_ACTIONS: &str = include_str!("../crds/retryactions.yaml");
 const CRON_ACTIONS: &str = include_str!("../crds/cronactions.yaml");
 const EVENT_ACTIONS: &str = include_str!("../crds/eventactions.yaml");
+const ACTION_PARTS: &str = include_str!("../crds/actionparts.yaml");
 const ACTION_CLASSES: &str = include_str!("../crds/actionclasses.yaml");
 const ACTION_POLICIES: &str = include_str!("../crds/actionpolicies.yaml");
 
@@ -29,7 +30,15 @@ static OPERATOR_MANIFESTS: LazyLock<Vec<Value>> =
     LazyLock::new(|| parse(&[OPERATORS, OPERATOR_REVISIONS, CATALOGS]));
 
 static ACTION_MANIFESTS: LazyLock<Vec<Value>> = LazyLock::new(|| {
-    parse(&[ACTIONS, RETRY_ACTIONS, CRON_ACTIONS, EVENT_ACTIONS, ACTION_CLASSES, ACTION_POLICIES])
+    parse(&[
+        ACTIONS,
+        RETRY_ACTIONS,
+        CRON_ACTIONS,
+        EVENT_ACTIONS,
+        ACTION_PARTS,
+        ACTION_CLASSES,
+        ACTION_POLICIES,
+    ])
 });
 
 fn parse(texts: &[&str]) -> Vec<Value> {
@@ -92,14 +101,14 @@ pub fn operator_manifests() -> Vec<Value> {
     OPERATOR_MANIFESTS.clone()
 }
 
-/// The definitions of Actions: Action, RetryAction, CronAction, EventAction, ActionClass and
+/// The definitions of Actions: Action, RetryAction, CronAction, EventAction, ActionPart, ActionClass and
 /// ActionPolicy, in this order.
 pub fn action_manifests() -> Vec<Value> {
     ACTION_MANIFESTS.clone()
 }
 
 /// All definitions as YAML text, each with the name of its file.
-pub fn texts() -> [(&'static str, &'static str); 12] {
+pub fn texts() -> [(&'static str, &'static str); 13] {
     [
         ("clusterversions.yaml", CLUSTER_VERSIONS),
         ("clusteroperators.yaml", CLUSTER_OPERATORS),
@@ -111,6 +120,7 @@ pub fn texts() -> [(&'static str, &'static str); 12] {
         ("retryactions.yaml", RETRY_ACTIONS),
         ("cronactions.yaml", CRON_ACTIONS),
         ("eventactions.yaml", EVENT_ACTIONS),
+        ("actionparts.yaml", ACTION_PARTS),
         ("actionclasses.yaml", ACTION_CLASSES),
         ("actionpolicies.yaml", ACTION_POLICIES),
     ]

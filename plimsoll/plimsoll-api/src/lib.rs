@@ -31,8 +31,8 @@ pub use condition::{
 pub use key::{GroupKind, NamespacedName, ObjectKey};
 #[cfg(feature = "objects")]
 pub use objects::{
-    Action, ActionClass, ActionPolicy, Catalog, ClusterOperator, ClusterVersion, CronAction,
-    EventAction, Operator, OperatorRevision, ReleaseProgress, RetryAction,
+    Action, ActionClass, ActionPart, ActionPolicy, Catalog, ClusterOperator, ClusterVersion,
+    CronAction, EventAction, Operator, OperatorRevision, ReleaseProgress, RetryAction,
 };
 pub use reason::Reason;
 pub use usable::read_usable;
@@ -112,6 +112,9 @@ pub const CRON_ACTION: ApiKind =
 /// The EventAction kind: Actions when something changes.
 pub const EVENT_ACTION: ApiKind =
     ApiKind { group: "olm.io", version: "v1", kind: "EventAction", plural: "eventactions" };
+/// The kind of what is too large for the status of an Action.
+pub const ACTION_PART: ApiKind =
+    ApiKind { group: "olm.io", version: "v1", kind: "ActionPart", plural: "actionparts" };
 /// The ActionClass kind: what Actions do, and who does it.
 pub const ACTION_CLASS: ApiKind =
     ApiKind { group: "olm.io", version: "v1", kind: "ActionClass", plural: "actionclasses" };

@@ -159,7 +159,9 @@ macro_rules! resource {
 
 use resource;
 
-pub use self::action::{Action, ActionClass, ActionPolicy, CronAction, EventAction, RetryAction};
+pub use self::action::{
+    Action, ActionClass, ActionPart, ActionPolicy, CronAction, EventAction, RetryAction,
+};
 pub use self::olm::{Catalog, Operator, OperatorRevision};
 
 resource!(

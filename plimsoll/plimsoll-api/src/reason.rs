@@ -300,7 +300,7 @@ reasons! {
     PolicyDenied,
     /// A precondition of an Action does not hold.
     PreconditionFailed,
-    /// An Action was given up before it began.
+    /// An Action was cancelled before all of its plan was done.
     ActionCancelled,
     /// An Action was not done in its time.
     DeadlineExceeded,
@@ -320,6 +320,14 @@ reasons! {
     DryRun,
     /// Too many attempts of a RetryAction failed.
     BackoffLimitExceeded,
+    /// An ActionClass can be served.
+    Accepted,
+    /// An ActionClass cannot be served: its schema, attributes or defaults contradict each other.
+    InvalidActionClass,
+    /// An Action was deleted while its plan was executed.
+    ActionDeleted,
+    /// Whether changes of an Action were made is not known: the cluster was restored to an earlier state.
+    OutcomeUnknown,
 }
 
 impl fmt::Display for Reason {

@@ -8,11 +8,13 @@ pub mod attributes;
 pub mod execution;
 pub mod files;
 pub mod lifecycle;
+pub mod locks;
 pub mod plan;
 pub mod planning;
 pub mod policy;
 pub mod preconditions;
 pub mod release;
+pub mod report;
 pub mod retry;
 pub mod schedule;
 pub mod triggers;
@@ -31,12 +33,21 @@ pub struct ActionFailure {
     pub message: String,
     /// The answer to a query as a terminal shows it; `None` if that is the message.
     pub answer: Option<String>,
+    /// The name of the precondition that a plan violates; `None` if it violates none.
+    pub precondition: Option<&'static str>,
+    /// The Operator, `release` or the capability that it failed on; `None` for the request itself.
+    pub item: Option<String>,
 }
 
 impl ActionFailure {
     /// Creates a failure with a message.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), answer: None }
+        Self { reason, message: message.into(), answer: None, precondition: None, item: None }
+    }
+
+    /// Returns the failure with the Operator, `release` or the capability that it failed on.
+    pub fn on(self, item: impl Into<String>) -> Self {
+        Self { item: Some(item.into()), ..self }
     }
 
     /// Returns the answer to a query that failed.

@@ -22,7 +22,7 @@ use self::parse::{Field, Marker, Type, parse};
 /// The folder of the definitions.
 pub(crate) const FOLDER: &str = "plimsoll/plimsoll-api/crds";
 /// The sources with the types, relative to the root.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 20] = [
     "plimsoll/plimsoll-api/src/condition.rs",
     "plimsoll/plimsoll-api/src/config.rs",
     "plimsoll/plimsoll-api/src/config/conditional_updates.rs",
@@ -34,6 +34,7 @@ const SOURCES: [&str; 19] = [
     "plimsoll/plimsoll-api/src/olm/action.rs",
     "plimsoll/plimsoll-api/src/olm/action/change.rs",
     "plimsoll/plimsoll-api/src/olm/action/generators.rs",
+    "plimsoll/plimsoll-api/src/olm/action/part.rs",
     "plimsoll/plimsoll-api/src/olm/action/status.rs",
     "plimsoll/plimsoll-api/src/olm/catalog.rs",
     "plimsoll/plimsoll-api/src/olm/certificates.rs",
@@ -44,7 +45,7 @@ const SOURCES: [&str; 19] = [
     "plimsoll/plimsoll-api/src/progress.rs",
 ];
 /// The kinds, with their groups and versions.
-const KINDS: [(&str, &str, &str); 12] = [
+const KINDS: [(&str, &str, &str); 13] = [
     ("ClusterVersion", "config.openshift.io", "v1"),
     ("ClusterOperator", "config.openshift.io", "v1"),
     ("ReleaseProgress", "plimsoll.io", "v1alpha1"),
@@ -55,6 +56,7 @@ const KINDS: [(&str, &str, &str); 12] = [
     ("RetryAction", "olm.io", "v1"),
     ("CronAction", "olm.io", "v1"),
     ("EventAction", "olm.io", "v1"),
+    ("ActionPart", "olm.io", "v1"),
     ("ActionClass", "olm.io", "v1"),
     ("ActionPolicy", "olm.io", "v1"),
 ];

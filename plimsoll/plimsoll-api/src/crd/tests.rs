@@ -19,9 +19,9 @@ use crate::config::{
     Release, SignatureStore, Update, UpdateHistory, UpdateState,
 };
 use crate::{
-    ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, CLUSTER_OPERATOR, CLUSTER_VERSION,
-    CRON_ACTION, Condition, ConditionStatus, EVENT_ACTION, OPERATOR, OPERATOR_REVISION,
-    RELEASE_PROGRESS, RETRY_ACTION,
+    ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, ApiKind, CATALOG, CLUSTER_OPERATOR,
+    CLUSTER_VERSION, CRON_ACTION, Condition, ConditionStatus, EVENT_ACTION, OPERATOR,
+    OPERATOR_REVISION, RELEASE_PROGRESS, RETRY_ACTION,
 };
 
 mod actions;
@@ -237,10 +237,11 @@ fn definitions_agree_with_the_names_that_clients_use() {
         RETRY_ACTION,
         CRON_ACTION,
         EVENT_ACTION,
+        ACTION_PART,
         ACTION_CLASS,
         ACTION_POLICY,
     ];
-    let namespaced = [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
+    let namespaced = [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_PART];
     let definitions = [manifests(), operator_manifests(), action_manifests()].concat();
     assert_eq!(definitions.len(), kinds.len());
     for (definition, kind) in definitions.iter().zip(kinds) {

@@ -7,21 +7,23 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 use super::resource;
 use crate::olm::action::{
-    ActionClassSpec, ActionSpec, ActionStatus, CronActionSpec, CronActionStatus, EventActionSpec,
-    EventActionStatus, RetryActionSpec, RetryActionStatus,
+    ActionClassSpec, ActionClassStatus, ActionPartSpec, ActionSpec, ActionStatus, CronActionSpec,
+    CronActionStatus, EventActionSpec, EventActionStatus, RetryActionSpec, RetryActionStatus,
 };
 use crate::olm::policy::ActionPolicySpec;
 
 /// A request for one change, which the controller of its class carries out.
 // +kubebuilder:resource:path=actions,scope=Namespaced,shortName=operatoraction;operatoractions
-// +kubebuilder:printcolumn:name=State,type=string,
-//  JSONPath=`.status.state`,description="How far it is, and how it ended"
+// +kubebuilder:printcolumn:name=Outcome,type=string,
+//  JSONPath=`.status.outcome`,description="How it ended, or how far it is"
 // +kubebuilder:printcolumn:name=Class,type=string,priority=1,
 //  JSONPath=`.spec.actionClass`,description="What it does"
 // +kubebuilder:printcolumn:name=Package,type=string,priority=1,
 //  JSONPath=`.spec.package`,description="Package that it is about"
 // +kubebuilder:printcolumn:name=Requester,type=string,priority=1,
 //  JSONPath=`.status.requester.username`,description="Who requested it"
+// +kubebuilder:printcolumn:name=Plan,type=string,priority=1,
+//  JSONPath=`.status.planSummary`,description="What it changes"
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,
 //  JSONPath=`.status.conditions[?(@.type=="ActionSucceeded")].message`,
 //  description="What became of it"
@@ -39,6 +41,23 @@ pub struct Action {
     /// What became of it; absent before the controller's first write.
     #[serde(default)]
     pub status: Option<ActionStatus>,
+}
+
+/// A part of what is too large for the status of an Action.
+// +kubebuilder:resource:path=actionparts,scope=Namespaced
+// +kubebuilder:printcolumn:name=Action,type=string,
+//  JSONPath=`.spec.action`,description="Action that it belongs to"
+// +kubebuilder:printcolumn:name=Index,type=integer,
+//  JSONPath=`.spec.index`,description="Its position"
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct ActionPart {
+    /// Name, revision, annotations and the other metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// The part.
+    // +required
+    #[serde(default)]
+    pub spec: ActionPartSpec,
 }
 
 /// An Action that is tried until it succeeds, or too many attempts failed.
@@ -119,6 +138,8 @@ pub struct EventAction {
 // +kubebuilder:resource:path=actionclasses,scope=Cluster
 // +kubebuilder:printcolumn:name=Controller,type=string,
 //  JSONPath=`.spec.controller`,description="Controller that serves it"
+// +kubebuilder:printcolumn:name=Accepted,type=string,
+//  JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether it can be served"
 // +kubebuilder:printcolumn:name=Description,type=string,
 //  JSONPath=`.spec.description`,description="What its Actions do"
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -130,6 +151,9 @@ pub struct ActionClass {
     // +required
     #[serde(default)]
     pub spec: ActionClassSpec,
+    /// Whether it can be served; absent before its controller's first write.
+    #[serde(default)]
+    pub status: Option<ActionClassStatus>,
 }
 
 /// Who may request which Actions.
@@ -150,8 +174,9 @@ pub struct ActionPolicy {
 }
 
 resource!(NamespaceResourceScope, Action, ACTION, "olm.io/v1", [spec], [status]);
+resource!(NamespaceResourceScope, ActionPart, ACTION_PART, "olm.io/v1", [spec], []);
 resource!(NamespaceResourceScope, RetryAction, RETRY_ACTION, "olm.io/v1", [spec], [status]);
 resource!(NamespaceResourceScope, CronAction, CRON_ACTION, "olm.io/v1", [spec], [status]);
 resource!(NamespaceResourceScope, EventAction, EVENT_ACTION, "olm.io/v1", [spec], [status]);
-resource!(ClusterResourceScope, ActionClass, ACTION_CLASS, "olm.io/v1", [spec], []);
+resource!(ClusterResourceScope, ActionClass, ACTION_CLASS, "olm.io/v1", [spec], [status]);
 resource!(ClusterResourceScope, ActionPolicy, ACTION_POLICY, "olm.io/v1", [spec], []);

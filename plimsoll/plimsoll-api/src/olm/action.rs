@@ -3,12 +3,14 @@
 
 mod change;
 mod generators;
+mod part;
 mod status;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::OperatorStatus;
+use crate::config::MetaCondition;
 
 pub use self::change::{ChangeOperation, ChangeState, PlannedChange};
 pub use self::generators::{
@@ -16,10 +18,18 @@ pub use self::generators::{
     EventSource, EventSourceKind, ObservedContent, RetryActionSpec, RetryActionStatus,
     SelectedObjects,
 };
-pub use self::status::{ActionState, ActionStatus, EffectiveAttribute, PolicyDecision};
+pub use self::part::{ActionPartSpec, PartContent, PartReference};
+pub use self::status::{
+    ActionDependency, ActionState, ActionStatus, EffectiveAttribute, FailureDetails, PolicyDecision,
+};
 
 /// Type of the condition of an Action that tells how it ended.
 pub const ACTION_SUCCEEDED: &str = "ActionSucceeded";
+/// Type of the conditions of an Action that name the dependencies that it created.
+pub const CONSTRAINT_SATISFIED: &str = "ConstraintSatisfied";
+/// Finalizer of an Action whose plan is executed: it is removed once the changes that were begun are recorded
+/// as done or given up.
+pub const ACTION_FINALIZER: &str = "olm.io/action";
 /// Annotation of an Operator: uid of the Action that created it.
 pub const CREATED_BY_ANNOTATION: &str = "olm.io/created-by-action";
 /// Label of an Action: name of the RetryAction, CronAction or EventAction that made it.
@@ -71,13 +81,19 @@ pub struct ActionSpec {
     // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
     #[serde(skip_serializing_if = "String::is_empty")]
     pub deadline: String,
+    /// How long it is kept after it ended, such as `24h`; empty for what the class says, else until the
+    /// `historyLimit` of the class is exceeded.
+    // +kubebuilder:validation:MaxLength=32
+    // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ttl_after_finished: String,
     /// Who requests it. Set at admission; a request that names another user is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<ActionRequester>,
     /// The approval of a plan; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ActionApproval>,
-    /// Whether it is given up if it has not begun.
+    /// Whether it is given up: before it begins, or else before its next change.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
 }
@@ -179,6 +195,21 @@ pub struct ActionClassSpec {
     // +kubebuilder:validation:MaxLength=1024
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
+    /// The command that does the same by hand, such as `kubectl operator install`; empty if there is none.
+    // +kubebuilder:validation:MaxLength=256
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub by_hand: String,
+    /// How many ended Actions of it are kept in each namespace, those that ended last; absent for 100.
+    // +kubebuilder:validation:Minimum=0
+    // +kubebuilder:validation:Maximum=100000
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_limit: Option<u32>,
+    /// How long Actions of it are kept after they ended unless they say otherwise, such as `24h`; empty
+    /// until `historyLimit` is exceeded.
+    // +kubebuilder:validation:MaxLength=32
+    // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ttl_after_finished: String,
     /// Other names of it.
     // +listType=atomic
     // +kubebuilder:validation:MaxItems=8
@@ -202,6 +233,16 @@ pub struct ActionClassSpec {
     // +kubebuilder:pruning:PreserveUnknownFields
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
+}
+
+/// Whether a class can be served.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ActionClassStatus {
+    /// Accepted: whether its schema, attributes and defaults agree, and no other class has its names.
+    // +listType=map
+    // +listMapKey=type
+    pub conditions: Vec<MetaCondition>,
 }
 
 /// The installed version that an Operator reports; empty for none.

@@ -8,8 +8,8 @@ use kube::{Api, Client};
 use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange};
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
-use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::actions::release::ObservedRelease;
+use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 

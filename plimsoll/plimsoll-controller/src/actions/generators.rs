@@ -16,8 +16,8 @@ use plimsoll_api::{
     ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, ConditionStatus, EVENT_ACTION,
     OPERATOR, RETRY_ACTION, Reason,
 };
-use plimsoll_operators::actions::lifecycle::ActionObject;
 use plimsoll_operators::actions::name_after_collisions;
+use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::actions::retry::{self, Attempt, RetryDecision};
 use plimsoll_operators::actions::triggers::{self, MadeAction};
 use plimsoll_operators::conditions::{ConditionDraft, condition};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use kube::Client;
 use plimsoll_operators::actions::attributes::NamedClass;
-use plimsoll_operators::actions::lifecycle::{ActionDecision, ActionObject};
+use plimsoll_operators::actions::lifecycle::ActionDecision;
+use plimsoll_operators::actions::report::ActionObject;
 use tokio::sync::watch;
 
 use super::access::Access;

@@ -97,7 +97,7 @@ fn operators() -> OperatorsView {
     assert!(view.observed("plug", None));
     view.executions.insert(("apply", "blocked"), 4);
     view.drift_repairs = 6;
-    view.actions.insert("RUNNING", 2);
+    view.actions.insert("Running", 2);
     view.actions_failed.insert(("operator-install".to_owned(), "PolicyDenied".to_owned()), 3);
     view
 }
@@ -121,7 +121,7 @@ fn every_metric_is_exposed_under_its_name() {
         r#"plimsoll_operator_deletion_stuck_objects{name="kettle"} 2"#,
         r#"plimsoll_operator_writes_total{action="apply",result="blocked"} 4"#,
         r#"plimsoll_operator_drift_repairs_total 6"#,
-        r#"plimsoll_actions{state="RUNNING"} 2"#,
+        r#"plimsoll_actions{state="Running"} 2"#,
         r#"action_failed_total{class="operator-install",reason="PolicyDenied"} 3"#,
         r#"cluster_version_capability{name="Build"} 0"#,
         r#"cluster_version_capability{name="Console"} 1"#,

@@ -1,8 +1,8 @@
 //! The permissions that the controller of Actions needs beside those of the controller of Operators.
 
 use plimsoll_api::{
-    ACTION, ACTION_CLASS, ACTION_POLICY, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR,
-    RETRY_ACTION, policies,
+    ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION,
+    OPERATOR, RETRY_ACTION, policies,
 };
 
 use super::{Needs, Permissions, READ, WRITE, certificate_rule};
@@ -17,19 +17,20 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
     needs.add(ACTION.group, &format!("{}/requester", ACTION.plural), &["update"]);
     for (kind, verbs) in [
         (ACTION, &["create", "patch", "delete"][..]),
+        (ACTION_PART, &["create", "delete"]),
         (ACTION_CLASS, &WRITE),
         (ACTION_POLICY, &[]),
-        (RETRY_ACTION, &[]),
+        (RETRY_ACTION, &["delete"]),
         (CRON_ACTION, &[]),
         (EVENT_ACTION, &[]),
     ] {
         needs.add(kind.group, kind.plural, &READ);
         needs.add(kind.group, kind.plural, verbs);
     }
-    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {
+    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS] {
         needs.add(kind.group, &format!("{}/status", kind.plural), &["patch"]);
     }
-    for kind in [RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {
+    for kind in [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION] {
         // Some clusters ask this of who makes objects that hold up the deletion of others.
         needs.add(kind.group, &format!("{}/finalizers", kind.plural), &["update"]);
     }

@@ -1,19 +1,14 @@
 //! Lifecycle of an Action: its next step, and the status that reports it.
 //!
-//! `PENDING` leads to `RUNNING`, through `APPROVAL` if a policy requires it, and then to a final state. The
+//! `Pending` leads to `Running`, through `WaitingForApproval` if a policy requires it, and then to a final state. The
 //! plan is in the status before its execution starts, so that a new leader executes the same plan.
 
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
-    ACTION_SUCCEEDED, ActionApproval, ActionRequester, ActionSpec, ActionState, ActionStatus,
-    ChangeOperation, ChangeState, PlannedChange,
+    ActionApproval, ActionRequester, ActionState, ActionStatus, ChangeOperation, ChangeState,
 };
-use plimsoll_api::{
-    ApiKind, CATALOG, CLUSTER_VERSION, ConditionStatus, OPERATOR, Reason, whole_seconds,
-};
+use plimsoll_api::{ApiKind, CATALOG, CLUSTER_VERSION, OPERATOR, Reason, whole_seconds};
 use plimsoll_content::hash::sha256;
-use serde::Deserialize as _;
-use serde_json::Value;
 
 use super::ActionFailure;
 use super::attributes::{EffectiveAction, NamedClass};
@@ -21,134 +16,12 @@ use super::plan::ActionPlan;
 use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_release};
 use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
 use super::preconditions::violations;
-use crate::conditions::{ConditionDraft, condition};
+use super::report::{ActionObject, Report, limited};
 
 /// The controller name of the classes that this program serves.
 pub const CONTROLLER: &str = "olm.io/plimsoll";
 /// The maximum length of a query's result in a status, in bytes.
 const RESULT_LENGTH_MAX: usize = 64 * 1024;
-/// The maximum length of a condition message that Kubernetes accepts, in bytes.
-const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
-
-/// An Action as the API server has it.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ActionObject {
-    /// The namespace of the object.
-    pub namespace: String,
-    /// The name of the object.
-    pub name: String,
-    /// The uid of the object; empty if it has none.
-    pub uid: String,
-    /// The creation time.
-    pub created: Timestamp,
-    /// The resourceVersion.
-    pub revision: String,
-    /// The generation of its spec.
-    pub generation: i64,
-    /// The uid of the RetryAction, CronAction or EventAction that created it; empty if none did.
-    pub owner: String,
-    /// The requested spec.
-    pub spec: ActionSpec,
-    /// The status.
-    pub status: ActionStatus,
-}
-
-impl ActionObject {
-    /// Reads an object.
-    ///
-    /// # Errors
-    ///
-    /// When it does not have the form of an Action.
-    pub fn read(object: &Value) -> Result<Self, String> {
-        let metadata = &object["metadata"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-        let owner = owners.into_iter().find(|it| it["controller"] == true);
-        let status = match &object["status"] {
-            Value::Null => ActionStatus::default(),
-            status => {
-                ActionStatus::deserialize(status).map_err(|error| format!("status: {error}"))?
-            }
-        };
-        Ok(Self {
-            namespace: text(&metadata["namespace"]),
-            name: text(&metadata["name"]),
-            uid: text(&metadata["uid"]),
-            created: text(&metadata["creationTimestamp"]).parse().unwrap_or_default(),
-            revision: text(&metadata["resourceVersion"]),
-            generation: metadata["generation"].as_i64().unwrap_or_default(),
-            owner: owner.map(|it| text(&it["uid"])).unwrap_or_default(),
-            spec: ActionSpec::deserialize(&object["spec"])
-                .map_err(|error| format!("spec: {error}"))?,
-            status,
-        })
-    }
-
-    /// Returns the sort key of Actions: the creation time, then namespace and name.
-    pub fn order(&self) -> (Timestamp, &str, &str) {
-        (self.created, &self.namespace, &self.name)
-    }
-
-    /// Returns the status for a report, with its state and the condition of success.
-    pub fn reported(&self, report: Report, now: Timestamp) -> ActionStatus {
-        let Report { mut status, state, reason, message } = report;
-        let succeeded = match state {
-            ActionState::Succeeded => ConditionStatus::True,
-            ActionState::Failed | ActionState::Cancelled => ConditionStatus::False,
-            ActionState::Pending | ActionState::Approval | ActionState::Running => {
-                ConditionStatus::Unknown
-            }
-        };
-        let message = limited(&message, MESSAGE_LENGTH_MAX);
-        let draft = ConditionDraft { type_: ACTION_SUCCEEDED, status: succeeded, reason, message };
-        let succeeded = condition(draft, &self.status.conditions, self.generation, now);
-        status.conditions.retain(|it| it.type_ != ACTION_SUCCEEDED);
-        status.conditions.insert(0, succeeded);
-        status.requester.clone_from(&self.spec.requester);
-        status.state = state;
-        if state.is_final() && status.completion_time.is_none() {
-            status.completion_time = Some(whole_seconds(now));
-        }
-        status
-    }
-}
-
-/// A state to report in the status of an Action.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// The status, except for the state and the condition of success.
-    pub status: ActionStatus,
-    /// The state to report.
-    pub state: ActionState,
-    /// The reason for the state.
-    pub reason: Reason,
-    /// The message for users.
-    pub message: String,
-}
-
-impl Report {
-    /// Creates the report of a failure.
-    pub fn failed(status: ActionStatus, failure: ActionFailure) -> Self {
-        let ActionFailure { reason, message, answer: _ } = failure;
-        Self { status, state: ActionState::Failed, reason, message }
-    }
-
-    /// Creates the report of an Action whose plan is executed.
-    pub fn running(status: ActionStatus) -> Self {
-        Self {
-            status,
-            state: ActionState::Running,
-            reason: Reason::ActionRunning,
-            message: "the plan is executed".to_owned(),
-        }
-    }
-
-    /// Creates the report of an Action that waits.
-    pub fn pending(status: ActionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self { status, state: ActionState::Pending, reason, message: message.into() }
-    }
-}
-
 /// The next step for an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextStep<'a> {
@@ -269,7 +142,7 @@ pub struct ActionDecision<'a> {
 /// A decision on a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanDecision {
-    /// Report a status; the plan is executed if the state is `RUNNING`.
+    /// Report a status; the plan is executed if the state is `Running`.
     Report(Box<Report>),
     /// Plan again with these attributes: the policy that grants the plan sets different ones.
     PlanAgain(Box<EffectiveAction>),
@@ -370,7 +243,12 @@ impl ActionDecision<'_> {
             return succeeded(status, Reason::ActionSucceeded, "there is nothing to do".to_owned());
         }
         if requires_approval && let Some((reason, message)) = self.unapproved(&status.plan_digest) {
-            return report(Report { status, state: ActionState::Approval, reason, message });
+            return report(Report {
+                status,
+                state: ActionState::WaitingForApproval,
+                reason,
+                message,
+            });
         }
         if let Some(other) = waits_for(&plan) {
             let message = format!("waits for {other}");
@@ -414,48 +292,6 @@ impl ActionDecision<'_> {
     }
 }
 
-/// Returns the Action that must end before another one starts, because both write the same Operator or the
-/// ClusterVersion: one that is running, or that is pending and was created before. `None` if there is none.
-pub fn waits_for<'a>(
-    action: &ActionObject,
-    plan: &ActionPlan,
-    others: impl IntoIterator<Item = &'a ActionObject>,
-) -> Option<String> {
-    others.into_iter().find_map(|other| {
-        let goes_before = match other.status.state {
-            ActionState::Running => true,
-            ActionState::Pending => other.order() < action.order() && !other.spec.cancelled,
-            ActionState::Approval => false,
-            ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled => false,
-        };
-        if other.uid == action.uid || !goes_before {
-            return None;
-        }
-        let is_changed =
-            |it: &&PlannedChange| plan.changes.iter().any(|own| own.operator == it.operator);
-        let ActionObject { namespace, name, .. } = other;
-        let shared = other.status.plan.iter().find(is_changed)?;
-        Some(format!("Action {namespace}/{name}, which changes {}", shared.subject()))
-    })
-}
-
-/// Returns the number of other Actions in the namespace that come before an Action and have not ended.
-pub fn active<'a>(
-    action: &ActionObject,
-    others: impl IntoIterator<Item = &'a ActionObject>,
-) -> usize {
-    let goes_before = |other: &&ActionObject| {
-        other.namespace == action.namespace
-            && other.uid != action.uid
-            && match other.status.state {
-                ActionState::Running | ActionState::Approval => true,
-                ActionState::Pending => other.order() < action.order(),
-                ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled => false,
-            }
-    };
-    others.into_iter().filter(goes_before).count()
-}
-
 /// Marks the changes of a plan that were not written yet as failed.
 pub fn give_up(status: &mut ActionStatus, failure: &ActionFailure) {
     for change in &mut status.plan {
@@ -471,19 +307,6 @@ pub fn give_up(status: &mut ActionStatus, failure: &ActionFailure) {
 fn answer(status: &mut ActionStatus, text: &str) {
     status.result_digest = sha256([text.as_bytes()]);
     status.result = limited(text, RESULT_LENGTH_MAX);
-}
-
-/// Truncates a text to a number of bytes; a truncated text ends with a note.
-fn limited(text: &str, length_max: usize) -> String {
-    if text.len() <= length_max {
-        return text.to_owned();
-    }
-    let note = format!("\n(cut off: it has {} bytes)", text.len());
-    let mut end = length_max.saturating_sub(note.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}{note}", &text[..end])
 }
 
 #[cfg(test)]

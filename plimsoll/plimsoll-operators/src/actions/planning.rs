@@ -360,7 +360,7 @@ impl Planner<'_> {
         };
         let message =
             if answer.text.is_empty() { error } else { answer.text.trim_end().to_owned() };
-        Err(ActionFailure { reason, message, answer: Some(result) })
+        Err(ActionFailure { answer: Some(result), ..ActionFailure::new(reason, message) })
     }
 
     /// Returns the converged Operators after changes.

@@ -120,6 +120,10 @@ const OF_ACTIONS: &[Reason] = &[
     Reason::ActionSucceeded,
     Reason::DryRun,
     Reason::BackoffLimitExceeded,
+    Reason::Accepted,
+    Reason::InvalidActionClass,
+    Reason::ActionDeleted,
+    Reason::OutcomeUnknown,
 ];
 
 #[test]

@@ -6,16 +6,19 @@ use serde_json::json;
 use super::{check, meta_condition};
 use crate::olm::RemainingObjects;
 use crate::olm::action::{
-    ActionApproval, ActionClassSpec, ActionPreconditions, ActionRequester, ActionSpec, ActionState,
-    ActionStatus, ChangeOperation, ChangeState, ConcurrencyPolicy, CronActionSpec,
-    CronActionStatus, EffectiveAttribute, EventActionSpec, EventActionStatus, EventSource,
-    EventSourceKind, MaintenanceWindow, ObservedContent, PlanExpression, PlannedChange,
+    ActionApproval, ActionClassSpec, ActionClassStatus, ActionDependency, ActionPartSpec,
+    ActionPreconditions, ActionRequester, ActionSpec, ActionState, ActionStatus, ChangeOperation,
+    ChangeState, ConcurrencyPolicy, CronActionSpec, CronActionStatus, EffectiveAttribute,
+    EventActionSpec, EventActionStatus, EventSource, EventSourceKind, FailureDetails,
+    MaintenanceWindow, ObservedContent, PartContent, PartReference, PlanExpression, PlannedChange,
     PolicyDecision, RetryActionSpec, RetryActionStatus, SelectedObjects,
 };
 use crate::olm::policy::{
     ActionPolicySpec, AttributeRule, PolicyRules, PolicySubject, SubjectKind,
 };
-use crate::{ACTION, ACTION_CLASS, ACTION_POLICY, CRON_ACTION, EVENT_ACTION, RETRY_ACTION};
+use crate::{
+    ACTION, ACTION_CLASS, ACTION_PART, ACTION_POLICY, CRON_ACTION, EVENT_ACTION, RETRY_ACTION,
+};
 
 fn moment() -> Option<Timestamp> {
     Some(Timestamp::from_second(1).unwrap())
@@ -55,6 +58,7 @@ fn action() -> ActionSpec {
         parameters: Some(json!({"size": 3})),
         preconditions: preconditions(),
         deadline: "10m".into(),
+        ttl_after_finished: "24h".into(),
         requester: Some(requester()),
         approval: Some(ActionApproval { plan: "sha256:ab".into(), approver: "bob".into() }),
         cancelled: true,
@@ -89,6 +93,7 @@ fn everything_of_an_action_is_declared() {
     };
     let status = ActionStatus {
         state: ActionState::Running,
+        outcome: "RUNNING".into(),
         conditions: vec![meta_condition()],
         requester: Some(requester()),
         effective_spec: vec![EffectiveAttribute {
@@ -103,20 +108,49 @@ fn everything_of_an_action_is_declared() {
             message: "allowed".into(),
         }],
         plan: vec![change],
+        plan_summary: "1 to create".into(),
         plan_digest: "sha256:ab".into(),
         explanation: vec!["etcd is installed".into()],
+        dependencies: vec![ActionDependency {
+            package: "etcd".into(),
+            version: "1.1.0".into(),
+            reason: "DependencyCreated".into(),
+            message: "etcd@1.1.0 was successfully installed".into(),
+        }],
         result: "etcd".into(),
         result_digest: "sha256:cd".into(),
+        parts: Some(PartReference {
+            content: PartContent::Plan,
+            name: "install-etcd-ab".into(),
+            count: 2,
+            bytes: 600_000,
+            digest: "sha256:ef".into(),
+        }),
+        failure: Some(FailureDetails {
+            item: "etcd".into(),
+            precondition: "noOrphans".into(),
+            done: vec!["create etcd@v1.1.0".into()],
+            left: vec!["delete zookeeper".into()],
+            unknown: vec!["update quay".into()],
+            command: "kubectl operator install etcd".into(),
+        }),
+        attempts: 2,
         start_time: moment(),
         completion_time: moment(),
     };
     check(ACTION, "status", &status);
+    let part = ActionPartSpec { action: "install-etcd".into(), index: 1, data: "[".into() };
+    check(ACTION_PART, "spec", &part);
 }
 
 #[test]
 fn everything_of_what_makes_actions_is_declared() {
     let retry = RetryActionSpec {
         backoff_limit: Some(3),
+        active_deadline_seconds: Some(600),
+        history_limit: Some(2),
+        ttl_after_finished: "24h".into(),
+        cancelled: true,
         template: action(),
         requester: Some(requester()),
     };
@@ -125,6 +159,9 @@ fn everything_of_what_makes_actions_is_declared() {
         succeeded: 1,
         failed: 2,
         conditions: vec![meta_condition()],
+        latest_attempt: "install-etcd-2x7k4".into(),
+        start_time: moment(),
+        completion_time: moment(),
         next_attempt_time: moment(),
         collision_count: Some(1),
     };
@@ -182,6 +219,9 @@ fn everything_of_classes_and_policies_is_declared() {
     let class = ActionClassSpec {
         controller: "example.com/backups".into(),
         description: "Makes a backup".into(),
+        by_hand: "backup make".into(),
+        history_limit: Some(10),
+        ttl_after_finished: "24h".into(),
         aliases: vec!["backup".into()],
         attributes: vec!["package".into()],
         required: vec!["package".into()],
@@ -189,6 +229,8 @@ fn everything_of_classes_and_policies_is_declared() {
         schema: Some(json!({"type": "object"})),
     };
     check(ACTION_CLASS, "spec", &class);
+    let status = ActionClassStatus { conditions: vec![meta_condition()] };
+    check(ACTION_CLASS, "status", &status);
     let rules = PolicyRules {
         attributes: vec![AttributeRule {
             name: "version".into(),

@@ -69,9 +69,10 @@ pub struct PlannedChange {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<RemainingObjects>,
-    /// How far it is: `Planned`, `Written` to the API server, `Completed` or `Failed`.
+    /// How far it is: `Planned`, `Writing` if the request was recorded and may have been sent, `Written` to the
+    /// API server, `Completed` or `Failed`.
     // +required
-    // +kubebuilder:validation:Enum=Planned;Written;Completed;Failed
+    // +kubebuilder:validation:Enum=Planned;Writing;Written;Completed;Failed
     pub state: ChangeState,
     /// Why it is in that state, in one word; empty for a plan.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -121,6 +122,8 @@ pub enum ChangeState {
     /// Nothing was done.
     #[default]
     Planned,
+    /// The request is recorded before it is sent: the API server may have it.
+    Writing,
     /// The API server has it.
     Written,
     /// It is done.

@@ -19,6 +19,24 @@ pub struct RetryActionSpec {
     // +kubebuilder:validation:Maximum=100
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff_limit: Option<u32>,
+    /// How many seconds it may take from its creation, whatever the number of attempts; absent for any.
+    /// Then the attempt that runs is cancelled.
+    // +kubebuilder:validation:Minimum=1
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_deadline_seconds: Option<i64>,
+    /// How many ended attempts are kept, those that ended last; absent for all of them.
+    // +kubebuilder:validation:Minimum=1
+    // +kubebuilder:validation:Maximum=1000
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_limit: Option<u32>,
+    /// How long it is kept after it ended, with its attempts, such as `24h`; empty for ever.
+    // +kubebuilder:validation:MaxLength=32
+    // +kubebuilder:validation:Pattern=`^(([0-9]+h)?([0-9]+m)?([0-9]+s)?)$`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ttl_after_finished: String,
+    /// Whether no further attempt is made, and the one that runs is cancelled.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
     /// The Action.
     // +required
     pub template: ActionSpec,
@@ -41,6 +59,15 @@ pub struct RetryActionStatus {
     // +listType=map
     // +listMapKey=type
     pub conditions: Vec<MetaCondition>,
+    /// Name of the latest attempt; empty before the first.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub latest_attempt: String,
+    /// When the first attempt was made; absent before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Timestamp>,
+    /// When it ended; absent before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Timestamp>,
     /// When the next attempt begins; absent if none is waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_time: Option<Timestamp>,

@@ -18,7 +18,7 @@ use kube::{Api, Client, Error};
 use plimsoll_api::{ACTION, ApiKind, duration};
 use plimsoll_controller::api_resource;
 use plimsoll_operators::RequestedPackage;
-use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::report::ActionObject;
 use serde_json::Value;
 
 use super::dry_run::DryRun;

@@ -75,7 +75,7 @@ fn a_class_of_another_controller_is_served_by_that_one_alone() {
             add_ons.object(&named).await["status"].clone()
         };
         let state = || async { status("ours").await["state"].clone() };
-        until("our Action ends", state, |it| it == "SUCCEEDED").await;
+        until("our Action ends", state, |it| it == "Succeeded").await;
         for name in ["settings", "missing"] {
             assert_eq!(status(name).await, Value::Null);
         }
@@ -83,7 +83,7 @@ fn a_class_of_another_controller_is_served_by_that_one_alone() {
         if let Some(kubeconfig) = add_ons.harness.cluster.kubeconfig() {
             run_controller(&examples, kubeconfig);
             for (name, state, reason) in
-                [("settings", "SUCCEEDED", "ActionSucceeded"), ("missing", "FAILED", "PatchFailed")]
+                [("settings", "Succeeded", "ActionSucceeded"), ("missing", "Failed", "PatchFailed")]
             {
                 let status = status(name).await;
                 assert_eq!(status["state"], state, "{status:#}");

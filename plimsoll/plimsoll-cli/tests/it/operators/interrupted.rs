@@ -141,7 +141,7 @@ impl AddOns {
         let named = self.request_action(name, spec).await;
         let (action, was_killed) = self.ended(client, &named).await;
         let status = &action["status"];
-        assert_eq!(status["state"], "SUCCEEDED", "{status:#}");
+        assert_eq!(status["state"], "Succeeded", "{status:#}");
         let plan = status["plan"].as_array().expect("it has a plan");
         assert!(plan.iter().all(|it| it["state"] == "Completed"), "{status:#}");
         was_killed

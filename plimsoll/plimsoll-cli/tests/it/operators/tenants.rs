@@ -92,7 +92,7 @@ fn a_tenant_has_done_what_a_policy_grants_and_nothing_else() {
         // A class that no policy is about is not guarded: it is refused when it would be executed.
         let delete = json!({ "actionClass": "operator-delete", "package": "bar" });
         let install = json!({ "actionClass": "operator-install", "package": "bar" });
-        for (spec, state) in [(&install, "SUCCEEDED"), (&delete, "FAILED")] {
+        for (spec, state) in [(&install, "Succeeded"), (&delete, "Failed")] {
             let name = request(&alice, spec).await.expect("it is admitted");
             let action = Named::parse(&format!("olm.io/v1 Action default/{name}"));
             let status = until(

@@ -7,10 +7,10 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::ActionStatus;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
-use plimsoll_operators::actions::lifecycle::{
-    ActionDecision, ActionObject, NextStep, PlanDecision, Report, active, next_step, waits_for,
-};
+use plimsoll_operators::actions::lifecycle::{ActionDecision, NextStep, PlanDecision, next_step};
+use plimsoll_operators::actions::locks::{active, waits_for};
 use plimsoll_operators::actions::plan::ActionPlan;
+use plimsoll_operators::actions::report::{ActionObject, Report};
 use plimsoll_operators::actions::{ActionFailure, planning};
 use plimsoll_operators::deletion_plan::without_release;
 

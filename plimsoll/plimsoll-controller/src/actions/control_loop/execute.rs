@@ -9,7 +9,8 @@ use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::execution::{
     deadline, is_untouched, next_write, observe, outcome,
 };
-use plimsoll_operators::actions::lifecycle::{ActionDecision, ActionObject, Report, give_up};
+use plimsoll_operators::actions::lifecycle::{ActionDecision, give_up};
+use plimsoll_operators::actions::report::{ActionObject, Report};
 
 use super::ControlLoop;
 use super::queue::{WorkItem, id_of};

@@ -6,7 +6,7 @@ use kube::Api;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionRequester, EventSourceKind, SelectedObjects};
 use plimsoll_api::{ACTION, ApiKind, CATALOG, CLUSTER_VERSION_NAME};
-use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::report::ActionObject;
 use serde_json::Value;
 
 use super::observations::{Observation, is_newer};

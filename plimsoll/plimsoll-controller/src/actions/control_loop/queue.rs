@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::report::ActionObject;
 use tokio::time::Instant;
 
 use crate::clock::{CLOCK_INTERVAL, Stopwatch};

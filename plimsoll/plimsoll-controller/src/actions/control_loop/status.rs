@@ -4,7 +4,7 @@ use kube::Api;
 use kube::core::DynamicObject;
 use plimsoll_api::olm::action::{ActionState, ActionStatus, ChangeOperation};
 use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
-use plimsoll_operators::actions::lifecycle::{ActionObject, Report};
+use plimsoll_operators::actions::report::{ActionObject, Report};
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use serde_json::json;
 

@@ -7,9 +7,10 @@ use plimsoll_api::olm::action::{
 use plimsoll_content::hash::sha256;
 use serde_json::{Value, json};
 
-use super::{ActionDecision, ActionObject, DirectPermissions, PlanDecision};
+use super::{ActionDecision, DirectPermissions, PlanDecision};
 use crate::actions::ActionFailure;
 use crate::actions::plan::ActionPlan;
+use crate::actions::report::ActionObject;
 use crate::actions::tests::{CURATED, POLICIES, alice, at, class, read_policies};
 
 /// Returns the status of an Action by `alice` of group `dev` after its plan was decided on.

@@ -59,7 +59,7 @@ fn of_action(name: &str, action: &Value, done: &[&Write], result: &ActionsResult
     let state = status["state"].as_str().unwrap_or_default();
     let condition = &status["conditions"][0];
     let uid = action["metadata"]["uid"].as_str().unwrap_or_default();
-    if !matches!(state, "SUCCEEDED" | "FAILED" | "CANCELLED") {
+    if !matches!(state, "Succeeded" | "Failed" | "Cancelled") {
         found.push(format!("{name} is {state}: {}", condition["message"]));
     }
     if condition["reason"].as_str().is_none_or(str::is_empty) {
@@ -95,7 +95,7 @@ fn of_action(name: &str, action: &Value, done: &[&Write], result: &ActionsResult
         if change["operation"] == "Create" && is_done && times == 0 {
             found.push(format!("{name} did not create {}", change["operator"]));
         }
-        if state == "SUCCEEDED"
+        if state == "Succeeded"
             && change["state"] != "Completed"
             && action["spec"]["dryRun"] != true
         {
@@ -191,7 +191,7 @@ fn of_generators(done: &[&Write], result: &ActionsResult) -> Vec<String> {
     }
     let succeeded = result.retry["status"]["succeeded"].as_u64().unwrap_or_default();
     let attempts = result.actions.iter().filter(|(_, it)| {
-        it["metadata"]["labels"][OWNER_LABEL] == "again" && it["status"]["state"] == "SUCCEEDED"
+        it["metadata"]["labels"][OWNER_LABEL] == "again" && it["status"]["state"] == "Succeeded"
     });
     if attempts.count() as u64 != succeeded {
         found.push(format!("not what the attempts came to: {}", result.retry["status"]));

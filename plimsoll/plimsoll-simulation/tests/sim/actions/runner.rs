@@ -147,7 +147,7 @@ impl Runner {
             Request::Approve => {
                 for (name, action) in self.listed(ACTIONS).await {
                     let plan = action["status"]["planDigest"].as_str().unwrap_or_default();
-                    if action["status"]["state"] != "APPROVAL" || plan.is_empty() {
+                    if action["status"]["state"] != "WaitingForApproval" || plan.is_empty() {
                         continue;
                     }
                     let approval = json!({ "plan": plan, "approver": ADMINISTRATOR });

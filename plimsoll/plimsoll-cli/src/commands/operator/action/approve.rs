@@ -29,8 +29,8 @@ pub(super) async fn approve(
     let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
     let action = read(client, &namespace, name).await?;
     let status = &action.status;
-    if status.state != ActionState::Approval {
-        bail!("Action `{name}` is {} and waits for no approval", status.state.as_str());
+    if status.state != ActionState::WaitingForApproval {
+        bail!("Action `{name}` is {} and waits for no approval", status.state.outcome());
     }
     let digest = &status.plan_digest;
     if let Some(wanted) = arguments.plan.as_ref().filter(|it| *it != digest) {
@@ -84,7 +84,7 @@ pub(super) async fn cancel(
         bail!("Action `{name}` is RUNNING: what has begun runs to its end, and is not undone");
     }
     if state.is_final() {
-        bail!("Action `{name}` has ended: it is {}", state.as_str());
+        bail!("Action `{name}` has ended: it is {}", state.outcome());
     }
     let patch = Patch::Merge(json!({ "spec": { "cancelled": true } }));
     let dry_run = arguments.dry_run;

@@ -83,7 +83,7 @@ async fn follow(
         let line = on_lines(&format!("{state}: {}", text("message")));
         if shown.insert(String::new(), line.clone()).as_ref() != Some(&line) {
             writeln!(out, "{name}: {line}")?;
-            if state == ActionState::Approval.as_str() {
+            if state == ActionState::WaitingForApproval.as_str() {
                 writeln!(out, "approve it with `operator action approve {name} -n {namespace}`")?;
             }
         }

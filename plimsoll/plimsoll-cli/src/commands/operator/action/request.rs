@@ -188,7 +188,7 @@ pub(super) async fn retry(
     if !matches!(state, ActionState::Failed | ActionState::Cancelled) {
         bail!(
             "Action `{name}` is {}: only one that failed or was cancelled is retried",
-            state.as_str()
+            state.outcome()
         );
     }
     let mut spec = json!(action.spec);

@@ -9,7 +9,7 @@ use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, PlannedChange};
 use plimsoll_api::{ACTION, whole_seconds};
-use plimsoll_operators::actions::lifecycle::ActionObject;
+use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::change_plan::ChangePlan;
 use plimsoll_operators::version_text;
 use plimsoll_resolve::printable::{on_lines, on_one_line};
@@ -73,7 +73,7 @@ pub(super) async fn list(
             it.name.clone(),
             it.spec.action_class.clone(),
             it.spec.package.clone(),
-            it.status.state.as_str().to_owned(),
+            it.status.state.outcome().to_owned(),
             succeeded.map(|it| it.reason.clone()).unwrap_or_default(),
             it.spec.requester.as_ref().map(|it| it.username.clone()).unwrap_or_default(),
             age(it.created, now()),
@@ -128,7 +128,7 @@ pub(super) async fn show(
     }
     let ActionObject { spec, status, .. } = &action;
     let requester = spec.requester.as_ref().map_or("", |it| it.username.as_str());
-    writeln!(out, "Action {namespace}/{name}: {}", status.state.as_str())?;
+    writeln!(out, "Action {namespace}/{name}: {}", status.state.outcome())?;
     writeln!(out, "Class:     {}", spec.action_class)?;
     writeln!(out, "Requester: {requester}")?;
     for (what, time) in [("Started:  ", status.start_time), ("Ended:    ", status.completion_time)]
@@ -171,7 +171,7 @@ pub(super) async fn show(
         )?;
     }
     match status.state {
-        ActionState::Approval => {
+        ActionState::WaitingForApproval => {
             writeln!(out, "Approve it with `operator action approve {name} -n {namespace}`")?;
         }
         ActionState::Failed | ActionState::Cancelled => {
@@ -242,7 +242,7 @@ pub(super) async fn logs(
         lines.push((whole_seconds(time), "started".to_owned()));
     }
     if let Some(time) = action.status.completion_time {
-        let state = action.status.state.as_str();
+        let state = action.status.state.outcome();
         lines.push((whole_seconds(time), format!("ended: {state}")));
     }
     lines.sort_by_key(|(time, _)| *time);

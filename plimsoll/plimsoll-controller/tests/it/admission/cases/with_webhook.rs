@@ -112,7 +112,7 @@ pub(crate) const WITH_WEBHOOK: &[Case] = &[
         "the status is written",
         "robot",
         "PATCH actions/a/status",
-        r#"{"status": {"state": "APPROVAL", "planDigest": "sha256:ab"}}"#,
+        r#"{"status": {"state": "WaitingForApproval", "planDigest": "sha256:ab"}}"#,
         200,
         "sha256:ab",
     ),

@@ -1,0 +1,146 @@
+//! Actions as the API server has them, and the statuses that report on them.
+
+use jiff::Timestamp;
+use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionSpec, ActionState, ActionStatus};
+use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::ActionFailure;
+use crate::conditions::{ConditionDraft, condition};
+
+/// The maximum length of a condition message that Kubernetes accepts, in bytes.
+const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
+
+/// An Action as the API server has it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ActionObject {
+    /// The namespace of the object.
+    pub namespace: String,
+    /// The name of the object.
+    pub name: String,
+    /// The uid of the object; empty if it has none.
+    pub uid: String,
+    /// The creation time.
+    pub created: Timestamp,
+    /// The resourceVersion.
+    pub revision: String,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// The uid of the RetryAction, CronAction or EventAction that created it; empty if none did.
+    pub owner: String,
+    /// The requested spec.
+    pub spec: ActionSpec,
+    /// The status.
+    pub status: ActionStatus,
+}
+
+impl ActionObject {
+    /// Reads an object.
+    ///
+    /// # Errors
+    ///
+    /// When it does not have the form of an Action.
+    pub fn read(object: &Value) -> Result<Self, String> {
+        let metadata = &object["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+        let owner = owners.into_iter().find(|it| it["controller"] == true);
+        let status = match &object["status"] {
+            Value::Null => ActionStatus::default(),
+            status => {
+                ActionStatus::deserialize(status).map_err(|error| format!("status: {error}"))?
+            }
+        };
+        Ok(Self {
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+            uid: text(&metadata["uid"]),
+            created: text(&metadata["creationTimestamp"]).parse().unwrap_or_default(),
+            revision: text(&metadata["resourceVersion"]),
+            generation: metadata["generation"].as_i64().unwrap_or_default(),
+            owner: owner.map(|it| text(&it["uid"])).unwrap_or_default(),
+            spec: ActionSpec::deserialize(&object["spec"])
+                .map_err(|error| format!("spec: {error}"))?,
+            status,
+        })
+    }
+
+    /// Returns the sort key of Actions: the creation time, then namespace and name.
+    pub fn order(&self) -> (Timestamp, &str, &str) {
+        (self.created, &self.namespace, &self.name)
+    }
+
+    /// Returns the status for a report, with its state and the condition of success.
+    pub fn reported(&self, report: Report, now: Timestamp) -> ActionStatus {
+        let Report { mut status, state, reason, message } = report;
+        let succeeded = match state {
+            ActionState::Succeeded => ConditionStatus::True,
+            ActionState::Failed | ActionState::Cancelled => ConditionStatus::False,
+            ActionState::Pending | ActionState::WaitingForApproval | ActionState::Running => {
+                ConditionStatus::Unknown
+            }
+        };
+        let message = limited(&message, MESSAGE_LENGTH_MAX);
+        let draft = ConditionDraft { type_: ACTION_SUCCEEDED, status: succeeded, reason, message };
+        let succeeded = condition(draft, &self.status.conditions, self.generation, now);
+        status.conditions.retain(|it| it.type_ != ACTION_SUCCEEDED);
+        status.conditions.insert(0, succeeded);
+        status.requester.clone_from(&self.spec.requester);
+        status.state = state;
+        state.outcome().clone_into(&mut status.outcome);
+        if state.is_final() && status.completion_time.is_none() {
+            status.completion_time = Some(whole_seconds(now));
+        }
+        status
+    }
+}
+
+/// A state to report in the status of an Action.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The status, except for the state and the condition of success.
+    pub status: ActionStatus,
+    /// The state to report.
+    pub state: ActionState,
+    /// The reason for the state.
+    pub reason: Reason,
+    /// The message for users.
+    pub message: String,
+}
+
+impl Report {
+    /// Creates the report of a failure.
+    pub fn failed(status: ActionStatus, failure: ActionFailure) -> Self {
+        let ActionFailure { reason, message, .. } = failure;
+        Self { status, state: ActionState::Failed, reason, message }
+    }
+
+    /// Creates the report of an Action whose plan is executed.
+    pub fn running(status: ActionStatus) -> Self {
+        Self {
+            status,
+            state: ActionState::Running,
+            reason: Reason::ActionRunning,
+            message: "the plan is executed".to_owned(),
+        }
+    }
+
+    /// Creates the report of an Action that waits.
+    pub fn pending(status: ActionStatus, reason: Reason, message: impl Into<String>) -> Self {
+        Self { status, state: ActionState::Pending, reason, message: message.into() }
+    }
+}
+
+/// Truncates a text to a number of bytes; a truncated text ends with a note.
+pub(super) fn limited(text: &str, length_max: usize) -> String {
+    if text.len() <= length_max {
+        return text.to_owned();
+    }
+    let note = format!("\n(cut off: it has {} bytes)", text.len());
+    let mut end = length_max.saturating_sub(note.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{note}", &text[..end])
+}
