@@ -4,6 +4,7 @@
 //! `PLIMSOLL_PAYLOAD` and `PLIMSOLL_PAYLOAD_NEXT`, else the sample release is taken. The real
 //! control plane takes part when `KUBEBUILDER_ASSETS` names its programs.
 
+mod actions;
 mod drift;
 mod floor;
 mod install;
@@ -53,6 +54,9 @@ fn main() -> Result<ExitCode, anyhow::Error> {
             if wanted("memory") {
                 figures.extend(memory::measure(kind).await?);
             }
+        }
+        if wanted("actions") {
+            figures.extend(actions::measure().await?);
         }
         anyhow::Ok(())
     })?;

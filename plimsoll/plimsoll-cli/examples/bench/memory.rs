@@ -75,7 +75,7 @@ fn start(kubeconfig: &Path, payload: &Path) -> Result<Child, anyhow::Error> {
         .context("failed to start `plimsoll`; `cargo xtask bench memory` builds it")
 }
 
-fn kib(status: &str, field: &str) -> u64 {
+pub(crate) fn kib(status: &str, field: &str) -> u64 {
     let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).unwrap_or_default()
 }

@@ -1,0 +1,300 @@
+//! What Actions cost: how many small ones end in a second through the embedded API server, and what those
+//! that have ended, or wait, take of a program's memory and processor time. The program is a process of
+//! its own; the server is in this one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use futures::future::try_join_all;
+use k8s_apiserver::{ApiServer, Options, kubeconfig, serve};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use plimsoll_api::{ACTION, ACTION_CLASS, CATALOG};
+use plimsoll_simulation::cluster_state::api;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Figure, memory};
+
+/// The number of small Actions that are requested at once.
+const SMALL: usize = 500;
+/// The numbers of ended Actions whose memory is compared.
+const ENDED: [usize; 3] = [0, 5_000, 10_000];
+/// The number of Actions that wait.
+const WAITING: usize = 1_000;
+/// How long the processor time of Actions at rest is measured.
+const REST: Duration = Duration::from_secs(20);
+/// The class of the Actions that have ended or wait.
+const CLASS: &str = "resolution";
+
+pub(crate) async fn measure() -> Result<Vec<Figure>, anyhow::Error> {
+    let mut figures = vec![throughput().await?];
+    figures.extend(history().await?);
+    Ok(figures)
+}
+
+/// A server with a program that executes Actions on it.
+struct Stage {
+    client: Client,
+    program: Option<Child>,
+    files: tempfile::TempDir,
+    stop: CancellationToken,
+}
+
+impl Stage {
+    async fn start() -> Result<Self, anyhow::Error> {
+        let files = tempfile::tempdir()?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        fs::write(files.path().join("kubeconfig"), kubeconfig(&url))?;
+        let server = ApiServer::new(Options::default());
+        let client = Client::new(server.clone(), "default");
+        let stop = CancellationToken::new();
+        tokio::spawn(serve(server, listener, stop.clone().cancelled_owned()));
+        let mut stage = Self { client, program: None, files, stop };
+        stage.begin()?;
+        stage.until_served().await?;
+        Ok(stage)
+    }
+
+    /// Starts the program.
+    fn begin(&mut self) -> Result<(), anyhow::Error> {
+        let own = std::env::current_exe()?;
+        let folder = own.ancestors().nth(2).context("an example lies in a target directory")?;
+        let catalogs = workspace().join("examples");
+        let program = Command::new(folder.join("plimsoll"))
+            .args(["run", "--plain", "--operators", "--actions", "--kubeconfig"])
+            .arg(self.files.path().join("kubeconfig"))
+            .arg("--catalog-dir")
+            .arg(catalogs)
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .context(
+                "failed to start `plimsoll`; `cargo build --release -p plimsoll-cli` builds it",
+            )?;
+        self.program = Some(program);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), anyhow::Error> {
+        if let Some(mut program) = self.program.take() {
+            program.kill()?;
+            program.wait()?;
+        }
+        Ok(())
+    }
+
+    fn process(&self) -> Result<u32, anyhow::Error> {
+        Ok(self.program.as_ref().context("the program runs")?.id())
+    }
+
+    /// Waits until the classes are there, and a Catalog is read.
+    async fn until_served(&self) -> Result<(), anyhow::Error> {
+        let class = || async { api(&self.client, ACTION_CLASS).get_opt(CLASS).await };
+        until("the classes are installed", || async {
+            Ok(class().await.is_ok_and(|it| it.is_some()))
+        })
+        .await?;
+        let path = workspace().join("examples/catalog").display().to_string();
+        let catalog: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "olm.io/v1", "kind": "Catalog", "metadata": { "name": "examples" },
+            "spec": { "source": { "type": "Directory", "path": path } },
+        }))?;
+        api(&self.client, CATALOG).create(&PostParams::default(), &catalog).await?;
+        let read = || async {
+            let found = api(&self.client, CATALOG).get("examples").await?;
+            Ok(found.data["status"]["bundles"].as_u64().is_some_and(|it| it > 0))
+        };
+        until("the Catalog is read", read).await
+    }
+
+    fn actions(&self) -> Api<DynamicObject> {
+        let resource = plimsoll_controller::api_resource(ACTION);
+        Api::namespaced_with(self.client.clone(), "default", &resource)
+    }
+
+    /// Requests Actions at once.
+    async fn request(&self, number: usize, spec: &Value) -> Result<(), anyhow::Error> {
+        let actions = self.actions();
+        let requests = (0..number).map(|at| {
+            let actions = actions.clone();
+            let object = json!({
+                "apiVersion": "olm.io/v1", "kind": "Action",
+                "metadata": { "name": format!("action-{at}") },
+                "spec": spec,
+            });
+            async move {
+                let object: DynamicObject = serde_json::from_value(object)?;
+                actions.create(&PostParams::default(), &object).await?;
+                anyhow::Ok(())
+            }
+        });
+        try_join_all(requests).await?;
+        Ok(())
+    }
+
+    /// Returns how many Actions are in a state.
+    async fn count(&self, state: &str) -> Result<usize, anyhow::Error> {
+        let list = self.actions().list(&ListParams::default()).await?;
+        let is_in = |it: &&DynamicObject| it.data["status"]["state"] == state;
+        Ok(list.items.iter().filter(is_in).count())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // The program has ended by itself if this fails.
+        let _ = self.end();
+        self.stop.cancel();
+    }
+}
+
+fn workspace() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    root.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Waits until a condition holds, at most five minutes.
+async fn until<F: Future<Output = Result<bool, anyhow::Error>>>(
+    what: &str,
+    holds: impl Fn() -> F,
+) -> Result<(), anyhow::Error> {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(300) {
+        if holds().await? {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    anyhow::bail!("gave up waiting until {what}")
+}
+
+async fn throughput() -> Result<Figure, anyhow::Error> {
+    let stage = Stage::start().await?;
+    let begin = Instant::now();
+    let spec = json!({
+        "actionClass": "operator-install", "package": "lantern", "dryRun": true,
+        "requester": { "username": "system:admin", "groups": ["system:masters"] },
+    });
+    stage.request(SMALL, &spec).await?;
+    let ended = || async {
+        ensure!(stage.count("Failed").await? == 0, "an Action failed");
+        Ok(stage.count("Succeeded").await? == SMALL)
+    };
+    until("all Actions have ended", ended).await?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let rate = SMALL as f64 / seconds;
+    let text = format!("{rate:.0} a second ({SMALL} in {seconds:.2} s)");
+    let json = json!({ "actions": SMALL, "seconds": seconds });
+    Ok(Figure::new("small Actions", "Embedded", text, "100 a second", json))
+}
+
+/// The memory of ended Actions, and what they and those that wait cost at rest.
+async fn history() -> Result<Vec<Figure>, anyhow::Error> {
+    let mut stage = Stage::start().await?;
+    let kept = json!({ "spec": { "historyLimit": 100_000 } });
+    let patch = PatchParams { force: false, ..PatchParams::default() };
+    api(&stage.client, ACTION_CLASS).patch(CLASS, &patch, &Patch::Merge(&kept)).await?;
+    stage.end()?;
+    let (mut figures, mut measured, mut text_bytes) = (Vec::new(), Vec::new(), 0);
+    let mut there = 0;
+    for number in ENDED {
+        for at in there..number {
+            text_bytes += end_one(&stage, at).await?;
+        }
+        there = number;
+        stage.begin()?;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        measured.push(resident(stage.process()?)?);
+        if number != ENDED[2] {
+            stage.end()?;
+        }
+    }
+    let of_one = |kib: i64, count: usize| kib * 1024 / i64::try_from(count).unwrap_or(i64::MAX);
+    let first = of_one(measured[1] - measured[0], ENDED[1]);
+    let second = of_one(measured[2] - measured[1], ENDED[2] - ENDED[1]);
+    let names = text_bytes / ENDED[2];
+    let text = format!(
+        "{first} and {second} bytes each for the first and the second {}, {names} of them its names",
+        ENDED[1]
+    );
+    let json =
+        json!({ "first": first, "second": second, "names": names, "resident_kib": measured });
+    figures.push(Figure::new(
+        "memory of an ended Action",
+        "Embedded",
+        text,
+        "200 B and names",
+        json,
+    ));
+    figures.push(waiting(&stage).await?);
+    Ok(figures)
+}
+
+/// Creates an Action that has ended; returns the length of its names.
+async fn end_one(stage: &Stage, at: usize) -> Result<usize, anyhow::Error> {
+    let name = format!("ended-{at}");
+    let object: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "olm.io/v1", "kind": "Action", "metadata": { "name": name },
+        "spec": {
+            "actionClass": CLASS, "package": "lantern",
+            "requester": { "username": "system:admin", "groups": ["system:masters"] },
+        },
+    }))?;
+    let created = stage.actions().create(&PostParams::default(), &object).await?;
+    let status = json!({ "status": {
+        "state": "Succeeded", "outcome": "SUCCEEDED", "completionTime": "2026-01-01T00:00:00Z",
+        "requester": { "username": "system:admin", "groups": ["system:masters"] },
+        "conditions": [{
+            "type": "ActionSucceeded", "status": "True", "reason": "ActionSucceeded", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }],
+        "result": "x".repeat(2_000),
+    } });
+    let patch = Patch::Merge(&status);
+    stage.actions().patch_status(&name, &PatchParams::default(), &patch).await?;
+    let uid = created.metadata.uid.unwrap_or_default();
+    Ok(name.len() + uid.len() + "default".len() + CLASS.len())
+}
+
+/// What Actions cost that wait beside those that have ended.
+async fn waiting(stage: &Stage) -> Result<Figure, anyhow::Error> {
+    let spec = json!({
+        "actionClass": "not-installed", "package": "lantern",
+        "requester": { "username": "system:admin", "groups": ["system:masters"] },
+    });
+    stage.request(WAITING, &spec).await?;
+    until("all wait", || async { Ok(stage.count("Pending").await? == WAITING) }).await?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let process = stage.process()?;
+    let before = processor_milliseconds(process)?;
+    tokio::time::sleep(REST).await;
+    let spent = processor_milliseconds(process)? - before;
+    let text = format!(
+        "{spent:.0} ms of processor time in {} s, with {WAITING} that wait and {} that have ended",
+        REST.as_secs(),
+        ENDED[2]
+    );
+    let json = json!({ "milliseconds": spent, "seconds": REST.as_secs() });
+    Ok(Figure::new("Actions at rest", "Embedded", text, "none", json))
+}
+
+fn resident(process: u32) -> Result<i64, anyhow::Error> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    Ok(i64::try_from(memory::kib(&status, "RssAnon:"))?)
+}
+
+fn processor_milliseconds(process: u32) -> Result<f64, anyhow::Error> {
+    let mut nanoseconds = 0.0;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        nanoseconds += text.split(' ').next().unwrap_or_default().parse::<f64>()?;
+    }
+    Ok(nanoseconds / 1e6)
+}
