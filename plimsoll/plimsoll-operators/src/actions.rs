@@ -5,10 +5,14 @@
 //! is in its status, so that a new leader continues where the previous one stopped.
 
 pub mod attributes;
+pub mod by_hand;
 pub mod execution;
 pub mod files;
+pub mod history;
 pub mod lifecycle;
 pub mod locks;
+mod outcome;
+pub mod parts;
 pub mod plan;
 pub mod planning;
 pub mod policy;

@@ -11,6 +11,7 @@ use crate::observed::ObservedOperator;
 pub(crate) fn digest(changes: &[PlannedChange]) -> String {
     let planned = changes.iter().map(|it| PlannedChange {
         state: Default::default(),
+        unwritten: false,
         reason: String::new(),
         message: String::new(),
         ..it.clone()

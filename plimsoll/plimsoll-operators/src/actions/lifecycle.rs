@@ -6,12 +6,15 @@
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
     ActionApproval, ActionRequester, ActionState, ActionStatus, ChangeOperation, ChangeState,
+    PartContent,
 };
 use plimsoll_api::{ApiKind, CATALOG, CLUSTER_VERSION, OPERATOR, Reason, whole_seconds};
 use plimsoll_content::hash::sha256;
 
 use super::ActionFailure;
 use super::attributes::{EffectiveAction, NamedClass};
+use super::by_hand::command_in;
+use super::parts::reference;
 use super::plan::ActionPlan;
 use super::planning::{AUTOREMOVE, DELETE, INSTALL, RESOLUTION, UPDATE, is_of_release};
 use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
@@ -48,12 +51,7 @@ pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextSt
     }
     let report = |report: Report| NextStep::Report(Box::new(report));
     if spec.cancelled && !is_begun {
-        return report(Report {
-            status: status.clone(),
-            state: ActionState::Cancelled,
-            reason: Reason::ActionCancelled,
-            message: "it was cancelled before it began".to_owned(),
-        });
+        return report(Report::cancelled(status.clone(), "it was cancelled before it began"));
     }
     let Some(class) = class else {
         let message = format!("there is no ActionClass {}", spec.action_class);
@@ -200,9 +198,13 @@ impl ActionDecision<'_> {
             Err(failure) => {
                 status.policies = self.judge(None, self.policies).decisions;
                 if self.class.name == RESOLUTION {
-                    answer(&mut status, failure.answer());
+                    answer(&self.action.name, &mut status, failure.answer());
                 }
-                return report(Report::failed(status, failure));
+                let mut failed = Report::failed(status, failure);
+                if let Some(details) = &mut failed.status.failure {
+                    details.command = command_in(self.class, attributes);
+                }
+                return report(failed);
             }
         };
         let PolicyVerdict { decisions, granted } = self.judge(Some(&plan), self.policies);
@@ -220,27 +222,20 @@ impl ActionDecision<'_> {
         if granted != *attributes {
             return PlanDecision::PlanAgain(Box::new(granted));
         }
-        let broken = violations(&plan, &self.action.spec.preconditions, self.now);
-        if let Some(first) = broken.first() {
-            let messages: Vec<&str> = broken.iter().map(|it| it.message.as_str()).collect();
-            let failure = ActionFailure::new(first.reason, messages.join("; "));
+        if let Some(failure) = self.violation(&plan) {
             return report(Report::failed(status, failure));
         }
-        let succeeded = |status, reason, message: String| {
-            report(Report { status, state: ActionState::Succeeded, reason, message })
-        };
         if self.class.name == RESOLUTION {
             status.plan_digest = String::new();
-            answer(&mut status, &plan.result);
-            let message = "the answer is in status.result".to_owned();
-            return succeeded(status, Reason::ActionSucceeded, message);
+            answer(&self.action.name, &mut status, &plan.result);
+            return report(Report::succeeded(status, "the answer is in status.result"));
         }
         if granted.is_set("dryRun") {
-            let message = "nothing is changed: spec.dryRun is true".to_owned();
-            return succeeded(status, Reason::DryRun, message);
+            let succeeded = Report::succeeded(status, "nothing is changed: spec.dryRun is true");
+            return report(Report { reason: Reason::DryRun, ..succeeded });
         }
         if plan.changes.is_empty() {
-            return succeeded(status, Reason::ActionSucceeded, "there is nothing to do".to_owned());
+            return report(Report::succeeded(status, "there is nothing to do"));
         }
         if requires_approval && let Some((reason, message)) = self.unapproved(&status.plan_digest) {
             return report(Report {
@@ -256,6 +251,15 @@ impl ActionDecision<'_> {
         }
         status.start_time = Some(whole_seconds(self.now));
         report(Report::running(status))
+    }
+
+    /// Returns the failure of the preconditions that a plan violates, about the first of them; `None` if it
+    /// violates none.
+    fn violation(&self, plan: &ActionPlan) -> Option<ActionFailure> {
+        let found = violations(plan, &self.action.spec.preconditions, self.now);
+        let messages: Vec<&str> = found.iter().map(|it| it.message.as_str()).collect();
+        let message = messages.join("; ");
+        found.into_iter().next().map(|first| ActionFailure { message, ..first })
     }
 
     /// Returns the reason and message if a plan is not approved; `None` if it is.
@@ -297,16 +301,21 @@ pub fn give_up(status: &mut ActionStatus, failure: &ActionFailure) {
     for change in &mut status.plan {
         if change.state == ChangeState::Planned && change.operation != ChangeOperation::Await {
             change.state = ChangeState::Failed;
+            change.unwritten = true;
             change.reason = failure.reason.to_string();
             change.message.clone_from(&failure.message);
         }
     }
 }
 
-/// Records the result of a query, with the digest of the complete result.
-fn answer(status: &mut ActionStatus, text: &str) {
+/// Records the result of a query, with the digest of the complete result and, if that is too long for the status,
+/// its parts, which have the name of the Action.
+fn answer(name: &str, status: &mut ActionStatus, text: &str) {
     status.result_digest = sha256([text.as_bytes()]);
     status.result = limited(text, RESULT_LENGTH_MAX);
+    if text.len() > RESULT_LENGTH_MAX {
+        status.parts = Some(reference(name, PartContent::Result, text));
+    }
 }
 
 #[cfg(test)]

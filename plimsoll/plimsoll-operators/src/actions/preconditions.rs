@@ -3,11 +3,20 @@
 use jiff::Timestamp;
 use k8s_cel::{Bindings, Budget, EXPRESSION_COST_LIMIT, Environment, Type, Value};
 use plimsoll_api::Reason;
-use plimsoll_api::olm::action::{ActionPreconditions, PlanExpression};
+use plimsoll_api::olm::action::{
+    ActionPreconditions, ChangeOperation, PlanExpression, PlannedChange,
+};
 
 use super::plan::{ActionPlan, workloads_of};
 use super::schedule::is_open;
 use super::{ActionFailure, enumerated};
+
+/// The names of the preconditions, as specs have them.
+const CONSISTENT: &str = "consistent";
+const NO_WORKLOAD_REMOVAL: &str = "noWorkloadRemoval";
+const NO_ORPHANS: &str = "noOrphans";
+const WINDOW: &str = "withinMaintenanceWindow";
+const EXPRESSIONS: &str = "expressions";
 
 /// Returns a failure for each precondition that a plan violates.
 pub fn violations(
@@ -16,31 +25,44 @@ pub fn violations(
     now: Timestamp,
 ) -> Vec<ActionFailure> {
     let mut found = Vec::new();
-    let failed = |text: String| ActionFailure::new(Reason::PreconditionFailed, text);
-    if preconditions.consistent && !plan.unsatisfied.is_empty() {
-        found.push(failed(format!("consistent: {}", plan.unsatisfied.join("; "))));
+    if preconditions.consistent
+        && let Some(first) = plan.unsatisfied.first()
+    {
+        let violation = violated(CONSISTENT, &plan.unsatisfied.join("; "));
+        // Such a sentence begins with the Operator that has the requirement.
+        found.push(violation.on(first.split(' ').next().unwrap_or_default()));
     }
     if preconditions.no_workload_removal {
         let workloads = workloads_of(&plan.changes);
-        if !workloads.is_empty() {
-            let message = format!("noWorkloadRemoval: {} would go", enumerated(&workloads));
-            found.push(ActionFailure::new(Reason::WorkloadsRunning, message));
+        let is_removed = |it: &&PlannedChange| {
+            it.operation == ChangeOperation::Delete && !it.workloads.is_empty()
+        };
+        if let Some(first) = plan.changes.iter().find(is_removed) {
+            let text = format!("{} would go", enumerated(&workloads));
+            let violation = violated(NO_WORKLOAD_REMOVAL, &text).on(first.subject());
+            found.push(ActionFailure { reason: Reason::WorkloadsRunning, ..violation });
         }
     }
-    if preconditions.no_orphans && !plan.orphans.is_empty() {
-        let orphans = enumerated(&plan.orphans);
-        found.push(failed(format!("noOrphans: nothing would depend on {orphans} any more")));
+    if preconditions.no_orphans
+        && let Some(first) = plan.orphans.first()
+    {
+        let text = format!("nothing would depend on {} any more", enumerated(&plan.orphans));
+        found.push(violated(NO_ORPHANS, &text).on(first));
     }
     if let Some(window) = &preconditions.within_maintenance_window {
         match is_open(window, now) {
             Ok(Ok(())) => {}
             Ok(Err(opens)) => {
                 let opens = opens.map(|it| format!(", it opens {it}")).unwrap_or_default();
-                found.push(failed(format!("withinMaintenanceWindow: it is not open{opens}")));
+                found.push(violated(WINDOW, &format!("it is not open{opens}")));
             }
-            Err(why) => found.push(failed(format!("withinMaintenanceWindow: {why}"))),
+            Err(why) => found.push(violated(WINDOW, &why)),
         }
     }
+    let failed = |message: String| ActionFailure {
+        precondition: Some(EXPRESSIONS),
+        ..ActionFailure::new(Reason::PreconditionFailed, message)
+    };
     for expression in &preconditions.expressions {
         let said = || match expression.message.as_str() {
             "" => format!("`{}` does not hold", expression.expression),
@@ -53,6 +75,15 @@ pub fn violations(
         }
     }
     found
+}
+
+/// Creates the failure of a precondition.
+fn violated(precondition: &'static str, text: &str) -> ActionFailure {
+    let message = format!("{precondition}: {text}");
+    ActionFailure {
+        precondition: Some(precondition),
+        ..ActionFailure::new(Reason::PreconditionFailed, message)
+    }
 }
 
 fn holds(expression: &PlanExpression, plan: &ActionPlan) -> Result<bool, String> {

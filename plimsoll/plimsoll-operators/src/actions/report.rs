@@ -1,16 +1,24 @@
 //! Actions as the API server has them, and the statuses that report on them.
 
 use jiff::Timestamp;
-use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionSpec, ActionState, ActionStatus};
+use plimsoll_api::config::MetaCondition;
+use plimsoll_api::olm::action::{
+    ACTION_SUCCEEDED, ActionSpec, ActionState, ActionStatus, CONSTRAINT_SATISFIED, FailureDetails,
+    PartContent,
+};
 use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::ActionFailure;
+use super::by_hand::command_of;
+use super::{ActionFailure, outcome};
 use crate::conditions::{ConditionDraft, condition};
 
 /// The maximum length of a condition message that Kubernetes accepts, in bytes.
 const MESSAGE_LENGTH_MAX: usize = 32 * 1024;
+
+/// The types of the conditions that a report sets.
+const OWN_CONDITIONS: [&str; 2] = [ACTION_SUCCEEDED, CONSTRAINT_SATISFIED];
 
 /// An Action as the API server has it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,21 +79,34 @@ impl ActionObject {
         (self.created, &self.namespace, &self.name)
     }
 
-    /// Returns the status for a report, with its state and the condition of success.
+    /// Returns the status for a report: with its state, and with what follows from its plan.
     pub fn reported(&self, report: Report, now: Timestamp) -> ActionStatus {
         let Report { mut status, state, reason, message } = report;
-        let succeeded = match state {
-            ActionState::Succeeded => ConditionStatus::True,
-            ActionState::Failed | ActionState::Cancelled => ConditionStatus::False,
-            ActionState::Pending | ActionState::WaitingForApproval | ActionState::Running => {
-                ConditionStatus::Unknown
+        let plan_parts = status.parts.as_ref().filter(|it| it.content == PartContent::Plan);
+        if !status.plan.is_empty() || plan_parts.is_none() {
+            status.plan_summary = outcome::summary(&status.plan);
+            status.dependencies = outcome::dependencies(&status.plan);
+        }
+        let message = match reason {
+            Reason::ActionSucceeded => outcome::of_package(&self.spec, &status.plan),
+            _ => None,
+        }
+        .unwrap_or(&message);
+        status.conditions = self.conditions(&status, state, reason, message, now);
+        status.failure = match state {
+            ActionState::Failed | ActionState::Cancelled => {
+                let mut failure = status.failure.take().unwrap_or_default();
+                outcome::complete(&mut failure, &status.plan);
+                if failure.command.is_empty() {
+                    failure.command = command_of(&self.spec, &status);
+                }
+                Some(failure)
             }
+            ActionState::Succeeded
+            | ActionState::Pending
+            | ActionState::WaitingForApproval
+            | ActionState::Running => None,
         };
-        let message = limited(&message, MESSAGE_LENGTH_MAX);
-        let draft = ConditionDraft { type_: ACTION_SUCCEEDED, status: succeeded, reason, message };
-        let succeeded = condition(draft, &self.status.conditions, self.generation, now);
-        status.conditions.retain(|it| it.type_ != ACTION_SUCCEEDED);
-        status.conditions.insert(0, succeeded);
         status.requester.clone_from(&self.spec.requester);
         status.state = state;
         state.outcome().clone_into(&mut status.outcome);
@@ -94,12 +115,38 @@ impl ActionObject {
         }
         status
     }
+
+    /// Returns the conditions of a status: how the Action ended, then the dependencies that it created.
+    fn conditions(
+        &self,
+        status: &ActionStatus,
+        state: ActionState,
+        reason: Reason,
+        message: &str,
+        now: Timestamp,
+    ) -> Vec<MetaCondition> {
+        let succeeded = match state {
+            ActionState::Succeeded => ConditionStatus::True,
+            ActionState::Failed | ActionState::Cancelled => ConditionStatus::False,
+            ActionState::Pending | ActionState::WaitingForApproval | ActionState::Running => {
+                ConditionStatus::Unknown
+            }
+        };
+        let message = limited(message, MESSAGE_LENGTH_MAX);
+        let draft = ConditionDraft { type_: ACTION_SUCCEEDED, status: succeeded, reason, message };
+        let before = &self.status.conditions;
+        let succeeded = condition(draft, before, self.generation, now);
+        let satisfied = outcome::satisfied(&status.plan, before, self.generation, now);
+        let others = status.conditions.iter();
+        let others = others.filter(|it| !OWN_CONDITIONS.contains(&it.type_.as_str()));
+        [succeeded].into_iter().chain(satisfied).chain(others.cloned()).collect()
+    }
 }
 
 /// A state to report in the status of an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The status, except for the state and the condition of success.
+    /// The status, except for the state and what [`ActionObject::reported`] adds.
     pub status: ActionStatus,
     /// The state to report.
     pub state: ActionState,
@@ -112,8 +159,35 @@ pub struct Report {
 impl Report {
     /// Creates the report of a failure.
     pub fn failed(status: ActionStatus, failure: ActionFailure) -> Self {
-        let ActionFailure { reason, message, .. } = failure;
+        let ActionFailure { reason, message, answer: _, precondition, item } = failure;
+        let details = FailureDetails {
+            item: item.unwrap_or_default(),
+            precondition: precondition.unwrap_or_default().to_owned(),
+            ..FailureDetails::default()
+        };
+        let status = ActionStatus { failure: Some(details), ..status };
         Self { status, state: ActionState::Failed, reason, message }
+    }
+
+    /// Creates the report of an Action that was cancelled.
+    pub fn cancelled(status: ActionStatus, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            state: ActionState::Cancelled,
+            reason: Reason::ActionCancelled,
+            message: message.into(),
+        }
+    }
+
+    /// Creates the report of an Action that was done. What became of the package that was asked for replaces the
+    /// message, if the plan has it.
+    pub fn succeeded(status: ActionStatus, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            state: ActionState::Succeeded,
+            reason: Reason::ActionSucceeded,
+            message: message.into(),
+        }
     }
 
     /// Creates the report of an Action whose plan is executed.
@@ -144,3 +218,6 @@ pub(super) fn limited(text: &str, length_max: usize) -> String {
     }
     format!("{}{note}", &text[..end])
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,6 +88,7 @@ fn everything_of_an_action_is_declared() {
         change_set: "ab".into(),
         workloads: vec![RemainingObjects::default()],
         state: ChangeState::Written,
+        unwritten: true,
         reason: "Written".into(),
         message: "written".into(),
     };

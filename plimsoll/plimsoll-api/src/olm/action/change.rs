@@ -74,6 +74,9 @@ pub struct PlannedChange {
     // +required
     // +kubebuilder:validation:Enum=Planned;Writing;Written;Completed;Failed
     pub state: ChangeState,
+    /// Whether it failed before it was written: what it is about is left as it was.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unwritten: bool,
     /// Why it is in that state, in one word; empty for a plan.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,

@@ -135,14 +135,37 @@ fn an_answer_is_in_the_result_and_says_if_it_is_cut_off() {
     };
     let failure = ActionFailure::new(Reason::ConstraintsUnmet, "foo requires bar");
     let failed = check(Err(failure), ActionState::Failed, "foo requires bar");
-    assert_eq!(failed.result, "foo requires bar");
+    assert_eq!((failed.result.as_str(), failed.parts), ("foo requires bar", None));
     let long = "é".repeat(40_000);
     let plan = ActionPlan { result: long.clone(), ..ActionPlan::default() };
     let cut = check(Ok(plan), ActionState::Succeeded, &long);
     assert!(cut.result.len() <= 64 * 1024 && cut.result.len() > 64 * 1024 - 2);
     assert!(cut.result.ends_with("é\n(cut off: it has 80000 bytes)"));
+    // The parts have all of it.
+    let parts = cut.parts.unwrap();
+    assert_eq!((parts.count, parts.bytes, parts.digest), (1, 80_000, cut.result_digest));
     let failure = ActionFailure::new(Reason::ConstraintsUnmet, long.clone());
     let failed = check(Err(failure), ActionState::Failed, &long);
     assert!(failed.conditions[0].message.len() <= 32 * 1024);
     assert!(failed.conditions[0].message.ends_with("(cut off: it has 80000 bytes)"));
+}
+
+#[test]
+fn a_plan_that_violates_preconditions_fails_with_the_first() {
+    let spec = json!({
+        "actionClass": "operator-install", "package": "foo",
+        "preconditions": {"consistent": true, "noOrphans": true},
+    });
+    let plan = ActionPlan {
+        unsatisfied: vec!["bar requires foo <2".into()],
+        orphans: vec!["baz".into()],
+        ..ActionPlan::default()
+    };
+    let status = decided("", spec, Ok(plan), true);
+    let expected =
+        "consistent: bar requires foo <2; noOrphans: nothing would depend on baz any more";
+    assert_eq!(status.conditions[0].message, expected);
+    let failure = status.failure.unwrap();
+    assert_eq!((failure.precondition.as_str(), failure.item.as_str()), ("consistent", "bar"));
+    assert_eq!(failure.command, "kubectl operator install foo --no-dependencies");
 }

@@ -1,7 +1,8 @@
 //! The preconditions that a plan violates.
 
+use plimsoll_api::olm::RemainingObjects;
 use plimsoll_api::olm::action::{
-    ActionPreconditions, MaintenanceWindow, PlanExpression, PlannedChange,
+    ActionPreconditions, ChangeOperation, MaintenanceWindow, PlanExpression, PlannedChange,
 };
 
 use super::violations;
@@ -11,7 +12,17 @@ use crate::actions::tests::at;
 #[test]
 fn preconditions_name_what_is_in_the_way() {
     let plan = ActionPlan {
-        changes: vec![PlannedChange { operator: "foo".into(), ..PlannedChange::default() }],
+        changes: vec![PlannedChange {
+            operator: "foo".into(),
+            operation: ChangeOperation::Delete,
+            workloads: vec![RemainingObjects {
+                group: "example.com".into(),
+                kind: "Foo".into(),
+                count: 2,
+                ..RemainingObjects::default()
+            }],
+            ..PlannedChange::default()
+        }],
         unsatisfied: vec!["bar requires foo <2, but foo v2.0.0 is installed".into()],
         orphans: vec!["baz".into()],
         ..ActionPlan::default()
@@ -39,17 +50,23 @@ fn preconditions_name_what_is_in_the_way() {
         ],
     };
     let found = violations(&plan, &preconditions, at("2026-01-01T00:00:00Z"));
-    let texts: Vec<&str> = found.iter().map(|it| it.message.as_str()).collect();
     let expected = [
-        "consistent: bar requires foo <2",
-        "noOrphans: nothing would depend on baz",
-        "withinMaintenanceWindow: it is not open, it opens 2026-01-01T22:00:00Z",
-        "foo stays",
-        "`plan.nothing == 1`: ",
-        "`1 +`: ",
+        ("consistent", Some("bar"), "consistent: bar requires foo <2"),
+        ("noWorkloadRemoval", Some("foo"), "noWorkloadRemoval: "),
+        ("noOrphans", Some("baz"), "noOrphans: nothing would depend on baz"),
+        (
+            "withinMaintenanceWindow",
+            None,
+            "withinMaintenanceWindow: it is not open, it opens 2026-01-01T22:00:00Z",
+        ),
+        ("expressions", None, "foo stays"),
+        ("expressions", None, "`plan.nothing == 1`: "),
+        ("expressions", None, "`1 +`: "),
     ];
-    assert_eq!(texts.len(), expected.len(), "{texts:?}");
-    for (text, expected) in texts.iter().zip(expected) {
-        assert!(text.starts_with(expected), "{text}");
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (failure, (precondition, item, text)) in found.iter().zip(expected) {
+        assert_eq!(failure.precondition, Some(precondition));
+        assert_eq!(failure.item.as_deref(), item);
+        assert!(failure.message.starts_with(text), "{}", failure.message);
     }
 }
