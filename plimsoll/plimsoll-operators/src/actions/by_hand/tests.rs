@@ -4,7 +4,7 @@ use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, ActionStatus, Effec
 use serde_json::{Value, json};
 
 use super::{command, command_in, command_of};
-use crate::actions::attributes::{EffectiveAction, NamedClass, effective};
+use crate::actions::attributes::{NamedClass, effective};
 use crate::actions::files::built_in_classes;
 use crate::actions::tests::class;
 
@@ -117,7 +117,7 @@ fn other_classes_have_the_command_that_they_name() {
         name: "backup".into(),
         spec: ActionClassSpec { by_hand: by_hand.clone(), ..ActionClassSpec::default() },
     };
-    let action = EffectiveAction { class: "backup".into(), ..EffectiveAction::default() };
+    let action = effective(&ActionSpec::default(), &backup, None).unwrap();
     assert_eq!((command(&action), command_in(&backup, &action)), (String::new(), by_hand));
     let autoremove = class("autoremove");
     let action = effective(&ActionSpec::default(), &autoremove, None).unwrap();

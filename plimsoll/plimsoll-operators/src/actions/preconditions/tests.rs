@@ -16,8 +16,7 @@ fn preconditions_name_what_is_in_the_way() {
             operator: "foo".into(),
             operation: ChangeOperation::Delete,
             workloads: vec![RemainingObjects {
-                group: "example.com".into(),
-                kind: "Foo".into(),
+                kind: "Foo.example.com".into(),
                 count: 2,
                 ..RemainingObjects::default()
             }],
