@@ -6,6 +6,8 @@
 
 pub mod attributes;
 pub mod by_hand;
+pub mod check;
+pub mod classes;
 pub mod execution;
 pub mod files;
 pub mod history;

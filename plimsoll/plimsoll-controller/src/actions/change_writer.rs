@@ -130,7 +130,17 @@ impl ChangeWriter {
     async fn delete_operator(&self, change: &PlannedChange) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
         let found = self.read(name).await?;
-        if found.is_some_and(|(_, it)| it.uid == change.uid && !it.is_deleting) {
+        if let Some((object, _)) = found.filter(|(_, it)| it.uid == change.uid && !it.is_deleting) {
+            if !has_fields(&object, change) {
+                let mut operations = vec![unchanged(&object)];
+                operations.extend(fields(&object, change));
+                match self.writer.patch_guarded("", &self.resource, name, operations).await {
+                    Err(kube::Error::Api(status)) if status.code == 409 => {
+                        return Ok(WriteOutcome::Failed(format!("{name} keeps changing")));
+                    }
+                    written => written?,
+                }
+            }
             self.writer.delete_uid("", &self.resource, name, &change.uid).await?;
         }
         Ok(WriteOutcome::Done)
@@ -149,7 +159,8 @@ impl ChangeWriter {
             let is_of_catalog =
                 change.repository.is_empty() || there.spec.repository == change.repository;
             let has_label = !change.becomes_requested || !there.is_dependency;
-            if there.spec.version == change.requested && is_in_set && is_of_catalog && has_label {
+            let is_there = there.spec.version == change.requested && has_fields(&object, change);
+            if is_there && is_in_set && is_of_catalog && has_label {
                 return Ok(WriteOutcome::Done);
             }
             if there.spec.version != change.requested_before {
@@ -293,6 +304,27 @@ fn enable(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
     vec![unchanged(object), operation]
 }
 
+/// Returns the operations that set the other fields of the spec of an Operator. What they do not say
+/// of a field stays as it is.
+fn fields(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
+    let wanted = change.spec_fields.as_ref().and_then(Value::as_object).into_iter().flatten();
+    let operations = wanted.map(|(field, wanted)| {
+        let mut value = object["spec"][field].clone();
+        json_patch::merge(&mut value, wanted);
+        add(&["spec", field], value)
+    });
+    operations.collect()
+}
+
+/// Returns whether an Operator has the other fields of its spec as a change sets them.
+fn has_fields(object: &Value, change: &PlannedChange) -> bool {
+    let mut spec = object["spec"].clone();
+    if let Some(fields) = &change.spec_fields {
+        json_patch::merge(&mut spec, fields);
+    }
+    spec == object["spec"]
+}
+
 /// Returns the patch that updates an Operator. It fails if the object was changed since it was
 /// read.
 fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
@@ -306,6 +338,7 @@ fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
     if !change.repository.is_empty() {
         operations.push(add(&["spec", "repository"], change.repository.as_str().into()));
     }
+    operations.extend(fields(object, change));
     // The label is there: it says that the Operator is a dependency.
     if change.becomes_requested && object["metadata"]["labels"].is_object() {
         operations.push(add(&["metadata", "labels", INSTALLED_AS_LABEL], INSTALLED_AS_USER.into()));

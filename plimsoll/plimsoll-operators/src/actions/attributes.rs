@@ -2,16 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use k8s_schema::{Schema, validate};
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, EffectiveAttribute};
 use plimsoll_api::olm::policy::PolicyRules;
 use serde_json::{Value, json};
 
 use super::ActionFailure;
+use super::check;
+use super::classes::CONTROLLER;
 
 /// The prefix of the names of parameters.
 pub const PARAMETER_PREFIX: &str = "parameters.";
+/// The names of the attributes beside parameters.
+pub const ATTRIBUTES: [&str; 7] = [
+    "package",
+    "version",
+    "channel",
+    "repository",
+    "installDependencies",
+    "ensureConstraintSatisfiability",
+    "dryRun",
+];
+/// Those of them that are true or false; the others are texts.
+pub const FLAGS: [&str; 3] = ["installDependencies", "ensureConstraintSatisfiability", "dryRun"];
+/// The parameters of our classes that are another spelling of an attribute: they are true where it is false.
+pub(super) const SPELLINGS: [(&str, &str); 2] = [
+    ("parameters.force", "ensureConstraintSatisfiability"),
+    ("parameters.noDependencies", "installDependencies"),
+];
+/// Attributes by name, each with the request, policy or class that set it.
+pub(super) type SetAttributes = BTreeMap<String, (Value, String)>;
 
 /// A class with its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,18 +43,43 @@ pub struct NamedClass {
 }
 
 impl NamedClass {
-    /// Returns the class with a name, else the first one with that alias.
+    /// Returns the class with a name, else of those with that alias the one that this program serves, or else
+    /// the first by name.
     pub fn find<'a>(classes: impl IntoIterator<Item = &'a Self>, name: &str) -> Option<&'a Self> {
-        let mut by_alias = None;
+        let mut by_alias: Option<&Self> = None;
         for class in classes {
             if class.name == name {
                 return Some(class);
             }
-            if by_alias.is_none() && class.spec.aliases.iter().any(|it| it == name) {
+            if class.goes_by(name) && by_alias.is_none_or(|it| class.precedence() < it.precedence())
+            {
                 by_alias = Some(class);
             }
         }
         by_alias
+    }
+
+    /// Returns the order of classes that have the same alias: the least one has it.
+    pub(super) fn precedence(&self) -> (bool, &str) {
+        (!self.is_ours(), &self.name)
+    }
+
+    /// Returns whether this program serves the class.
+    pub fn is_ours(&self) -> bool {
+        self.spec.controller == CONTROLLER
+    }
+
+    /// Returns the names of its parameters, in order.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        let properties = self.spec.schema.as_ref().and_then(|it| it["properties"].as_object());
+        properties.into_iter().flat_map(|it| it.keys().map(String::as_str))
+    }
+
+    /// Returns whether it has a parameter.
+    pub fn has_parameter(&self, name: &str) -> bool {
+        let schema = self.spec.schema.as_ref();
+        schema.is_some_and(|it| it["x-kubernetes-preserve-unknown-fields"] == true)
+            || self.parameters().any(|it| it == name)
     }
 
     /// Returns whether a name is that of the class or one of its aliases.
@@ -49,7 +94,7 @@ pub struct EffectiveAction {
     /// The name of the class.
     pub class: String,
     /// The attributes by name, each with the request, policy or class that set it.
-    attributes: BTreeMap<String, (Value, String)>,
+    attributes: SetAttributes,
 }
 
 impl EffectiveAction {
@@ -66,6 +111,12 @@ impl EffectiveAction {
     /// Returns the text of an attribute; `None` if it is not set, empty or not a string.
     pub fn optional_text(&self, name: &str) -> Option<String> {
         Some(self.text(name)).filter(|it| !it.is_empty()).map(str::to_owned)
+    }
+
+    /// Returns the texts of an attribute that is a list; none if it is not set or not a list.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let texts = self.get(name).and_then(Value::as_array).into_iter().flatten();
+        texts.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
     /// Returns whether an attribute is `true`.
@@ -111,31 +162,45 @@ pub fn given(spec: &ActionSpec) -> BTreeMap<String, Value> {
     texts.chain(flags).chain(parameters).collect()
 }
 
-/// Returns the effective attributes: those of the Action, else of the policy that grants it, else of the
-/// class.
-///
-/// # Errors
-///
-/// When the class does not know an attribute, lacks a required one, or the parameters do not fit its schema.
-pub fn effective(
+/// Returns the attributes that an Action of a class sets, by name: those that it gives, and those of which a
+/// given parameter is another spelling.
+pub fn requested(spec: &ActionSpec, class: &NamedClass) -> BTreeMap<String, Value> {
+    let mut attributes = given(spec);
+    for (parameter, attribute) in SPELLINGS {
+        if is_spelled(class, parameter, attribute)
+            && attributes.get(parameter) == Some(&Value::Bool(true))
+        {
+            attributes.entry(attribute.to_owned()).or_insert(Value::Bool(false));
+        }
+    }
+    attributes
+}
+
+/// Returns whether a parameter of a class is another spelling of an attribute.
+pub(super) fn is_spelled(class: &NamedClass, parameter: &str, attribute: &str) -> bool {
+    let name = parameter.trim_start_matches(PARAMETER_PREFIX);
+    class.is_ours()
+        && class.parameters().any(|it| it == name)
+        && class.spec.attributes.iter().any(|it| it == attribute)
+}
+
+/// Returns the schema of an object with parameters in its spec; `schema` is that of the parameters.
+pub(super) fn wrapped(schema: &Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": { "spec": { "type": "object", "properties": { "parameters": schema } } },
+    })
+}
+
+/// Returns the attributes of an Action, else of the policy that grants it, else of the class.
+pub(super) fn merged(
     spec: &ActionSpec,
     class: &NamedClass,
     policy: Option<(&str, &PolicyRules)>,
-) -> Result<EffectiveAction, ActionFailure> {
-    let invalid = |message: String| ActionFailure::new(Reason::InvalidAction, message);
-    let given = given(spec);
-    let known = |name: &str| {
-        name.starts_with(PARAMETER_PREFIX) || class.spec.attributes.iter().any(|it| it == name)
-    };
-    if let Some(name) = given.keys().find(|name| !known(name)) {
-        let has = match class.spec.attributes.as_slice() {
-            [] => "it has none".to_owned(),
-            names => format!("it has {}", names.join(", ")),
-        };
-        return Err(invalid(format!("class {} has no attribute {name}: {has}", class.name)));
-    }
-    let mut attributes: BTreeMap<String, (Value, String)> =
-        given.into_iter().map(|(name, value)| (name, (value, "request".to_owned()))).collect();
+) -> SetAttributes {
+    let requested = requested(spec, class).into_iter();
+    let mut attributes: SetAttributes =
+        requested.map(|(name, value)| (name, (value, "request".to_owned()))).collect();
     if let Some((policy, rules)) = policy {
         for rule in &rules.attributes {
             if let Some(value) = &rule.default {
@@ -144,51 +209,31 @@ pub fn effective(
             }
         }
     }
-    for (name, value) in
-        class.spec.defaults.as_ref().and_then(Value::as_object).into_iter().flatten()
-    {
+    let defaults = class.spec.defaults.as_ref().and_then(Value::as_object);
+    for (name, value) in defaults.into_iter().flatten() {
         let entry = attributes.entry(name.clone());
         entry.or_insert_with(|| (value.clone(), format!("class {}", class.name)));
     }
-    if let Some(name) = class.spec.required.iter().find(|name| !attributes.contains_key(*name)) {
-        return Err(invalid(format!("class {} needs spec.{name}", class.name)));
-    }
-    let parameters = attributes.iter().filter_map(|(name, (value, _))| {
-        Some((name.strip_prefix(PARAMETER_PREFIX)?.to_owned(), value.clone()))
-    });
-    let parameters: serde_json::Map<String, Value> = parameters.collect();
-    check_parameters(class, &Value::Object(parameters)).map_err(invalid)?;
-    Ok(EffectiveAction { class: class.name.clone(), attributes })
+    attributes
 }
 
-/// Validates parameters against the schema of their class.
-fn check_parameters(class: &NamedClass, parameters: &Value) -> Result<(), String> {
-    let Some(schema) = &class.spec.schema else {
-        let named = parameters.as_object().and_then(|it| it.keys().next());
-        return match named {
-            Some(name) => {
-                Err(format!("class {} has no parameters, but {name} is given", class.name))
-            }
-            None => Ok(()),
-        };
-    };
-    let whole = json!({
-        "type": "object",
-        "properties": { "spec": { "type": "object", "properties": { "parameters": schema } } },
-    });
-    let read = Schema::from_crd(&whole, false).map_err(|errors| {
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        format!("the schema of class {} is no schema: {}", class.name, errors.join("; "))
-    })?;
-    let value = json!({ "spec": { "parameters": parameters } });
-    let mut errors: Vec<String> = validate(&read, &value).iter().map(ToString::to_string).collect();
-    if schema["x-kubernetes-preserve-unknown-fields"] != true {
-        let known = schema["properties"].as_object();
-        let names = parameters.as_object().into_iter().flat_map(|it| it.keys());
-        let unknown = names.filter(|name| known.is_none_or(|it| !it.contains_key(*name)));
-        errors.extend(unknown.map(|it| format!("spec.parameters.{it}: the class has no such one")));
+/// Returns the effective attributes: those of the Action, else of the policy that grants it, else of the
+/// class.
+///
+/// # Errors
+///
+/// Everything that is wrong with the request, in one message.
+pub fn effective(
+    spec: &ActionSpec,
+    class: &NamedClass,
+    policy: Option<(&str, &PolicyRules)>,
+) -> Result<EffectiveAction, ActionFailure> {
+    let attributes = merged(spec, class, policy);
+    let problems = check::problems(spec, class, &attributes);
+    if !problems.is_empty() {
+        return Err(ActionFailure::new(Reason::InvalidAction, problems.join("; ")));
     }
-    if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    Ok(EffectiveAction { class: class.name.clone(), attributes })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
 use plimsoll_api::{
     ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, crd,
 };
+use plimsoll_content::capability::suggestion;
 use plimsoll_content::yaml;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -111,11 +112,33 @@ fn read<T: DeserializeOwned>(spec: &Value) -> Result<T, String> {
 fn errors(kind: ApiKind, object: &Value) -> Vec<String> {
     let definitions = crd::action_manifests();
     let definition = definitions.iter().find(|it| it["spec"]["names"]["kind"] == kind.kind);
-    let schema = definition.map(|it| &it["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
-    let Some(Ok(schema)) = schema.map(|it| Schema::from_crd(it, false)) else { return Vec::new() };
+    let Some(definition) = definition else { return Vec::new() };
+    let definition = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let Ok(schema) = Schema::from_crd(definition, false) else { return Vec::new() };
     let unknown = unknown_fields(&schema, object);
-    let unknown = unknown.iter().map(|it| format!("{it}: unknown field"));
+    let unknown = unknown.iter().map(|it| unknown_field(definition, object, it));
     validate(&schema, object).iter().map(ToString::to_string).chain(unknown).collect()
+}
+
+/// Returns the sentence about a field that a kind does not have, with the field that may be meant.
+fn unknown_field(definition: &Value, object: &Value, path: &str) -> String {
+    let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let fields = parent.split('.').filter(|it| !it.is_empty());
+    let known = fields.fold(definition, |schema, field| match field.split_once('[') {
+        Some((field, _)) => &schema["properties"][field]["items"],
+        None => &schema["properties"][field],
+    });
+    let pointer = format!("/{}/actionClass", parent.replace('.', "/"));
+    let class = object.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
+    let built_in = built_in_classes();
+    let class = NamedClass::find(&built_in, class);
+    if class.is_some_and(|it| it.parameters().any(|it| it == name)) {
+        return format!(
+            "{path}: unknown field; it is a parameter: write {parent}.parameters.{name}"
+        );
+    }
+    let known = known["properties"].as_object().into_iter().flat_map(|it| it.keys());
+    format!("{path}: unknown field{}", suggestion(name, known.map(String::as_str)))
 }
 
 /// Returns the built-in classes.

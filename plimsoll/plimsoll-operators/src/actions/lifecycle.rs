@@ -21,8 +21,7 @@ use super::policy::{Grant, NamedPolicy, PolicyRequest, PolicyVerdict, judge};
 use super::preconditions::violations;
 use super::report::{ActionObject, Report, limited};
 
-/// The controller name of the classes that this program serves.
-pub const CONTROLLER: &str = "olm.io/plimsoll";
+pub use super::classes::CONTROLLER;
 /// The maximum length of a query's result in a status, in bytes.
 const RESULT_LENGTH_MAX: usize = 64 * 1024;
 /// The next step for an Action.

@@ -1,30 +1,31 @@
 //! Planning of an Action: its changes of Operators, by the same functions that commands use, or of the
 //! release.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod delete;
+mod install;
+mod resolution;
+mod update;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
 use plimsoll_api::olm::{OperatorSpec, RemainingObjects};
-use plimsoll_resolve::range::masterminds::Range;
-use plimsoll_resolve::requirement::Provider;
+use plimsoll_content::capability::hint;
 use plimsoll_resolve::{CatalogPart, Expressions};
-use semver::Version;
 use serde::Deserialize as _;
+use serde_json::{Value, json};
 
+use self::delete::deletion;
+use self::install::install_request;
 use super::attributes::EffectiveAction;
 use super::plan::ActionPlan;
 use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
-use crate::deletion_plan::{DeletionPlan, DeletionRequest, depend, orphans};
-use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
-use crate::planned_change::{awaited, change, removal};
-use crate::planner::{is_pinned, takes_back};
-use crate::query::{ResolutionOutcome, answer_request, unknown_package};
-use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
+use crate::query::{needed_packages, unknown_package};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
 
 /// The name of the class that installs a package.
@@ -45,7 +46,27 @@ pub const CAPABILITY_ENABLE: &str = "capability-enable";
 /// Returns the packages to read from catalogs.
 pub fn packages(action: &EffectiveAction, inventory: &OperatorInventory) -> Vec<String> {
     let installed = inventory.operators.keys().cloned();
-    installed.chain(action.optional_text("package")).collect()
+    let needed = match action.class.as_str() {
+        INSTALL | RESOLUTION => needed_packages(&install_request(action)),
+        _ => named(action).into_iter().map(|it| it.name).collect(),
+    };
+    installed.chain(needed).collect()
+}
+
+/// Returns the packages that an Action names, each with the versions that will do.
+pub fn named(action: &EffectiveAction) -> Vec<RequestedPackage> {
+    let package = action.optional_text("package");
+    let range = action.optional_text("version").filter(|_| action.class != RELEASE_UPDATE);
+    let package = package.map(|name| RequestedPackage { name, range });
+    let lists = match action.class.as_str() {
+        INSTALL | UPDATE | DELETE | RESOLUTION => ["parameters.packages", "parameters.ranges"],
+        // What another class calls so is not known.
+        _ => return package.into_iter().collect(),
+    };
+    let others = lists.into_iter().flat_map(|it| action.texts(it));
+    // A text that cannot be read was refused before.
+    let others = others.filter_map(|it| it.parse().ok());
+    package.into_iter().chain(others).collect()
 }
 
 /// Returns the Operators that a plan deletes, which depends on their workloads.
@@ -100,41 +121,18 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn install_request(&self) -> InstallRequest {
-        let action = self.action;
-        InstallRequest {
-            packages: vec![RequestedPackage::named(action.text("package"))],
-            version_range: action.optional_text("version"),
-            channel: action.optional_text("channel"),
-            repository: action.optional_text("repository"),
-            no_dependencies: !action.is_set("installDependencies"),
-            ..InstallRequest::default()
-        }
+    /// Returns the first of some packages that no catalog has.
+    fn unknown<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+        let is_known = |name: &str| self.catalogs.iter().any(|it| it.package(name).is_some());
+        names.find(|name| !is_known(name))
     }
 
-    fn install_plan(&self, request: &InstallRequest) -> Result<InstallPlan, ActionFailure> {
-        let package = self.action.text("package");
-        if !self.catalogs.iter().any(|it| it.packages.iter().any(|it| it.name == package)) {
-            return Err(self.not_found(package));
-        }
-        let inputs = self.inventory.inputs(self.expressions);
-        plan_install(inputs, self.catalogs, request).map_err(|error| match error {
-            InstallError::Invalid(error) => {
-                ActionFailure::new(Reason::InvalidAction, error.to_string())
-            }
-            InstallError::Blocked { name, block } => {
-                ActionFailure::new(block.reason, format!("{name}: {}", block.message))
-            }
-            InstallError::LimitExceeded => ActionFailure::new(
-                Reason::ConstraintsUnmet,
-                "the dependencies are too complex to be resolved within the limit of work",
-            ),
-            InstallError::Unsatisfiable(conflict) => {
-                ActionFailure::new(Reason::ConstraintsUnmet, conflict.text().trim_end().to_owned())
-            }
-        })
+    /// Returns whether nothing is changed that would leave requirements unsatisfied.
+    fn ensures_constraints(&self) -> bool {
+        self.action.is_set("ensureConstraintSatisfiability")
     }
 
+    /// Returns the failure of an Action that names a package that no catalog has.
     fn not_found(&self, package: &str) -> ActionFailure {
         let unavailable: Vec<String> = self.inventory.unavailable.keys().cloned().collect();
         match unavailable.as_slice() {
@@ -150,217 +148,6 @@ impl Planner<'_> {
                 ),
             ),
         }
-    }
-
-    /// Returns whether the package is requested already, in a version that matches.
-    fn is_requested(&self) -> bool {
-        let (package, version) = (self.action.text("package"), self.action.text("version"));
-        let Some(there) = self.inventory.observed.get(package) else { return false };
-        let operator = self.inventory.operators.get(package);
-        let is_same_pin = || {
-            let installed = Version::parse(there.version());
-            is_pinned(version)
-                && is_pinned(&there.spec.version)
-                && Range::parse(version)
-                    .is_ok_and(|range| installed.is_ok_and(|it| range.matches(&it)))
-        };
-        let elsewhere = ["channel", "repository"].iter().any(|it| self.action.get(it).is_some());
-        !there.is_deleting
-            && !elsewhere
-            && operator.is_none_or(|it| !it.is_dependency && !takes_back(version, it))
-            && (version.is_empty() || there.spec.version == version || is_same_pin())
-    }
-
-    fn install(&self) -> Result<ActionPlan, ActionFailure> {
-        let request = self.install_request();
-        let install = match self.is_requested() {
-            true => InstallPlan::default(),
-            false => self.install_plan(&request)?,
-        };
-        let mut changes = Vec::new();
-        // Dependencies come first.
-        for it in install.operators.iter().rev() {
-            let (manifest, version) = (it.manifest(&request), it.version.to_string());
-            let there = self.inventory.observed.get(&it.name);
-            let is_requested = there.is_some_and(|there| {
-                there.spec.version == it.range
-                    && it.change_set.value().is_none()
-                    && !it.becomes_requested
-            });
-            changes.push(match there {
-                Some(there) if is_requested && there.version() == version => continue,
-                Some(there) if is_requested => awaited(&it.name, there, version, it.is_dependency),
-                there => change(&manifest, there, version),
-            });
-        }
-        let mut after = self.after(&changes);
-        if self.name_catalogs(&install, &after, &mut changes) {
-            after = self.after(&changes);
-        }
-        self.await_requested(&after, &mut changes);
-        let mut explanation = install.edges;
-        if changes.is_empty() {
-            explanation.push(format!("{} is installed", self.action.text("package")));
-        }
-        self.finished(changes, explanation, &after)
-    }
-
-    /// Sets the planned catalog in Operators that are created, where another one would be preferred. Returns
-    /// whether there are any.
-    fn name_catalogs(
-        &self,
-        install: &InstallPlan,
-        after: &ConvergedOperators,
-        changes: &mut [PlannedChange],
-    ) -> bool {
-        let mut is_changed = false;
-        for planned in &install.operators {
-            let operator = after.operators.get(&planned.name);
-            let installed = operator.and_then(|it| it.installed.as_ref());
-            let change = changes.iter_mut().find(|it| it.operator == planned.name);
-            if installed.is_some_and(|it| it.reference.catalog != planned.catalog)
-                && let Some(manifest) = change.and_then(|it| it.manifest.as_mut())
-            {
-                manifest["spec"]["repository"] = planned.catalog.as_str().into();
-                is_changed = true;
-            }
-        }
-        is_changed
-    }
-
-    /// Adds the Operators to wait for: the package and its dependencies, as far as they were requested before
-    /// and are not installed yet.
-    fn await_requested(&self, after: &ConvergedOperators, changes: &mut Vec<PlannedChange>) {
-        let package = self.action.text("package");
-        let mut queue = vec![package.to_owned()];
-        let mut seen = BTreeSet::new();
-        while let Some(name) = queue.pop() {
-            if !seen.insert(name.clone()) {
-                continue;
-            }
-            let needed = after.decisions.get(&name).into_iter().flat_map(|it| &it.requirements);
-            for requirement in needed {
-                if let Some(Provider::Installed(package)) = &requirement.provider {
-                    queue.push(package.clone());
-                }
-            }
-            let expected = after.operators.get(&name).and_then(|it| it.installed.as_ref());
-            let (Some(there), Some(expected)) = (self.inventory.observed.get(&name), expected)
-            else {
-                continue;
-            };
-            let is_planned = changes.iter().any(|it| it.operator == name);
-            if there.version().is_empty() && !is_planned {
-                let version = expected.reference.version.clone();
-                changes.push(awaited(&name, there, version, name != package));
-            }
-        }
-    }
-
-    fn update(&self) -> Result<ActionPlan, ActionFailure> {
-        let (package, version) = (self.action.text("package"), self.action.text("version"));
-        let ranges = match (package, version) {
-            ("", "") => BTreeMap::new(),
-            ("", _) | (_, "") => {
-                return Err(ActionFailure::new(
-                    Reason::InvalidAction,
-                    "give spec.package with spec.version for one Operator, or neither for all of them",
-                ));
-            }
-            (package, version) => BTreeMap::from([(package.to_owned(), version.to_owned())]),
-        };
-        let request = UpdateRequest {
-            latest: self.action.is_set("parameters.latest"),
-            ranges,
-            together: self.action.is_set("parameters.together"),
-            ..UpdateRequest::default()
-        };
-        let inputs = self.inventory.inputs(self.expressions);
-        let plan = plan_update(inputs, self.catalogs, &request).map_err(update_failure)?;
-        let mut explanation = Vec::new();
-        for it in &plan.operators {
-            if let Some(why) = &it.held_back {
-                explanation.push(format!("{} stays: {why}", it.name));
-            }
-        }
-        let changes = self.update_changes(&plan);
-        let after = self.after(&changes);
-        self.finished(changes, explanation, &after)
-    }
-
-    /// Returns the changes of an update: those of the Operators that are written, dependencies first, and those of
-    /// the others whose version changes.
-    fn update_changes(&self, plan: &UpdatePlan) -> Vec<PlannedChange> {
-        let version = |it: &OperatorUpdate| {
-            it.after.installed.as_ref().map(ToString::to_string).unwrap_or_default()
-        };
-        let observed = |name: &str| self.inventory.observed.get(name);
-        let written = plan.written().into_iter().zip(plan.manifests());
-        let written =
-            written.map(|(it, manifest)| change(&manifest, observed(&it.name), version(it)));
-        let moved = plan.operators.iter().filter(|it| it.is_moved() && !it.is_written());
-        let moved = moved.filter_map(|it| {
-            let there = observed(&it.name)?;
-            Some(PlannedChange {
-                requested_before: there.spec.version.clone(),
-                version_before: there.version().to_owned(),
-                ..awaited(&it.name, there, version(it), it.dependency)
-            })
-        });
-        written.chain(moved).collect()
-    }
-
-    fn delete(
-        &self,
-        workloads: &BTreeMap<String, Vec<RemainingObjects>>,
-    ) -> Result<ActionPlan, ActionFailure> {
-        let plan = deletion(self.action, self.inventory, workloads)?;
-        if self.action.is_set("ensureConstraintSatisfiability")
-            && let Some(broken) = plan.broken.first()
-        {
-            let dependants = plan.dependants_of(&broken.operator);
-            let dependants: Vec<String> = dependants.into_iter().map(str::to_owned).collect();
-            let depend = depend(&dependants);
-            return Err(ActionFailure::new(
-                Reason::DependedUpon,
-                format!("{} is not deleted: {depend} on it", broken.operator),
-            ));
-        }
-        let changes = plan.delete.iter();
-        let changes = changes.map(|it| removal(it, self.inventory.observed.get(&it.name)));
-        let explanation = plan.text().lines().map(str::to_owned).collect();
-        let broken = plan.broken.iter();
-        let broken = broken.map(|it| format!("{} depends on {}", it.dependant, it.operator));
-        Ok(ActionPlan {
-            changes: changes.collect(),
-            explanation,
-            unsatisfied: broken.collect(),
-            orphans: plan.orphans.clone(),
-            result: String::new(),
-        })
-    }
-
-    fn resolution(&self) -> Result<ActionPlan, ActionFailure> {
-        let inputs = self.inventory.inputs(self.expressions);
-        let (offered, request) = (&self.inventory.offered, self.install_request());
-        let answer = answer_request(inputs, self.catalogs, offered, &request, &|_| None);
-        let result = answer.transcript();
-        let Some(error) = answer.error else {
-            return Ok(ActionPlan { result, ..ActionPlan::default() });
-        };
-        let reason = match answer.outcome {
-            ResolutionOutcome::PackageNotFound => {
-                let failure = self.not_found(self.action.text("package"));
-                return Err(ActionFailure { answer: Some(result), ..failure });
-            }
-            ResolutionOutcome::Invalid => Reason::InvalidAction,
-            ResolutionOutcome::Solved
-            | ResolutionOutcome::Unsatisfiable
-            | ResolutionOutcome::LimitExceeded => Reason::ConstraintsUnmet,
-        };
-        let message =
-            if answer.text.is_empty() { error } else { answer.text.trim_end().to_owned() };
-        Err(ActionFailure { answer: Some(result), ..ActionFailure::new(reason, message) })
     }
 
     /// Returns the converged Operators after changes.
@@ -380,7 +167,7 @@ impl Planner<'_> {
                     operators.insert(change.operator.clone(), operator);
                 }
                 (None, Some(operator)) if change.operation == ChangeOperation::Update => {
-                    operator.spec.version.clone_from(&change.requested);
+                    set_fields(&mut operator.spec, change);
                     operator.change_set = change_set;
                     operator.is_dependency &= !change.becomes_requested;
                 }
@@ -421,7 +208,7 @@ impl Planner<'_> {
             }
         }
         if let Some(text) = caused
-            && self.action.is_set("ensureConstraintSatisfiability")
+            && self.ensures_constraints()
         {
             return Err(ActionFailure::new(Reason::ConstraintsUnmet, text));
         }
@@ -436,48 +223,29 @@ impl Planner<'_> {
     }
 }
 
-fn deletion(
-    action: &EffectiveAction,
-    inventory: &OperatorInventory,
-    workloads: &BTreeMap<String, Vec<RemainingObjects>>,
-) -> Result<DeletionPlan, ActionFailure> {
-    let is_autoremove = action.class == AUTOREMOVE;
-    let names = if is_autoremove {
-        orphans(&inventory.observed).names
-    } else {
-        let package = action.text("package");
-        if !inventory.observed.contains_key(package) {
-            let message = format!("there is no Operator {package}");
-            return Err(ActionFailure::new(Reason::OperatorNotFound, message));
-        }
-        BTreeSet::from([package.to_owned()])
-    };
-    Ok(DeletionPlan::new(&DeletionRequest {
-        operators: &inventory.observed,
-        workloads,
-        conversions: &BTreeMap::new(),
-        of_release: &inventory.of_release,
-        names: &names,
-        cascade: is_autoremove || action.is_set("parameters.cascade"),
-        keep_crds: false,
-    }))
+/// Returns the failure of an Action that names an Operator that does not exist.
+fn no_operator(name: &str, inventory: &OperatorInventory) -> ActionFailure {
+    let hint = hint(name, inventory.observed.keys().map(String::as_str));
+    let message = format!("there is no Operator {name}{hint}");
+    ActionFailure::new(Reason::OperatorNotFound, message)
 }
 
-fn update_failure(error: UpdateError) -> ActionFailure {
-    match error {
-        UpdateError::UnknownOperator { name } => {
-            ActionFailure::new(Reason::OperatorNotFound, format!("there is no Operator {name}"))
+/// Sets what a change writes of the spec of an Operator.
+fn set_fields(spec: &mut OperatorSpec, change: &PlannedChange) {
+    spec.version.clone_from(&change.requested);
+    if !change.repository.is_empty() {
+        spec.repository.clone_from(&change.repository);
+    }
+    if let Some(fields) = change.spec_fields.as_ref().and_then(Value::as_object) {
+        let mut value = json!(spec);
+        for (field, wanted) in fields {
+            value[field] = wanted.clone();
         }
-        UpdateError::NotOffered { block, .. } => ActionFailure::new(block.reason, block.message),
-        UpdateError::Blocked { name, block } => {
-            ActionFailure::new(block.reason, format!("{name}: {}", block.message))
+        if let Ok(changed) = OperatorSpec::deserialize(value) {
+            *spec = changed;
         }
-        UpdateError::Unsatisfiable(explanation) => {
-            ActionFailure::new(Reason::ConstraintsUnmet, explanation.text().trim_end().to_owned())
-        }
-        UpdateError::LimitExceeded => ActionFailure::new(
-            Reason::ConstraintsUnmet,
-            "the dependencies are too complex to be resolved within the limit of work",
-        ),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,13 +14,17 @@ use plimsoll_api::olm::policy::{
 use plimsoll_resolve::range::masterminds::Range;
 use semver::Version;
 
-use super::attributes::{EffectiveAction, NamedClass, effective, given, text};
+use super::attributes::{EffectiveAction, NamedClass, effective, requested, text};
 use super::plan::ActionPlan;
+use super::planning::named;
 use super::preconditions::violations;
 use super::{ActionFailure, enumerated, fits};
 
 /// The prefix of the user names of service accounts.
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+/// The attributes of our classes that reach beyond the Operators of a plan: a policy without a rule for one does
+/// not grant it.
+const GUARDED: [&str; 2] = ["parameters.namespace", "parameters.collisionProtection"];
 
 /// A policy with its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -220,13 +224,18 @@ fn broken(
 ) -> Vec<ActionFailure> {
     let denied = |message: String| ActionFailure::new(Reason::PolicyDenied, message);
     let mut found = Vec::new();
-    let given = given(request.spec);
+    let given = requested(request.spec, request.class);
+    let guarded = GUARDED.iter().filter(|it| request.class.is_ours() && given.contains_key(**it));
+    let mut unnamed = guarded.filter(|name| rules.attributes.iter().all(|it| it.name != **name));
+    found.extend(
+        unnamed.next().map(|it| denied(format!("it has no rule that grants attribute {it}"))),
+    );
     for rule in &rules.attributes {
         found.extend(attribute(rule, given.contains_key(&rule.name), action, request).map(denied));
     }
     let planned: Vec<&str> = request.plan.iter().flat_map(|it| it.operators()).collect();
-    let named = action.text("package");
-    let packages = planned.into_iter().chain(Some(named).filter(|it| !it.is_empty()));
+    let named = named(action);
+    let packages = planned.into_iter().chain(named.iter().map(|it| it.name.as_str()));
     let allowed =
         |name: &str| rules.packages.is_empty() || rules.packages.iter().any(|it| fits(it, name));
     let mut others: Vec<&str> = packages.filter(|it| !allowed(it)).collect();

@@ -80,6 +80,7 @@ fn everything_of_an_action_is_declared() {
         channel: "stable".into(),
         catalog: "community".into(),
         repository: "community".into(),
+        spec_fields: Some(json!({"channel": "stable"})),
         image: "registry.example.com/etcd@sha256:ab".into(),
         capability: "Build".into(),
         dependency: true,

@@ -45,6 +45,11 @@ pub struct PlannedChange {
     /// What `spec.repository` of the Operator is set to; empty if it stays as it is, and if it is created.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub repository: String,
+    /// Other fields of the `spec` of an Operator that exists, with the values that they get; before the deletion
+    /// if it is deleted. Absent for none.
+    // +kubebuilder:pruning:PreserveUnknownFields
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_fields: Option<Value>,
     /// Image of the bundle, or the digest of the Catalog if it has the content itself; empty if that is
     /// not known.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -36,12 +36,30 @@ fn attributes_are_those_of_the_class() {
     check(
         "operator-delete",
         json!({"package": "foo", "parameters": {"cascade": "yes"}}),
-        Err("spec.parameters.cascade"),
+        Err("spec.parameters.cascade is \"yes\": write true or false"),
     );
+    // The spelling of the command sets the attribute, so that policies judge that.
     check(
         "operator-delete",
         json!({"package": "foo", "parameters": {"force": true}}),
-        Err("spec.parameters.force: the class has no such one"),
+        Ok("ensureConstraintSatisfiability=false (request), package=foo (request), \
+            parameters.force=true (request)"),
     );
-    check("autoremove", json!({"parameters": {"x": 1}}), Err("has no parameters, but x is given"));
+    check(
+        "resolution",
+        json!({"package": "foo", "parameters": {"noDependencies": true}}),
+        Ok("installDependencies=false (request), package=foo (request), \
+            parameters.noDependencies=true (request)"),
+    );
+    check(
+        "operator-update",
+        json!({}),
+        Ok("ensureConstraintSatisfiability=true (class operator-update), \
+        parameters.together=true (class operator-update)"),
+    );
+    check(
+        "release-update",
+        json!({"parameters": {"x": 1}}),
+        Err("has no parameters, but x is given"),
+    );
 }

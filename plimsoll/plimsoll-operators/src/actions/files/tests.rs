@@ -17,10 +17,14 @@ fn files_are_read_with_all_that_is_wrong() {
     );
     let bad = file(
         "apiVersion: olm.io/v1\nkind: Action\nmetadata: {name: r}\n\
-                    spec: {actionClass: autoremove, packages: foo, dryRun: maybe}\n---\na: [\n",
+                    spec: {actionClass: autoremove, packages: foo, keepCRDs: true, dryRun: maybe}\n---\na: [\n",
     );
     let errors = ActionFiles::read(&[bad]).unwrap_err();
-    assert_eq!(errors.len(), 3, "{errors:?}");
+    assert_eq!(errors.len(), 4, "{errors:?}");
     assert!(errors[0].starts_with("a.yaml:1: spec.dryRun"), "{errors:?}");
-    assert!(errors[1].contains("spec.packages: unknown field"), "{errors:?}");
+    let parameter =
+        "spec.keepCRDs: unknown field; it is a parameter: write spec.parameters.keepCRDs";
+    assert!(errors.iter().any(|it| it.ends_with(parameter)), "{errors:?}");
+    let similar = "spec.packages: unknown field, did you mean `package`?";
+    assert!(errors.iter().any(|it| it.ends_with(similar)), "{errors:?}");
 }

@@ -1,0 +1,177 @@
+//! Checks of requests that need no cluster: the same in admission, in the controller and on the command line.
+//! Each message names the field and says what to write.
+
+mod parameters;
+mod values;
+
+use k8s_cel::{Environment, Type};
+use plimsoll_api::olm::action::{ActionPreconditions, ActionSpec, MaintenanceWindow};
+use plimsoll_api::{Reason, duration};
+use plimsoll_content::capability::{hint, suggestion};
+use serde_json::Value;
+
+use super::attributes::{
+    FLAGS, NamedClass, PARAMETER_PREFIX, SPELLINGS, SetAttributes, is_spelled, merged, requested,
+};
+use super::schedule::Schedule;
+use super::{ActionFailure, enumerated};
+
+pub(super) use self::parameters::problems as parameter_problems;
+
+/// Returns a failure for each thing that is wrong with a request, whatever is in the cluster. What a policy gives
+/// by default counts as missing here.
+pub fn request(spec: &ActionSpec, class: &NamedClass) -> Vec<ActionFailure> {
+    let problems = problems(spec, class, &merged(spec, class, None)).into_iter();
+    problems.map(|it| ActionFailure::new(Reason::InvalidAction, it)).collect()
+}
+
+/// Returns the sentence about a class that does not exist.
+pub fn unknown_class(name: &str, classes: &[NamedClass]) -> String {
+    let names = classes.iter().flat_map(|it| std::iter::once(&it.name).chain(&it.spec.aliases));
+    format!("there is no ActionClass `{name}`{}", hint(name, names.map(String::as_str)))
+}
+
+/// Returns everything that is wrong with a request and its attributes, which are those that count.
+pub(super) fn problems(
+    spec: &ActionSpec,
+    class: &NamedClass,
+    attributes: &SetAttributes,
+) -> Vec<String> {
+    let mut found = unknown(spec, class);
+    found.extend(missing(class, attributes));
+    found.extend(contradictions(spec, class));
+    found.extend(parameters::given(spec, class, attributes));
+    if class.is_ours() {
+        found.extend(values::problems(class, attributes));
+    }
+    for (field, text) in
+        [("deadline", &spec.deadline), ("ttlAfterFinished", &spec.ttl_after_finished)]
+    {
+        found.extend(duration_problem(text).map(|why| format!("spec.{field} {why}")));
+    }
+    found.extend(preconditions(&spec.preconditions));
+    found
+}
+
+/// Returns the attributes that a request gives and its class does not have.
+fn unknown(spec: &ActionSpec, class: &NamedClass) -> Vec<String> {
+    let has = |name: &str| class.spec.attributes.iter().any(|it| it == name);
+    let requested = requested(spec, class);
+    let names = requested.keys().filter(|it| !it.starts_with(PARAMETER_PREFIX) && !has(it));
+    let sentence = |name: &String| {
+        let attributes = class.spec.attributes.iter().map(String::as_str);
+        let similar = suggestion(name, attributes);
+        let what = match class.spec.attributes.as_slice() {
+            _ if class.parameters().any(|it| it == name) => {
+                return format!("spec.{name}: it is a parameter: write spec.parameters.{name}");
+            }
+            _ if !similar.is_empty() => similar,
+            [] => ": it has none".to_owned(),
+            names => format!(": it has {}", enumerated(names)),
+        };
+        format!("spec.{name}: class {} has no attribute {name}{what}", class.name)
+    };
+    names.map(sentence).collect()
+}
+
+/// Returns the required attributes that nothing sets.
+fn missing(class: &NamedClass, attributes: &SetAttributes) -> Vec<String> {
+    let is_missing = |it: &&String| !attributes.contains_key(*it);
+    let sentence = |name: &String| match name.strip_prefix(PARAMETER_PREFIX) {
+        Some(name) => parameters::missing(class, name),
+        None => format!(
+            "class {} needs spec.{name}: write for example \"{name}: {}\"",
+            class.name,
+            example(name)
+        ),
+    };
+    class.spec.required.iter().filter(is_missing).map(sentence).collect()
+}
+
+/// Returns a value that an attribute may have.
+fn example(attribute: &str) -> &'static str {
+    match attribute {
+        "version" => "^1.2",
+        "channel" => "stable",
+        "repository" => "main",
+        name if FLAGS.contains(&name) => "true",
+        _ => "foo",
+    }
+}
+
+/// Returns a sentence for each attribute that is given in two spellings that say the opposite.
+fn contradictions(spec: &ActionSpec, class: &NamedClass) -> Vec<String> {
+    let given = requested(spec, class);
+    let spellings = SPELLINGS.into_iter().filter(|(parameter, attribute)| {
+        is_spelled(class, parameter, attribute)
+            && given.get(*parameter) == Some(&Value::Bool(true))
+            && given.get(*attribute) == Some(&Value::Bool(true))
+    });
+    let sentence = |(parameter, attribute)| {
+        format!("spec.{parameter} says the opposite of spec.{attribute}: leave out one of them")
+    };
+    spellings.map(sentence).collect()
+}
+
+/// Returns what is wrong with a duration of hours, minutes and seconds, as the end of a sentence; `None` if
+/// nothing is, or if it is empty.
+pub(super) fn duration_problem(text: &str) -> Option<String> {
+    let is_allowed = |it: char| it.is_ascii_digit() || matches!(it, 'h' | 'm' | 's');
+    let is_read =
+        text.is_empty() || (text.chars().all(is_allowed) && duration::parse(text).is_ok());
+    (!is_read).then(|| {
+        format!("is {text:?}: write hours, minutes and seconds, such as 90s, 40m or 1h30m")
+    })
+}
+
+/// Returns what is wrong with preconditions.
+fn preconditions(preconditions: &ActionPreconditions) -> Vec<String> {
+    let at = "spec.preconditions";
+    let window = preconditions.within_maintenance_window.as_ref();
+    let mut found: Vec<String> = window.into_iter().flat_map(window_problems).collect();
+    for (index, it) in preconditions.expressions.iter().enumerate() {
+        if let Some(why) = expression_problem(&it.expression) {
+            found.push(format!("{at}.expressions[{index}].expression: {why}"));
+        }
+    }
+    found
+}
+
+/// Returns what is wrong with a maintenance window.
+fn window_problems(window: &MaintenanceWindow) -> Vec<String> {
+    let at = "spec.preconditions.withinMaintenanceWindow";
+    let mut found = Vec::new();
+    match Schedule::parse(&window.schedule, "") {
+        Err(_) if window.schedule.is_empty() => {
+            found.push(format!("{at}.schedule is missing: write for example \"0 22 * * 5\""));
+        }
+        Err(why) => found.push(format!("{at}.schedule: {why}")),
+        Ok(_) => {
+            let zone = Schedule::parse(&window.schedule, &window.time_zone);
+            found.extend(zone.err().map(|why| format!("{at}.timeZone: {why}")));
+        }
+    }
+    let lasts = duration::parse(&window.duration).ok();
+    if let Some(why) = duration_problem(&window.duration) {
+        found.push(format!("{at}.duration {why}"));
+    } else if lasts.is_none_or(|it| it.is_zero()) {
+        found.push(format!("{at}.duration is missing: write for example 4h"));
+    }
+    found
+}
+
+/// Returns the reason that an expression over a plan cannot be evaluated; `None` if it can.
+fn expression_problem(expression: &str) -> Option<String> {
+    let environment = Environment::for_stored_expressions().with_variable("plan", Type::Dyn);
+    match environment.compile(expression) {
+        Err(errors) => Some(errors.to_string()),
+        Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Dyn) => Some(format!(
+            "its value is {}: write one that is true or false, such as plan.changes.size() < 5",
+            program.result_type()
+        )),
+        Ok(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

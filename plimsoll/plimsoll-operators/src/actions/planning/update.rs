@@ -1,0 +1,106 @@
+//! Updates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll_api::Reason;
+use plimsoll_api::olm::action::PlannedChange;
+
+use super::{ActionFailure, ActionPlan, Planner, named, no_operator};
+use crate::planned_change::{awaited, change};
+use crate::query::unknown_package;
+use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
+
+impl Planner<'_> {
+    /// Returns the request: for the Operators that are named, or for all.
+    fn update_request(&self) -> UpdateRequest {
+        let (mut ranges, mut names) = (BTreeMap::new(), BTreeSet::new());
+        for it in named(self.action) {
+            match it.range {
+                Some(range) => {
+                    ranges.insert(it.name, range);
+                }
+                None => {
+                    names.insert(it.name);
+                }
+            }
+        }
+        let follow: BTreeSet<String> = match self.action.is_set("parameters.follow") {
+            true => ranges.keys().cloned().collect(),
+            false => BTreeSet::new(),
+        };
+        let offered = || self.inventory.offered.iter().map(String::as_str);
+        let operators = self.inventory.operators.keys();
+        let unknown = operators.filter(|it| self.unknown(std::iter::once(it.as_str())).is_some());
+        UpdateRequest {
+            latest: self.action.is_set("parameters.latest"),
+            ranges,
+            follow,
+            names,
+            together: self.action.is_set("parameters.together"),
+            locked: BTreeSet::new(),
+            unknown: unknown.map(|it| (it.clone(), unknown_package(it, offered()))).collect(),
+        }
+    }
+
+    pub(super) fn update(&self) -> Result<ActionPlan, ActionFailure> {
+        let request = self.update_request();
+        let inputs = self.inventory.inputs(self.expressions);
+        let plan =
+            plan_update(inputs, self.catalogs, &request).map_err(|it| self.update_failure(it))?;
+        let mut explanation = Vec::new();
+        for it in &plan.operators {
+            if let Some(why) = &it.held_back {
+                explanation.push(format!("{} stays: {why}", it.name));
+            }
+        }
+        explanation.extend(plan.notes.iter().cloned());
+        let changes = self.update_changes(&plan);
+        let after = self.after(&changes);
+        self.finished(changes, explanation, &after)
+    }
+
+    /// Returns the changes of an update: those of the Operators that are written, dependencies first, and those of
+    /// the others whose version changes.
+    fn update_changes(&self, plan: &UpdatePlan) -> Vec<PlannedChange> {
+        let version = |it: &OperatorUpdate| {
+            it.after.installed.as_ref().map(ToString::to_string).unwrap_or_default()
+        };
+        let observed = |name: &str| self.inventory.observed.get(name);
+        let written = plan.written().into_iter().zip(plan.manifests());
+        let written = written.map(|(it, manifest)| {
+            let repository = it.repository.clone().filter(|_| !it.is_new()).unwrap_or_default();
+            PlannedChange { repository, ..change(&manifest, observed(&it.name), version(it)) }
+        });
+        let moved = plan.operators.iter().filter(|it| it.is_moved() && !it.is_written());
+        let moved = moved.filter_map(|it| {
+            let there = observed(&it.name)?;
+            Some(PlannedChange {
+                requested_before: there.spec.version.clone(),
+                version_before: there.version().to_owned(),
+                ..awaited(&it.name, there, version(it), it.dependency)
+            })
+        });
+        written.chain(moved).collect()
+    }
+
+    /// Returns the failure of an update that is not possible.
+    fn update_failure(&self, error: UpdateError) -> ActionFailure {
+        match error {
+            UpdateError::UnknownOperator { name } => no_operator(&name, self.inventory),
+            UpdateError::NotOffered { name, block } => {
+                ActionFailure::new(block.reason, block.message).on(name)
+            }
+            UpdateError::Blocked { name, block } => {
+                ActionFailure::new(block.reason, format!("{name}: {}", block.message)).on(name)
+            }
+            UpdateError::Unsatisfiable(explanation) => ActionFailure::new(
+                Reason::ConstraintsUnmet,
+                explanation.text().trim_end().to_owned(),
+            ),
+            UpdateError::LimitExceeded => ActionFailure::new(
+                Reason::ConstraintsUnmet,
+                "the dependencies are too complex to be resolved within the limit of work",
+            ),
+        }
+    }
+}
