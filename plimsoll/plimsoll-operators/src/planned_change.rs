@@ -7,13 +7,14 @@ use crate::deletion_plan::PlannedDeletion;
 use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::observed::ObservedOperator;
 
-/// Returns the digest of changes, regardless of their progress.
+/// Returns the digest of changes, regardless of their progress and of what they rely on.
 pub(crate) fn digest(changes: &[PlannedChange]) -> String {
     let planned = changes.iter().map(|it| PlannedChange {
         state: Default::default(),
         unwritten: false,
         reason: String::new(),
         message: String::new(),
+        relies_on: Vec::new(),
         ..it.clone()
     });
     let planned: Vec<PlannedChange> = planned.collect();

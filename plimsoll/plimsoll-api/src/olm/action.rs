@@ -32,6 +32,9 @@ pub const CONSTRAINT_SATISFIED: &str = "ConstraintSatisfied";
 pub const ACTION_FINALIZER: &str = "olm.io/action";
 /// Annotation of an Operator: uid of the Action that created it.
 pub const CREATED_BY_ANNOTATION: &str = "olm.io/created-by-action";
+/// Annotation of an Operator or the ClusterVersion: the change of an Action that was written to it last, as the uid
+/// of the Action and the position of the change in its plan, such as `UID/0`.
+pub const CHANGED_BY_ANNOTATION: &str = "olm.io/changed-by-action";
 /// Label of an Action: name of the RetryAction, CronAction or EventAction that made it.
 pub const OWNER_LABEL: &str = "olm.io/action-owner";
 

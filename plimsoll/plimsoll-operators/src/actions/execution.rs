@@ -1,16 +1,22 @@
 //! Execution of a plan, as a function of what its status records and what Operators report.
+//!
+//! A change is recorded as `Writing` before its request is sent, and as `Written` afterwards. Whether the API
+//! server has a change that was being written when the program ended is decided by [`arrival`].
+
+pub mod arrival;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use plimsoll_api::olm::action::{
-    ActionSpec, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
+    ActionSpec, ActionState, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
 };
 use plimsoll_api::{Reason, duration};
 
-use super::ActionFailure;
 use super::release::{self, ObservedRelease};
+use super::report::{ActionObject, Report};
+use super::{ActionFailure, enumerated};
 use crate::deletion_plan::recreated;
 use crate::installation::InstallationState;
 use crate::observed::ObservedOperator;
@@ -30,15 +36,28 @@ const LASTING: [Reason; 7] = [
     Reason::ClusterIncompatible,
 ];
 
-/// Returns the position of the next change to write; `None` if none is left, or one failed.
+/// Returns the position of the next change to write; `None` if none is left, one failed, or it is not known whether
+/// one was made.
 pub fn next_write(status: &ActionStatus) -> Option<usize> {
-    if status.plan.iter().any(|it| it.state == ChangeState::Failed) {
+    let ends = |it: &PlannedChange| it.state == ChangeState::Failed || is_unknown(it);
+    if status.plan.iter().any(ends) {
         return None;
     }
     let is_due = |it: &PlannedChange| {
-        it.state == ChangeState::Planned && it.operation != ChangeOperation::Await
+        matches!(it.state, ChangeState::Planned | ChangeState::Writing)
+            && it.operation != ChangeOperation::Await
     };
     status.plan.iter().position(is_due)
+}
+
+/// Returns whether it is not known, and cannot be found out, whether a change was made.
+pub fn is_unknown(change: &PlannedChange) -> bool {
+    change.state == ChangeState::Writing && change.reason == Reason::OutcomeUnknown.as_str()
+}
+
+/// Returns whether a plan has a request for a release that is not followed yet and stays when the Action ends.
+fn awaits_release(change: &PlannedChange) -> bool {
+    change.operation == ChangeOperation::UpdateRelease && change.state == ChangeState::Written
 }
 
 /// Returns whether no change was written yet.
@@ -150,27 +169,86 @@ pub fn outcome(
     let is_over = deadline(spec, status).is_some_and(|at| at <= now);
     let is_open =
         |it: &&PlannedChange| !matches!(it.state, ChangeState::Completed | ChangeState::Failed);
-    let failed = status.plan.iter().find(|it| it.state == ChangeState::Failed);
+    let failed = status.plan.iter().find(|it| it.state == ChangeState::Failed || is_unknown(it));
     let mut open = status.plan.iter().filter(is_open);
     if let Some(change) = failed {
         let reason = Reason::ALL.iter().find(|it| it.as_str() == change.reason);
         let reason = reason.copied().unwrap_or(Reason::InstallationFailed);
         let is_under_way = open.any(|it| it.state == ChangeState::Written);
-        return (!is_under_way || is_over)
-            .then(|| Err(ActionFailure::new(reason, change.message.clone())));
+        let failure = ActionFailure::new(reason, change.message.clone()).on(change.subject());
+        return (!is_under_way || is_over).then_some(Err(failure));
     }
     match open.next() {
         None => Some(Ok(())),
-        Some(change) if is_over => {
-            let what = match change.message.as_str() {
-                "" => String::new(),
-                message => format!(": {message}"),
-            };
-            let message = format!("{} is not there in time{what}", change.subject());
-            Some(Err(ActionFailure::new(Reason::DeadlineExceeded, message)))
-        }
+        Some(change) if is_over => Some(Err(late(change, &status.plan))),
         Some(_) => None,
     }
+}
+
+/// Returns the failure of an Action whose deadline has passed while a change was open.
+fn late(change: &PlannedChange, plan: &[PlannedChange]) -> ActionFailure {
+    let what = match change.message.as_str() {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    let mut message = format!("{} is not there in time{what}", change.subject());
+    let left = subjects(plan, |it| it.state == ChangeState::Planned);
+    if !left.is_empty() {
+        message += &format!("; left as they were: {}", enumerated(&left));
+    }
+    ActionFailure::new(Reason::DeadlineExceeded, message).on(change.subject())
+}
+
+/// Returns what the written changes of a plan are about that `which` selects.
+fn subjects(plan: &[PlannedChange], which: impl Fn(&PlannedChange) -> bool) -> Vec<String> {
+    let selected = plan.iter().filter(|it| it.operation != ChangeOperation::Await && which(it));
+    selected.map(|it| it.subject().to_owned()).collect()
+}
+
+/// Returns the report of a plan that was executed, with its outcome.
+pub fn ended(status: ActionStatus, outcome: Result<(), ActionFailure>) -> Report {
+    match outcome {
+        Ok(()) => Report {
+            status,
+            state: ActionState::Succeeded,
+            reason: Reason::ActionSucceeded,
+            message: "all changes were made".to_owned(),
+        },
+        Err(failure) => Report::failed(status, failure),
+    }
+}
+
+/// Returns the report of an Action that ends before all of its plan was done, because it was cancelled or deleted.
+/// No change of it is being written.
+pub fn stopped(action: &ActionObject, now: Timestamp) -> Report {
+    let ActionObject { spec, status, .. } = action;
+    if let Some(outcome) = outcome(spec, status, now) {
+        return ended(status.clone(), outcome);
+    }
+    let is_written =
+        |it: &PlannedChange| matches!(it.state, ChangeState::Written | ChangeState::Completed);
+    let all = subjects(&status.plan, |_| true).len();
+    let written = subjects(&status.plan, is_written);
+    let progress = match written.len() {
+        0 => "before a change was written".to_owned(),
+        1 => format!("after 1 of {all} changes was written"),
+        count => format!("after {count} of {all} changes were written"),
+    };
+    let (reason, what) = match action.is_deleting {
+        true => (Reason::ActionDeleted, "deleted"),
+        false => (Reason::ActionCancelled, "cancelled"),
+    };
+    let mut message = format!("it was {what} {progress}");
+    let left = subjects(&status.plan, |it| it.state == ChangeState::Planned);
+    for (text, subjects) in [("written", &written), ("left as they were", &left)] {
+        if action.is_deleting && !subjects.is_empty() {
+            message += &format!("; {text}: {}", enumerated(subjects));
+        }
+    }
+    if let Some(change) = status.plan.iter().find(|it| awaits_release(it)) {
+        message += &format!("; the request for release {} is not taken back", change.requested);
+    }
+    Report { status: status.clone(), state: ActionState::Cancelled, reason, message }
 }
 
 /// Returns the deadline of an Action; `None` before it starts.

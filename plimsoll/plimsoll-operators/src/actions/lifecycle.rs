@@ -27,7 +27,8 @@ const RESULT_LENGTH_MAX: usize = 64 * 1024;
 /// The next step for an Action.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextStep<'a> {
-    /// Nothing: it has ended, another controller serves its class, or the class was deleted during execution.
+    /// Nothing: it has ended or is deleted, another controller serves its class, or the class was deleted during
+    /// execution.
     Nothing,
     /// Write a status.
     Report(Box<Report>),
@@ -35,18 +36,31 @@ pub enum NextStep<'a> {
     Decide(&'a NamedClass),
     /// Execute its plan.
     Execute(&'a NamedClass),
+    /// End it without another change: it was cancelled or deleted while its plan was executed.
+    Stop,
+    /// Remove the finalizer: it has ended, or it is deleted before it began.
+    Release,
 }
 
 /// Returns the next step for an Action.
 pub fn next_step<'a>(action: &ActionObject, classes: &'a [NamedClass]) -> NextStep<'a> {
     let ActionObject { spec, status, .. } = action;
+    let released = if action.has_finalizer() { NextStep::Release } else { NextStep::Nothing };
     if status.state.is_final() {
-        return NextStep::Nothing;
+        return released;
     }
     let class = NamedClass::find(classes, &spec.action_class);
-    let is_begun = status.state == ActionState::Running;
-    if class.is_some_and(|it| it.spec.controller != CONTROLLER) || (class.is_none() && is_begun) {
+    if class.is_some_and(|it| it.spec.controller != CONTROLLER) {
         return NextStep::Nothing;
+    }
+    let is_begun = status.state == ActionState::Running;
+    match (is_begun, class) {
+        // What was written is recorded by who executes it: without a finalizer, that was not this program.
+        (true, None) if !action.has_finalizer() => return NextStep::Nothing,
+        (true, _) if action.is_stopped() => return NextStep::Stop,
+        (true, None) => return NextStep::Nothing,
+        (false, _) if action.is_deleting => return released,
+        _ => {}
     }
     let report = |report: Report| NextStep::Report(Box::new(report));
     if spec.cancelled && !is_begun {
@@ -192,6 +206,7 @@ impl ActionDecision<'_> {
         let report = |report: Report| PlanDecision::Report(Box::new(report));
         let mut status =
             ActionStatus { effective_spec: attributes.listed(), ..ActionStatus::default() };
+        status.attempts = self.action.status.attempts;
         let mut plan = match plan {
             Ok(plan) => plan,
             Err(failure) => {
@@ -249,6 +264,7 @@ impl ActionDecision<'_> {
             return report(Report::pending(status, Reason::WaitingForAction, message));
         }
         status.start_time = Some(whole_seconds(self.now));
+        status.attempts += 1;
         report(Report::running(status))
     }
 

@@ -1,33 +1,146 @@
 //! Order of Actions: which one must end before another one starts.
+//!
+//! An Action that is executed goes before all that wait, and those go in the order of their creation, then of
+//! namespace and name. The order is total, so that Actions never wait for each other in a circle. An Action waits for
+//! those before it that write what it writes or relies on, or that rely on what it writes.
 
-use plimsoll_api::olm::action::{ActionState, PlannedChange};
+use std::collections::BTreeSet;
 
-use super::plan::ActionPlan;
+use jiff::Timestamp;
+use plimsoll_api::olm::action::{ActionState, ChangeOperation, PlannedChange};
+
 use super::report::ActionObject;
 
-/// Returns the Action that must end before another one starts, because both write the same Operator or the
-/// ClusterVersion: one that is running, or that is pending and was created before. `None` if there is none.
-pub fn waits_for<'a>(
-    action: &ActionObject,
-    plan: &ActionPlan,
-    others: impl IntoIterator<Item = &'a ActionObject>,
-) -> Option<String> {
-    others.into_iter().find_map(|other| {
-        let goes_before = match other.status.state {
-            ActionState::Running => true,
-            ActionState::Pending => other.order() < action.order() && !other.spec.cancelled,
-            ActionState::WaitingForApproval => false,
-            ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled => false,
-        };
-        if other.uid == action.uid || !goes_before {
-            return None;
+/// What a plan writes and relies on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Footprint {
+    /// The Operators that it writes.
+    pub operators: BTreeSet<String>,
+    /// The Operators that it only relies on: it waits for them, or those that it writes depend on them.
+    pub relied_on: BTreeSet<String>,
+    /// Whether it writes the ClusterVersion.
+    pub release: bool,
+    /// Whether it only waits for what the ClusterVersion requests.
+    pub release_relied_on: bool,
+}
+
+impl Footprint {
+    /// Returns the footprint of a plan.
+    pub fn of(plan: &[PlannedChange]) -> Self {
+        let mut footprint = Self::default();
+        for change in plan {
+            let is_written = change.operation != ChangeOperation::Await;
+            match (change.is_release(), is_written) {
+                (true, true) => footprint.release = true,
+                (true, false) => footprint.release_relied_on = true,
+                (false, true) => drop(footprint.operators.insert(change.operator.clone())),
+                (false, false) => drop(footprint.relied_on.insert(change.operator.clone())),
+            }
+            footprint.relied_on.extend(change.relies_on.iter().cloned());
         }
-        let is_changed =
-            |it: &&PlannedChange| plan.changes.iter().any(|own| own.operator == it.operator);
-        let ActionObject { namespace, name, .. } = other;
-        let shared = other.status.plan.iter().find(is_changed)?;
-        Some(format!("Action {namespace}/{name}, which changes {}", shared.subject()))
-    })
+        footprint
+    }
+
+    /// Returns whether it is that of a plan without changes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns what a plan has in common with this footprint, unless both only rely on it; `None` if there is
+    /// nothing.
+    fn shared<'a>(&self, plan: &'a [PlannedChange]) -> Option<SharedItem<'a>> {
+        plan.iter().find_map(|change| {
+            let is_written = change.operation != ChangeOperation::Await;
+            let is_shared = match change.is_release() {
+                true => self.release || (is_written && self.release_relied_on),
+                false => {
+                    self.operators.contains(&change.operator)
+                        || (is_written && self.relied_on.contains(&change.operator))
+                }
+            };
+            if is_shared {
+                return Some(SharedItem { subject: change.subject(), is_written });
+            }
+            let relied_on = change.relies_on.iter().find(|it| self.operators.contains(*it))?;
+            Some(SharedItem { subject: relied_on, is_written: false })
+        })
+    }
+}
+
+/// An Operator, or part of the ClusterVersion, for which one Action waits for another.
+struct SharedItem<'a> {
+    subject: &'a str,
+    /// Whether the other Action writes it.
+    is_written: bool,
+}
+
+/// The Actions that hold what they write and rely on, in their order: those that are executed, and those that were
+/// planned and wait.
+#[derive(Debug, Clone)]
+pub struct Locks<'a> {
+    holders: Vec<&'a ActionObject>,
+}
+
+impl<'a> Locks<'a> {
+    /// Returns the locks of all Actions, in any order.
+    pub fn of(actions: impl IntoIterator<Item = &'a ActionObject>) -> Self {
+        let mut holders: Vec<&ActionObject> = actions.into_iter().filter(|it| holds(it)).collect();
+        holders.sort_by_key(|it| rank(it));
+        Self { holders }
+    }
+
+    /// Returns the Action that must end before another one starts, as text: of several, the last one. `None` if the
+    /// other one can start.
+    pub fn waits_for(&self, action: &ActionObject, footprint: &Footprint) -> Option<String> {
+        let mut before = self.before(action).rev();
+        let found = before.find_map(|it| Some((it, footprint.shared(&it.status.plan)?)));
+        let (ActionObject { namespace, name, .. }, shared) = found?;
+        let what = if shared.is_written { "changes" } else { "relies on" };
+        Some(format!("Action {namespace}/{name}, which {what} {}", shared.subject))
+    }
+
+    /// Returns the Actions that may start, or whose message is not true any more, since `left` has ended, was deleted
+    /// or has another plan. All others that it has held up wait for another Action still.
+    pub fn waiting_for(&self, left: &ActionObject) -> Vec<&'a ActionObject> {
+        let footprint = Footprint::of(&left.status.plan);
+        let text = format!("Action {}/{},", left.namespace, left.name);
+        let is_woken = |it: &&&ActionObject| {
+            if it.uid == left.uid
+                || it.status.state != ActionState::Pending
+                || footprint.shared(&it.status.plan).is_none()
+            {
+                return false;
+            }
+            let mut conditions = it.status.conditions.iter();
+            conditions.any(|it| it.message.contains(&text)) || {
+                let own = Footprint::of(&it.status.plan);
+                !self.before(it).any(|other| own.shared(&other.status.plan).is_some())
+            }
+        };
+        self.holders.iter().filter(is_woken).copied().collect()
+    }
+
+    /// Returns the holders that go before an Action that waits, first those that go first.
+    fn before(&self, action: &ActionObject) -> impl DoubleEndedIterator<Item = &'a ActionObject> {
+        let end = self.holders.partition_point(|it| rank(it) < (true, action.order()));
+        let uid = action.uid.clone();
+        self.holders[..end].iter().copied().filter(move |it| it.uid != uid)
+    }
+}
+
+/// Returns whether an Action holds what its plan writes and relies on.
+fn holds(action: &ActionObject) -> bool {
+    match action.status.state {
+        ActionState::Running => true,
+        ActionState::Pending => !action.is_stopped() && !action.status.plan.is_empty(),
+        ActionState::WaitingForApproval => false,
+        ActionState::Succeeded | ActionState::Failed | ActionState::Cancelled => false,
+    }
+}
+
+/// Returns the sort key of holders: those that are executed come first.
+fn rank(action: &ActionObject) -> (bool, (Timestamp, &str, &str)) {
+    (action.status.state != ActionState::Running, action.order())
 }
 
 /// Returns the number of other Actions in the namespace that come before an Action and have not ended.
@@ -46,3 +159,6 @@ pub fn active<'a>(
     };
     others.into_iter().filter(goes_before).count()
 }
+
+#[cfg(test)]
+mod tests;

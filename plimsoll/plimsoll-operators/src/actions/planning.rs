@@ -196,6 +196,11 @@ impl Planner<'_> {
                 change.catalog.clone_from(&installed.reference.catalog);
             }
         }
+        let changed: BTreeSet<String> = changes.iter().map(|it| it.operator.clone()).collect();
+        for change in &mut changes {
+            let relied_on = dependencies(after, &change.operator).into_iter();
+            change.relies_on = relied_on.filter(|it| !changed.contains(it)).collect();
+        }
         let mut unsatisfied = Vec::new();
         let mut caused = None;
         for (name, decision) in &after.decisions {
@@ -221,6 +226,24 @@ impl Planner<'_> {
             result: String::new(),
         })
     }
+}
+
+/// Returns the Operators that one depends on, directly or not.
+fn dependencies(after: &ConvergedOperators, name: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut queue = vec![name.to_owned()];
+    while let Some(name) = queue.pop() {
+        let needed = after.decisions.get(&name).into_iter().flat_map(|it| &it.requirements);
+        for requirement in needed {
+            if let Some(Provider::Installed(package)) = &requirement.provider
+                && found.insert(package.clone())
+            {
+                queue.push(package.clone());
+            }
+        }
+    }
+    found.remove(name);
+    found
 }
 
 /// Returns the failure of an Action that names an Operator that does not exist.

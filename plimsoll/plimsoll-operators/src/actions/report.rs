@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
-    ACTION_SUCCEEDED, ActionSpec, ActionState, ActionStatus, CONSTRAINT_SATISFIED, FailureDetails,
-    PartContent,
+    ACTION_FINALIZER, ACTION_SUCCEEDED, ActionSpec, ActionState, ActionStatus,
+    CONSTRAINT_SATISFIED, FailureDetails, PartContent,
 };
 use plimsoll_api::{ConditionStatus, Reason, whole_seconds};
 use serde::Deserialize as _;
@@ -37,6 +37,10 @@ pub struct ActionObject {
     pub generation: i64,
     /// The uid of the RetryAction, CronAction or EventAction that created it; empty if none did.
     pub owner: String,
+    /// The finalizers of the object.
+    pub finalizers: Vec<String>,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
     /// The requested spec.
     pub spec: ActionSpec,
     /// The status.
@@ -68,6 +72,8 @@ impl ActionObject {
             revision: text(&metadata["resourceVersion"]),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
             owner: owner.map(|it| text(&it["uid"])).unwrap_or_default(),
+            finalizers: Vec::deserialize(&metadata["finalizers"]).unwrap_or_default(),
+            is_deleting: metadata["deletionTimestamp"].is_string(),
             spec: ActionSpec::deserialize(&object["spec"])
                 .map_err(|error| format!("spec: {error}"))?,
             status,
@@ -77,6 +83,16 @@ impl ActionObject {
     /// Returns the sort key of Actions: the creation time, then namespace and name.
     pub fn order(&self) -> (Timestamp, &str, &str) {
         (self.created, &self.namespace, &self.name)
+    }
+
+    /// Returns whether it has our finalizer.
+    pub fn has_finalizer(&self) -> bool {
+        self.finalizers.iter().any(|it| it == ACTION_FINALIZER)
+    }
+
+    /// Returns whether no further change of it may be written, because it was cancelled or deleted.
+    pub fn is_stopped(&self) -> bool {
+        self.spec.cancelled || self.is_deleting
     }
 
     /// Returns the status for a report: with its state, and with what follows from its plan.

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
-    ActionSpec, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
+    ActionSpec, ActionState, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
 };
 use serde_json::json;
 
-use super::{is_untouched, next_write, observe, outcome};
+use super::{is_untouched, next_write, observe, outcome, stopped};
+use crate::actions::report::ActionObject;
 use crate::actions::tests::at;
 use crate::observed::ObservedOperator;
 
@@ -86,4 +87,118 @@ fn an_action_ends_when_all_of_its_plan_has() {
     assert!(outcome(&spec, &status(&[Failed, Completed, Planned]), after(1)).unwrap().is_err());
     assert!(is_untouched(&status(&[Planned, Planned])));
     assert!(!is_untouched(&open));
+}
+
+#[test]
+fn a_change_that_is_being_written_is_written_next() {
+    use ChangeState::{Completed, Failed, Planned, Writing, Written};
+    let check = |states: &[ChangeState], expected: (Option<usize>, bool)| {
+        let change = |state: &ChangeState| PlannedChange {
+            operation: ChangeOperation::Create,
+            state: *state,
+            ..PlannedChange::default()
+        };
+        let plan = states.iter().map(change).collect();
+        let status = ActionStatus { plan, ..ActionStatus::default() };
+        assert_eq!((next_write(&status), is_untouched(&status)), expected, "{states:?}");
+    };
+    check(&[Planned, Planned], (Some(0), true));
+    check(&[Writing, Planned], (Some(0), false));
+    check(&[Written, Writing, Planned], (Some(1), false));
+    check(&[Completed, Planned], (Some(1), false));
+    check(&[Completed, Written], (None, false));
+    check(&[Failed, Writing], (None, false));
+}
+
+#[test]
+fn an_action_of_which_a_change_is_unknown_fails_and_names_it() {
+    let check = |state: ChangeState, expected: Option<Reason>| {
+        let unknown = PlannedChange {
+            operator: "foo".into(),
+            operation: ChangeOperation::Update,
+            state,
+            reason: Reason::OutcomeUnknown.to_string(),
+            ..PlannedChange::default()
+        };
+        let status = ActionStatus { plan: vec![unknown], ..ActionStatus::default() };
+        let ended = outcome(&ActionSpec::default(), &status, at("2026-01-01T00:00:00Z"));
+        let failure = ended.map(|it| it.unwrap_err());
+        assert_eq!(failure.as_ref().map(|it| it.reason), expected);
+        assert!(failure.is_none_or(|it| it.item.as_deref() == Some("foo")));
+    };
+    check(ChangeState::Writing, Some(Reason::OutcomeUnknown));
+    check(ChangeState::Failed, Some(Reason::OutcomeUnknown));
+    check(ChangeState::Written, None);
+}
+
+/// Returns changes of Operators: each the name and the state.
+fn updates(states: &[(&str, ChangeState)]) -> ActionStatus {
+    let change = |(name, state): &(&str, ChangeState)| PlannedChange {
+        operator: (*name).into(),
+        operation: ChangeOperation::Update,
+        state: *state,
+        ..PlannedChange::default()
+    };
+    ActionStatus { plan: states.iter().map(change).collect(), ..ActionStatus::default() }
+}
+
+#[test]
+fn a_deadline_that_has_passed_says_what_is_left() {
+    use ChangeState::{Completed, Planned, Written};
+    let check = |states: &[(&str, ChangeState)], expected: &str| {
+        let start = at("2026-01-01T00:00:00Z");
+        let status = ActionStatus { start_time: Some(start), ..updates(states) };
+        let late = start + Duration::from_secs(60 * 60);
+        let failure = outcome(&ActionSpec::default(), &status, late).unwrap().unwrap_err();
+        assert_eq!((failure.message.as_str(), failure.item.as_deref()), (expected, Some("bar")));
+    };
+    check(&[("foo", Completed), ("bar", Written)], "bar is not there in time");
+    check(
+        &[("bar", Written), ("baz", Planned), ("foo", Planned)],
+        "bar is not there in time; left as they were: baz and foo",
+    );
+}
+
+#[test]
+fn an_action_that_is_stopped_says_what_was_written() {
+    use ChangeState::{Completed, Planned, Written};
+    let check = |states: &[(&str, ChangeState)], is_deleting: bool, expected: (Reason, &str)| {
+        let status = updates(states);
+        let action = ActionObject { is_deleting, status, ..ActionObject::default() };
+        let report = stopped(&action, at("2026-01-01T00:00:00Z"));
+        assert_eq!((report.reason, report.message.as_str()), expected);
+        let is_done = report.reason == Reason::ActionSucceeded;
+        let state = if is_done { ActionState::Succeeded } else { ActionState::Cancelled };
+        assert_eq!(report.state, state);
+    };
+    let cancelled = |message| (Reason::ActionCancelled, message);
+    let all = [("bar", Planned), ("baz", Planned)];
+    check(&all, false, cancelled("it was cancelled before a change was written"));
+    let one = [("bar", Completed), ("baz", Planned), ("foo", Planned)];
+    check(&one, false, cancelled("it was cancelled after 1 of 3 changes was written"));
+    let two = [("bar", Completed), ("baz", Written), ("foo", Planned)];
+    check(&two, false, cancelled("it was cancelled after 2 of 3 changes were written"));
+    let message = "it was deleted after 2 of 3 changes were written; written: bar and baz; left as \
+                   they were: foo";
+    check(&two, true, (Reason::ActionDeleted, message));
+    let message = "it was deleted before a change was written; left as they were: bar and baz";
+    check(&all, true, (Reason::ActionDeleted, message));
+    // Nothing was left to do.
+    let done = [("bar", Completed)];
+    check(&done, false, (Reason::ActionSucceeded, "all changes were made"));
+}
+
+#[test]
+fn a_request_for_a_release_stays_and_a_cancellation_says_so() {
+    let release = PlannedChange {
+        operation: ChangeOperation::UpdateRelease,
+        requested: "4.2.0".into(),
+        state: ChangeState::Written,
+        ..PlannedChange::default()
+    };
+    let status = ActionStatus { plan: vec![release], ..ActionStatus::default() };
+    let action = ActionObject { status, ..ActionObject::default() };
+    let expected = "it was cancelled after 1 of 1 changes was written; the request for release 4.2.0 \
+                    is not taken back";
+    assert_eq!(stopped(&action, at("2026-01-01T00:00:00Z")).message, expected);
 }

@@ -1,0 +1,179 @@
+//! The order of Actions that touch the same objects.
+
+use std::collections::BTreeSet;
+
+use plimsoll_api::olm::action::{ActionState, ActionStatus, ChangeOperation, PlannedChange};
+use plimsoll_api::{ConditionStatus, Reason};
+
+use super::{Footprint, Locks};
+use crate::actions::report::{ActionObject, Report};
+use crate::actions::tests::at;
+
+/// Reads a plan: `+bar` writes an Operator, `?bar` waits for it, `+foo:bar` writes foo, which relies on bar; `+` and
+/// `?` alone do it with the ClusterVersion.
+fn plan(text: &str) -> Vec<PlannedChange> {
+    let change = |word: &str| {
+        let (operation, name) = word.split_at(1);
+        let (operator, relied_on) = name.split_once(':').unwrap_or((name, ""));
+        PlannedChange {
+            operator: operator.into(),
+            operation: match operation {
+                "+" => ChangeOperation::Update,
+                _ => ChangeOperation::Await,
+            },
+            relies_on: relied_on.split(',').filter(|it| !it.is_empty()).map(Into::into).collect(),
+            ..PlannedChange::default()
+        }
+    };
+    text.split_whitespace().map(change).collect()
+}
+
+fn action(name: &str, second: usize, state: ActionState, text: &str) -> ActionObject {
+    ActionObject {
+        namespace: "tea".into(),
+        name: name.into(),
+        uid: name.into(),
+        created: at(&format!("2026-01-01T00:00:{second:02}Z")),
+        status: ActionStatus { state, plan: plan(text), ..ActionStatus::default() },
+        ..ActionObject::default()
+    }
+}
+
+#[test]
+fn an_action_waits_for_those_before_it_that_touch_the_same() {
+    use ActionState::{Pending, Running, Succeeded, WaitingForApproval};
+    let check = |other: (usize, ActionState, &str), own: &str, expected: Option<&str>| {
+        let (second, state, text) = other;
+        let other = action("other", second, state, text);
+        let waiting = action("own", 5, Pending, own);
+        let locks = Locks::of([&waiting, &other]);
+        let found = locks.waits_for(&waiting, &Footprint::of(&waiting.status.plan));
+        let expected = expected.map(|it| format!("Action tea/other, which {it}"));
+        assert_eq!(found, expected, "{text} before {own}");
+    };
+    check((1, Pending, "+bar"), "+foo", None);
+    check((1, Pending, "+bar"), "+bar", Some("changes bar"));
+    check((9, Pending, "+bar"), "+bar", None);
+    check((9, Running, "+bar"), "+bar", Some("changes bar"));
+    check((1, WaitingForApproval, "+bar"), "+bar", None);
+    check((1, Succeeded, "+bar"), "+bar", None);
+    // Of two that were created in the same second, the names decide.
+    check((5, Pending, "+bar"), "+bar", Some("changes bar"));
+    // Who relies on an Operator excludes who writes it, and not who relies on it too.
+    check((1, Running, "+foo:bar"), "+bar", Some("relies on bar"));
+    check((1, Running, "?bar"), "+bar", Some("relies on bar"));
+    check((1, Running, "+bar"), "+foo:bar", Some("changes bar"));
+    check((1, Running, "+bar"), "?bar", Some("changes bar"));
+    check((1, Running, "+foo:bar"), "+baz:bar", None);
+    check((1, Running, "?bar"), "?bar", None);
+    // The ClusterVersion is no Operator.
+    check((1, Running, "+"), "+bar", None);
+    check((1, Running, "+"), "+", Some("changes release"));
+    check((1, Running, "?"), "+", Some("relies on release"));
+    check((1, Running, "+"), "?", Some("changes release"));
+    check((1, Running, "?"), "?", None);
+}
+
+#[test]
+fn a_cancelled_or_deleted_one_holds_nothing_before_it_begins() {
+    let check = |is_cancelled: bool, is_deleting: bool, state: ActionState, waits: bool| {
+        let mut other = action("other", 1, state, "+bar");
+        other.spec.cancelled = is_cancelled;
+        other.is_deleting = is_deleting;
+        let waiting = action("own", 5, ActionState::Pending, "+bar");
+        let footprint = Footprint::of(&waiting.status.plan);
+        assert_eq!(Locks::of([&other]).waits_for(&waiting, &footprint).is_some(), waits);
+    };
+    check(false, false, ActionState::Pending, true);
+    check(true, false, ActionState::Pending, false);
+    check(false, true, ActionState::Pending, false);
+    check(true, false, ActionState::Running, true);
+    check(false, true, ActionState::Running, true);
+}
+
+#[test]
+fn the_end_of_an_action_wakes_those_alone_that_can_start_or_name_it() {
+    let check = |waiting: &[(&str, &str, &str)], expected: &[&str]| {
+        let ended = action("ended", 0, ActionState::Succeeded, "+foo +bar");
+        let mut all = vec![ended.clone(), action("running", 9, ActionState::Running, "+baz")];
+        for (second, (name, text, names)) in waiting.iter().enumerate() {
+            let it = action(name, second + 1, ActionState::Pending, text);
+            let message = format!("waits for Action tea/{names}, which changes bar");
+            let report =
+                Report::pending(it.status.clone(), Reason::WaitingForAction, message);
+            let status = it.reported(report, at("2026-01-01T00:00:00Z"));
+            assert_eq!(status.conditions[0].status, ConditionStatus::Unknown);
+            all.push(ActionObject { status, ..it });
+        }
+        let locks = Locks::of(&all);
+        let woken: Vec<&str> =
+            locks.waiting_for(&ended).into_iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(woken, expected);
+    };
+    check(&[("a", "+bar", "ended"), ("b", "+bar", "a"), ("c", "+qux", "x")], &["a"]);
+    check(&[("a", "+bar", "ended"), ("b", "+foo", "ended")], &["a", "b"]);
+    check(&[("a", "+bar", "ended"), ("b", "+bar", "ended")], &["a", "b"]);
+    // It waits for one that is executed still.
+    check(&[("a", "+bar +baz", "running")], &[]);
+    check(&[("a", "+bar +baz", "ended")], &["a"]);
+    check(&[("a", "?bar", "ended"), ("b", "?bar", "ended")], &["a", "b"]);
+}
+
+/// Runs Actions to their end, of those that are executed first the one that `pick` selects; an Action is looked at
+/// at the beginning, and when it is woken.
+fn run(mut all: Vec<ActionObject>, pick: usize) -> Vec<ActionObject> {
+    let mut due: BTreeSet<usize> = (0..all.len()).collect();
+    let mut ended = Vec::new();
+    loop {
+        while let Some(at) = due.pop_first() {
+            if all[at].status.state != ActionState::Pending {
+                continue;
+            }
+            let footprint = Footprint::of(&all[at].status.plan);
+            if Locks::of(&all).waits_for(&all[at], &footprint).is_none() {
+                all[at].status.state = ActionState::Running;
+            }
+        }
+        let is_running = |it: &usize| all[*it].status.state == ActionState::Running;
+        let running: Vec<usize> = (0..all.len()).filter(is_running).collect();
+        for (at, first) in running.iter().enumerate() {
+            for second in &running[at + 1..] {
+                let shared = Footprint::of(&all[*first].status.plan);
+                assert!(shared.shared(&all[*second].status.plan).is_none(), "{all:?}");
+            }
+        }
+        let Some(at) = running.get(pick % running.len().max(1)).copied() else { return ended };
+        all[at].status.state = ActionState::Succeeded;
+        ended.push(all[at].clone());
+        let woken: Vec<&str> =
+            Locks::of(&all).waiting_for(&all[at]).into_iter().map(|it| it.uid.as_str()).collect();
+        due.extend((0..all.len()).filter(|it| woken.contains(&all[*it].uid.as_str())));
+    }
+}
+
+#[test]
+fn all_actions_end_and_none_runs_beside_one_that_touches_the_same() {
+    const PLANS: [&str; 8] = ["+a", "+b", "+a +b", "?a", "+b:a", "+a:b", "+", "?"];
+    const COUNT: usize = 4;
+    for case in 0..PLANS.len().pow(4) {
+        let kinds = (0..COUNT).map(|it| case / PLANS.len().pow(u32::try_from(it).unwrap()));
+        let all = kinds.enumerate().map(|(at, kind)| {
+            // The names are not in the order of creation.
+            let name = format!("n{}", COUNT - at);
+            action(&name, at / 2, ActionState::Pending, PLANS[kind % PLANS.len()])
+        });
+        let all: Vec<ActionObject> = all.collect();
+        for pick in 0..2 {
+            let ended = run(all.clone(), pick);
+            assert_eq!(ended.len(), COUNT, "{all:?}");
+            for (at, later) in ended.iter().enumerate() {
+                let overtaken = ended[..at].iter().find(|earlier| {
+                    let shared = Footprint::of(&earlier.status.plan);
+                    earlier.order() > later.order()
+                        && shared.shared(&later.status.plan).is_some()
+                });
+                assert!(overtaken.is_none(), "{overtaken:?} went before {later:?}");
+            }
+        }
+    }
+}
