@@ -1,13 +1,16 @@
-//! The writes of the changes of a plan. Each write can be repeated: a change that the API server
-//! already has counts as written.
+//! The writes of the changes of a plan. Each can be repeated: a change that the API server has, or
+//! had before another client reverted it, is not written again.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
-use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange};
+use plimsoll_api::olm::action::{
+    CHANGED_BY_ANNOTATION, CREATED_BY_ANNOTATION, ChangeOperation, PlannedChange,
+};
 use plimsoll_api::olm::{CHANGE_SET_ANNOTATION, INSTALLED_AS_LABEL, INSTALLED_AS_USER};
 use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR};
+use plimsoll_operators::actions::execution::arrival::{Arrival, FoundObject, arrival, mark};
 use plimsoll_operators::actions::release::ObservedRelease;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::observed::ObservedOperator;
@@ -27,6 +30,8 @@ pub(super) enum WriteOutcome {
     Done,
     /// The object is not in the state that the plan was made for; the text says how it differs.
     Stale(String),
+    /// Whether the API server had the change cannot be found out; the text says why.
+    Unknown(String),
     /// The API server rejects the change; the text says why.
     Rejected(String),
     /// The write failed and has to be tried again; the text says why.
@@ -46,18 +51,15 @@ impl ChangeWriter {
         Self { client, writer, resource: api_resource(OPERATOR) }
     }
 
-    /// Writes one change of the plan of an Action.
-    pub(super) async fn write(
-        &self,
-        action: &ActionObject,
-        change: &PlannedChange,
-    ) -> WriteOutcome {
+    /// Writes the change at a position of the plan of an Action.
+    pub(super) async fn write(&self, action: &ActionObject, at: usize) -> WriteOutcome {
+        let change = &action.status.plan[at];
         let written = match change.operation {
             ChangeOperation::Create => self.create_operator(action, change).await,
-            ChangeOperation::Update => self.update(change).await,
+            ChangeOperation::Update => self.update(&action.uid, at, change).await,
             ChangeOperation::Delete => self.delete_operator(change).await,
             ChangeOperation::UpdateRelease | ChangeOperation::EnableCapability => {
-                self.change_release(change).await
+                self.change_release(&action.uid, at, change).await
             }
             ChangeOperation::Await => Ok(WriteOutcome::Done),
         };
@@ -69,35 +71,18 @@ impl ChangeWriter {
         })
     }
 
-    /// Returns whether the API server has a change. It may have been written although no response
-    /// was received.
-    pub(super) async fn is_written(
+    /// Returns the object that a change is about, as the API server has it now; `None` if there is
+    /// none.
+    pub(super) async fn find(
         &self,
-        action: &ActionObject,
         change: &PlannedChange,
-    ) -> Result<bool, kube::Error> {
+    ) -> Result<Option<FoundObject>, kube::Error> {
         if change.is_release() {
-            let found = self.read_release().await?.filter(|it| it.uid == change.uid);
-            return Ok(found.is_some_and(|it| match change.operation {
-                ChangeOperation::EnableCapability => {
-                    it.requested_capabilities().contains(&change.capability)
-                }
-                _ => it.requested() == change.requested,
-            }));
+            let found = self.read_cluster_version().await?;
+            return Ok(found.map(|(object, it)| FoundObject::release(&object, &it)));
         }
-        let found = self.read(&change.operator).await?.map(|(_, it)| it);
-        Ok(match change.operation {
-            ChangeOperation::Create => {
-                found.is_some_and(|it| it.created_by.as_deref() == Some(&action.uid))
-            }
-            ChangeOperation::Delete => {
-                found.is_none_or(|it| it.uid != change.uid || it.is_deleting)
-            }
-            _ => found.is_some_and(|it| {
-                let is_other = change.requested != change.requested_before;
-                is_other && it.uid == change.uid && it.spec.version == change.requested
-            }),
-        })
+        let found = self.read(&change.operator).await?;
+        Ok(found.map(|(object, it)| FoundObject::operator(&object, &it)))
     }
 
     async fn create_operator(
@@ -106,15 +91,7 @@ impl ChangeWriter {
         change: &PlannedChange,
     ) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
-        let mut manifest = change.manifest.clone().unwrap_or_default();
-        // The name that policies were evaluated for is the one that is created, whatever the
-        // manifest in the status says.
-        manifest["metadata"]["name"] = name.as_str().into();
-        manifest["metadata"]["annotations"][CREATED_BY_ANNOTATION] = action.uid.as_str().into();
-        if !change.change_set.is_empty() {
-            let set = change.change_set.as_str().into();
-            manifest["metadata"]["annotations"][CHANGE_SET_ANNOTATION] = set;
-        }
+        let manifest = created(&action.uid, change);
         if self.writer.create_new("", &self.resource, &manifest).await? {
             return Ok(WriteOutcome::Done);
         }
@@ -146,29 +123,29 @@ impl ChangeWriter {
         Ok(WriteOutcome::Done)
     }
 
-    async fn update(&self, change: &PlannedChange) -> Result<WriteOutcome, kube::Error> {
+    async fn update(
+        &self,
+        action: &str,
+        at: usize,
+        change: &PlannedChange,
+    ) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
         for _ in 0..CONFLICTS_MAX {
-            let Some((object, there)) =
-                self.read(name).await?.filter(|(_, it)| it.uid == change.uid)
-            else {
+            let there = self.read(name).await?;
+            let found = there.as_ref().map(|(object, it)| FoundObject::operator(object, it));
+            let arrival = arrival(action, at, change, found.as_ref());
+            if let Some(outcome) = settled(&arrival) {
+                return Ok(outcome);
+            }
+            let Some((object, there)) = there else {
                 return Ok(WriteOutcome::Stale(format!("{name} was deleted")));
             };
-            let is_in_set = change.change_set.is_empty()
-                || there.change_set.as_deref() == Some(change.change_set.as_str());
-            let is_of_catalog =
-                change.repository.is_empty() || there.spec.repository == change.repository;
-            let has_label = !change.becomes_requested || !there.is_dependency;
-            let is_there = there.spec.version == change.requested && has_fields(&object, change);
-            if is_there && is_in_set && is_of_catalog && has_label {
+            let is_marked = found.is_some_and(|it| it.is_marked(action, at));
+            if arrival == Arrival::Arrived && (is_marked || (is_as_requested(change, &there) && has_fields(&object, change))) {
                 return Ok(WriteOutcome::Done);
             }
-            if there.spec.version != change.requested_before {
-                let requested = &there.spec.version;
-                return Ok(WriteOutcome::Stale(format!("{requested:?} was requested of {name}")));
-            }
-            match self.writer.patch_guarded("", &self.resource, name, update(&object, change)).await
-            {
+            let operations = update(&object, change, &mark(action, at));
+            match self.writer.patch_guarded("", &self.resource, name, operations).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 written => return written.map(|()| WriteOutcome::Done),
             }
@@ -176,37 +153,29 @@ impl ChangeWriter {
         Ok(WriteOutcome::Failed(format!("{name} keeps changing")))
     }
 
-    async fn change_release(&self, change: &PlannedChange) -> Result<WriteOutcome, kube::Error> {
+    async fn change_release(
+        &self,
+        action: &str,
+        at: usize,
+        change: &PlannedChange,
+    ) -> Result<WriteOutcome, kube::Error> {
         let resource = api_resource(CLUSTER_VERSION);
         for _ in 0..CONFLICTS_MAX {
-            let found = self.read_cluster_version().await?;
-            let Some((object, there)) = found.filter(|(_, it)| it.uid == change.uid) else {
-                return Ok(WriteOutcome::Stale("the ClusterVersion was deleted".to_owned()));
-            };
-            if let Some(message) = there.refusal() {
+            let there = self.read_cluster_version().await?;
+            let found = there.as_ref().map(|(object, it)| FoundObject::release(object, it));
+            let refusal = there.as_ref().and_then(|(_, it)| it.refusal());
+            let arrival = arrival(action, at, change, found.as_ref());
+            let is_unmarked = found.is_some_and(|it| !it.is_marked(action, at));
+            if let Some(message) = refusal.filter(|_| is_unmarked) {
                 return Ok(WriteOutcome::Failed(message));
             }
-            let operations = match change.operation {
-                ChangeOperation::EnableCapability => {
-                    if there.requested_capabilities().contains(&change.capability) {
-                        return Ok(WriteOutcome::Done);
-                    }
-                    enable(&object, change)
-                }
-                _ => {
-                    let requested = there.requested();
-                    if requested == change.requested {
-                        return Ok(WriteOutcome::Done);
-                    }
-                    if requested != change.requested_before {
-                        return Ok(WriteOutcome::Stale(format!(
-                            "release {requested:?} was requested"
-                        )));
-                    }
-                    let update = json!({ "version": change.requested });
-                    vec![unchanged(&object), add(&["spec", "desiredUpdate"], update)]
-                }
+            if let Some(outcome) = settled(&arrival) {
+                return Ok(outcome);
+            }
+            let (Arrival::Absent, Some((object, _))) = (arrival, there) else {
+                return Ok(WriteOutcome::Done);
             };
+            let operations = change_of_release(&object, change, &mark(action, at));
             match self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 written => return written.map(|()| WriteOutcome::Done),
@@ -215,16 +184,21 @@ impl ChangeWriter {
         Ok(WriteOutcome::Failed("the ClusterVersion keeps changing".to_owned()))
     }
 
-    /// Withdraws a request for a release that the platform has not followed, so that it is not
-    /// followed later.
-    pub(super) async fn withdraw(&self, change: &PlannedChange) -> Result<(), kube::Error> {
+    /// Withdraws the request of an Action for a release that the platform has not followed, so that
+    /// it is not followed later.
+    pub(super) async fn withdraw(
+        &self,
+        action: &str,
+        at: usize,
+        change: &PlannedChange,
+    ) -> Result<(), kube::Error> {
         let Some((object, there)) = self.read_cluster_version().await? else { return Ok(()) };
-        if there.uid != change.uid || !there.is_unfollowed(&change.requested) {
+        let is_marked = FoundObject::release(&object, &there).is_marked(action, at);
+        if there.uid != change.uid || !is_marked || !there.is_unfollowed(&change.requested) {
             return Ok(());
         }
         let resource = api_resource(CLUSTER_VERSION);
-        let path = path(&["spec", "desiredUpdate"]);
-        let operations = vec![unchanged(&object), PatchOperation::Remove(RemoveOperation { path })];
+        let operations = withdrawal(&object);
         self.writer.patch_guarded("", &resource, CLUSTER_VERSION_NAME, operations).await
     }
 
@@ -288,20 +262,74 @@ fn unchanged(object: &Value) -> PatchOperation {
     })
 }
 
-/// Returns the patch that requests a capability in a ClusterVersion. It fails if the object was
-/// changed since it was read.
-fn enable(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
-    let name = change.capability.as_str();
+/// Returns the result of a write that needs no request; `None` if it may need one.
+fn settled(arrival: &Arrival) -> Option<WriteOutcome> {
+    match arrival {
+        Arrival::Arrived | Arrival::Absent => None,
+        Arrival::Superseded(message) => Some(WriteOutcome::Stale(message.clone())),
+        Arrival::Unknown(message) => Some(WriteOutcome::Unknown(message.clone())),
+    }
+}
+
+/// Returns whether an Operator has all that a change requests of it.
+fn is_as_requested(change: &PlannedChange, there: &ObservedOperator) -> bool {
+    let is_in_set = change.change_set.is_empty()
+        || there.change_set.as_deref() == Some(change.change_set.as_str());
+    let is_of_catalog = change.repository.is_empty() || there.spec.repository == change.repository;
+    let has_label = !change.becomes_requested || !there.is_dependency;
+    there.spec.version == change.requested && is_in_set && is_of_catalog && has_label
+}
+
+/// Returns the Operator that a change creates.
+fn created(action: &str, change: &PlannedChange) -> Value {
+    let mut manifest = change.manifest.clone().unwrap_or_default();
+    // The name that policies were evaluated for is the one that is created, whatever the manifest
+    // in the status says.
+    manifest["metadata"]["name"] = change.operator.as_str().into();
+    manifest["metadata"]["annotations"][CREATED_BY_ANNOTATION] = action.into();
+    if !change.change_set.is_empty() {
+        let set = change.change_set.as_str().into();
+        manifest["metadata"]["annotations"][CHANGE_SET_ANNOTATION] = set;
+    }
+    manifest
+}
+
+/// Returns the operations that set annotations of an object.
+fn annotate(object: &Value, annotations: &[(&str, &str)]) -> Vec<PatchOperation> {
+    let mut operations = Vec::new();
+    if !object["metadata"]["annotations"].is_object() {
+        operations.push(add(&["metadata", "annotations"], json!({})));
+    }
+    let set = annotations
+        .iter()
+        .map(|(name, value)| add(&["metadata", "annotations", name], (*value).into()));
+    operations.extend(set);
+    operations
+}
+
+/// Returns the patch that changes a ClusterVersion and marks it. It fails if the object was changed
+/// since it was read.
+fn change_of_release(object: &Value, change: &PlannedChange, mark: &str) -> Vec<PatchOperation> {
+    let request = match change.operation {
+        ChangeOperation::EnableCapability => enable(object, &change.capability),
+        _ => add(&["spec", "desiredUpdate"], json!({ "version": change.requested })),
+    };
+    let mut operations = vec![unchanged(object), request];
+    operations.extend(annotate(object, &[(CHANGED_BY_ANNOTATION, mark)]));
+    operations
+}
+
+/// Returns the operation that requests a capability in a ClusterVersion.
+fn enable(object: &Value, name: &str) -> PatchOperation {
     let (field, list) = ("capabilities", "additionalEnabledCapabilities");
     let requested = &object["spec"][field];
-    let operation = if requested[list].is_array() {
+    if requested[list].is_array() {
         add(&["spec", field, list, "-"], name.into())
     } else if requested.is_object() {
         add(&["spec", field, list], json!([name]))
     } else {
         add(&["spec", field], json!({ list: [name] }))
-    };
-    vec![unchanged(object), operation]
+    }
 }
 
 /// Returns the operations that set the other fields of the spec of an Operator. What they do not say
@@ -325,9 +353,20 @@ fn has_fields(object: &Value, change: &PlannedChange) -> bool {
     spec == object["spec"]
 }
 
-/// Returns the patch that updates an Operator. It fails if the object was changed since it was
-/// read.
-fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
+/// Returns the patch that removes a marked request for a release. The mark goes too, so that a later
+/// request of another client is not withdrawn.
+fn withdrawal(object: &Value) -> Vec<PatchOperation> {
+    let remove = |tokens: &[&str]| PatchOperation::Remove(RemoveOperation { path: path(tokens) });
+    vec![
+        unchanged(object),
+        remove(&["spec", "desiredUpdate"]),
+        remove(&["metadata", "annotations", CHANGED_BY_ANNOTATION]),
+    ]
+}
+
+/// Returns the patch that updates an Operator and marks it. It fails if the object was changed since
+/// it was read.
+fn update(object: &Value, change: &PlannedChange, mark: &str) -> Vec<PatchOperation> {
     let mut operations = vec![unchanged(object)];
     if !change.requested.is_empty() {
         operations.push(add(&["spec", "version"], change.requested.as_str().into()));
@@ -343,36 +382,13 @@ fn update(object: &Value, change: &PlannedChange) -> Vec<PatchOperation> {
     if change.becomes_requested && object["metadata"]["labels"].is_object() {
         operations.push(add(&["metadata", "labels", INSTALLED_AS_LABEL], INSTALLED_AS_USER.into()));
     }
+    let mut annotations = vec![(CHANGED_BY_ANNOTATION, mark)];
     if !change.change_set.is_empty() {
-        if !object["metadata"]["annotations"].is_object() {
-            operations.push(add(&["metadata", "annotations"], json!({})));
-        }
-        let set = change.change_set.as_str().into();
-        operations.push(add(&["metadata", "annotations", CHANGE_SET_ANNOTATION], set));
+        annotations.push((CHANGE_SET_ANNOTATION, change.change_set.as_str()));
     }
+    operations.extend(annotate(object, &annotations));
     operations
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_label_of_a_dependency_that_is_asked_for_is_that_of_a_person() {
-        for (becomes_requested, label) in [(false, "dependency"), (true, "user")] {
-            let mut object = json!({
-                "metadata": {
-                    "resourceVersion": "7",
-                    "labels": { "team": "quay", "olm.io/installed-as": "dependency" },
-                },
-                "spec": { "version": "1.2.5" },
-            });
-            let requested = "1.2.5".to_owned();
-            let change = PlannedChange { requested, becomes_requested, ..PlannedChange::default() };
-            let operations = update(&object, &change);
-            json_patch::patch(&mut object, &operations).expect("a patch of the object");
-            let labels = json!({ "team": "quay", "olm.io/installed-as": label });
-            assert_eq!(object["metadata"]["labels"], labels);
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 
 mod decide;
 mod execute;
+mod finalize;
 mod generate;
 mod observations;
 mod queue;
@@ -73,6 +74,9 @@ pub(super) struct ControlLoop {
     listed: BTreeSet<&'static str>,
     /// The Actions whose status could not be written: the API server still has an earlier one.
     unsaved: BTreeSet<NamespacedName>,
+    /// The Actions that this controller executes, by their uid, and `status.attempts` of each since
+    /// then. A higher number there says that another controller has continued it.
+    executed: BTreeMap<String, u32>,
     queue: WorkQueue,
     /// The rules that admission decisions are based on.
     rules: watch::Sender<AdmissionRules>,
@@ -135,6 +139,7 @@ impl ControlLoop {
             release: None,
             listed: BTreeSet::new(),
             unsaved: BTreeSet::new(),
+            executed: BTreeMap::new(),
             queue: WorkQueue::new(now),
             rules,
             guarded,

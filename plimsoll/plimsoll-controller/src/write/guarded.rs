@@ -5,8 +5,9 @@ use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation
 use kube::Api;
 use kube::api::Patch;
 use kube::core::{ApiResource, DynamicObject};
+use plimsoll_api::olm::action::ACTION_FINALIZER;
 use plimsoll_api::olm::{DELETION_FINALIZER, SIGNATURE_ANNOTATION};
-use plimsoll_api::{CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, OPERATOR_REVISION, ObjectKey};
+use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, NamespacedName, OPERATOR, OPERATOR_REVISION, ObjectKey};
 use serde_json::{Value, json};
 
 use super::{Writer, field_manager, unless_missing};
@@ -31,9 +32,32 @@ impl Writer {
         before: &[String],
         is_added: bool,
     ) -> Result<(), kube::Error> {
-        let operations = set_finalizer(before, is_added);
+        let operations = set_finalizer(DELETION_FINALIZER, before, is_added);
         let written = self.patch_guarded("", &api_resource(OPERATOR), name, operations).await;
         if is_added { written } else { unless_missing(written) }
+    }
+
+    /// Adds or removes the finalizer of an Action. It is a conflict if the Action is not at `revision` any more.
+    /// Returns its new revision; `None` if it is gone.
+    pub(crate) async fn set_action_finalizer(
+        &self,
+        action: &NamespacedName,
+        before: &[String],
+        revision: &str,
+        is_added: bool,
+    ) -> Result<Option<String>, kube::Error> {
+        let mut operations = vec![PatchOperation::Replace(ReplaceOperation {
+            path: PointerBuf::from_tokens(["metadata", "resourceVersion"]),
+            value: revision.into(),
+        })];
+        operations.extend(set_finalizer(ACTION_FINALIZER, before, is_added));
+        let patch = Patch::<()>::Json(json_patch::Patch(operations));
+        let api = self.api_in(&action.namespace, &api_resource(ACTION));
+        match api.patch_metadata(&action.name, &field_manager(), &patch).await {
+            Ok(written) => Ok(written.metadata.resource_version),
+            Err(kube::Error::Api(status)) if status.code == 404 && !is_added => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes our finalizer from an OperatorRevision, that with a uid if one is given. It is no error if it is
@@ -54,7 +78,7 @@ impl Writer {
         let path = PointerBuf::from_tokens(["metadata", "uid"]);
         let value = json!(found.metadata.uid);
         let mut operations = vec![PatchOperation::Test(TestOperation { path, value })];
-        operations.extend(set_finalizer(&before, false));
+        operations.extend(set_finalizer(DELETION_FINALIZER, &before, false));
         unless_missing(self.patch_guarded("", &resource, name, operations).await)
     }
 
@@ -78,7 +102,7 @@ impl Writer {
             vec![PatchOperation::Replace(guard), set("annotations", json!(annotations))];
         if metadata.deletion_timestamp.is_none() {
             let finalizers =
-                with_finalizer(metadata.finalizers.as_deref().unwrap_or_default(), true);
+                with_finalizer(DELETION_FINALIZER, metadata.finalizers.as_deref().unwrap_or_default(), true);
             operations.push(set("finalizers", json!(finalizers)));
         }
         let name = metadata.name.as_deref().unwrap_or_default();
@@ -191,25 +215,25 @@ impl Writer {
     }
 }
 
-/// Returns the operations that add or remove our finalizer, unless there are other ones than `before` by then.
-fn set_finalizer(before: &[String], is_added: bool) -> Vec<PatchOperation> {
+/// Returns the operations that add or remove a finalizer, unless there are other ones than `before` by then.
+fn set_finalizer(finalizer: &str, before: &[String], is_added: bool) -> Vec<PatchOperation> {
     let path = PointerBuf::from_tokens(["metadata", "finalizers"]);
     let mut operations = Vec::new();
     if !before.is_empty() {
         let value = json!(before);
         operations.push(PatchOperation::Test(TestOperation { path: path.clone(), value }));
     }
-    let value = json!(with_finalizer(before, is_added));
+    let value = json!(with_finalizer(finalizer, before, is_added));
     operations.push(PatchOperation::Add(AddOperation { path, value }));
     operations
 }
 
-/// Returns finalizers with or without ours.
-fn with_finalizer(before: &[String], is_added: bool) -> Vec<String> {
+/// Returns finalizers with or without one.
+fn with_finalizer(finalizer: &str, before: &[String], is_added: bool) -> Vec<String> {
     let mut after = before.to_vec();
-    after.retain(|it| it != DELETION_FINALIZER);
+    after.retain(|it| it != finalizer);
     if is_added {
-        after.push(DELETION_FINALIZER.to_owned());
+        after.push(finalizer.to_owned());
     }
     after
 }

@@ -89,6 +89,11 @@ impl<'a> Locks<'a> {
         Self { holders }
     }
 
+    /// Returns whether an Action holds what its plan writes and relies on.
+    pub fn holds(&self, uid: &str) -> bool {
+        self.holders.iter().any(|it| it.uid == uid)
+    }
+
     /// Returns the Action that must end before another one starts, as text: of several, the last one. `None` if the
     /// other one can start.
     pub fn waits_for(&self, action: &ActionObject, footprint: &Footprint) -> Option<String> {

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::action::ActionStatus;
+use plimsoll_api::olm::action::{ActionState, ActionStatus};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
 use plimsoll_operators::actions::lifecycle::{ActionDecision, NextStep, PlanDecision, next_step};
-use plimsoll_operators::actions::locks::{active, waits_for};
+use plimsoll_operators::actions::locks::{Footprint, Locks, active};
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::report::{ActionObject, Report};
 use plimsoll_operators::actions::{ActionFailure, planning};
@@ -35,9 +35,11 @@ impl ControlLoop {
         let classes = Arc::clone(&self.classes);
         match next_step(&action, &classes) {
             NextStep::Nothing => {}
-            NextStep::Report(report) => self.report(&action, *report).await,
+            NextStep::Report(report) => drop(self.report(&action, *report).await),
             NextStep::Decide(class) => self.decide(&action, class).await,
             NextStep::Execute(class) => self.execute(action, class).await,
+            NextStep::Stop => self.stop(action).await,
+            NextStep::Release => self.release(&action).await,
         }
     }
 
@@ -57,7 +59,7 @@ impl ControlLoop {
         let decision = ActionDecision { action, class, policies: &policies, active, by_hand, now };
         let mut attributes = match decision.admit() {
             Ok(attributes) => attributes,
-            Err(report) => return self.report(action, *report).await,
+            Err(report) => return drop(self.report(action, *report).await),
         };
         for _ in 0..PLANS_MAX {
             let Some(inventory) = self.inventory.ask().await else {
@@ -82,11 +84,18 @@ impl ControlLoop {
                 Ok(plan) => plan.result.clone(),
                 Err(failure) => failure.answer().to_owned(),
             };
-            let others = |plan: &ActionPlan| waits_for(action, plan, self.actions.values());
+            let others = |plan: &ActionPlan| {
+                let footprint = Footprint::of(&plan.changes);
+                Locks::of(self.actions.values()).waits_for(action, &footprint)
+            };
             match decision.decide(&attributes, plan, others) {
                 PlanDecision::Report(report) => {
                     let digest = report.status.result_digest.clone();
-                    self.report(action, *report).await;
+                    let begun = (report.state == ActionState::Running)
+                        .then_some((action.uid.clone(), report.status.attempts));
+                    if self.report(action, *report).await {
+                        self.executed.extend(begun);
+                    }
                     let reported = self.actions.get(&id_of(action));
                     let is_reported = reported.is_some_and(|it| it.status.result_digest == digest);
                     // The status has only a part of a long result.

@@ -1,13 +1,12 @@
 //! The execution of the plan of an Action.
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::action::{
-    ActionState, ActionStatus, ChangeOperation, ChangeState, PlannedChange,
-};
+use plimsoll_api::olm::action::{ActionStatus, ChangeOperation, ChangeState, PlannedChange};
 use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::execution::arrival::{Arrival, arrival, record};
 use plimsoll_operators::actions::execution::{
-    deadline, is_untouched, next_write, observe, outcome,
+    deadline, ended, is_untouched, next_write, observe, outcome, stopped,
 };
 use plimsoll_operators::actions::lifecycle::{ActionDecision, give_up};
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -24,8 +23,11 @@ const DIGEST_PREFIX: &str = "sha256:";
 impl ControlLoop {
     /// Executes the plan of an Action as far as is possible now.
     pub(super) async fn execute(&mut self, mut action: ActionObject, class: &NamedClass) {
+        if !self.take_over(&mut action).await {
+            return;
+        }
         let before = action.status.clone();
-        if !self.observe(&mut action).await {
+        if !self.observe(&mut action).await || !self.find_created(&mut action).await {
             return self.act_again(&action);
         }
         if next_write(&action.status).is_some()
@@ -33,17 +35,18 @@ impl ControlLoop {
         {
             if let Err(failure) = self.write(&mut action, class).await {
                 if is_untouched(&action.status) && failure.reason == Reason::PlanChanged {
-                    // Nothing was written yet, so the Action is planned again.
-                    let message = failure.message;
-                    let status = ActionStatus::default();
-                    let report = Report::pending(status, Reason::PlanChanged, message);
-                    self.report(&action, report).await;
-                    return self.act_again(&action);
+                    return self.plan_again(&action, failure.message).await;
                 }
                 if !self.find_written(&mut action).await {
                     return self.act_again(&action);
                 }
                 give_up(&mut action.status, &failure);
+            }
+            if !self.is_executed_here(&action) {
+                return;
+            }
+            if action.is_stopped() {
+                return self.stop(action).await;
             }
             if !self.observe(&mut action).await {
                 return self.act_again(&action);
@@ -73,17 +76,43 @@ impl ControlLoop {
         if !self.take_back(&action).await {
             return self.act_again(&action);
         }
-        let status = action.status.clone();
-        let report = match outcome {
-            Ok(()) => Report {
-                status,
-                state: ActionState::Succeeded,
-                reason: Reason::ActionSucceeded,
-                message: "all changes were made".to_owned(),
-            },
-            Err(failure) => Report::failed(status, failure),
-        };
+        let report = ended(action.status.clone(), outcome);
+        self.end(action, report).await;
+    }
+
+    /// Ends an Action that was cancelled or deleted while its plan was executed. Nothing more is
+    /// written for it, but that its Operators leave their change set.
+    pub(super) async fn stop(&mut self, mut action: ActionObject) {
+        if !self.take_over(&mut action).await {
+            return;
+        }
+        let is_known =
+            self.observe(&mut action).await && self.find_written(&mut action).await;
+        if !is_known || !self.take_back(&action).await {
+            return self.act_again(&action);
+        }
+        let report = stopped(&action, self.clock.now());
+        self.end(action, report).await;
+    }
+
+    /// Reports the end of an Action, and removes its finalizer.
+    async fn end(&mut self, action: ActionObject, report: Report) {
+        let id = id_of(&action);
         self.finish(action, report).await;
+        let ended = self.actions.get(&id).filter(|it| it.status.state.is_final()).cloned();
+        if let Some(action) = ended {
+            self.executed.remove(&action.uid);
+            self.release(&action).await;
+        }
+    }
+
+    /// Plans an Action again of which nothing was written.
+    async fn plan_again(&mut self, action: &ActionObject, message: String) {
+        let attempts = action.status.attempts;
+        let status = ActionStatus { attempts, ..ActionStatus::default() };
+        let report = Report::pending(status, Reason::PlanChanged, message);
+        self.report(action, report).await;
+        self.act_again(action);
     }
 
     /// Updates the progress of the plan of an Action; returns false if the API server does not
@@ -150,21 +179,55 @@ impl ControlLoop {
                 }
             }
         }
+        self.write_due(action).await
+    }
+
+    /// Writes the changes that are due, one after the other. Each is recorded before its request is
+    /// sent, so that a controller that follows looks for it.
+    ///
+    /// # Errors
+    ///
+    /// When the remaining changes must not be written.
+    async fn write_due(&mut self, action: &mut ActionObject) -> Result<(), ActionFailure> {
         while let Some(at) = next_write(&action.status) {
-            match self.changes.write(action, &action.status.plan[at]).await {
+            if action.is_stopped() {
+                return Ok(());
+            }
+            if action.status.plan[at].state == ChangeState::Planned {
+                if !self.guard(action).await {
+                    return Ok(());
+                }
+                action.status.plan[at].state = ChangeState::Writing;
+                if !self.save(action).await {
+                    return Ok(());
+                }
+                // The Action may have been cancelled since it was read.
+                continue;
+            }
+            let subject = action.status.plan[at].subject().to_owned();
+            match self.changes.write(action, at).await {
                 WriteOutcome::Done => {
                     action.status.plan[at].state = ChangeState::Written;
                     self.announce(action, at);
-                    // The next write begins only after this one is recorded.
+                    // The next change is recorded together with this one.
+                    if let Some(next) = next_write(&action.status) {
+                        action.status.plan[next].state = ChangeState::Writing;
+                    }
                     if !self.save(action).await {
                         return Ok(());
                     }
                 }
                 WriteOutcome::Stale(message) => {
-                    return Err(ActionFailure::new(Reason::PlanChanged, message));
+                    action.status.plan[at].state = ChangeState::Planned;
+                    return Err(ActionFailure::new(Reason::PlanChanged, message).on(subject));
                 }
                 WriteOutcome::Rejected(message) => {
-                    return Err(ActionFailure::new(Reason::InstallationFailed, message));
+                    action.status.plan[at].state = ChangeState::Planned;
+                    return Err(ActionFailure::new(Reason::InstallationFailed, message).on(subject));
+                }
+                WriteOutcome::Unknown(message) => {
+                    record(&mut action.status.plan[at], Arrival::Unknown(message));
+                    return Ok(());
                 }
                 WriteOutcome::Failed(message) => {
                     tracing::debug!(message, "a change could not be written; trying again");
@@ -179,9 +242,9 @@ impl ControlLoop {
     /// Removes Operators from the change set that an Action has put them in, and withdraws the
     /// request for a release if it was refused; returns false if that has to be tried again.
     async fn take_back(&self, action: &ActionObject) -> bool {
-        for change in &action.status.plan {
+        for (at, change) in action.status.plan.iter().enumerate() {
             let done = if is_refused(change) {
-                self.changes.withdraw(change).await
+                self.changes.withdraw(&action.uid, at, change).await
             } else if !change.change_set.is_empty() {
                 self.changes.leave(change).await
             } else {
@@ -195,19 +258,49 @@ impl ControlLoop {
         true
     }
 
-    /// Marks changes as written that the API server has although it did not respond to the write;
-    /// returns false if it does not answer now either.
+    /// Records of the change that is being written whether the API server has it; returns false if
+    /// it does not answer.
     async fn find_written(&self, action: &mut ActionObject) -> bool {
         for at in 0..action.status.plan.len() {
             let change = &action.status.plan[at];
-            if change.state != ChangeState::Planned || change.operation == ChangeOperation::Await {
+            if change.state != ChangeState::Writing {
                 continue;
             }
-            match self.changes.is_written(action, change).await {
-                Ok(true) => action.status.plan[at].state = ChangeState::Written,
-                Ok(false) => {}
+            match self.changes.find(change).await {
+                Ok(found) => {
+                    let arrival = arrival(&action.uid, at, change, found.as_ref());
+                    record(&mut action.status.plan[at], arrival);
+                }
                 Err(error) => {
                     tracing::debug!(error = chain(&error), "cannot ask what was written");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Records Operators as deleted that were created and are gone before a watch has shown them;
+    /// returns false if the API server does not answer.
+    async fn find_created(&self, action: &mut ActionObject) -> bool {
+        for change in &mut action.status.plan {
+            let is_unseen = change.operation == ChangeOperation::Create
+                && change.state == ChangeState::Written
+                && change.reason.is_empty()
+                && !self.operators.contains_key(&change.operator);
+            if !is_unseen {
+                continue;
+            }
+            match self.changes.find(change).await {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    change.state = ChangeState::Failed;
+                    change.reason = Reason::Deleting.to_string();
+                    change.message =
+                        format!("{} was deleted before it was installed", change.operator);
+                }
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "cannot ask what was created");
                     return false;
                 }
             }

@@ -144,6 +144,7 @@ impl ControlLoop {
     /// Records the current state of an Action; `object` is `None` if it was deleted.
     pub(super) fn action_observed(&mut self, id: &NamespacedName, object: Option<&Value>) {
         let before = self.actions.remove(id);
+        let until_then = before.clone();
         if let Some(before) = &before
             && let Some(made) = self.generated.get_mut(&before.owner)
         {
@@ -164,6 +165,7 @@ impl ControlLoop {
                     }
                     Some(before) => {
                         is_due |= before.spec != action.spec;
+                        is_due |= before.is_deleting != action.is_deleting;
                         if self.unsaved.contains(id) {
                             action.status = before.status;
                         }
@@ -173,15 +175,13 @@ impl ControlLoop {
                 if !action.owner.is_empty() {
                     self.generated.entry(action.owner.clone()).or_default().insert(id.clone());
                 }
-                if is_due && !action.status.state.is_final() {
+                if is_due && (!action.status.state.is_final() || action.has_finalizer()) {
                     self.queue.add([WorkItem::of(&action)]);
                 }
                 self.actions.insert(id.clone(), action);
             }
             Ok(None) => {
                 self.unsaved.remove(id);
-                // Actions that waited for this one can continue.
-                self.actions_due(|it| it.status.state == ActionState::Pending);
             }
             Err(error) => tracing::warn!(
                 namespace = id.namespace,
@@ -189,6 +189,9 @@ impl ControlLoop {
                 error,
                 "an Action cannot be read"
             ),
+        }
+        if let Some(before) = until_then {
+            self.left(&before);
         }
         if !owner.is_empty() {
             self.generators_due(|it| it.uid == owner);

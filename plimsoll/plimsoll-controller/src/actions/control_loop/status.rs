@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::ControlLoop;
 use super::queue::id_of;
-use crate::listing_watch::WatchedObject as _;
+use crate::listing_watch::WatchedObject;
 use crate::resources::api_resource;
 use crate::write::chain;
 
@@ -19,14 +19,17 @@ const CONFLICTS_MAX: usize = 5;
 
 impl ControlLoop {
     /// Writes the status of an Action, unless it is unchanged or the Action was changed in the
-    /// meantime.
-    pub(super) async fn report(&mut self, action: &ActionObject, report: Report) {
+    /// meantime; returns whether it was written.
+    pub(super) async fn report(&mut self, action: &ActionObject, report: Report) -> bool {
         let status = action.reported(report, self.clock.now());
         if status == action.status {
-            return;
+            return false;
         }
         match self.write_status(action, &status).await {
-            Ok(written) => self.written(action, written),
+            Ok(written) => {
+                self.written(action, written);
+                return true;
+            }
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
                 // The watch delivers the change. If it has already, the retry makes the Action due.
                 self.act_again(action);
@@ -39,10 +42,11 @@ impl ControlLoop {
                 self.act_again(action);
             }
         }
+        false
     }
 
-    /// Records the progress of a plan, even if the Action was changed in the meantime; returns
-    /// false if the status could not be written.
+    /// Records the progress of a plan, even if the spec of the Action was changed in the meantime;
+    /// returns false if the status could not be written, or another controller executes the Action.
     pub(super) async fn save(&mut self, action: &mut ActionObject) -> bool {
         let report = Report::running(action.status.clone());
         self.finish(action.clone(), report).await;
@@ -50,11 +54,12 @@ impl ControlLoop {
         if let Some(kept) = self.actions.get(&id).filter(|it| it.uid == action.uid) {
             *action = kept.clone();
         }
-        !self.unsaved.contains(&id)
+        !self.unsaved.contains(&id) && self.is_executed_here(action)
     }
 
-    /// Records the result of a plan, even if the Action was changed in the meantime. If the status
-    /// cannot be written, the progress is kept and written later.
+    /// Records the result of a plan, even if the spec of the Action was changed in the meantime. If
+    /// the status cannot be written, the progress is kept and written later, unless another
+    /// controller has written one.
     pub(super) async fn finish(&mut self, mut action: ActionObject, report: Report) {
         let id = id_of(&action);
         let status = action.reported(report, self.clock.now());
@@ -69,11 +74,16 @@ impl ControlLoop {
                     let api: Api<DynamicObject> =
                         Api::namespaced_with(self.client.clone(), &id.namespace, &resource);
                     let found = api.get_opt(&id.name).await.ok().flatten();
-                    let found = found.and_then(|it| ActionObject::read(&it.into_value()).ok());
-                    match found.filter(|it| it.uid == action.uid) {
-                        Some(found) => action.revision = found.revision,
-                        None => break,
+                    let Some(found) = found.map(WatchedObject::into_value) else { break };
+                    let Ok(now) = ActionObject::read(&found) else { break };
+                    let is_ours = now.uid == action.uid
+                        && now.status.attempts == status.attempts
+                        && !now.status.state.is_final();
+                    if !is_ours {
+                        self.unsaved.remove(&id);
+                        return self.action_observed(&id, Some(&found));
                     }
+                    action.revision = now.revision;
                 }
                 Err(error) => {
                     tracing::debug!(error = chain(&error), "a status could not be written");
@@ -89,7 +99,7 @@ impl ControlLoop {
         }
     }
 
-    async fn write_status(
+    pub(super) async fn write_status(
         &self,
         action: &ActionObject,
         status: &ActionStatus,
@@ -99,9 +109,8 @@ impl ControlLoop {
         self.writer.write_status_in(namespace, &resource, name, &status, revision).await
     }
 
-    /// Handles a status that was written: emits an event if the state or the reason changed, and
-    /// makes pending Actions due if the Action has ended.
-    fn written(&mut self, before: &ActionObject, object: DynamicObject) {
+    /// Handles a status that was written: emits an event if the state or the reason changed.
+    pub(super) fn written(&mut self, before: &ActionObject, object: DynamicObject) {
         let value = object.into_value();
         self.action_observed(&id_of(before), Some(&value));
         let Ok(after) = ActionObject::read(&value) else { return };
@@ -110,9 +119,6 @@ impl ControlLoop {
             |it: &ActionObject| it.status.conditions.first().map(|it| it.reason.clone());
         if from != to || reason_of(before) != reason_of(&after) {
             self.announce_state(&after);
-        }
-        if to.is_final() {
-            self.actions_due(|it| it.status.state == ActionState::Pending);
         }
     }
 

@@ -55,7 +55,7 @@ impl FoundObject {
     }
 
     /// Returns whether a change of an Action was written to it, or a later one of the same Action.
-    fn is_marked(&self, action: &str, position: usize) -> bool {
+    pub fn is_marked(&self, action: &str, position: usize) -> bool {
         let written = self.mark.strip_prefix(action).and_then(|it| it.strip_prefix('/'));
         written.and_then(|it| it.parse::<usize>().ok()).is_some_and(|it| it >= position)
     }

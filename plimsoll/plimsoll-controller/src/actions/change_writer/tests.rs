@@ -1,0 +1,120 @@
+//! The patches of changes, and what guards them.
+
+use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
+use serde_json::{Value, json};
+
+use super::{change_of_release, created, update, withdrawal};
+
+/// Applies a patch to an object, and to one of which the resourceVersion was changed meanwhile, as
+/// an API server does: a patch that names another one is a conflict.
+fn applied(object: &Value, operations: &[json_patch::PatchOperation]) -> Value {
+    let mut after = object.clone();
+    json_patch::patch(&mut after, operations).expect("a patch of the object");
+    let first = serde_json::to_value(&operations[0]).expect("an operation");
+    let guard = json!({
+        "op": "replace", "path": "/metadata/resourceVersion",
+        "value": object["metadata"]["resourceVersion"],
+    });
+    assert_eq!(first, guard, "the patch names the resourceVersion that was read");
+    after
+}
+
+fn operator(annotations: &Value) -> Value {
+    json!({
+        "metadata": {
+            "resourceVersion": "7",
+            "annotations": annotations,
+            "labels": { "team": "quay", "olm.io/installed-as": "dependency" },
+        },
+        "spec": { "version": "1.2.5" },
+    })
+}
+
+#[test]
+fn an_update_is_guarded_and_leaves_a_mark_in_the_same_write() {
+    for annotations in [Value::Null, json!({}), json!({ "olm.io/changed-by-action": "a0/3" })] {
+        for (requested, change_set) in [("1.3.0", ""), ("", "set-1")] {
+            let object = operator(&annotations);
+            let change = PlannedChange {
+                requested: requested.to_owned(),
+                change_set: change_set.to_owned(),
+                ..PlannedChange::default()
+            };
+            let after = applied(&object, &update(&object, &change, "a1/2"));
+            let there = &after["metadata"]["annotations"];
+            assert_eq!(there["olm.io/changed-by-action"], "a1/2");
+            let version = after["spec"]["version"].as_str().unwrap_or_default();
+            assert_eq!(version, requested);
+            let set = there["olm.io/change-set"].as_str().unwrap_or_default();
+            assert_eq!(set, change_set);
+        }
+    }
+}
+
+#[test]
+fn a_change_of_the_release_is_guarded_and_leaves_a_mark_in_the_same_write() {
+    let check = |spec: Value, change: PlannedChange, expected: Value| {
+        let object = json!({ "metadata": { "resourceVersion": "7" }, "spec": spec });
+        let after = applied(&object, &change_of_release(&object, &change, "a1/0"));
+        assert_eq!(after["spec"], expected);
+        let mark = json!({ "olm.io/changed-by-action": "a1/0" });
+        assert_eq!(after["metadata"]["annotations"], mark);
+    };
+    let enable = || PlannedChange {
+        operation: ChangeOperation::EnableCapability,
+        capability: "Console".into(),
+        ..PlannedChange::default()
+    };
+    let list = |names: Value| json!({ "capabilities": { "additionalEnabledCapabilities": names } });
+    check(json!({}), enable(), list(json!(["Console"])));
+    check(json!({ "capabilities": {} }), enable(), list(json!(["Console"])));
+    check(list(json!(["Insights"])), enable(), list(json!(["Insights", "Console"])));
+    let release = PlannedChange {
+        operation: ChangeOperation::UpdateRelease,
+        requested: "4.2.0".into(),
+        ..PlannedChange::default()
+    };
+    check(json!({}), release, json!({ "desiredUpdate": { "version": "4.2.0" } }));
+}
+
+#[test]
+fn a_request_that_is_withdrawn_is_not_withdrawn_again() {
+    let object = json!({
+        "metadata": {
+            "resourceVersion": "7",
+            "annotations": { "olm.io/changed-by-action": "a1/0", "other": "stays" },
+        },
+        "spec": { "desiredUpdate": { "version": "4.2.0" }, "channel": "stable" },
+    });
+    let after = applied(&object, &withdrawal(&object));
+    assert_eq!(after["spec"], json!({ "channel": "stable" }));
+    assert_eq!(after["metadata"]["annotations"], json!({ "other": "stays" }));
+}
+
+#[test]
+fn an_operator_is_created_under_the_planned_name_with_the_uid_of_the_action() {
+    let manifest = json!({ "metadata": { "name": "other" }, "spec": { "version": "1.0.0" } });
+    let change = PlannedChange {
+        operator: "foo".into(),
+        manifest: Some(manifest),
+        change_set: "set-1".into(),
+        ..PlannedChange::default()
+    };
+    let expected = json!({
+        "name": "foo",
+        "annotations": { "olm.io/created-by-action": "a1", "olm.io/change-set": "set-1" },
+    });
+    assert_eq!(created("a1", &change)["metadata"], expected);
+}
+
+#[test]
+fn the_label_of_a_dependency_that_is_asked_for_is_that_of_a_person() {
+    for (becomes_requested, label) in [(false, "dependency"), (true, "user")] {
+        let object = operator(&json!({}));
+        let requested = "1.2.5".to_owned();
+        let change = PlannedChange { requested, becomes_requested, ..PlannedChange::default() };
+        let after = applied(&object, &update(&object, &change, "a1/0"));
+        let labels = json!({ "team": "quay", "olm.io/installed-as": label });
+        assert_eq!(after["metadata"]["labels"], labels);
+    }
+}
