@@ -7,7 +7,10 @@ use kube::api::Patch;
 use kube::core::{ApiResource, DynamicObject};
 use plimsoll_api::olm::action::ACTION_FINALIZER;
 use plimsoll_api::olm::{DELETION_FINALIZER, SIGNATURE_ANNOTATION};
-use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, NamespacedName, OPERATOR, OPERATOR_REVISION, ObjectKey};
+use plimsoll_api::{
+    ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, NamespacedName, OPERATOR, OPERATOR_REVISION,
+    ObjectKey,
+};
 use serde_json::{Value, json};
 
 use super::{Writer, field_manager, unless_missing};
@@ -101,8 +104,11 @@ impl Writer {
         let mut operations =
             vec![PatchOperation::Replace(guard), set("annotations", json!(annotations))];
         if metadata.deletion_timestamp.is_none() {
-            let finalizers =
-                with_finalizer(DELETION_FINALIZER, metadata.finalizers.as_deref().unwrap_or_default(), true);
+            let finalizers = with_finalizer(
+                DELETION_FINALIZER,
+                metadata.finalizers.as_deref().unwrap_or_default(),
+                true,
+            );
             operations.push(set("finalizers", json!(finalizers)));
         }
         let name = metadata.name.as_deref().unwrap_or_default();

@@ -35,7 +35,9 @@ impl ControlLoop {
         let classes = Arc::clone(&self.classes);
         match next_step(&action, &classes) {
             NextStep::Nothing => {}
-            NextStep::Report(report) => drop(self.report(&action, *report).await),
+            NextStep::Report(report) => {
+                self.report(&action, *report).await;
+            }
             NextStep::Decide(class) => self.decide(&action, class).await,
             NextStep::Execute(class) => self.execute(action, class).await,
             NextStep::Stop => self.stop(action).await,
@@ -59,7 +61,10 @@ impl ControlLoop {
         let decision = ActionDecision { action, class, policies: &policies, active, by_hand, now };
         let mut attributes = match decision.admit() {
             Ok(attributes) => attributes,
-            Err(report) => return drop(self.report(action, *report).await),
+            Err(report) => {
+                self.report(action, *report).await;
+                return;
+            }
         };
         for _ in 0..PLANS_MAX {
             let Some(inventory) = self.inventory.ask().await else {

@@ -86,8 +86,7 @@ impl ControlLoop {
         if !self.take_over(&mut action).await {
             return;
         }
-        let is_known =
-            self.observe(&mut action).await && self.find_written(&mut action).await;
+        let is_known = self.observe(&mut action).await && self.find_written(&mut action).await;
         if !is_known || !self.take_back(&action).await {
             return self.act_again(&action);
         }

@@ -2,12 +2,12 @@
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
-    ActionSpec, ActionState, ActionStatus, ChangeOperation, PlannedChange,
+    ACTION_FINALIZER, ActionSpec, ActionState, ActionStatus, ChangeOperation, PlannedChange,
 };
 use plimsoll_content::hash::sha256;
 use serde_json::{Value, json};
 
-use super::{ActionDecision, DirectPermissions, PlanDecision};
+use super::{ActionDecision, DirectPermissions, NextStep, PlanDecision, next_step};
 use crate::actions::ActionFailure;
 use crate::actions::plan::ActionPlan;
 use crate::actions::report::ActionObject;
@@ -168,4 +168,59 @@ fn a_plan_that_violates_preconditions_fails_with_the_first() {
     let failure = status.failure.unwrap();
     assert_eq!((failure.precondition.as_str(), failure.item.as_str()), ("consistent", "bar"));
     assert_eq!(failure.command, "kubectl operator install foo --no-dependencies");
+}
+
+#[test]
+fn the_next_step_of_an_action_that_is_cancelled_or_deleted() {
+    use ActionState::{Pending, Running, Succeeded, WaitingForApproval};
+    // The marks: c for cancelled, d for deleted, f for our finalizer.
+    let check = |state: ActionState, marks: &str, class_name: &str, expected: &str| {
+        let finalizers = marks.contains('f').then(|| ACTION_FINALIZER.to_owned());
+        let action = ActionObject {
+            is_deleting: marks.contains('d'),
+            finalizers: finalizers.into_iter().collect(),
+            spec: ActionSpec {
+                action_class: class_name.into(),
+                cancelled: marks.contains('c'),
+                requester: Some(alice()),
+                ..ActionSpec::default()
+            },
+            status: ActionStatus { state, ..ActionStatus::default() },
+            ..ActionObject::default()
+        };
+        let mut foreign = class("operator-update");
+        foreign.spec.controller = "example.com/other".into();
+        let classes = [class("operator-install"), foreign];
+        let step = match next_step(&action, &classes) {
+            NextStep::Nothing => "nothing",
+            NextStep::Report(report) if report.state == ActionState::Cancelled => "cancelled",
+            NextStep::Report(_) => "report",
+            NextStep::Decide(_) => "decide",
+            NextStep::Execute(_) => "execute",
+            NextStep::Stop => "stop",
+            NextStep::Release => "release",
+        };
+        assert_eq!(step, expected, "{state:?} {marks} {class_name}");
+    };
+    let install = "operator-install";
+    check(Pending, "", install, "decide");
+    check(Pending, "c", install, "cancelled");
+    check(Pending, "d", install, "nothing");
+    check(Pending, "df", install, "release");
+    check(WaitingForApproval, "df", install, "release");
+    check(Running, "", install, "execute");
+    check(Running, "f", install, "execute");
+    check(Running, "cf", install, "stop");
+    check(Running, "df", install, "stop");
+    check(Running, "c", install, "stop");
+    check(Succeeded, "", install, "nothing");
+    check(Succeeded, "f", install, "release");
+    check(Succeeded, "df", install, "release");
+    // The class was deleted.
+    check(Running, "f", "gone", "nothing");
+    check(Running, "df", "gone", "stop");
+    check(Running, "d", "gone", "nothing");
+    // Another controller serves the class.
+    check(Running, "cdf", "operator-update", "nothing");
+    check(Pending, "d", "operator-update", "nothing");
 }

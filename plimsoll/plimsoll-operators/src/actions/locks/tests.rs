@@ -99,8 +99,7 @@ fn the_end_of_an_action_wakes_those_alone_that_can_start_or_name_it() {
         for (second, (name, text, names)) in waiting.iter().enumerate() {
             let it = action(name, second + 1, ActionState::Pending, text);
             let message = format!("waits for Action tea/{names}, which changes bar");
-            let report =
-                Report::pending(it.status.clone(), Reason::WaitingForAction, message);
+            let report = Report::pending(it.status.clone(), Reason::WaitingForAction, message);
             let status = it.reported(report, at("2026-01-01T00:00:00Z"));
             assert_eq!(status.conditions[0].status, ConditionStatus::Unknown);
             all.push(ActionObject { status, ..it });
@@ -169,8 +168,7 @@ fn all_actions_end_and_none_runs_beside_one_that_touches_the_same() {
             for (at, later) in ended.iter().enumerate() {
                 let overtaken = ended[..at].iter().find(|earlier| {
                     let shared = Footprint::of(&earlier.status.plan);
-                    earlier.order() > later.order()
-                        && shared.shared(&later.status.plan).is_some()
+                    earlier.order() > later.order() && shared.shared(&later.status.plan).is_some()
                 });
                 assert!(overtaken.is_none(), "{overtaken:?} went before {later:?}");
             }
