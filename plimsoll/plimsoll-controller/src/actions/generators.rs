@@ -6,21 +6,18 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
-use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::action::{
     ACTION_SUCCEEDED, ActionRequester, ActionSpec, CronActionSpec, CronActionStatus,
     EventActionSpec, EventActionStatus, EventSourceKind, OWNER_LABEL, RetryActionSpec,
     RetryActionStatus,
 };
 use plimsoll_api::{
-    ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, ConditionStatus, EVENT_ACTION,
-    OPERATOR, RETRY_ACTION, Reason,
+    ACTION, ApiKind, CATALOG, CLUSTER_VERSION, CRON_ACTION, EVENT_ACTION, OPERATOR, RETRY_ACTION,
 };
 use plimsoll_operators::actions::name_after_collisions;
 use plimsoll_operators::actions::report::ActionObject;
-use plimsoll_operators::actions::retry::{self, Attempt, RetryDecision};
+use plimsoll_operators::actions::retry::{Attempt, RetryObject};
 use plimsoll_operators::actions::triggers::{self, MadeAction};
-use plimsoll_operators::conditions::{ConditionDraft, condition};
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -50,6 +47,8 @@ pub(super) struct ActionGenerator {
     pub(super) selection: Option<Selection>,
     created: Timestamp,
     generation: i64,
+    /// Whether its deletion has begun: then nothing is made any more.
+    is_deleted: bool,
     content: Content,
 }
 
@@ -72,6 +71,10 @@ pub(super) struct GeneratorDecision {
     pub(super) cancel: Vec<String>,
     /// Names of Actions to delete.
     pub(super) delete: Vec<String>,
+    /// Name of an Action that was made and is not observed; `None` if there is no such Action.
+    pub(super) look_for: Option<String>,
+    /// Whether the object itself is to be deleted.
+    pub(super) is_outlived: bool,
     /// The status to write after the changes; `None` if it is unchanged.
     pub(super) status: Option<Value>,
     /// The time of the next decision; `None` if it depends on changes alone.
@@ -105,6 +108,7 @@ impl ActionGenerator {
             revision: text(&metadata["resourceVersion"]),
             created: text(&metadata["creationTimestamp"]).parse().unwrap_or_default(),
             generation: metadata["generation"].as_i64().unwrap_or_default(),
+            is_deleted: metadata["deletionTimestamp"].is_string(),
             selection,
             content,
         })
@@ -127,15 +131,20 @@ impl ActionGenerator {
         }
     }
 
-    /// Decides what to do, based on the Actions that were generated so far.
+    /// Decides what to do, based on the Actions that were generated so far. `is_gone` tells that the
+    /// Action to look for does not exist any more.
     pub(super) fn decide(
         &self,
         generated: &[&ActionObject],
         content: &EventContent<'_>,
+        is_gone: bool,
         now: Timestamp,
     ) -> GeneratorDecision {
+        if self.is_deleted {
+            return GeneratorDecision::default();
+        }
         match &self.content {
-            Content::Retry(spec, status) => self.retry(spec, status, generated, now),
+            Content::Retry(spec, status) => self.retry(spec, status, generated, is_gone, now),
             Content::Cron(spec, status) => {
                 let decision =
                     triggers::cron(&self.name, self.created, spec, status, &listed(generated), now);
@@ -145,6 +154,7 @@ impl ActionGenerator {
                     delete: decision.delete,
                     status: changed(status, &decision.status),
                     wake_at: decision.wake_at,
+                    ..GeneratorDecision::default()
                 }
             }
             Content::Event(spec, status) => {
@@ -174,47 +184,22 @@ impl ActionGenerator {
         spec: &RetryActionSpec,
         status: &RetryActionStatus,
         generated: &[&ActionObject],
+        is_gone: bool,
         now: Timestamp,
     ) -> GeneratorDecision {
-        let is_ended = |it: &MetaCondition| {
-            it.type_ == ACTION_SUCCEEDED && it.status != ConditionStatus::Unknown
-        };
-        if status.conditions.iter().any(is_ended) {
-            return GeneratorDecision::default();
-        }
-        let attempt = |it: &&ActionObject| Attempt {
-            state: it.status.state,
-            ended: it.status.completion_time,
-        };
-        let attempts: Vec<Attempt> = generated.iter().map(attempt).collect();
-        let (name, uid) = (&self.name, &self.uid);
-        let decision = retry::decide(name, uid, spec, status.failed, &attempts, now);
-        let is_success = decision == RetryDecision::Succeeded;
-        let ended = attempts.iter().filter(|it| it.state.is_final()).count();
-        let mut next = RetryActionStatus {
-            failed: status.failed.max(count(ended.saturating_sub(usize::from(is_success)))),
-            succeeded: u32::from(is_success),
-            collision_count: status.collision_count,
-            ..RetryActionStatus::default()
-        };
-        if let RetryDecision::Wait(at) = decision {
-            next.next_attempt_time = Some(at);
-        }
-        let last = generated.iter().max_by_key(|it| it.order());
-        let last = last.and_then(|it| {
-            it.status.conditions.iter().find(|condition| condition.type_ == ACTION_SUCCEEDED)
-        });
-        let last = last.map_or("", |it| it.message.as_str());
-        let draft = succeeded(&decision, next.failed, attempts.len(), last);
-        next.conditions = vec![condition(draft, &status.conditions, self.generation, now)];
+        let ActionGenerator { name, uid, created, generation, .. } = self;
+        let (created, generation) = (*created, *generation);
+        let retry = RetryObject { name, uid, created, generation, spec, status };
+        let attempts: Vec<Attempt> = generated.iter().map(|it| attempt(it)).collect();
+        let decision = retry.decide(&attempts, is_gone, now);
         GeneratorDecision {
-            wake_at: next.next_attempt_time,
-            status: changed(status, &next),
-            create: match decision {
-                RetryDecision::Attempt(name) => Some(name),
-                _ => None,
-            },
-            ..GeneratorDecision::default()
+            status: changed(status, &decision.status),
+            create: decision.make,
+            cancel: decision.cancel.into_iter().collect(),
+            delete: decision.delete,
+            look_for: decision.look_for,
+            is_outlived: decision.is_outlived,
+            wake_at: decision.wake_at,
         }
     }
 
@@ -293,31 +278,6 @@ impl ActionGenerator {
     }
 }
 
-/// Returns the condition `Succeeded` of a RetryAction. `failed` is the number of attempts that failed,
-/// `attempts` the number of all, and `last` the message of the last one.
-fn succeeded(decision: &RetryDecision, failed: u32, attempts: usize, last: &str) -> ConditionDraft {
-    use ConditionStatus::{False, True, Unknown};
-    let (status, reason, message) = match decision {
-        RetryDecision::Attempt(_) => {
-            (Unknown, Reason::ActionRunning, format!("attempt {} begins", failed + 1))
-        }
-        RetryDecision::Wait(_) => {
-            (Unknown, Reason::ActionRunning, format!("the last attempt failed: {last}"))
-        }
-        RetryDecision::Running => {
-            (Unknown, Reason::ActionRunning, format!("attempt {attempts} is under way"))
-        }
-        RetryDecision::Succeeded => {
-            (True, Reason::ActionSucceeded, "an attempt succeeded".to_owned())
-        }
-        RetryDecision::Failed => {
-            let message = format!("{failed} attempts failed; the last one: {last}");
-            (False, Reason::BackoffLimitExceeded, message)
-        }
-    };
-    ConditionDraft { type_: ACTION_SUCCEEDED, status, reason, message }
-}
-
 fn read<S: DeserializeOwned, T: DeserializeOwned + Default>(
     object: &Value,
 ) -> Result<(S, T), String> {
@@ -327,6 +287,19 @@ fn read<S: DeserializeOwned, T: DeserializeOwned + Default>(
         status => T::deserialize(status).map_err(|error| format!("status: {error}"))?,
     };
     Ok((spec, status))
+}
+
+fn attempt(action: &ActionObject) -> Attempt {
+    let mut conditions = action.status.conditions.iter();
+    let succeeded = conditions.find(|it| it.type_ == ACTION_SUCCEEDED);
+    Attempt {
+        name: action.name.clone(),
+        state: action.status.state,
+        created: action.created,
+        ended: action.status.completion_time,
+        is_cancelled: action.spec.cancelled,
+        message: succeeded.map(|it| it.message.clone()).unwrap_or_default(),
+    }
 }
 
 fn listed(generated: &[&ActionObject]) -> Vec<MadeAction> {
@@ -342,10 +315,6 @@ fn listed(generated: &[&ActionObject]) -> Vec<MadeAction> {
 /// Returns a status to write; `None` if it is unchanged.
 fn changed<T: PartialEq + serde::Serialize>(before: &T, after: &T) -> Option<Value> {
     (before != after).then(|| json!(after))
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -405,7 +374,7 @@ mod tests {
         let cron = nightly(&status);
         let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
         let now = "2026-01-02T03:00:00Z".parse().unwrap();
-        let decided = cron.decide(&[], &none, now).status.expect("it was due");
+        let decided = cron.decide(&[], &none, false, now).status.expect("it was due");
         assert_eq!(decided["collisionCount"], 3, "{decided}");
     }
 }

@@ -53,7 +53,13 @@ impl ControlLoop {
             release: self.release.as_ref().map(release),
         };
         let is_denied = matches!(content.selected, Some(Err(_)));
-        let decision = generator.decide(&generated, &content, self.clock.now());
+        let decision = match self.decide(generator, &generated, &content).await {
+            Ok(decision) => decision,
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "cannot look for an attempt");
+                return self.queue.retry(WorkItem::Generator(kind, id.clone()), RETRY_INTERVAL);
+            }
+        };
         let uids: BTreeMap<&str, &str> =
             generated.iter().map(|it| (it.name.as_str(), it.uid.as_str())).collect();
         let done = self.carry_out(generator, &decision, &uids).await;
@@ -74,6 +80,26 @@ impl ControlLoop {
         }
         if is_denied {
             self.queue.retry(WorkItem::Generator(kind, id.clone()), selection::RETRY_INTERVAL);
+        }
+    }
+
+    /// Decides about an object that generates Actions, after a look for the Action that it made and that is
+    /// not observed.
+    async fn decide(
+        &self,
+        generator: &ActionGenerator,
+        generated: &[&ActionObject],
+        content: &EventContent<'_>,
+    ) -> Result<GeneratorDecision, kube::Error> {
+        let now = self.clock.now();
+        let decision = generator.decide(generated, content, false, now);
+        let Some(name) = &decision.look_for else { return Ok(decision) };
+        let actions: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &generator.namespace, &api_resource(ACTION));
+        match actions.get_opt(name).await? {
+            // Its watch is about to deliver it.
+            Some(there) if generator.has_made(&there) => Ok(decision),
+            _ => Ok(generator.decide(generated, content, true, now)),
         }
     }
 
@@ -100,6 +126,11 @@ impl ControlLoop {
         for name in &decision.delete {
             let uid = uids.get(name.as_str()).copied().unwrap_or_default();
             self.writer.delete_uid(namespace, &resource, name, uid).await?;
+        }
+        if decision.is_outlived {
+            let ActionGenerator { kind, name, uid, .. } = generator;
+            self.writer.delete_uid(namespace, &api_resource(*kind), name, uid).await?;
+            return Ok(None);
         }
         let Some(status) = &decision.status else { return Ok(None) };
         self.write_generator_status(generator, status).await.map(Some)
