@@ -10,6 +10,7 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use plimsoll_api::olm::action::OWNER_LABEL;
 use plimsoll_controller::actions::ActionSettings;
+use plimsoll_controller::{Reached, WebhookSettings};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -89,6 +90,8 @@ pub(super) struct Scenario {
     pub(super) steps: &'static str,
     /// Whether Actions are executed.
     pub(super) has_actions: bool,
+    /// Whether the webhooks of Actions are served.
+    pub(super) has_webhook: bool,
     /// Whether the cluster has a release.
     pub(super) has_release: bool,
 }
@@ -99,7 +102,11 @@ impl Scenario {
     pub(super) async fn play(self, kind: ClusterKind, is_killed: bool) {
         let steps: Vec<ScenarioStep> =
             serde_saphyr::from_str(self.steps).expect("it is a list of steps");
-        let actions = self.has_actions.then(ActionSettings::default);
+        let webhook = self.has_webhook.then(|| WebhookSettings {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            reached: Reached::Host("127.0.0.1".to_owned()),
+        });
+        let actions = self.has_actions.then_some(ActionSettings { webhook });
         let mut add_ons = AddOns::start_with(kind, "[]", actions).await;
         if self.has_release {
             add_ons.install_release().await;

@@ -57,6 +57,7 @@ scenarios! {
     commands_update: printed("commands-update.yaml");
     commands_rehearse: commands("commands-rehearse.yaml");
     commands_request_actions: commands_with_actions("commands-action.yaml");
+    persona_cluster_user: shell_of_a_tenant("persona-cluster-user.yaml");
     persona_control_freak: commands("persona-control-freak.yaml");
     persona_gitops: commands("persona-gitops.yaml");
     persona_power_user: commands("persona-power-user.yaml");
@@ -111,6 +112,13 @@ fn printed(scenario: Scenario) {
 
 fn commands_with_actions(scenario: Scenario) {
     commands(Scenario { has_actions: true, ..scenario });
+}
+
+/// Plays a scenario of a user whose requests the webhooks complete and judge.
+fn shell_of_a_tenant(scenario: Scenario) {
+    if Shell::is_there() {
+        commands_with_actions(Scenario { has_webhook: true, ..scenario });
+    }
 }
 
 fn shell(scenario: Scenario) {

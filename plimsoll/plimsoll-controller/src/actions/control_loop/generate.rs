@@ -53,7 +53,7 @@ impl ControlLoop {
             release: self.release.as_ref().map(release),
         };
         let is_denied = matches!(content.selected, Some(Err(_)));
-        let decision = match self.decide(generator, &generated, &content).await {
+        let decision = match self.decide_on(generator, &generated, &content).await {
             Ok(decision) => decision,
             Err(error) => {
                 tracing::debug!(error = chain(&error), "cannot look for an attempt");
@@ -85,7 +85,7 @@ impl ControlLoop {
 
     /// Decides about an object that generates Actions, after a look for the Action that it made and that is
     /// not observed.
-    async fn decide(
+    async fn decide_on(
         &self,
         generator: &ActionGenerator,
         generated: &[&ActionObject],
