@@ -334,6 +334,78 @@ mod tests {
         ActionGenerator::read(CRON_ACTION, &object).expect("it can be read")
     }
 
+    fn install(metadata: &Value, spec: &Value, status: &Value) -> ActionGenerator {
+        let mut object = json!({
+            "metadata": { "name": "install", "namespace": "default", "uid": "1" },
+            "spec": {
+                "backoffLimit": 3,
+                "template": { "actionClass": "operator-install", "package": "foo", "version": "^1.2.x" },
+                "requester": { "username": "alice", "groups": ["dev"] },
+            },
+            "status": status,
+        });
+        for (part, values) in [("metadata", metadata), ("spec", spec)] {
+            for (name, value) in values.as_object().expect("an object") {
+                object[part][name] = value.clone();
+            }
+        }
+        ActionGenerator::read(RETRY_ACTION, &object).expect("it can be read")
+    }
+
+    fn decided(retry: &ActionGenerator, attempts: &[&ActionObject]) -> GeneratorDecision {
+        let none = EventContent { catalogs: None, operators: None, release: None, selected: None };
+        let now = "2026-01-02T03:00:00Z".parse().unwrap();
+        retry.decide(attempts, &none, false, now)
+    }
+
+    #[test]
+    fn an_attempt_is_what_the_template_says_for_who_requested_it() {
+        let retry = install(&json!({}), &json!({}), &Value::Null);
+        let decision = decided(&retry, &[]);
+        let action = retry.action(&decision.create.expect("one is made"));
+        assert_eq!(action["spec"]["package"], "foo");
+        assert_eq!(action["spec"]["version"], "^1.2.x");
+        assert_eq!(action["spec"]["requester"], json!({ "username": "alice", "groups": ["dev"] }));
+        let owner = &action["metadata"]["ownerReferences"][0];
+        let expected = json!({
+            "apiVersion": "olm.io/v1", "kind": "RetryAction", "name": "install", "uid": "1",
+            "controller": true, "blockOwnerDeletion": true,
+        });
+        assert_eq!(*owner, expected);
+        let status = decision.status.expect("it is recorded");
+        assert_eq!(status["latestAttempt"], action["metadata"]["name"]);
+        // The name in the status is the one that is used although another one is taken.
+        let retry = install(&json!({}), &json!({}), &retry.after_collision());
+        let decision = decided(&retry, &[]);
+        let other = retry.action(&decision.create.expect("one is made"));
+        assert_ne!(other["metadata"]["name"], action["metadata"]["name"]);
+        let status = decision.status.expect("it is recorded");
+        assert_eq!(status["latestAttempt"], other["metadata"]["name"]);
+    }
+
+    #[test]
+    fn nothing_is_made_once_a_deletion_has_begun() {
+        let deleted = json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" });
+        for (metadata, is_made) in [(json!({}), true), (deleted, false)] {
+            let decision = decided(&install(&metadata, &json!({}), &Value::Null), &[]);
+            assert_eq!(decision.create.is_some(), is_made, "{metadata}");
+            assert_eq!(decision.status.is_some(), is_made, "{metadata}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_cancelled_with_its_retry_action() {
+        let retry = install(&json!({}), &json!({}), &Value::Null);
+        let name = retry.action(&decided(&retry, &[]).create.expect("one is made"));
+        let name = name["metadata"]["name"].as_str().expect("a name").to_owned();
+        let retry = install(&json!({}), &json!({ "cancelled": true }), &Value::Null);
+        for (is_cancelled, expected) in [(false, vec![name.clone()]), (true, Vec::new())] {
+            let spec = ActionSpec { cancelled: is_cancelled, ..ActionSpec::default() };
+            let attempt = ActionObject { name: name.clone(), spec, ..ActionObject::default() };
+            assert_eq!(decided(&retry, &[&attempt]).cancel, expected);
+        }
+    }
+
     #[test]
     fn an_action_of_another_client_does_not_count_as_made() {
         let cron = nightly(&Value::Null);
