@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Client;
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, classes, crd, policies};
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, classes, crd};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,7 @@ impl ActionController {
         let Self { client, clock, recorder, settings, inventory, view } = self;
         // The policies come first: without them, a client could request an Action in the name of
         // another user.
-        admission::install_policies(&client, stop).await?;
+        let policies = admission::install_policies(&client, stop).await?;
         let writer = Writer::new(client.clone());
         let definitions = crd::action_manifests();
         let kinds: Vec<_> =
@@ -93,7 +93,7 @@ impl ActionController {
             bootstrap::apply_definitions(&client, &writer, &definitions).await?;
             apply_classes(&writer).await
         };
-        let kept = reinstall::keep(&client, installed(&definitions), reinstall, stop);
+        let kept = reinstall::keep(&client, installed(&policies, &definitions), reinstall, stop);
         let settings = LoopSettings {
             client: client.clone(),
             clock,
@@ -110,8 +110,8 @@ impl ActionController {
 
 /// Returns the objects that the controller of Actions installs: admission policies, definitions and
 /// classes.
-fn installed(definitions: &[Value]) -> Vec<Installed> {
-    let mut installed = Installed::policies(&policies::action_policies());
+fn installed(policies: &[Value], definitions: &[Value]) -> Vec<Installed> {
+    let mut installed = Installed::policies(policies);
     installed.push(Installed::new(resources::definitions(), definitions));
     installed.push(Installed::new(api_resource(ACTION_CLASS), &classes::built_in()));
     installed

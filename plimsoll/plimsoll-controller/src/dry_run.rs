@@ -284,6 +284,7 @@ pub(crate) fn is_own(key: &ObjectKey) -> bool {
             crd::action_manifests(),
             policies::operator_policies(),
             policies::action_policies(),
+            policies::requester_policies(),
             classes::built_in(),
         ];
         objects.iter().flatten().map(cluster_scoped_key).collect()

@@ -1,18 +1,22 @@
-//! The admission of Actions: the requester of an Action is recorded and cannot be forged, and only
-//! users whom a policy allows can request Actions of a guarded class.
+//! The admission of Actions: the requester of an Action is recorded and cannot be forged, requests
+//! that do not fit their class are rejected, and only users whom a policy allows can request Actions
+//! of a guarded class.
 //!
 //! A class is guarded if an ActionPolicy names it.
 //!
-//! What is forbidden to every user is rejected by admission policies, which API servers evaluate
-//! themselves ([`policies::action_policies`]). A mutating webhook sets the requester where a
-//! request has none; while it cannot be reached, those policies reject such requests. A validating
-//! webhook decides on requests for guarded classes; while it cannot be reached, API servers reject
-//! these requests.
+//! What is set for every user, and what is forbidden to every user, is in admission policies, which
+//! API servers evaluate themselves ([`policies::requester_policies`], [`policies::action_policies`]).
+//! For API servers that do not serve policies that set anything, a mutating webhook sets the
+//! requester where a request has none; while it cannot be reached, those requests are rejected. A
+//! validating webhook checks all requests against the schemas of their classes, and decides on
+//! requests for guarded classes; while it cannot be reached, API servers reject requests for guarded
+//! classes, and those for other classes are checked when they are executed.
 
 mod guard;
 mod requester;
 
 use std::collections::BTreeSet;
+use std::sync::Once;
 
 use kube::Client;
 use plimsoll_api::olm::action::{ActionRequester, ActionSpec};
@@ -32,7 +36,7 @@ use crate::write::Writer;
 /// Name of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration.
 const CONFIGURATION: &str = "plimsoll-actions";
 
-/// A request for an Action of a guarded class, either directly or as the template of another kind.
+/// A request for an Action, either directly or as the template of another kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AdmissionRequest {
     /// Kind of the object: `Action`, or a kind with a template for Actions.
@@ -50,6 +54,8 @@ pub struct AdmissionRequest {
     pub action: ActionSpec,
     /// Whether the request is a dry run, so that nothing is stored.
     pub dry_run: bool,
+    /// Whether the class is guarded. Other requests are only checked against their class.
+    pub is_guarded: bool,
 }
 
 /// The decision about a request.
@@ -57,6 +63,8 @@ pub struct AdmissionRequest {
 pub struct Decision {
     /// Whether the request is allowed.
     pub allowed: bool,
+    /// Whether it is denied since it does not fit its class, whoever sends it.
+    pub is_invalid: bool,
     /// The reason for a denial; empty if the request is allowed.
     pub message: String,
     /// Warnings for the user who sends the request.
@@ -65,7 +73,8 @@ pub struct Decision {
     pub audit: Vec<(String, String)>,
 }
 
-/// Applies the admission policies of Actions.
+/// Applies the admission policies of Actions. Returns those that the API server serves, with their
+/// bindings.
 ///
 /// They have to exist before the definitions of Actions, so that no Action can be requested without
 /// them.
@@ -73,19 +82,46 @@ pub struct Decision {
 /// # Errors
 ///
 /// When the API server rejects a policy, or when `stop` is cancelled.
-pub async fn install_policies(client: &Client, stop: &CancellationToken) -> Result<(), Error> {
+pub async fn install_policies(
+    client: &Client,
+    stop: &CancellationToken,
+) -> Result<Vec<Value>, Error> {
     let writer = Writer::new(client.clone());
     retry_until_ok(stop, || apply_policies(&writer)).await
 }
 
 /// Applies the admission policies of Actions, without retries.
-pub(crate) async fn apply_policies(writer: &Writer) -> Result<(), Error> {
-    for object in &policies::action_policies() {
-        let Some((kind, name)) = policies::kind_and_name(object) else { continue };
-        let failed = |source| Error::InstallPolicy { name: name.to_owned(), source };
-        writer.apply_own(&api_resource(kind), name, object).await.map_err(failed)?;
+pub(crate) async fn apply_policies(writer: &Writer) -> Result<Vec<Value>, Error> {
+    static NOT_SERVED: Once = Once::new();
+    let mut applied = policies::action_policies();
+    for object in &applied {
+        apply_policy(writer, object).await?;
     }
-    Ok(())
+    for object in policies::requester_policies() {
+        match apply_policy(writer, &object).await {
+            Ok(()) => applied.push(object),
+            // What is applied is created if it is missing, so it is the kind that is not found.
+            Err(Error::InstallPolicy { source: kube::Error::Api(status), .. })
+                if status.code == 404 =>
+            {
+                NOT_SERVED.call_once(|| {
+                    tracing::warn!(
+                        "the API server does not serve MutatingAdmissionPolicies: the webhook or \
+                         the client has to set spec.requester of Actions"
+                    );
+                });
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(applied)
+}
+
+async fn apply_policy(writer: &Writer, object: &Value) -> Result<(), Error> {
+    let Some((kind, name)) = policies::kind_and_name(object) else { return Ok(()) };
+    let failed = |source| Error::InstallPolicy { name: name.to_owned(), source };
+    writer.apply_own(&api_resource(kind), name, object).await.map_err(failed)
 }
 
 /// Removes the webhook configurations that an earlier process with [`ActionWebhooks`] has left,
@@ -104,9 +140,10 @@ pub async fn remove(client: &Client, stop: &CancellationToken) -> Result<(), Err
 pub struct ActionWebhooks<F> {
     /// The address to listen on, and how API servers reach it.
     pub settings: WebhookSettings,
-    /// The guarded classes, by name and alias. Requests for other classes are not reviewed.
+    /// The guarded classes, by name and alias. Requests for other classes are allowed while the
+    /// webhooks cannot be reached.
     pub guarded: watch::Receiver<BTreeSet<String>>,
-    /// The function that decides on a request for a guarded class.
+    /// The function that decides on a request.
     pub decide: F,
 }
 
@@ -164,10 +201,12 @@ where
     async fn review(&self, path: &str, request: &Value) -> Option<Value> {
         match path {
             requester::PATH => Some(requester::answer(request)),
-            guard::PATH => Some(match guard::read(request) {
-                Ok(asked) => guard::answer((self.decide)(asked).await),
-                Err(refused) => guard::answer(refused),
-            }),
+            guard::PATH | guard::CHECK_PATH => {
+                Some(match guard::read(request, path == guard::PATH) {
+                    Ok(asked) => guard::answer((self.decide)(asked).await),
+                    Err(refused) => guard::answer(refused),
+                })
+            }
             _ => None,
         }
     }

@@ -1,10 +1,12 @@
-//! The decision at admission. It is based on the policies alone, since there is no plan yet.
+//! The decision at admission. It is based on the class and the policies alone, since there is no plan
+//! yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Client;
 use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::check;
 use plimsoll_operators::actions::lifecycle::ActionDecision;
 use plimsoll_operators::actions::report::ActionObject;
 use tokio::sync::watch;
@@ -22,7 +24,8 @@ pub(super) struct AdmissionRules {
     pub(super) active: BTreeMap<String, usize>,
 }
 
-/// Decides on a request for an Action of a guarded class.
+/// Decides on a request for an Action: whether it fits its class, and whether policies allow it if the
+/// class is guarded.
 pub(super) async fn review(
     client: Client,
     writer: Writer,
@@ -32,11 +35,16 @@ pub(super) async fn review(
 ) -> Decision {
     let AdmissionRules { classes, active } = rules.borrow().clone();
     let Some(class) = NamedClass::find(classes.iter(), &request.action.action_class) else {
-        return Decision {
-            message: format!("there is no ActionClass {}", request.action.action_class),
-            ..Decision::default()
-        };
+        return of_no_class(&request);
     };
+    let problems: Vec<String> =
+        check::request(&request.action, class).into_iter().map(|it| it.message).collect();
+    if !problems.is_empty() {
+        return Decision { is_invalid: true, message: problems.join("; "), ..Decision::default() };
+    }
+    if !request.is_guarded {
+        return Decision { allowed: true, ..Decision::default() };
+    }
     let Access { by_hand, policies } =
         match Access::ask(&client, &writer, Some(&request.requester)).await {
             Ok(access) => access,
@@ -63,4 +71,14 @@ pub(super) async fn review(
         audit: decided.collect(),
         message: verdict.granted.err().map(|it| it.message).unwrap_or_default(),
     }
+}
+
+/// Decides on a request whose class is not known. It waits for the class, unless policies are about
+/// it.
+fn of_no_class(request: &AdmissionRequest) -> Decision {
+    let message = format!("there is no ActionClass {}", request.action.action_class);
+    if request.is_guarded {
+        return Decision { message, ..Decision::default() };
+    }
+    Decision { allowed: true, warnings: vec![message], ..Decision::default() }
 }
