@@ -52,6 +52,8 @@ pub struct AdmissionRequest {
     pub user: ActionRequester,
     /// The spec of the Action.
     pub action: ActionSpec,
+    /// The schedule of a CronAction and its time zone; `None` for other kinds.
+    pub schedule: Option<(String, String)>,
     /// Whether the request is a dry run, so that nothing is stored.
     pub dry_run: bool,
     /// Whether the class is guarded. Other requests are only checked against their class.

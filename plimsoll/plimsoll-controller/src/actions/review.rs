@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Client;
+use plimsoll_api::ACTION;
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::check;
 use plimsoll_operators::actions::lifecycle::ActionDecision;
 use plimsoll_operators::actions::report::ActionObject;
+use plimsoll_operators::actions::schedule::Schedule;
 use tokio::sync::watch;
 
 use super::access::Access;
@@ -37,8 +39,7 @@ pub(super) async fn review(
     let Some(class) = NamedClass::find(classes.iter(), &request.action.action_class) else {
         return of_no_class(&request);
     };
-    let problems: Vec<String> =
-        check::request(&request.action, class).into_iter().map(|it| it.message).collect();
+    let problems = problems(&request, class);
     if !problems.is_empty() {
         return Decision { is_invalid: true, message: problems.join("; "), ..Decision::default() };
     }
@@ -71,6 +72,26 @@ pub(super) async fn review(
         audit: decided.collect(),
         message: verdict.granted.err().map(|it| it.message).unwrap_or_default(),
     }
+}
+
+/// Returns everything that is wrong with a request, whoever sends it.
+fn problems(request: &AdmissionRequest, class: &NamedClass) -> Vec<String> {
+    let of_action = check::request(&request.action, class).into_iter().map(|it| it.message);
+    let is_template = request.kind != ACTION.kind;
+    let at = |message: String| match is_template {
+        // Every message names fields of an Action.
+        true => message.replace("spec.", "spec.template."),
+        false => message,
+    };
+    let mut problems: Vec<String> = of_action.map(at).collect();
+    if let Some((schedule, zone)) = &request.schedule {
+        if let Err(why) = Schedule::parse(schedule, "") {
+            problems.push(format!("spec.schedule: {why}"));
+        } else if let Err(why) = Schedule::parse(schedule, zone) {
+            problems.push(format!("spec.timeZone: {why}"));
+        }
+    }
+    problems
 }
 
 /// Decides on a request whose class is not known. It waits for the class, unless policies are about

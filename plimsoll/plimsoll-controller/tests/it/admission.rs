@@ -1,5 +1,5 @@
-//! The admission of Actions on both clusters: who requests them, who changes them, who approves them, with
-//! the webhooks and without.
+//! The admission of Actions on both clusters: who requests them, who changes them, who approves them, who
+//! writes their status, and what does not fit their class, with the webhooks and without.
 
 mod cases;
 
@@ -11,16 +11,21 @@ use http_body_util::BodyExt as _;
 use k8s_testkit::{TestCluster, clusters, poll};
 use kube::Client;
 use kube::client::Body;
-use plimsoll_api::{ACTION, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, crd};
+use plimsoll_api::olm::action::ActionClassSpec;
+use plimsoll_api::{ACTION, ACTION_CLASS, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, classes, crd};
 use plimsoll_controller::actions::admission::{self, ActionWebhooks, AdmissionRequest, Decision};
 use plimsoll_controller::permissions::action_permissions;
 use plimsoll_controller::{Reached, SystemClock, WebhookSettings};
+use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::check;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use self::cases::{Case, RIGHTS};
+use self::cases::{CLASS_RIGHTS, Case, RIGHTS, Wrong};
 
+const GROUP: &str = "/apis/olm.io/v1";
 const ACTIONS: &str = "/apis/olm.io/v1/namespaces/default";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -50,6 +55,8 @@ impl Setup {
         grant(&client, kube_system, "admission", &[ROBOT], &json!(permissions.lease_namespace))
             .await;
         grant(&client, "", "admission", &[ROBOT], &json!(permissions.cluster)).await;
+        let of_classes = serde_json::from_str(CLASS_RIGHTS).expect("the rights are JSON");
+        grant(&client, "", "classes", &["dora"], &of_classes).await;
         for (name, users, rules) in RIGHTS {
             let rules = serde_json::from_str(rules).expect("the rights are JSON");
             grant(&client, "/namespaces/default", name, users, &rules).await;
@@ -71,28 +78,51 @@ impl Setup {
         setup
     }
 
-    /// Serves the webhooks; what was asked, and the guarded classes.
+    /// Serves the webhooks, which allow requests for guarded classes to Alice; what was asked about
+    /// them, and the guarded classes.
     async fn serve(&self) -> (Asked, watch::Sender<BTreeSet<String>>) {
         let (asked, guarded) = (Asked::default(), watch::Sender::default());
         let log = Arc::clone(&asked);
         let decide = move |request: AdmissionRequest| {
+            if !request.is_guarded {
+                return Decision { allowed: true, ..Decision::default() };
+            }
             let decision = Decision {
                 allowed: request.requester.username == "alice",
+                is_invalid: false,
                 message: format!("no policy allows it to {}", request.requester.username),
                 warnings: vec!["it is reviewed".to_owned()],
                 audit: vec![("policy".to_owned(), "tenants".to_owned())],
             };
             log.lock().expect("no thread panics").push(request);
-            std::future::ready(decision)
+            decision
         };
+        self.serve_with(&guarded, decide).await;
+        (asked, guarded)
+    }
+
+    /// Serves the webhooks.
+    async fn serve_with<F>(&self, guarded: &watch::Sender<BTreeSet<String>>, decide: F)
+    where
+        F: Fn(AdmissionRequest) -> Decision + Clone + Send + Sync + 'static,
+    {
         let settings = WebhookSettings {
             listen: "127.0.0.1:0".parse().expect("an address"),
             reached: Reached::Host("127.0.0.1".to_owned()),
         };
+        let decide = move |request| std::future::ready(decide(request));
         let webhooks = ActionWebhooks { settings, guarded: guarded.subscribe(), decide };
         let started = webhooks.start(&self.controller, Arc::new(SystemClock), &self.stop).await;
         started.expect("the webhooks are served");
-        (asked, guarded)
+    }
+
+    /// Removes what sets requesters in the API server, as if it did not serve such policies.
+    async fn without_requester_policy(&self) {
+        let name = "action-requester.plimsoll.io";
+        let line = format!("DELETE {HOOKS}/mutatingadmissionpolicybindings/{name}");
+        let (status, _, answer) = send(&self.client, &line, &Value::Null).await;
+        assert_eq!(status, 200, "{answer}");
+        self.until(cases::NO_ANSWER).await;
     }
 
     /// Sends a request as a user: status, warnings, body.
@@ -101,12 +131,13 @@ impl Setup {
         let mut object: Value = serde_json::from_str(body).expect("the cases are JSON");
         if method != "PATCH" {
             let plural = path.split(['/', '?']).next().unwrap_or(path);
-            let kinds = [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION];
+            let kinds = [ACTION, RETRY_ACTION, CRON_ACTION, EVENT_ACTION, ACTION_CLASS];
             let kind = kinds.iter().find(|kind| kind.plural == plural).expect("a kind");
             object["apiVersion"] = kind.api_version().into();
             object["kind"] = kind.kind.into();
         }
-        let line = format!("{method} {ACTIONS}/{path}");
+        let place = if path.starts_with(ACTION_CLASS.plural) { GROUP } else { ACTIONS };
+        let line = format!("{method} {place}/{path}");
         let groups: &[&str] = if who == "alice" { &["dev"] } else { &[] };
         send(&self.cluster.client_as(who, groups), &line, &object).await
     }
@@ -119,6 +150,24 @@ impl Setup {
             assert_eq!(found, *status, "{kind}: {what}: {said}");
             assert!(said.contains(says), "{kind}: {what}: {said}");
         }
+    }
+
+    /// Sends a manifest of Alice as kubectl does: status, and what is said.
+    async fn create(&self, kind: &str, spec: &str, is_dry: bool) -> (u16, String) {
+        let dry_run = if is_dry { "&dryRun=All" } else { "" };
+        let line = format!("POST {kind}?fieldValidation=Strict{dry_run}");
+        let body = format!(r#"{{"metadata": {{"generateName": "m-"}}, "spec": {spec}}}"#);
+        let (status, _, answer) = self.ask("alice", &line, &body).await;
+        (status, answer.to_string())
+    }
+
+    /// Asks until a wrong manifest is refused.
+    async fn until_refused(&self, (what, kind, spec, says): Wrong) {
+        let is_so = || async {
+            let (status, said) = self.create(kind, spec, true).await;
+            (status >= 400 && said.contains(says)).then_some(())
+        };
+        poll(what, is_so).await.expect("it takes effect");
     }
 
     /// Asks until the answer to a request that stores nothing is another one.
@@ -187,15 +236,90 @@ async fn send(client: &Client, line: &str, body: &Value) -> (u16, Vec<String>, V
 async fn a_requester_is_set_and_cannot_be_forged() {
     for kind in clusters() {
         let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        for sign in cases::SIGNS {
+            setup.until(*sign).await;
+        }
+        setup.check(cases::REQUESTERS).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_sets_requesters_where_the_api_server_does_not() {
+    for kind in clusters() {
+        let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        setup.without_requester_policy().await;
         let _served = setup.serve().await;
         for sign in cases::SIGNS {
             setup.until(*sign).await;
         }
-        setup.check(cases::WITH_WEBHOOK).await;
+        setup.check(cases::REQUESTERS).await;
         setup.stop.cancel();
         // A server that is asked on a connection that it has answers once more.
         setup.until(cases::NO_ANSWER).await;
         setup.check(cases::WITHOUT_WEBHOOK).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_is_of_the_controller_of_its_class_and_final() {
+    for kind in clusters() {
+        let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        for sign in cases::SIGNS {
+            setup.until(*sign).await;
+        }
+        setup.check(cases::STATUS).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_names_of_built_in_classes_are_not_taken() {
+    for kind in clusters() {
+        let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        for case in cases::CLASS_NAMES.iter().filter(|(.., status, _)| *status == 422).take(1) {
+            setup.until(*case).await;
+        }
+        setup.check(cases::CLASS_NAMES).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_that_do_not_fit_their_class_are_refused() {
+    for kind in clusters() {
+        let setup = Setup::of(kind.start().await.expect("the cluster starts")).await;
+        let mut named = Vec::new();
+        let own = cases::CLASSES.iter().map(|it| serde_json::from_str(it).expect("JSON"));
+        for mut class in classes::built_in().into_iter().chain(own) {
+            class["apiVersion"] = ACTION_CLASS.api_version().into();
+            class["kind"] = ACTION_CLASS.kind.into();
+            write(&setup.client, &format!("{GROUP}/actionclasses"), &class).await;
+            let spec = ActionClassSpec::deserialize(&class["spec"]).expect("it can be read");
+            let name = class["metadata"]["name"].as_str().expect("a name").to_owned();
+            named.push(NamedClass { name, spec });
+        }
+        let decide = move |request: AdmissionRequest| {
+            let class = NamedClass::find(&named, &request.action.action_class);
+            let wrong = class.map(|it| check::request(&request.action, it)).unwrap_or_default();
+            let messages: Vec<String> = wrong.into_iter().map(|it| it.message).collect();
+            Decision {
+                allowed: messages.is_empty(),
+                is_invalid: true,
+                message: messages.join("; "),
+                ..Decision::default()
+            }
+        };
+        setup.serve_with(&watch::Sender::default(), decide).await;
+        setup.until_refused(cases::CHECKED).await;
+        setup.until_refused(cases::COMPARED).await;
+        for (what, plural, spec, says) in cases::WRONG {
+            let (status, said) = setup.create(plural, spec, false).await;
+            assert!(matches!(status, 400 | 422), "{kind}: {what}: {status} {said}");
+            assert!(said.contains(says), "{kind}: {what}: {said}");
+        }
+        for (plural, spec) in cases::RIGHT {
+            let (status, said) = setup.create(plural, spec, false).await;
+            assert_eq!(status, 201, "{kind}: {spec}: {said}");
+        }
+        setup.stop.cancel();
     }
 }
 
@@ -207,7 +331,7 @@ async fn a_guarded_class_is_decided_about() {
         for sign in cases::SIGNS {
             setup.until(*sign).await;
         }
-        assert_eq!(setup.guards().await, (200, 0), "{kind}: no class is guarded");
+        assert_eq!(setup.guards().await, (200, 2), "{kind}: no class is guarded");
         guarded.send_replace(BTreeSet::from([GUARDED.to_owned(), "autoremove".to_owned()]));
         setup.until(cases::IS_GUARDED).await;
         asked.lock().expect("no thread panics").clear();
@@ -229,10 +353,10 @@ async fn a_guarded_class_is_decided_about() {
         assert!(audited, "{kind}: the audit log has what the decision says");
         guarded.send_replace(BTreeSet::from([GUARDED.to_owned()]));
         setup.until(cases::IS_NOT_GUARDED).await;
-        assert_eq!(setup.guards().await, (200, 2), "{kind}: a class is still guarded");
+        assert_eq!(setup.guards().await, (200, 4), "{kind}: a class is still guarded");
         guarded.send_replace(BTreeSet::new());
         setup.until(cases::NOTHING_IS_GUARDED).await;
-        assert_eq!(setup.guards().await, (200, 0), "{kind}: no class is guarded any more");
+        assert_eq!(setup.guards().await, (200, 2), "{kind}: no class is guarded any more");
         guarded.send_replace(BTreeSet::from([GUARDED.to_owned()]));
         setup.until(cases::IS_GUARDED).await;
         setup.stop.cancel();

@@ -27,9 +27,12 @@ const CHECK_TEMPLATE_WEBHOOK: &str = "check-template.actions.plimsoll.io";
 const CLASS: &str = "object.spec.actionClass";
 /// The field with the class of a template, in CEL.
 const TEMPLATE_CLASS: &str = "object.spec.template.actionClass";
-/// The CEL condition that holds if another Action than before is requested, or by another user.
+/// The CEL condition that holds if another Action than before is requested, at other times, or by
+/// another user.
 const IS_REQUESTED: &str = "request.operation == 'CREATE' \
     || object.spec.template != oldObject.spec.template \
+    || object.spec.?schedule.orValue('') != oldObject.spec.?schedule.orValue('') \
+    || object.spec.?timeZone.orValue('') != oldObject.spec.?timeZone.orValue('') \
     || object.spec.?requester.orValue({}) != oldObject.spec.?requester.orValue({})";
 
 /// A webhook: what of it depends on the guarded classes.
@@ -110,12 +113,15 @@ pub(super) fn read(request: &Value, is_guarded: bool) -> Result<AdmissionRequest
     let kind = text(&request["kind"]["kind"]);
     let spec = &request["object"]["spec"];
     let action = if kind == ACTION.kind { spec } else { &spec["template"] };
+    let schedule =
+        (kind == CRON_ACTION.kind).then(|| (text(&spec["schedule"]), text(&spec["timeZone"])));
     Ok(AdmissionRequest {
         namespace: text(&request["namespace"]),
         name: text(&request["name"]),
         requester: Deserialize::deserialize(&spec["requester"]).map_err(refused)?,
         user: user(request),
         action: Deserialize::deserialize(action).map_err(refused)?,
+        schedule,
         dry_run: request["dryRun"] == true,
         is_guarded,
         kind,
@@ -197,9 +203,13 @@ mod tests {
         let asked = request("Action", of).expect("it can be read");
         assert_eq!((asked.requester.username.as_str(), asked.dry_run), ("alice", true));
         assert_eq!(asked.user.username, "system:serviceaccount:plimsoll:plimsoll");
-        let of = json!({ "template": { "actionClass": "b" }, "requester": alice });
+        assert_eq!(asked.schedule, None);
+        let of = json!({
+            "template": { "actionClass": "b" }, "requester": alice, "schedule": "0 3 * * *",
+        });
         let asked = request("CronAction", of).expect("it can be read");
         assert_eq!((asked.action.action_class.as_str(), asked.name.as_str()), ("b", "a"));
+        assert_eq!(asked.schedule, Some(("0 3 * * *".to_owned(), String::new())));
         let refused = request("Action", json!({ "actionClass": "a" })).unwrap_err();
         assert!(refused.message.starts_with("the request cannot be read: "), "{refused:?}");
         assert!(!refused.allowed);

@@ -1,12 +1,18 @@
-//! Requests while the webhooks do not answer.
+//! Requests while neither the API server sets requesters nor a webhook answers.
 
 use super::{BY_ALICE, Case, SIMPLE};
 
-/// What shows that the webhooks do not answer any more.
-pub(crate) const NO_ANSWER: Case =
-    ("the end of the webhook", "alice", "POST actions", SIMPLE, 422, "spec.requester is missing");
+/// What shows that nothing sets requesters.
+pub(crate) const NO_ANSWER: Case = (
+    "the end of what sets requesters",
+    "alice",
+    "POST actions",
+    SIMPLE,
+    422,
+    "spec.requester is missing",
+);
 
-/// While the webhooks do not answer.
+/// While nothing sets requesters.
 pub(crate) const WITHOUT_WEBHOOK: &[Case] = &[
     (
         "a requester is missing",
@@ -14,7 +20,7 @@ pub(crate) const WITHOUT_WEBHOOK: &[Case] = &[
         "POST actions",
         r#"{"metadata": {"name": "w"}, "spec": {"actionClass": "resolution"}}"#,
         422,
-        r#"spec.requester is missing: the webhook that sets it did not answer; try again later, or set it to what \"kubectl auth whoami\" shows"#,
+        r#"spec.requester is missing: neither the API server nor a webhook has set it; try again later, or set it to what \"kubectl auth whoami\" shows"#,
     ),
     (
         "the controller's requester is missing",

@@ -1,9 +1,9 @@
-//! Requests while the webhooks answer.
+//! Requests while the API server sets requesters, or a webhook does.
 
 use super::{BY_ALICE, BY_BOB, Case};
 
-/// With the webhooks.
-pub(crate) const WITH_WEBHOOK: &[Case] = &[
+/// Requests, and which requester they have.
+pub(crate) const REQUESTERS: &[Case] = &[
     (
         "a requester that is left out is set",
         "alice",
@@ -99,6 +99,70 @@ pub(crate) const WITH_WEBHOOK: &[Case] = &[
         r#"{"spec": {"requester": null}}"#,
         422,
         "spec.requester cannot be changed",
+    ),
+    (
+        "an Action is applied by another user and field manager, who names themselves",
+        "bob",
+        "APPLY actions/a?fieldManager=b&force=true",
+        r#"{"metadata": {"name": "a"}, "spec": {"actionClass": "resolution", "requester": {"username": "bob", "groups": ["system:authenticated"]}}}"#,
+        422,
+        "spec.requester cannot be changed",
+    ),
+    (
+        "the groups of the requester of an Action are changed",
+        "bob",
+        "PATCH actions/a",
+        r#"{"spec": {"requester": {"groups": ["system:masters"]}}}"#,
+        422,
+        "spec.requester cannot be changed",
+    ),
+    (
+        "the class of an Action is changed",
+        "alice",
+        "PATCH actions/a",
+        r#"{"spec": {"actionClass": "autoremove"}}"#,
+        422,
+        "spec.actionClass cannot be changed",
+    ),
+    (
+        "parameters of an Action are added",
+        "alice",
+        "PATCH actions/a",
+        r#"{"spec": {"parameters": {"force": true}}}"#,
+        422,
+        "spec.parameters cannot be changed",
+    ),
+    (
+        "preconditions of an Action are added",
+        "alice",
+        "PATCH actions/a",
+        r#"{"spec": {"preconditions": {"noOrphans": true}}}"#,
+        422,
+        "spec.preconditions cannot be changed",
+    ),
+    (
+        "the time that an Action is kept is changed",
+        "alice",
+        "PATCH actions/a",
+        r#"{"spec": {"ttlAfterFinished": "1h"}}"#,
+        422,
+        "spec.ttlAfterFinished cannot be changed",
+    ),
+    (
+        "a requester of another name, in a dry run",
+        "bob",
+        "POST actions?dryRun=All",
+        r#"{"metadata": {"name": "b"}, "spec": {"actionClass": "resolution", "requester": {"username": "alice", "groups": ["dev", "system:authenticated"]}}}"#,
+        403,
+        r#"it is \"bob\" who asks"#,
+    ),
+    (
+        "a requester that is left out in a dry run",
+        "bob",
+        "POST retryactions?dryRun=All",
+        r#"{"metadata": {"name": "b"}, "spec": {"template": {"actionClass": "resolution"}}}"#,
+        201,
+        BY_BOB,
     ),
     (
         "labels of an Action are changed",
@@ -218,7 +282,7 @@ pub(crate) const WITH_WEBHOOK: &[Case] = &[
         "PATCH actions/a",
         r#"{"spec": {"cancelled": null}}"#,
         422,
-        "spec.cancelled cannot be taken back",
+        "spec.cancelled cannot be taken back: create another Action instead",
     ),
     (
         "a RetryAction has a requester",
@@ -243,6 +307,46 @@ pub(crate) const WITH_WEBHOOK: &[Case] = &[
         r#"{"spec": {"template": {"actionClass": "autoremove"}}}"#,
         422,
         "cannot be changed",
+    ),
+    (
+        "the template of a RetryAction is changed while it is cancelled",
+        "alice",
+        "PATCH retryactions/r",
+        r#"{"spec": {"cancelled": true, "template": {"package": "etcd"}}}"#,
+        422,
+        "spec.template cannot be changed",
+    ),
+    (
+        "a RetryAction is cancelled",
+        "alice",
+        "PATCH retryactions/r",
+        r#"{"spec": {"cancelled": true}}"#,
+        200,
+        r#""cancelled":true"#,
+    ),
+    (
+        "the cancellation of a RetryAction is taken back",
+        "alice",
+        "PATCH retryactions/r",
+        r#"{"spec": {"cancelled": false}}"#,
+        422,
+        "spec.cancelled cannot be taken back: create another RetryAction instead",
+    ),
+    (
+        "the cancellation of a RetryAction is removed",
+        "alice",
+        "PATCH retryactions/r",
+        r#"{"spec": {"cancelled": null}}"#,
+        422,
+        "spec.cancelled cannot be taken back",
+    ),
+    (
+        "a RetryAction in the name of another user",
+        "bob",
+        "APPLY retryactions/t?fieldManager=b",
+        r#"{"metadata": {"name": "t"}, "spec": {"template": {"actionClass": "resolution"}, "requester": {"username": "alice", "groups": ["dev", "system:authenticated"]}}}"#,
+        403,
+        r#"it is \"bob\" who asks"#,
     ),
     (
         "an EventAction has a requester",
@@ -347,6 +451,22 @@ pub(crate) const WITH_WEBHOOK: &[Case] = &[
         r#"{"metadata": {"name": "s"}, "spec": {"schedule": "0 5 * * *", "template": {"actionClass": "resolution"}}}"#,
         200,
         BY_BOB,
+    ),
+    (
+        "what another field manager applies with groups that the user is not in",
+        "bob",
+        "APPLY cronactions/s?fieldManager=b&force=true",
+        r#"{"metadata": {"name": "s"}, "spec": {"schedule": "0 5 * * *", "template": {"actionClass": "resolution"}, "requester": {"username": "bob", "groups": ["system:masters"]}}}"#,
+        403,
+        "spec.requester.groups are [system:masters]",
+    ),
+    (
+        "a template that is taken over in the name of its requester",
+        "alice",
+        "APPLY cronactions/s?fieldManager=b&force=true",
+        r#"{"metadata": {"name": "s"}, "spec": {"schedule": "0 5 * * *", "template": {"actionClass": "autoremove"}, "requester": {"username": "bob", "groups": ["system:authenticated"]}}}"#,
+        200,
+        BY_ALICE,
     ),
     (
         "an Action is applied in the name of another user",
