@@ -103,3 +103,58 @@ fn of_no_class(request: &AdmissionRequest) -> Decision {
     }
     Decision { allowed: true, warnings: vec![message], ..Decision::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    //! Tests of what is wrong with a request, whoever sends it.
+
+    use plimsoll_api::CRON_ACTION;
+    use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec};
+
+    use super::*;
+
+    /// Checks what is wrong with a request for Actions of a class with the attribute `package`.
+    #[track_caller]
+    fn check(kind: &str, schedule: Option<(&str, &str)>, channel: &str, expected: &[&str]) {
+        let spec = ActionClassSpec {
+            attributes: vec!["package".to_owned()],
+            ..ActionClassSpec::default()
+        };
+        let class = NamedClass { name: "a".to_owned(), spec };
+        let request = AdmissionRequest {
+            kind: kind.to_owned(),
+            schedule: schedule.map(|(schedule, zone)| (schedule.to_owned(), zone.to_owned())),
+            action: ActionSpec { channel: channel.to_owned(), ..ActionSpec::default() },
+            ..AdmissionRequest::default()
+        };
+        let found = problems(&request, &class);
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found}");
+        }
+    }
+
+    #[test]
+    fn problems_name_the_field_to_change() {
+        check(ACTION.kind, None, "", &[]);
+        check(ACTION.kind, None, "c", &["spec.channel: "]);
+        check("RetryAction", None, "c", &["spec.template.channel: "]);
+        let cron = CRON_ACTION.kind;
+        check(cron, Some(("0 3 * * *", "Europe/Madrid")), "", &[]);
+        check(cron, Some(("often", "Europe/Madrid")), "c", &["spec.template.", "spec.schedule: "]);
+        check(cron, Some(("0 3 * * *", "Nowhere")), "", &["spec.timeZone: "]);
+    }
+
+    #[test]
+    fn a_request_for_an_unknown_class_waits_for_it_unless_policies_name_it() {
+        let action = ActionSpec { action_class: "a".to_owned(), ..ActionSpec::default() };
+        let request = AdmissionRequest { action, ..AdmissionRequest::default() };
+        let waiting = of_no_class(&request);
+        assert_eq!((waiting.allowed, waiting.warnings.len()), (true, 1));
+        let refused = of_no_class(&AdmissionRequest { is_guarded: true, ..request });
+        assert_eq!(
+            (refused.allowed, refused.message.as_str()),
+            (false, "there is no ActionClass a")
+        );
+    }
+}
