@@ -15,7 +15,7 @@ pub(super) use self::guard::{
 pub(super) use self::requesters::REQUESTERS;
 pub(super) use self::status::STATUS;
 pub(super) use self::without_webhook::{NO_ANSWER, WITHOUT_WEBHOOK};
-pub(super) use self::wrong::{CHECKED, CLASSES, COMPARED, RIGHT, WRONG, Wrong};
+pub(super) use self::wrong::{CHECKED, CLASSES, COMPARED, OF_TEMPLATE, RIGHT, WRONG, Wrong};
 
 /// Roles in namespace `default`: name, users, rules.
 pub(super) const RIGHTS: &[(&str, &[&str], &str)] = &[

@@ -41,6 +41,10 @@ pub(crate) const CHECKED: Wrong = (
     "spec.parameters.tags[0] is 1: write a text",
 );
 
+/// An Action that does not fit its class and that the controller requests in the name of Alice.
+pub(crate) const OF_TEMPLATE: &str = r#"{"metadata": {"name": "of-template"}, "spec": {"actionClass": "plain", "package": "p",
+    "requester": {"username": "alice", "groups": ["dev", "system:authenticated"]}}}"#;
+
 /// Manifests that are accepted.
 pub(crate) const RIGHT: &[(&str, &str)] = &[
     ("actions", r#"{"actionClass": "plain"}"#),
