@@ -68,6 +68,7 @@ pub(super) async fn review(
     });
     Decision {
         allowed: verdict.granted.is_ok(),
+        is_invalid: false,
         warnings: verdict.warnings().collect(),
         audit: decided.collect(),
         message: verdict.granted.err().map(|it| it.message).unwrap_or_default(),

@@ -75,7 +75,7 @@ mod tests {
             "userInfo": user, "object": { "spec": new }, "oldObject": { "spec": old },
         });
         let response = answer(&request);
-        assert_eq!(response["allowed"]);
+        assert_eq!(response["allowed"], true);
         let patch = response["patch"].as_str().map(|it| STANDARD.decode(it).expect("base64"));
         let patch = patch.map(|it| serde_json::from_slice::<Value>(&it).expect("JSON"));
         assert_eq!(patch.as_ref().map(|it| &it[0]["value"]), expected, "{old} {new}");
