@@ -13,7 +13,7 @@ use crate::CompileErrors;
 use crate::ast::{Call, Comprehension, Expr, ExprId, ExprKind, Struct, operator};
 use crate::declarations::Declarations;
 use crate::error::CompileError;
-use crate::functions::{Overload, overloads};
+use crate::functions::{OnDemand, Overload, overloads};
 use crate::parse::{Parsed, SourceInfo};
 use crate::types::Type;
 use unify::{Mapping, instantiate, is_dyn_or_error, most_general};
@@ -245,8 +245,8 @@ impl Checker<'_> {
         };
         let result = match &target {
             Type::Map(_, value) => (**value).clone(),
-            Type::Object(object) => match object.fields.get(field) {
-                Some(of) => of.clone(),
+            Type::Object(object) => match self.declarations.field(object, field) {
+                Some(of) => of,
                 None => {
                     self.error(id, format!("undefined field '{field}'"));
                     Type::Error
@@ -309,7 +309,11 @@ impl Checker<'_> {
 
     fn may_use(&self, overload: &Overload) -> bool {
         (self.declarations.stored || !overload.stored_only)
-            && (self.declarations.semver_compare || !overload.semver_compare)
+            && match overload.on_demand {
+                None => true,
+                Some(OnDemand::SemverCompare) => self.declarations.semver_compare,
+                Some(OnDemand::PatchTypes) => self.declarations.patch_types,
+            }
     }
 
     fn optional_select(&mut self, id: ExprId, call: &mut Call) {
@@ -398,15 +402,15 @@ impl Checker<'_> {
 
     fn object(&mut self, id: ExprId, object: &mut Struct) -> Type {
         let name = object.name.trim_start_matches('.').to_owned();
-        let declared = self.declarations.objects.get(&name).cloned();
+        let declared = self.declarations.object(&name);
         object.name.clone_from(&name);
-        if declared.is_none() {
+        let Some(Type::Object(declared)) = declared else {
             self.undeclared(id, &name);
             return Type::Error;
-        }
+        };
         for field in &mut object.fields {
             self.expression(&mut field.value);
-            let found = declared.as_ref().and_then(|of| of.fields.get(&field.name)).cloned();
+            let found = self.declarations.field(&declared, &field.name);
             let mut of = self.get(&field.value);
             if field.optional {
                 of = self.unwrapped(&field.value, of);
@@ -423,7 +427,7 @@ impl Checker<'_> {
                 self.error(field.id, message);
             }
         }
-        declared.map_or(Type::Error, Type::Object)
+        Type::Object(declared)
     }
 
     fn comprehension(&mut self, comprehension: &mut Comprehension) -> Type {

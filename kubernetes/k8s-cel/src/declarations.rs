@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::patch_types;
 use crate::types::{ObjectType, Type};
 
 /// The declarations that expressions are checked against.
@@ -17,4 +18,21 @@ pub(crate) struct Declarations {
     pub(crate) stored: bool,
     /// Whether `semver_compare` is declared as well.
     pub(crate) semver_compare: bool,
+    /// Whether the types of patches and `jsonpatch.escapeKey` are declared as well.
+    pub(crate) patch_types: bool,
+}
+
+impl Declarations {
+    /// The type of the objects with this name; nothing if there is none.
+    pub(crate) fn object(&self, name: &str) -> Option<Type> {
+        let declared = self.objects.get(name).cloned().map(Type::Object);
+        declared.or_else(|| self.patch_types.then(|| patch_types::named(name)).flatten())
+    }
+
+    /// The type of a field of an object; nothing if it has no such field.
+    pub(crate) fn field(&self, object: &ObjectType, field: &str) -> Option<Type> {
+        let declared = object.fields.get(field).cloned();
+        let of_patch = || patch_types::field(&object.name, field);
+        declared.or_else(|| self.patch_types.then(of_patch).flatten())
+    }
 }

@@ -39,6 +39,16 @@ impl Environment {
         self
     }
 
+    /// The same with the types of patches, `JSONPatch` and `Object`, and `jsonpatch.escapeKey(key)`,
+    /// which mutating policies may use.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/admission/plugin/cel/compile.go: hasPatchTypes
+    #[must_use]
+    pub fn with_patch_types(mut self) -> Self {
+        self.declarations.patch_types = true;
+        self
+    }
+
     /// The same with one more variable.
     #[must_use]
     pub fn with_variable(mut self, name: &str, of: Type) -> Self {

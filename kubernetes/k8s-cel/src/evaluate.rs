@@ -17,6 +17,7 @@ use crate::ast::{ACCUMULATOR, operator};
 use crate::bindings::Bindings;
 use crate::budget::EXPRESSION_COST_LIMIT;
 use crate::library::{self, pattern::ConstantPattern};
+use crate::patch_types;
 use crate::plan::{AttributeRoot, CallPlan, ComprehensionPlan, Plan};
 use crate::value::{EvaluationResult, MapKey, MapValue, display_text, equal};
 use crate::{EvaluationError, Value};
@@ -214,6 +215,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         self.charge_aggregate(built, OBJECT_COST)?;
+        patch_types::check_fields(name, &values)?;
         Ok(Value::object(name, values))
     }
 

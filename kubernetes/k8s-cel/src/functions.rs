@@ -19,8 +19,8 @@ pub(crate) struct Overload {
     pub(crate) is_method: bool,
     /// Whether only stored expressions may use it.
     pub(crate) stored_only: bool,
-    /// Whether it has to be declared with [`crate::Environment::with_semver_compare`].
-    pub(crate) semver_compare: bool,
+    /// What it has to be declared with; nothing if every environment has it.
+    pub(crate) on_demand: Option<OnDemand>,
     /// The target, if any, and the arguments.
     pub(crate) arguments: Vec<Type>,
     pub(crate) result: Type,
@@ -28,10 +28,23 @@ pub(crate) struct Overload {
     pub(crate) parameters: Vec<Arc<str>>,
 }
 
-/// A function that Kubernetes does not declare and an environment has on demand only: constraints
-/// of operator bundles may use it.
-const SEMVER_COMPARE: &str =
-    "semver_compare | semver_compare_dyn_dyn | g | dyn, dyn | int | opt-in";
+/// What declares a function that not every environment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDemand {
+    /// [`crate::Environment::with_semver_compare`]
+    SemverCompare,
+    /// [`crate::Environment::with_patch_types`]
+    PatchTypes,
+}
+
+/// The functions that an environment has on demand only: one that Kubernetes does not declare and
+/// constraints of operator bundles may use, and one of mutating policies.
+///
+/// Upstream: k8s.io/apiserver/pkg/cel/library/jsonpatch.go: jsonPatchLibraryDecls
+const ON_DEMAND: [&str; 2] = [
+    "semver_compare | semver_compare_dyn_dyn | g | dyn, dyn | int | semver-compare",
+    "jsonpatch.escapeKey | string_jsonpatch_escapeKey_string | g | string | string | patch-types",
+];
 
 /// The signatures of a function; nothing if there is no such function.
 pub(crate) fn overloads(function: &str) -> Option<&'static [Overload]> {
@@ -42,7 +55,7 @@ pub(crate) fn overloads(function: &str) -> Option<&'static [Overload]> {
 fn read() -> BTreeMap<String, Vec<Overload>> {
     let mut table: BTreeMap<String, Vec<Overload>> = BTreeMap::new();
     let text = include_str!("../data/functions.txt");
-    let lines = text.lines().chain([SEMVER_COMPARE]);
+    let lines = text.lines().chain(ON_DEMAND);
     for line in lines.filter(|line| !line.starts_with('#')) {
         let columns: Vec<&str> = line.split(" | ").collect();
         let [function, id, style, arguments, result, rest @ ..] = columns.as_slice() else {
@@ -60,7 +73,11 @@ fn read() -> BTreeMap<String, Vec<Overload>> {
             id: (*id).to_owned(),
             is_method: *style == "m",
             stored_only: rest.contains(&"stored"),
-            semver_compare: rest.contains(&"opt-in"),
+            on_demand: match rest {
+                ["semver-compare"] => Some(OnDemand::SemverCompare),
+                ["patch-types"] => Some(OnDemand::PatchTypes),
+                _ => None,
+            },
             arguments: types,
             result,
             parameters: reader.parameters,

@@ -22,6 +22,7 @@
 //! |---|---|
 //! | `error`, `types`, `go`, `names` | errors, types, Go's text forms, rules for names |
 //! | `value`, `bindings`, `budget` | what is computed, from what, and for how much |
+//! | `patch_types` | the types of the values of mutating policies |
 //! | `ast`, `parse`, `escape` | text to syntax trees |
 //! | `library`, `functions`, `declarations` | functions: what they do, and their signatures |
 //! | `check` | syntax trees to checked trees |
@@ -44,6 +45,7 @@ pub mod go;
 mod library;
 pub mod names;
 mod parse;
+mod patch_types;
 mod plan;
 mod planner;
 mod program;

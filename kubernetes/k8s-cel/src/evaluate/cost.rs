@@ -115,7 +115,9 @@ fn kubernetes(
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
             arguments.first().map_or(0, traversal)
         }
-        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" => scaled(plain(0), TRAVERSAL),
+        "url" | "jsonpatch.escapeKey" | "lowerAscii" | "upperAscii" | "substring" | "trim" => {
+            scaled(plain(0), TRAVERSAL)
+        }
         "replace" | "split" => scaled(plain(0), 2.0 * TRAVERSAL),
         "join" => scaled(result.and_then(Value::size).unwrap_or(1), 2.0 * TRAVERSAL),
         "find" | "findAll" => matching(plain(0), plain(1)),

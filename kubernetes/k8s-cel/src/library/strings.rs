@@ -1,6 +1,7 @@
 //! Functions on text, and how values are shown as text.
 //!
 //! Upstream: github.com/google/cel-go/ext/strings.go: Strings
+//! Upstream: k8s.io/apiserver/pkg/cel/library/jsonpatch.go: escapeKey
 use super::{EvaluationResult, failed};
 use crate::Value;
 use crate::go;
@@ -39,6 +40,10 @@ pub(super) fn call(function: &str, arguments: &[Value]) -> Option<EvaluationResu
         }
         ("lastIndexOf", [Value::String(part), Value::Int(from)]) => {
             last_index_of(text, part, *from)
+        }
+        // The mark of escapes goes first, so that those of slashes are not escaped again.
+        ("jsonpatch.escapeKey", []) => {
+            Some(Ok(Value::string(text.replace('~', "~0").replace('/', "~1"))))
         }
         ("lowerAscii", []) => Some(Ok(Value::string(text.to_ascii_lowercase()))),
         ("upperAscii", []) => Some(Ok(Value::string(text.to_ascii_uppercase()))),

@@ -125,7 +125,7 @@ fn kubernetes(estimator: &CostEstimator<'_>, called: &OverloadCall<'_>) -> Optio
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
             Some((over_list(estimator, called.function, called.target?), None))
         }
-        "url" => {
+        "url" | "jsonpatch.escapeKey" => {
             let text = size(first?);
             Some((text.scaled(TRAVERSAL), Some(text)))
         }
