@@ -1,7 +1,7 @@
 //! Admission: webhooks and policies that take part in a write.
 //!
-//! Mutating webhooks come after defaulting and before validation, and may change the object; then
-//! validating policies and webhooks may only deny the write. [`AdmissionChain`] is what the verbs
+//! Mutating policies and then mutating webhooks come after defaulting and before validation, and may
+//! change the object; then validating policies and webhooks may only deny the write. [`AdmissionChain`] is what the verbs
 //! reach through [`crate::semantics::cluster::admission`]. It never waits: a webhook that has not
 //! been called suspends the verb, see [`crate::semantics::webhook::replay`].
 use std::sync::{Arc, LazyLock};
@@ -28,10 +28,11 @@ mod matching;
 mod mutating;
 mod patch;
 mod policies;
+mod reinvocation;
 mod review;
 mod validating;
 
-use policies::PolicyCache;
+use policies::{MUTATING, Mutations, PolicyCache, VALIDATING, Validations};
 
 static MUTATING_WEBHOOKS: LazyLock<StorageId> =
     LazyLock::new(|| StorageId::new(GROUP, "mutatingwebhookconfigurations"));
@@ -42,19 +43,24 @@ static VALIDATING_WEBHOOKS: LazyLock<StorageId> =
 #[derive(Debug)]
 pub(crate) struct AdmissionChain {
     authorizer: Arc<Authorizer>,
-    policies: PolicyCache,
+    mutating_policies: PolicyCache<Mutations>,
+    validating_policies: PolicyCache<Validations>,
 }
 
 impl AdmissionChain {
     /// A chain whose expressions and escalation checks ask `authorizer`.
     pub(crate) fn new(authorizer: Arc<Authorizer>) -> Self {
-        Self { authorizer, policies: PolicyCache::default() }
+        Self {
+            authorizer,
+            mutating_policies: PolicyCache::default(),
+            validating_policies: PolicyCache::default(),
+        }
     }
 }
 
 impl Admission for AdmissionChain {
     fn is_configured(&self, cluster: &Cluster) -> bool {
-        [&policies::POLICIES, &MUTATING_WEBHOOKS, &VALIDATING_WEBHOOKS]
+        [&MUTATING.policies, &VALIDATING.policies, &MUTATING_WEBHOOKS, &VALIDATING_WEBHOOKS]
             .into_iter()
             .any(|storage| cluster.store.count(storage) > 0)
     }
@@ -66,7 +72,7 @@ impl Admission for AdmissionChain {
         attributes: &WriteAttributes<'_>,
         object: &mut Value,
     ) -> Result<()> {
-        if cluster.store.count(&MUTATING_WEBHOOKS) > 0 {
+        if MUTATING.has_any(cluster) || cluster.store.count(&MUTATING_WEBHOOKS) > 0 {
             mutating::admit(self, cluster, context, attributes, object)?;
         }
         Ok(())
@@ -115,7 +121,7 @@ impl Admission for AdmissionChain {
         attributes: &WriteAttributes<'_>,
         object: Option<&Value>,
     ) -> Result<()> {
-        if cluster.store.count(&policies::POLICIES) > 0 {
+        if VALIDATING.has_any(cluster) {
             policies::validate(self, cluster, context, attributes, object)?;
         }
         if cluster.store.count(&VALIDATING_WEBHOOKS) > 0 {

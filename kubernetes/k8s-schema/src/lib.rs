@@ -14,6 +14,7 @@
 //! | Is a definition acceptable? | [`definition_rules`], [`check_definition_schema`], [`check_definition`] |
 //! | How is a value written? | [`canonicalize`], [`go_round_trip`] |
 //! | Who owns which field? | [`fields`], [`managed`] |
+//! | What does a policy merge into an object? | [`merge_configuration`] |
 //! | What does a patch do? | [`patch`] |
 //! | What is an object in protocol buffers? | [`protobuf`] |
 //! | Which version of an API comes first? | [`versions`] |
@@ -86,6 +87,7 @@ pub use numbers::canonicalize_numbers;
 pub use prune::{prune, unknown_fields};
 pub use round_trip::go_round_trip;
 pub use schema::Schema;
+pub use typed::{ConfigurationError, merge_configuration};
 pub use validate::{
     blocked_expressions, malformed_metadata, validate, validate_lists, validate_status,
     validate_update,

@@ -21,6 +21,8 @@ mod laws;
 mod tests;
 mod update;
 
+use crate::typed::defect_list;
+
 pub use apply::server_side_apply;
 pub use conflict::Conflict;
 pub use entry::{Operation, is_same_but_times};
@@ -58,10 +60,10 @@ pub enum ApplyError {
     Conflicts(Vec<Conflict>),
     /// The applied object does not fit its schema; one text for each defect, such as
     /// `.userNames: field not declared in schema`.
-    #[error("{}", typed_message(.0))]
+    #[error("{}", defect_list(.0))]
     Typed(Vec<String>),
     /// The live object does not fit its schema.
-    #[error("{}", typed_message(.0))]
+    #[error("{}", defect_list(.0))]
     TypedLive(Vec<String>),
     /// The object cannot be compared in the version of another manager.
     #[error("{0}")]
@@ -69,11 +71,4 @@ pub enum ApplyError {
     /// The applied object carries `metadata.managedFields`.
     #[error("metadata.managedFields must be nil")]
     ManagedFieldsInApply,
-}
-
-fn typed_message(errors: &[String]) -> String {
-    match errors {
-        [only] => only.clone(),
-        all => format!("errors:\n  {}", all.join("\n  ")),
-    }
 }

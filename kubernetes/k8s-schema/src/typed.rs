@@ -8,13 +8,15 @@
 
 mod check;
 mod compare;
+mod configuration;
 mod keys;
 mod merge;
 mod reconcile;
 mod remove;
 
-pub(crate) use check::{check, check_live};
+pub(crate) use check::{check, check_live, defect_list};
 pub(crate) use compare::{Comparison, compare};
+pub use configuration::{ConfigurationError, merge_configuration};
 pub(crate) use merge::merge;
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::{name_declared, remove};

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::expressions::{Declared, compile, declare};
 use super::hooks;
+use super::policies::PatchType;
 use crate::semantics::cluster::admission::GROUP;
 use crate::semantics::registry::ApiResource;
 
@@ -64,7 +65,8 @@ pub(crate) fn problems(resource: &ApiResource, object: &Value, is_new: bool) -> 
     };
     let mut problems = Problems(Vec::new());
     match resource.kind.as_str() {
-        "ValidatingAdmissionPolicy" => policy(&mut problems, base, &object["spec"]),
+        "ValidatingAdmissionPolicy" => validating(&mut problems, base, &object["spec"]),
+        "MutatingAdmissionPolicy" => mutating(&mut problems, base, &object["spec"]),
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
             let environment = declare(base(), hooks::DECLARED, None);
             for (index, webhook) in entries(object, "webhooks") {
@@ -76,20 +78,46 @@ pub(crate) fn problems(resource: &ApiResource, object: &Value, is_new: bool) -> 
     problems.0
 }
 
-/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: ValidateValidatingAdmissionPolicy
-fn policy(problems: &mut Problems, base: impl Fn() -> Environment, spec: &Value) {
+/// The variables that the expressions of a policy may use, with their types.
+struct PolicyVariables<'a> {
+    base: &'a dyn Fn() -> Environment,
+    params: bool,
+    types: Vec<(String, Type)>,
+}
+
+impl PolicyVariables<'_> {
+    fn declare(&self, authorizer: bool, patch_types: bool) -> Environment {
+        let declared = Declared { params: self.params, authorizer, patch_types };
+        declare((self.base)(), declared, Some(&self.types))
+    }
+}
+
+/// Checks the expressions that both kinds of policies have.
+///
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateVariable
+fn policy<'a>(
+    problems: &mut Problems,
+    base: &'a dyn Fn() -> Environment,
+    spec: &Value,
+) -> PolicyVariables<'a> {
     let params = spec["paramKind"].is_object();
-    let full = Declared { params, authorizer: true };
-    let mut types: Vec<(String, Type)> = Vec::new();
+    let mut variables = PolicyVariables { base, params, types: Vec::new() };
+    let full = Declared { params, authorizer: true, patch_types: false };
+    problems.conditions(&declare(base(), full, None), "spec", spec);
     for (index, variable) in entries(spec, "variables") {
-        let environment = declare(base(), full, Some(&types));
+        let environment = variables.declare(true, false);
         let path = format!("spec.variables[{index}].expression");
         let found = problems.compile(&environment, path, &variable["expression"], &[]);
-        types.push((variable["name"].as_str().unwrap_or_default().to_owned(), found));
+        variables.types.push((variable["name"].as_str().unwrap_or_default().to_owned(), found));
     }
-    let environment = declare(base(), full, Some(&types));
-    problems.conditions(&environment, "spec", spec);
-    let for_messages = declare(base(), Declared { params, authorizer: false }, Some(&types));
+    variables
+}
+
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: ValidateValidatingAdmissionPolicy
+fn validating(problems: &mut Problems, base: impl Fn() -> Environment, spec: &Value) {
+    let variables = policy(problems, &base, spec);
+    let environment = variables.declare(true, false);
+    let for_messages = variables.declare(false, false);
     for (index, validation) in entries(spec, "validations") {
         let path = |field: &str| format!("spec.validations[{index}].{field}");
         let expression = &validation["expression"];
@@ -101,5 +129,18 @@ fn policy(problems: &mut Problems, base: impl Fn() -> Environment, spec: &Value)
         let path = format!("spec.auditAnnotations[{index}].valueExpression");
         let expected = [Type::String, Type::Null];
         problems.compile(&environment, path, &annotation["valueExpression"], &expected);
+    }
+}
+
+/// Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go: validateMutation
+fn mutating(problems: &mut Problems, base: impl Fn() -> Environment, spec: &Value) {
+    let variables = policy(problems, &base, spec);
+    let environment = variables.declare(true, true);
+    for (index, mutation) in entries(spec, "mutations") {
+        let Some(patch_type) = PatchType::named(&mutation["patchType"]) else { continue };
+        let field = patch_type.field();
+        let path = format!("spec.mutations[{index}].{field}.expression");
+        let expression = mutation[field]["expression"].as_str().unwrap_or_default().trim();
+        problems.compile(&environment, path, &expression.into(), &[patch_type.value_type()]);
     }
 }

@@ -16,11 +16,13 @@ const OUT_OF_BUDGET: &str =
 /// A compiled expression, or why it does not compile.
 pub(super) type Compiled = Result<Program, String>;
 
-/// The optional variables of expressions.
+/// The optional variables and types of expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) params: bool,
     pub(super) authorizer: bool,
+    /// The types of patches.
+    pub(super) patch_types: bool,
 }
 
 fn object_type(name: &str, fields: &[(&str, Type)]) -> Type {
@@ -139,7 +141,7 @@ pub(super) fn declare(
             Type::opaque("kubernetes.authorization.ResourceCheck"),
         );
     }
-    environment
+    if declared.patch_types { environment.with_patch_types() } else { environment }
 }
 
 /// Compiles an expression whose type has to be one of `expected`, or any if that is empty.

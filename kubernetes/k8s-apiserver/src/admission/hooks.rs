@@ -20,7 +20,8 @@ use crate::status::{ApiError, Result, StatusReason};
 use crate::storage::StorageId;
 
 /// The optional variables of match conditions of webhooks.
-pub(super) const DECLARED: Declared = Declared { params: false, authorizer: true };
+pub(super) const DECLARED: Declared =
+    Declared { params: false, authorizer: true, patch_types: false };
 
 /// The default timeout of a webhook, in seconds.
 const TIMEOUT_SECONDS: u64 = 10;

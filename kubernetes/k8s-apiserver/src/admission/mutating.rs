@@ -1,11 +1,13 @@
-//! Mutating webhooks: called one after the other, and a second time if they are reinvoked.
-use std::collections::BTreeSet;
+//! Mutating policies and webhooks: called one after the other, and a second time if they are
+//! reinvoked.
 use std::sync::Arc;
 
 use k8s_schema::{FieldError, FieldErrorKind, Schema, builtin, prune};
 use serde_json::{Value, json};
 
 use super::hooks::{self, AdmissionWebhook, WebhookOutcome};
+use super::policies::{self, MUTATING};
+use super::reinvocation::Reinvocation;
 use super::review::{AdmissionResponse, ReviewSubject};
 use super::validating::refused;
 use super::{AdmissionChain, MUTATING_WEBHOOKS, patch};
@@ -15,21 +17,6 @@ use crate::semantics::context::RequestContext;
 use crate::semantics::registry::ApiResource;
 use crate::semantics::{convert, decode, metadata};
 use crate::status::{ApiError, Result, StatusReason, Subject};
-
-/// Which webhooks the second round calls again.
-#[derive(Default)]
-struct ReinvocationState {
-    /// Webhooks with reinvocation that were called since the last change.
-    invoked: BTreeSet<String>,
-    /// Those of them after which another webhook changed the object.
-    due: BTreeSet<String>,
-}
-
-impl ReinvocationState {
-    fn changed(&mut self) {
-        self.due.append(&mut self.invoked);
-    }
-}
 
 /// The mutating webhooks of a cluster, and the write that they may change.
 struct MutatingWebhooks<'a> {
@@ -47,12 +34,15 @@ struct Invocation<'a> {
     index: usize,
 }
 
-/// Calls all mutating webhooks that match a write.
+/// How often policies and webhooks are called at most.
+///
+/// Upstream: k8s.io/apiserver/pkg/admission/reinvocation.go: Admit
+const ROUNDS: usize = 2;
+
+/// Calls all mutating policies and then all mutating webhooks that match a write.
 ///
 /// # Errors
 /// When one denies it, a call failed, or there is no response yet.
-///
-/// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: Dispatch
 pub(super) fn admit(
     chain: &AdmissionChain,
     cluster: &Cluster,
@@ -61,23 +51,34 @@ pub(super) fn admit(
     object: &mut Value,
 ) -> Result<()> {
     let hooks = hooks::all(cluster, &MUTATING_WEBHOOKS);
-    let mut progress = ReinvocationState::default();
     let webhooks = MutatingWebhooks { chain, cluster, attributes, hooks };
-    webhooks.call(context, object, 0, &mut progress)?;
-    if !progress.due.is_empty() {
-        webhooks.call(context, object, 1, &mut progress)?;
+    let mut of_policies = Reinvocation::default();
+    let mut of_webhooks = Reinvocation::default();
+    for round in 0..ROUNDS {
+        if MUTATING.has_any(cluster) {
+            of_policies.begin(round, object);
+            policies::mutate(chain, cluster, context, attributes, object, &mut of_policies)?;
+            of_policies.end(object);
+        }
+        of_webhooks.begin(round, object);
+        webhooks.call(context, object, &mut of_webhooks)?;
+        of_webhooks.end(object);
+        if !of_policies.is_asked_for() && !of_webhooks.is_asked_for() {
+            break;
+        }
     }
     Ok(())
 }
 
 impl MutatingWebhooks<'_> {
     /// Calls them in one round.
+    ///
+    /// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: Dispatch
     fn call(
         &self,
         context: &mut RequestContext,
         object: &mut Value,
-        round: usize,
-        progress: &mut ReinvocationState,
+        reinvocation: &mut Reinvocation,
     ) -> Result<()> {
         let Self { chain, cluster, attributes, hooks } = self;
         for (index, hook) in hooks.iter().enumerate() {
@@ -85,16 +86,15 @@ impl MutatingWebhooks<'_> {
             let Some(resource) = hook.matched(chain, cluster, context, attributes, shown)? else {
                 continue;
             };
-            if round > 0 && !progress.due.contains(&hook.id) {
+            if !reinvocation.calls(&hook.id) {
                 continue;
             }
-            let invocation = Invocation { hook, round, index };
-            let changed = call_webhook(context, attributes, object, &resource, invocation)?;
-            if changed {
-                progress.changed();
+            let invocation = Invocation { hook, round: reinvocation.round(), index };
+            if call_webhook(context, attributes, object, &resource, invocation)? {
+                reinvocation.changed();
             }
             if hook.is_reinvoked() {
-                progress.invoked.insert(hook.id.clone());
+                reinvocation.invoked(&hook.id);
             }
         }
         Ok(())
@@ -146,10 +146,8 @@ fn call_webhook(
     let changed = match (patched, before) {
         (Some(mut patched), Some(before)) => {
             check_kind(resource, &before, &patched)?;
-            match own_schema(resource, attributes.subresource) {
-                Some(own) => drop(prune(&own, &mut patched)),
-                None => decode::redefault(resource, &mut patched)?,
-            }
+            let own = own_schema(resource, attributes.subresource);
+            redefault(resource, own.as_ref(), &mut patched)?;
             let changed = patched != before;
             *object = convert::between(context, resource, from, patched)?;
             changed
@@ -160,13 +158,32 @@ fn call_webhook(
     Ok(changed)
 }
 
-/// Checks that a webhook has not changed the kind of an object.
+/// Prunes and defaults an object that was changed; `own` is the schema of a subresource that has a
+/// kind of its own.
+///
+/// # Errors
+/// When a value has the wrong type.
+pub(super) fn redefault(
+    resource: &ApiResource,
+    own: Option<&Schema>,
+    object: &mut Value,
+) -> Result<()> {
+    match own {
+        Some(own) => {
+            prune(own, object);
+            Ok(())
+        }
+        None => decode::redefault(resource, object),
+    }
+}
+
+/// Checks that a webhook or a policy has not changed the kind of an object.
 ///
 /// # Errors
 /// When it has, with the message of kube-apiserver.
 ///
 /// Upstream: k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go: callAttrMutatingHook
-fn check_kind(resource: &ApiResource, before: &Value, patched: &Value) -> Result<()> {
+pub(super) fn check_kind(resource: &ApiResource, before: &Value, patched: &Value) -> Result<()> {
     fn text<'a>(object: &'a Value, field: &str) -> &'a str {
         object[field].as_str().unwrap_or_default()
     }
@@ -208,7 +225,7 @@ fn check_kind(resource: &ApiResource, before: &Value, patched: &Value) -> Result
 }
 
 /// The schema of a subresource that has a kind of its own.
-fn own_schema(resource: &ApiResource, subresource: &str) -> Option<Schema> {
+pub(super) fn own_schema(resource: &ApiResource, subresource: &str) -> Option<Schema> {
     let [group, version, kind] = kind_of(resource, subresource);
     (kind != resource.kind).then(|| builtin::schema(group, version, kind)).flatten()
 }
@@ -248,7 +265,9 @@ fn patched(
     if patch_type != "JSONPatch" {
         return Err(failed(format!("unsupported patch type {patch_type:?}")));
     }
-    patch::apply(object, &operations).map(Some).map_err(ApiError::internal)
+    patch::apply(object, &operations)
+        .map(Some)
+        .map_err(|failure| ApiError::internal(failure.message))
 }
 
 /// Adds the audit annotation about whether a webhook changed the object.

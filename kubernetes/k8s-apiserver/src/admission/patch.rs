@@ -1,21 +1,38 @@
-//! JSON patches of mutating webhooks, with the error messages of kube-apiserver.
+//! JSON patches of mutating webhooks and policies, with the error messages of kube-apiserver.
 use k8s_schema::patch::{JsonPatcher, PatchError};
 use serde_json::Value;
+
+/// The end of the message about a test that failed.
+///
+/// Upstream: gopkg.in/evanphx/json-patch.v4/patch.go: ErrTestFailed
+const TEST_FAILED: &str = "test failed";
+
+/// Why a patch cannot be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PatchFailure {
+    pub(super) message: String,
+    /// Whether a test failed.
+    pub(super) is_test: bool,
+}
 
 /// Applies the operations of a patch.
 ///
 /// # Errors
 /// With the message of kube-apiserver's JSON patch library.
-pub(super) fn apply(object: &Value, operations: &[Value]) -> Result<Value, String> {
+pub(super) fn apply(object: &Value, operations: &[Value]) -> Result<Value, PatchFailure> {
     let mut patcher = JsonPatcher::new(object.clone());
     for operation in operations {
         let done = match operation.as_object() {
             Some(operation) => patcher.apply(operation),
             None => Err(PatchError::Malformed(String::new())),
         };
-        done.map_err(|error| match error {
-            PatchError::CopiesTooMuch(_) => error.to_string(),
-            _ => explain(&patcher.document, operation),
+        done.map_err(|error| {
+            let message = match error {
+                PatchError::CopiesTooMuch(_) => error.to_string(),
+                _ => explain(&patcher.document, operation),
+            };
+            let is_test = message.ends_with(TEST_FAILED);
+            PatchFailure { message, is_test }
         })?;
     }
     Ok(patcher.document)
@@ -52,7 +69,7 @@ fn explain(object: &Value, operation: &Value) -> String {
         _ => format!("Unable to remove nonexistent key: {key}: missing value"),
     };
     match verb {
-        "test" => format!("testing value {path} failed: test failed"),
+        "test" => format!("testing value {path} failed: {TEST_FAILED}"),
         "replace" => {
             format!("replace operation does not apply: doc is missing key: {path}: missing value")
         }
@@ -73,7 +90,7 @@ mod tests {
     fn copies_have_a_bound() {
         let doubled = serde_json::json!({"op": "copy", "from": "/a", "path": "/a/-"});
         let error = apply(&serde_json::json!({"a": [1]}), &vec![doubled; 40]).unwrap_err();
-        assert!(error.ends_with("exceeding the limit 3145728"), "{error}");
+        assert!(error.message.ends_with("exceeding the limit 3145728"), "{error:?}");
     }
 
     #[test]
@@ -99,7 +116,9 @@ mod tests {
             (r#"{"op": "test", "path": "/b", "value": 1}"#, "testing value /b failed: test failed"),
         ] {
             let operation: Value = serde_json::from_str(operation).unwrap();
-            assert_eq!(apply(&object, &[operation]).unwrap_err(), why);
+            let failure = apply(&object, std::slice::from_ref(&operation)).unwrap_err();
+            assert_eq!(failure.message, why);
+            assert_eq!(failure.is_test, operation["op"] == "test");
         }
         let fits = [serde_json::json!({"op": "add", "path": "/a/-", "value": 2})];
         assert_eq!(apply(&object, &fits).unwrap()["a"], serde_json::json!([1, 2]));

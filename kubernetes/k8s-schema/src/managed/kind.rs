@@ -49,6 +49,6 @@ impl<'a> VersionedKind<'a> {
         if defects.is_empty() {
             return Ok(Some((schema, converted)));
         }
-        Err(super::typed_message(&defects))
+        Err(super::defect_list(&defects))
     }
 }

@@ -98,7 +98,7 @@ pub(super) fn update(
     for object in [old, new] {
         let defects = check_live(kind.schema, object);
         if !defects.is_empty() {
-            return Err(super::typed_message(&defects));
+            return Err(super::defect_list(&defects));
         }
     }
     let mut managers = reconciled(kind, old, managers, manager_info)?;

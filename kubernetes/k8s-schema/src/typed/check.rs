@@ -25,6 +25,16 @@ pub(crate) fn check_live(schema: &Schema, value: &Value) -> Vec<String> {
     checker.errors
 }
 
+/// What does not fit, as one message.
+///
+/// Upstream: sigs.k8s.io/structured-merge-diff/v6/typed/helpers.go: ValidationErrors
+pub(crate) fn defect_list(defects: &[String]) -> String {
+    match defects {
+        [only] => only.clone(),
+        all => format!("errors:\n  {}", all.join("\n  ")),
+    }
+}
+
 struct TypeChecker<'a> {
     schema: &'a Schema,
     allows_repeats: bool,

@@ -1,8 +1,7 @@
 //! The evaluation of one policy for one write with one parameter object.
 use k8s_cel::{Budget, Value as CelValue};
 
-use super::Policy;
-use super::compiled::{AuditAnnotation, Validation};
+use super::compiled::{AuditAnnotation, Policy, Validation, Validations};
 use crate::admission::expressions::{Failure, Scope};
 
 /// Longest message that an expression may return.
@@ -33,11 +32,7 @@ pub(super) struct PolicyVerdict {
     pub(super) annotations: Vec<AnnotationDecision>,
 }
 
-impl Policy {
-    fn ignores_failures(&self) -> bool {
-        self.spec["failurePolicy"] == "Ignore"
-    }
-
+impl Policy<Validations> {
     /// The result of an expression that failed to evaluate.
     fn failed(&self, message: String) -> ValidationDecision {
         if self.ignores_failures() {
@@ -50,7 +45,7 @@ impl Policy {
 /// Evaluates a policy.
 ///
 /// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go: Validate
-pub(super) fn decide(policy: &Policy, scope: &Scope) -> PolicyVerdict {
+pub(super) fn decide(policy: &Policy<Validations>, scope: &Scope) -> PolicyVerdict {
     let only = |decision| PolicyVerdict { decisions: vec![decision], annotations: Vec::new() };
     match policy.conditions.hold(scope) {
         Ok(true) => {}
@@ -59,14 +54,14 @@ pub(super) fn decide(policy: &Policy, scope: &Scope) -> PolicyVerdict {
     }
     let mut budget = Budget::default();
     let mut values = Vec::new();
-    for validation in &policy.validations {
+    for validation in &policy.body.validations {
         match scope.evaluate(&validation.compiled, &validation.expression, &mut budget) {
             Err(Failure::Budget(why)) => return only(policy.failed(why)),
             value => values.push(value),
         }
     }
     let mut decisions = Vec::new();
-    for (validation, value) in policy.validations.iter().zip(values) {
+    for (validation, value) in policy.body.validations.iter().zip(values) {
         decisions.push(match value {
             Ok(CelValue::Bool(true)) => ValidationDecision::Admit,
             Ok(_) => ValidationDecision::Deny {
@@ -77,6 +72,7 @@ pub(super) fn decide(policy: &Policy, scope: &Scope) -> PolicyVerdict {
         });
     }
     let annotations = policy
+        .body
         .annotations
         .iter()
         .filter_map(|annotation| annotate(policy, scope, annotation))
@@ -105,7 +101,7 @@ fn message(validation: &Validation, scope: &Scope, budget: &mut Budget) -> Strin
 
 /// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/validating/dispatcher.go: publishValidationFailureAnnotations
 fn annotate(
-    policy: &Policy,
+    policy: &Policy<Validations>,
     scope: &Scope,
     annotation: &AuditAnnotation,
 ) -> Option<AnnotationDecision> {
