@@ -7,9 +7,11 @@
 mod access;
 pub mod admission;
 mod change_writer;
+mod classes;
 mod control_loop;
 mod generators;
 pub(crate) mod inventory;
+mod parts;
 mod review;
 mod selection;
 

@@ -60,8 +60,7 @@ const REPAIRS: Family = Family(
 );
 
 /// Every metric there is, in alphabetical order.
-pub const NAMES: [&str; 25] = [
-    operators::ACTIONS_FAILED.0,
+pub const NAMES: [&str; 28] = [
     cluster::CONDITIONS.0,
     cluster::TRANSITIONS.0,
     cluster::PAYLOAD_ERRORS.0,
@@ -71,7 +70,11 @@ pub const NAMES: [&str; 25] = [
     cluster::CAPABILITY.0,
     cluster::CONDITIONAL_UPDATES.0,
     cluster::PAYLOAD.0,
+    operators::ACTION_DURATION.0,
+    operators::ACTIONS_ENDED.0,
+    operators::ACTIONS_WAITING_SINCE.0,
     operators::ACTIONS.0,
+    operators::ACTIONS_WAITING.0,
     IMPLIED.0,
     DELETIONS.0,
     REPAIRS.0,
@@ -133,8 +136,10 @@ pub fn text(release: Option<&View>, operators: Option<&OperatorsView>) -> String
     if let Some(operators) = operators {
         operators::collect(&collected, operators);
     }
+    let mut families = collected.0.gather();
+    families.extend(operators.and_then(operators::durations));
     let mut text = String::new();
-    if let Err(error) = TextEncoder::new().encode_utf8(&collected.0.gather(), &mut text) {
+    if let Err(error) = TextEncoder::new().encode_utf8(&families, &mut text) {
         tracing::warn!(%error, "could not write the metrics");
     }
     text

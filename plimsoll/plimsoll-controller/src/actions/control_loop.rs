@@ -2,10 +2,13 @@
 //! Action after the other a step further, in the order of their creation.
 //! [`plimsoll_operators::actions`] decides what the step is.
 
+mod announce;
+mod collect;
 mod decide;
 mod execute;
 mod finalize;
 mod generate;
+mod known;
 mod observations;
 mod queue;
 mod status;
@@ -25,11 +28,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::known::beginning;
+use self::known::{ActionCounts, EndedActions};
 use self::observations::{Observation, watch_objects};
 use self::queue::{WorkItem, WorkQueue};
 use super::change_writer::ChangeWriter;
+use super::classes::ClassStates;
 use super::generators::{ActionGenerator, GENERATORS};
 use super::inventory::InventoryClient;
+use super::parts::PartStore;
 use super::review::AdmissionRules;
 use super::selection::{Selection, SelectionWatch};
 use crate::clock::SharedClock;
@@ -56,14 +63,26 @@ pub(super) struct ControlLoop {
     observations: mpsc::Receiver<Observation>,
     /// The watches of kinds, which end with the loop.
     _watches: JoinSet<()>,
+    parts: PartStore,
+    /// The Actions that have not ended, and those that have and whose finalizer is still to be removed.
     actions: BTreeMap<NamespacedName, ActionObject>,
+    /// All other Actions.
+    ended: EndedActions,
+    counts: ActionCounts,
+    /// Why Actions cannot be read that have not ended.
+    unreadable: BTreeMap<NamespacedName, String>,
+    /// The Actions whose plan is still to be read from their parts.
+    unloaded: BTreeSet<NamespacedName>,
     /// The Actions that an object generated, by the uid of that object.
     generated: BTreeMap<String, BTreeSet<NamespacedName>>,
+    /// The objects that generated them, by uid.
+    owners: BTreeMap<String, WorkItem>,
     generators: BTreeMap<(&'static str, NamespacedName), ActionGenerator>,
     selections: BTreeMap<Selection, SelectionWatch>,
     /// The channel for the watches of selections.
     relay: Relay<Observation>,
     classes: Arc<Vec<NamedClass>>,
+    class_states: ClassStates,
     policies: Vec<NamedPolicy>,
     operators: BTreeMap<String, ObservedOperator>,
     catalogs: BTreeMap<String, String>,
@@ -120,6 +139,7 @@ impl ControlLoop {
         let now = clock.now();
         Self {
             changes: ChangeWriter::new(client.clone(), writer.clone()),
+            parts: PartStore::new(client.clone(), writer.clone()),
             client,
             clock,
             writer,
@@ -128,11 +148,17 @@ impl ControlLoop {
             observations,
             _watches: watches,
             actions: BTreeMap::new(),
+            ended: EndedActions::default(),
+            counts: ActionCounts::default(),
+            unreadable: BTreeMap::new(),
+            unloaded: BTreeSet::new(),
             generated: BTreeMap::new(),
+            owners: BTreeMap::new(),
             generators: BTreeMap::new(),
             selections: BTreeMap::new(),
             relay,
             classes: Arc::default(),
+            class_states: ClassStates::default(),
             policies: Vec::new(),
             operators: BTreeMap::new(),
             catalogs: BTreeMap::new(),
@@ -162,8 +188,13 @@ impl ControlLoop {
             self.drain();
             self.queue.wake(self.clock.now());
             while self.is_informed() && !stop.is_cancelled() {
+                if !self.load_plans().await {
+                    break;
+                }
                 let Some(item) = self.queue.pop() else { break };
                 match item {
+                    WorkItem::Classes => self.write_class_statuses().await,
+                    WorkItem::Outdated => self.delete_outdated().await,
                     WorkItem::Action(_, id) => self.act(&id).await,
                     WorkItem::Generator(kind, id) => self.generate(kind, &id).await,
                 }
@@ -199,20 +230,26 @@ impl ControlLoop {
     }
 
     /// Publishes the rules for admission, and the state that metrics report.
-    fn publish(&self) {
-        let mut states: BTreeMap<&'static str, usize> = BTreeMap::new();
-        let mut active: BTreeMap<String, usize> = BTreeMap::new();
-        for action in self.actions.values() {
-            *states.entry(action.status.state.as_str()).or_default() += 1;
-            if !action.status.state.is_final() {
-                *active.entry(action.namespace.clone()).or_default() += 1;
+    fn publish(&mut self) {
+        let active = self.counts.changed_active();
+        self.rules.send_if_modified(|rules| {
+            let is_changed = active.is_some() || !Arc::ptr_eq(&rules.classes, &self.classes);
+            if is_changed {
+                rules.classes = Arc::clone(&self.classes);
             }
-        }
-        let rules = AdmissionRules { classes: Arc::clone(&self.classes), active };
-        self.rules.send_replace(rules);
+            if let Some(active) = active {
+                rules.active = active;
+            }
+            is_changed
+        });
+        let waiting = self.counts.waiting();
         self.view.send_if_modified(|view| {
-            let is_changed = view.actions != states;
-            view.actions = states;
+            let states = self.counts.states();
+            let is_changed = view.actions != *states || view.actions_waiting != waiting;
+            if is_changed {
+                view.actions.clone_from(states);
+                view.actions_waiting = waiting;
+            }
             is_changed
         });
     }

@@ -190,6 +190,6 @@ fn flag(is: bool) -> f64 {
     f64::from(u8::from(is))
 }
 
-fn seconds(time: Timestamp) -> f64 {
+pub(super) fn seconds(time: Timestamp) -> f64 {
     float(usize::try_from(time.as_second()).unwrap_or_default())
 }

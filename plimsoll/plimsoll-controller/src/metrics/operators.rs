@@ -1,7 +1,10 @@
 //! The metrics of Operators of the add-on layer.
 
+use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+
+use super::cluster::seconds;
 use super::{Collected, Family, float, truth};
-use crate::view::OperatorsView;
+use crate::view::{Durations, OperatorsView};
 
 pub(super) const LEADER: Family = Family(
     "plimsoll_operators_leader",
@@ -37,10 +40,27 @@ pub(super) const REPAIRS: Family = Family(
 );
 pub(super) const ACTIONS: Family =
     Family("plimsoll_actions", "Actions by state; each is in one.", &["state"]);
-pub(super) const ACTIONS_FAILED: Family = Family(
-    "action_failed_total",
-    "Actions that failed since this process became the leader, by class and reason.",
-    &["class", "reason"],
+pub(super) const ACTIONS_WAITING: Family = Family(
+    "plimsoll_actions_waiting",
+    "Actions that wait, by the reason of their condition ActionSucceeded.",
+    &["reason"],
+);
+pub(super) const ACTIONS_WAITING_SINCE: Family = Family(
+    "plimsoll_action_waiting_since_seconds",
+    "When the Action was created that waits for the longest time, by reason, in seconds since the epoch.",
+    &["reason"],
+);
+pub(super) const ACTIONS_ENDED: Family = Family(
+    "plimsoll_action_total",
+    "Actions that ended since this process became the leader: the class (empty if there is none of the \
+     name), whether it succeeded, failed or was cancelled, and why.",
+    &["class", "result", "reason"],
+);
+pub(super) const ACTION_DURATION: Family = Family(
+    "plimsoll_action_duration_seconds",
+    "How long Actions took that ended since this process became the leader, from their start, or their \
+     creation if they did not start.",
+    &["class"],
 );
 
 pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
@@ -52,9 +72,15 @@ pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
     for (state, count) in &view.actions {
         actions.with_label_values(&[state]).set(float(*count));
     }
-    let failed = collected.counters(&ACTIONS_FAILED);
-    for ((class, reason), count) in &view.actions_failed {
-        failed.with_label_values(&[class, reason]).inc_by(*count);
+    let waiting = collected.gauges(&ACTIONS_WAITING);
+    let since = collected.gauges(&ACTIONS_WAITING_SINCE);
+    for (reason, actions) in &view.actions_waiting {
+        waiting.with_label_values(&[reason]).set(float(actions.count));
+        since.with_label_values(&[reason]).set(seconds(actions.since));
+    }
+    let ended = collected.counters(&ACTIONS_ENDED);
+    for ((class, result, reason), count) in &view.actions_ended {
+        ended.with_label_values(&[class.as_str(), result, reason]).inc_by(*count);
     }
     collected.writes(&WRITES, &view.executions);
     let repairs = collected.counters(&REPAIRS);
@@ -74,4 +100,35 @@ pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
             stuck.with_label_values(&[name]).set(float(operator.stuck));
         }
     }
+}
+
+/// Returns the durations of Actions as a histogram, which the client library does not set from counts; `None` if
+/// none has ended.
+pub(super) fn durations(view: &OperatorsView) -> Option<MetricFamily> {
+    let metrics = view.action_durations.iter().map(|(class, durations)| {
+        let buckets = durations.counts.iter().zip(Durations::BOUNDS).map(|(count, bound)| {
+            let mut bucket = Bucket::default();
+            bucket.set_cumulative_count(*count);
+            bucket.set_upper_bound(bound);
+            bucket
+        });
+        let mut histogram = Histogram::default();
+        histogram.set_bucket(buckets.collect());
+        histogram.set_sample_count(durations.count);
+        histogram.set_sample_sum(durations.sum);
+        let mut label = LabelPair::default();
+        label.set_name("class".to_owned());
+        label.set_value(class.clone());
+        let mut metric = Metric::from_label(vec![label]);
+        metric.set_histogram(histogram);
+        metric
+    });
+    let metrics: Vec<Metric> = metrics.collect();
+    let mut family = MetricFamily::default();
+    family.set_name(ACTION_DURATION.0.to_owned());
+    family.set_help(ACTION_DURATION.1.to_owned());
+    family.set_field_type(MetricType::HISTOGRAM);
+    let is_empty = metrics.is_empty();
+    family.set_metric(metrics);
+    (view.is_leader && !is_empty).then_some(family)
 }

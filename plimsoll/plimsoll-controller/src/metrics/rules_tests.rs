@@ -10,10 +10,12 @@ fn metrics(expression: &str) -> Vec<&str> {
     expression
         .split(|c| !word(c))
         .filter(|name| {
-            ["cluster_version", "cluster_operator", "plimsoll_", "action_"]
+            ["cluster_version", "cluster_operator", "plimsoll_"]
                 .iter()
                 .any(|prefix| name.starts_with(prefix))
         })
+        // The counts of a histogram have names of their own.
+        .map(|name| name.strip_suffix("_bucket").unwrap_or(name))
         .collect()
 }
 

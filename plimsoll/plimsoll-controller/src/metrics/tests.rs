@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_api::config::{ClusterOperatorStatus, ClusterVersionStatus};
+use plimsoll_api::olm::action::ActionState;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use plimsoll_plan::reconciler::counters::{Counters, StepCounts};
 
-use crate::view::{MetricsSnapshot, OperatorsView};
+use crate::view::{MetricsSnapshot, OperatorsView, WaitingActions};
 
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -98,7 +99,14 @@ fn operators() -> OperatorsView {
     view.executions.insert(("apply", "blocked"), 4);
     view.drift_repairs = 6;
     view.actions.insert("Running", 2);
-    view.actions_failed.insert(("operator-install".to_owned(), "PolicyDenied".to_owned()), 3);
+    let waiting = WaitingActions { count: 2, since: AT.parse().unwrap() };
+    view.actions_waiting.insert("WaitingForAction", waiting);
+    for (state, seconds) in
+        [(ActionState::Failed, 70), (ActionState::Failed, 2), (ActionState::Cancelled, -1)]
+    {
+        let duration = jiff::SignedDuration::from_secs(seconds);
+        view.action_ended("operator-install".to_owned(), state, "PolicyDenied", duration);
+    }
     view
 }
 
@@ -122,7 +130,16 @@ fn every_metric_is_exposed_under_its_name() {
         r#"plimsoll_operator_writes_total{action="apply",result="blocked"} 4"#,
         r#"plimsoll_operator_drift_repairs_total 6"#,
         r#"plimsoll_actions{state="Running"} 2"#,
-        r#"action_failed_total{class="operator-install",reason="PolicyDenied"} 3"#,
+        r#"plimsoll_actions_waiting{reason="WaitingForAction"} 2"#,
+        r#"plimsoll_action_waiting_since_seconds{reason="WaitingForAction"} 1767225600"#,
+        r#"plimsoll_action_total{class="operator-install",reason="PolicyDenied",result="failed"} 2"#,
+        r#"plimsoll_action_total{class="operator-install",reason="PolicyDenied",result="cancelled"} 1"#,
+        r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="1"} 1"#,
+        r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="5"} 2"#,
+        r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="300"} 3"#,
+        r#"plimsoll_action_duration_seconds_bucket{class="operator-install",le="+Inf"} 3"#,
+        r#"plimsoll_action_duration_seconds_sum{class="operator-install"} 72"#,
+        r#"plimsoll_action_duration_seconds_count{class="operator-install"} 3"#,
         r#"cluster_version_capability{name="Build"} 0"#,
         r#"cluster_version_capability{name="Console"} 1"#,
         r#"cluster_version_payload{type="applied",version="1.2.0"} 5"#,

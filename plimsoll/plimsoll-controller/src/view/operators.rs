@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
 use plimsoll_api::config::MetaCondition;
 use plimsoll_api::olm::OperatorStatus;
+use plimsoll_api::olm::action::ActionState;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -23,8 +25,47 @@ pub struct OperatorsView {
     pub drift_repairs: u64,
     /// Number of Actions by state.
     pub actions: BTreeMap<&'static str, usize>,
-    /// Number of Actions that failed while this process was the leader, by class and reason.
-    pub actions_failed: BTreeMap<(String, String), u64>,
+    /// The Actions that wait, by reason.
+    pub actions_waiting: BTreeMap<&'static str, WaitingActions>,
+    /// Number of Actions that ended while this process was the leader, by class, result and reason.
+    pub actions_ended: BTreeMap<(String, &'static str, &'static str), u64>,
+    /// How long they took, by class.
+    pub action_durations: BTreeMap<String, Durations>,
+}
+
+/// Actions that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingActions {
+    /// Their number.
+    pub count: usize,
+    /// When the one was created that was created first.
+    pub since: Timestamp,
+}
+
+/// Durations, counted by their length.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Durations {
+    /// Number of those that last at most as long as each of [`Durations::BOUNDS`].
+    pub counts: [u64; Durations::BOUNDS.len()],
+    /// Number of all.
+    pub count: u64,
+    /// Their sum, in seconds.
+    pub sum: f64,
+}
+
+impl Durations {
+    /// The bounds by which they are counted, in seconds: from a query to an update of the release.
+    pub const BOUNDS: [f64; 9] = [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0, 21_600.0];
+
+    /// Adds a duration in seconds. A clock that was set back makes none negative.
+    fn add(&mut self, seconds: f64) {
+        let seconds = seconds.max(0.0);
+        for (count, bound) in self.counts.iter_mut().zip(Self::BOUNDS) {
+            *count += u64::from(seconds <= bound);
+        }
+        self.count += 1;
+        self.sum += seconds;
+    }
 }
 
 /// An Operator, as its status reports it.
@@ -39,6 +80,23 @@ pub struct OperatorView {
 }
 
 impl OperatorsView {
+    /// Counts an Action that has ended.
+    pub(crate) fn action_ended(
+        &mut self,
+        class: String,
+        state: ActionState,
+        reason: &'static str,
+        duration: SignedDuration,
+    ) {
+        self.action_durations.entry(class.clone()).or_default().add(duration.as_secs_f64());
+        let result = match state {
+            ActionState::Succeeded => "succeeded",
+            ActionState::Cancelled => "cancelled",
+            _ => "failed",
+        };
+        *self.actions_ended.entry((class, result, reason)).or_default() += 1;
+    }
+
     /// An Operator changed; `None` when it is gone. Returns whether anything that is reported did.
     pub(crate) fn observed(&mut self, name: &str, object: Option<&Value>) -> bool {
         match object {

@@ -84,7 +84,8 @@ pub struct ActionStatus {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<PolicyDecision>,
-    /// The plan: what is done, in this order, and how far each change is; empty if it is in `parts`.
+    /// The plan: what is done, in this order, and how far each change is. If the plan is in `parts`, only the
+    /// changes that have begun are here, without what they write: all others are `Planned`.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plan: Vec<PlannedChange>,

@@ -7,7 +7,9 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ActionState, ActionStatus};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
-use plimsoll_operators::actions::lifecycle::{ActionDecision, NextStep, PlanDecision, next_step};
+use plimsoll_operators::actions::lifecycle::{
+    ActionDecision, CONTROLLER, NextStep, PlanDecision, next_step,
+};
 use plimsoll_operators::actions::locks::{Footprint, Locks, active};
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -18,6 +20,7 @@ use super::ControlLoop;
 use super::queue::id_of;
 use crate::actions::access::Access;
 use crate::actions::inventory::CatalogInventory;
+use crate::actions::parts::is_final;
 use crate::clock::run_beside;
 use crate::ownership::objects_of_release;
 use crate::workloads::{include_rollouts, workloads};
@@ -33,6 +36,9 @@ impl ControlLoop {
     pub(super) async fn act(&mut self, id: &NamespacedName) {
         let Some(action) = self.actions.get(id).cloned() else { return };
         let classes = Arc::clone(&self.classes);
+        if let Some(report) = self.unserved(&action) {
+            return self.report(&action, report).await;
+        }
         match next_step(&action, &classes) {
             NextStep::Nothing => {}
             NextStep::Report(report) => {
@@ -45,6 +51,38 @@ impl ControlLoop {
         }
     }
 
+    /// Returns the report of an Action that cannot be read, or whose class cannot be served; `None` if it can be
+    /// dealt with, or has begun, or another controller does.
+    fn unserved(&self, action: &ActionObject) -> Option<Report> {
+        let class = NamedClass::find(&*self.classes, &action.spec.action_class);
+        let is_own = class.is_none_or(|it| it.spec.controller == CONTROLLER);
+        let state = action.status.state;
+        if !is_own || state.is_final() {
+            return None;
+        }
+        if let Some(error) = self.unreadable.get(&id_of(action)) {
+            let message = format!("it cannot be read: {error}");
+            let failure = ActionFailure::new(Reason::InvalidAction, message);
+            return Some(Report::failed(action.status.clone(), failure));
+        }
+        if state == ActionState::Running || action.spec.cancelled {
+            return None;
+        }
+        let class = class?;
+        let refusal = self.class_states.refusal(&class.name)?;
+        let message = format!("ActionClass {} cannot be served: {refusal}", class.name);
+        Some(Report::pending(action.status.clone(), Reason::InvalidActionClass, message))
+    }
+
+    /// Reports that something is not known yet that a decision needs, unless the status has a condition.
+    async fn report_unknown(&mut self, action: &ActionObject, message: String) {
+        if action.status.conditions.is_empty() {
+            let (status, reason) = (action.status.clone(), Reason::InventoryUnavailable);
+            self.report(action, Report::pending(status, reason, message)).await;
+        }
+        self.act_again(action);
+    }
+
     /// Evaluates the policies for an Action, and plans it.
     async fn decide(&mut self, action: &ActionObject, class: &NamedClass) {
         let requester = action.spec.requester.as_ref();
@@ -52,8 +90,10 @@ impl ControlLoop {
             match Access::ask(&self.client, &self.writer, requester).await {
                 Ok(access) => access,
                 Err(error) => {
-                    tracing::debug!(error = chain(&error), "cannot ask what a requester may do");
-                    return self.act_again(action);
+                    let error = chain(&error);
+                    tracing::debug!(error, "cannot ask what a requester may do");
+                    let message = format!("what its requester may do is not known: {error}");
+                    return self.report_unknown(action, message).await;
                 }
             };
         let active = active(action, self.actions.values());
@@ -68,13 +108,8 @@ impl ControlLoop {
         };
         for _ in 0..PLANS_MAX {
             let Some(inventory) = self.inventory.ask().await else {
-                if action.status.conditions.is_empty() {
-                    let message = "the catalogs and Operators of the cluster are being read";
-                    let status = action.status.clone();
-                    let report = Report::pending(status, Reason::InventoryUnavailable, message);
-                    self.report(action, report).await;
-                }
-                return self.act_again(action);
+                let message = "the catalogs and Operators of the cluster are being read";
+                return self.report_unknown(action, message.to_owned()).await;
             };
             // Observations that are older than the inventory may still be queued.
             self.drain();
@@ -82,7 +117,8 @@ impl ControlLoop {
                 Ok(plan) => plan,
                 Err(error) => {
                     tracing::debug!(error, "cannot plan an Action; trying again");
-                    return self.act_again(action);
+                    let message = format!("it cannot be planned yet: {error}");
+                    return self.report_unknown(action, message).await;
                 }
             };
             let result = match &plan {
@@ -95,20 +131,7 @@ impl ControlLoop {
             };
             match decision.decide(&attributes, plan, others) {
                 PlanDecision::Report(report) => {
-                    let digest = report.status.result_digest.clone();
-                    let begun = (report.state == ActionState::Running)
-                        .then_some((action.uid.clone(), report.status.attempts));
-                    if self.report(action, *report).await {
-                        self.executed.extend(begun);
-                    }
-                    let reported = self.actions.get(&id_of(action));
-                    let is_reported = reported.is_some_and(|it| it.status.result_digest == digest);
-                    // The status has only a part of a long result.
-                    if is_reported && !digest.is_empty() {
-                        let ActionObject { namespace, name, .. } = action;
-                        tracing::info!(namespace, name, digest, result, "an Action is answered");
-                    }
-                    return;
+                    return self.answer(action, *report, &result).await;
                 }
                 PlanDecision::PlanAgain(again) => attributes = *again,
             }
@@ -119,6 +142,36 @@ impl ControlLoop {
              attributes that they default",
         );
         self.report(action, Report::failed(ActionStatus::default(), failure)).await;
+    }
+
+    /// Reports a decision about a plan, and logs the result of a query, of which the status may have only a part.
+    async fn answer(&mut self, action: &ActionObject, mut report: Report, result: &str) {
+        let digest = report.status.result_digest.clone();
+        if !digest.is_empty() {
+            match self.parts.keep_result(action, result).await {
+                Ok(parts) => report.status.parts = parts,
+                Err(error) if is_final(&error) => {
+                    report.message = format!(
+                        "{}; it is incomplete, since its ActionParts cannot be created: {}",
+                        report.message,
+                        chain(&error)
+                    );
+                }
+                Err(error) => {
+                    tracing::debug!(error = chain(&error), "cannot create ActionParts");
+                    return self.act_again(action);
+                }
+            }
+        }
+        let begun = (report.state == ActionState::Running)
+            .then_some((action.uid.clone(), report.status.attempts));
+        if self.report(action, report).await {
+            self.executed.extend(begun);
+        }
+        if !digest.is_empty() && self.ended.has(&id_of(action), &action.uid) {
+            let ActionObject { namespace, name, .. } = action;
+            tracing::info!(namespace, name, digest, result, "an Action is answered");
+        }
     }
 
     /// Plans an Action with its effective attributes.

@@ -9,6 +9,7 @@ use plimsoll_operators::actions::report::{ActionObject, Report};
 
 use super::ControlLoop;
 use super::queue::{WorkItem, id_of};
+use crate::actions::parts;
 use crate::write::chain;
 
 impl ControlLoop {
@@ -25,11 +26,11 @@ impl ControlLoop {
             return false;
         }
         let report = Report::running(taken.status.clone());
-        let status = action.reported(report, self.clock.now());
+        let status = parts::referring(action, action.reported(report, self.clock.now()));
         match self.write_status(action, &status).await {
             Ok(written) => {
                 self.executed.insert(action.uid.clone(), status.attempts);
-                self.written(action, written);
+                self.written(action, written, &status);
             }
             Err(error) => {
                 tracing::debug!(error = chain(&error), "cannot take over an Action");

@@ -29,8 +29,9 @@ impl ControlLoop {
         let key = (kind, id.clone());
         let Some(generator) = self.generators.get(&key) else { return };
         let generated = self.generated.get(&generator.uid).into_iter().flatten();
-        let generated: Vec<&ActionObject> =
-            generated.filter_map(|id| self.actions.get(id)).collect();
+        let known = |id| self.actions.get(id).cloned().or_else(|| self.ended.attempt(id));
+        let generated: Vec<ActionObject> = generated.filter_map(known).collect();
+        let generated: Vec<&ActionObject> = generated.iter().collect();
         let versions = || {
             let operators = self.operators.iter().filter(|(_, it)| !it.version().is_empty());
             operators.map(|(name, it)| (name.clone(), it.version().to_owned())).collect()

@@ -7,9 +7,8 @@ use kube::core::DynamicObject;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
-use plimsoll_api::olm::action::{ActionState, EventSourceKind, PlannedChange};
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, OPERATOR};
-use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_api::olm::action::{ACTION_FINALIZER, ActionState, EventSourceKind, PlannedChange};
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, OPERATOR, Reason};
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::observed::ObservedOperator;
@@ -18,10 +17,12 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::ControlLoop;
+use super::known;
 use super::queue::WorkItem;
 use crate::actions::access::named;
 use crate::actions::generators::GENERATORS;
 use crate::actions::inventory::AddOnChange;
+use crate::actions::parts;
 use crate::actions::selection::{Selection, SelectionChange};
 use crate::listing_watch::{ListingWatch, WatchedObject as _};
 use crate::relay::Relay;
@@ -97,13 +98,13 @@ impl ControlLoop {
         match observation {
             Observation::Object(ACTION, id, object) => self.action_observed(&id, object.as_deref()),
             Observation::Object(ACTION_CLASS, id, object) => {
-                let class =
-                    object.and_then(|it| named(&it).map(|(name, spec)| NamedClass { name, spec }));
                 let classes = Arc::make_mut(&mut self.classes);
-                classes.retain(|it| it.name != id.name);
-                classes.extend(class);
-                classes.sort_by(|a, b| a.name.cmp(&b.name));
-                self.rules_changed();
+                if self.class_states.observe(&id.name, object.as_deref(), classes) {
+                    self.ended.classes_changed(&self.classes);
+                    self.queue.add([WorkItem::Outdated]);
+                    self.rules_changed();
+                }
+                self.queue.add([WorkItem::Classes]);
             }
             Observation::Object(ACTION_POLICY, id, object) => {
                 let policy =
@@ -143,58 +144,123 @@ impl ControlLoop {
 
     /// Records the current state of an Action; `object` is `None` if it was deleted.
     pub(super) fn action_observed(&mut self, id: &NamespacedName, object: Option<&Value>) {
-        let before = self.actions.remove(id);
-        let until_then = before.clone();
+        let Some(object) = object else { return self.action_gone(id) };
+        let (mut action, error) = known::read(object);
+        // One that has ended stays so, whatever the watch shows later.
+        if self.ended.has(id, &action.uid) {
+            return;
+        }
+        let is_same = |it: &ActionObject| it.uid == action.uid;
+        let is_old = |it: &ActionObject| is_same(it) && !is_newer(&action.revision, &it.revision);
+        if self.actions.get(id).is_some_and(is_old) {
+            return;
+        }
+        if !self.actions.get(id).is_some_and(is_same) {
+            // Another one of that name is gone.
+            self.action_gone(id);
+        }
+        let is_loaded = !self.unloaded.remove(id);
+        let before = self.forget(id);
         if let Some(before) = &before
-            && let Some(made) = self.generated.get_mut(&before.owner)
+            && self.unsaved.contains(id)
         {
-            made.remove(id);
-            if made.is_empty() {
-                self.generated.remove(&before.owner);
-            }
+            action.status = before.status.clone();
         }
-        let read = object.map(ActionObject::read).transpose();
-        let mut owner = before.as_ref().map(|it| it.owner.clone()).unwrap_or_default();
-        match read {
-            Ok(Some(mut action)) => {
-                owner.clone_from(&action.owner);
-                let mut is_due = action.status.state == ActionState::Running;
-                match before.filter(|it| it.uid == action.uid) {
-                    Some(before) if !is_newer(&action.revision, &before.revision) => {
-                        (action, is_due) = (before, false);
-                    }
-                    Some(before) => {
-                        is_due |= before.spec != action.spec;
-                        is_due |= before.is_deleting != action.is_deleting;
-                        if self.unsaved.contains(id) {
-                            action.status = before.status;
-                        }
-                    }
-                    None => is_due = true,
-                }
-                if !action.owner.is_empty() {
-                    self.generated.entry(action.owner.clone()).or_default().insert(id.clone());
-                }
-                if is_due && (!action.status.state.is_final() || action.has_finalizer()) {
-                    self.queue.add([WorkItem::of(&action)]);
-                }
-                self.actions.insert(id.clone(), action);
-            }
-            Ok(None) => {
-                self.unsaved.remove(id);
-            }
-            Err(error) => tracing::warn!(
-                namespace = id.namespace,
-                name = id.name,
-                error,
-                "an Action cannot be read"
-            ),
+        let whole = before.as_ref().map(|it| &it.status).filter(|_| is_loaded);
+        if !parts::restore(&mut action.status, whole) {
+            self.unloaded.insert(id.clone());
         }
-        if let Some(before) = until_then {
+        self.note_unreadable(id, error);
+        let mut is_due = action.status.state == ActionState::Running || has_finalizer(object);
+        match &before {
+            Some(before) => {
+                is_due |= before.spec != action.spec;
+                is_due |= before.is_deleting != action.is_deleting;
+                self.announce_change(before, &action);
+            }
+            None => is_due = true,
+        }
+        self.remember(id, action, object, is_due);
+        if let Some(before) = before {
             self.left(&before);
         }
-        if !owner.is_empty() {
-            self.generators_due(|it| it.uid == owner);
+    }
+
+    /// Keeps an Action: as a whole, or a record of it if nothing remains to be done.
+    fn remember(
+        &mut self,
+        id: &NamespacedName,
+        action: ActionObject,
+        object: &Value,
+        is_due: bool,
+    ) {
+        let generator = generator_of(object);
+        if let Some(generator) = &generator {
+            self.generated.entry(action.owner.clone()).or_default().insert(id.clone());
+            self.owners.insert(action.owner.clone(), generator.clone());
+            self.queue.add([generator.clone()]);
+        }
+        if action.status.state.is_final() && !has_finalizer(object) {
+            self.counts.add_ended(action.status.state);
+            self.ended.insert(id, &action, generator.is_some(), &self.classes);
+            self.unsaved.remove(id);
+            self.unloaded.remove(id);
+            self.unreadable.remove(id);
+            self.queue.add([WorkItem::Outdated]);
+            return;
+        }
+        if is_due {
+            self.queue.add([WorkItem::of(&action)]);
+        }
+        self.counts.add(&action);
+        self.actions.insert(id.clone(), action);
+    }
+
+    /// Records why an Action cannot be read, or that it can.
+    fn note_unreadable(&mut self, id: &NamespacedName, error: Option<String>) {
+        let Some(error) = error else { return drop(self.unreadable.remove(id)) };
+        let NamespacedName { namespace, name } = id;
+        tracing::warn!(namespace, name, error, "an Action cannot be read");
+        self.unreadable.insert(id.clone(), error);
+    }
+
+    /// Removes an Action that has not ended, or has to be released, and returns it.
+    fn forget(&mut self, id: &NamespacedName) -> Option<ActionObject> {
+        let before = self.actions.remove(id)?;
+        self.counts.remove(&before);
+        self.disown(id, &before.owner);
+        Some(before)
+    }
+
+    /// Removes an Action that is gone, and makes due what depends on it.
+    pub(super) fn action_gone(&mut self, id: &NamespacedName) {
+        let owner = match self.forget(id) {
+            Some(before) => {
+                self.unsaved.remove(id);
+                self.unloaded.remove(id);
+                self.unreadable.remove(id);
+                self.left(&before);
+                before.owner
+            }
+            None => match self.ended.remove(id) {
+                Some((state, owner)) => {
+                    self.counts.remove_ended(state);
+                    owner
+                }
+                None => return,
+            },
+        };
+        self.queue.add(self.owners.get(&owner).cloned());
+        self.disown(id, &owner);
+    }
+
+    /// Ceases to know an Action as generated by the object with a uid.
+    fn disown(&mut self, id: &NamespacedName, owner: &str) {
+        let Some(made) = self.generated.get_mut(owner) else { return };
+        made.remove(id);
+        if made.is_empty() {
+            self.generated.remove(owner);
+            self.owners.remove(owner);
         }
     }
 
@@ -216,6 +282,27 @@ impl ControlLoop {
             is_changed
         });
     }
+}
+
+/// Returns the object that generated an Action; `None` if none did.
+fn generator_of(object: &Value) -> Option<WorkItem> {
+    let metadata = &object["metadata"];
+    let mut owners = metadata["ownerReferences"].as_array()?.iter();
+    let owner = owners.find(|it| it["controller"] == true)?;
+    let is_kind = |it: &&ApiKind| {
+        let group = owner["apiVersion"].as_str().and_then(|it| it.split('/').next());
+        owner["kind"] == it.kind && group == Some(it.group)
+    };
+    let kind = GENERATORS.iter().find(is_kind)?.kind;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (namespace, name) = (text(&metadata["namespace"]), text(&owner["name"]));
+    Some(WorkItem::Generator(kind, NamespacedName { namespace, name }))
+}
+
+/// Returns whether an Action has our finalizer: it was executed and has to be released.
+fn has_finalizer(object: &Value) -> bool {
+    let mut finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+    finalizers.any(|it| it == ACTION_FINALIZER)
 }
 
 /// Returns whether a resourceVersion is newer than another one. They are compared as numbers.

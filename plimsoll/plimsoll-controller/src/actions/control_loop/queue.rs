@@ -14,11 +14,21 @@ use plimsoll_api::NamespacedName;
 /// time synchronization corrects the clock all the time.
 const SET_BACK_MIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// An item of work: an Action, in the order of creation, or an object that generates Actions.
+/// How many items are taken before one that is neither a class nor an Action comes first, so that a flood of
+/// Actions does not hold up the others.
+const FAIR_INTERVAL: usize = 16;
+
+/// An item of work, in the order in which what is due is done.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WorkItem {
+    /// The statuses of the classes.
+    Classes,
+    /// An Action, in the order of creation.
     Action(Timestamp, NamespacedName),
+    /// An object that generates Actions.
     Generator(&'static str, NamespacedName),
+    /// The Actions that are not kept any longer.
+    Outdated,
 }
 
 impl WorkItem {
@@ -39,6 +49,8 @@ pub(super) struct WorkQueue {
     stopwatch: Stopwatch,
     /// By how much the clock was ahead of the stopwatch when it was last checked.
     clock_ahead: SignedDuration,
+    /// How many items were taken since one was taken out of order.
+    taken: usize,
 }
 
 impl WorkQueue {
@@ -50,11 +62,20 @@ impl WorkQueue {
             retries: BTreeMap::new(),
             stopwatch: Stopwatch::start(now),
             clock_ahead: SignedDuration::ZERO,
+            taken: 0,
         }
     }
 
-    /// Takes the first item that is due.
+    /// Takes the next item that is due.
     pub(super) fn pop(&mut self) -> Option<WorkItem> {
+        self.taken += 1;
+        if self.taken >= FAIR_INTERVAL {
+            self.taken = 0;
+            let is_action = |it: &WorkItem| matches!(it, WorkItem::Action(..));
+            if self.due.last().is_some_and(|it| !is_action(it)) {
+                return self.due.pop_last();
+            }
+        }
         self.due.pop_first()
     }
 
@@ -107,4 +128,33 @@ impl WorkQueue {
 /// Returns the namespace and name of an Action.
 pub(super) fn id_of(action: &ActionObject) -> NamespacedName {
     NamespacedName { namespace: action.namespace.clone(), name: action.name.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn actions_come_in_the_order_of_creation_and_do_not_hold_up_the_rest() {
+        let mut queue = WorkQueue::new(Timestamp::UNIX_EPOCH);
+        let action = |second: i64, name: &str| {
+            let id = NamespacedName { namespace: "a".to_owned(), name: name.to_owned() };
+            WorkItem::Action(Timestamp::from_second(second).unwrap(), id)
+        };
+        queue.add([WorkItem::Outdated, action(2, "a"), action(1, "b"), WorkItem::Classes]);
+        assert_eq!(queue.pop(), Some(WorkItem::Classes));
+        assert_eq!(queue.pop(), Some(action(1, "b")));
+        let mut taken = 2;
+        loop {
+            queue.add([action(3, "c")]);
+            taken += 1;
+            match queue.pop() {
+                Some(WorkItem::Outdated) => break,
+                item => assert!(matches!(item, Some(WorkItem::Action(..))), "{item:?}"),
+            }
+        }
+        assert_eq!(taken, FAIR_INTERVAL);
+        assert_eq!(queue.pop(), Some(action(3, "c")));
+        assert_eq!(queue.pop(), None);
+    }
 }

@@ -1,15 +1,20 @@
-//! The statuses of Actions, and the events about them.
+//! The statuses of Actions and classes.
 
 use kube::Api;
 use kube::core::DynamicObject;
-use plimsoll_api::olm::action::{ActionState, ActionStatus, ChangeOperation};
-use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
+use plimsoll_api::olm::action::{ActionState, ActionStatus};
+use plimsoll_api::{ACTION, ACTION_CLASS, NamespacedName, Reason};
+use plimsoll_operators::actions::ActionFailure;
+use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::lifecycle::CONTROLLER;
 use plimsoll_operators::actions::report::{ActionObject, Report};
-use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 use serde_json::json;
 
-use super::ControlLoop;
-use super::queue::id_of;
+use super::observations::Observation;
+use super::queue::{WorkItem, id_of};
+use super::{ControlLoop, RETRY_INTERVAL};
+use crate::actions::classes::ChangedClass;
+use crate::actions::parts::{self, PartError};
 use crate::listing_watch::WatchedObject;
 use crate::resources::api_resource;
 use crate::write::chain;
@@ -21,13 +26,32 @@ impl ControlLoop {
     /// Writes the status of an Action, unless it is unchanged or the Action was changed in the
     /// meantime; returns whether it was written.
     pub(super) async fn report(&mut self, action: &ActionObject, report: Report) -> bool {
-        let status = action.reported(report, self.clock.now());
+        let mut status = parts::referring(action, action.reported(report, self.clock.now()));
         if status == action.status {
             return false;
         }
+        match self.parts.keep_plan(action, &status).await {
+            Err(error) if parts::is_final(&error) => {
+                let message = format!("its plan cannot be stored: {}", chain(&error));
+                let failure = ActionFailure::new(Reason::InvalidAction, message);
+                // The changes of the plan are not made.
+                status.plan.clear();
+                status.parts = None;
+                status = action.reported(Report::failed(status, failure), self.clock.now());
+            }
+            Err(error) => {
+                tracing::debug!(error = chain(&error), "a plan could not be stored; trying again");
+                self.act_again(action);
+                return false;
+            }
+            Ok(()) => {}
+        }
         match self.write_status(action, &status).await {
             Ok(written) => {
-                self.written(action, written);
+                if action.status.parts.is_some() && action.status.parts != status.parts {
+                    self.delete_parts(action, &status).await;
+                }
+                self.written(action, written, &status);
                 return true;
             }
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
@@ -62,12 +86,12 @@ impl ControlLoop {
     /// controller has written one.
     pub(super) async fn finish(&mut self, mut action: ActionObject, report: Report) {
         let id = id_of(&action);
-        let status = action.reported(report, self.clock.now());
+        let status = parts::referring(&action, action.reported(report, self.clock.now()));
         for _ in 0..CONFLICTS_MAX {
             match self.write_status(&action, &status).await {
                 Ok(written) => {
                     self.unsaved.remove(&id);
-                    return self.written(&action, written);
+                    return self.written(&action, written, &status);
                 }
                 Err(kube::Error::Api(error)) if error.code == 409 => {
                     let resource = api_resource(ACTION);
@@ -104,83 +128,109 @@ impl ControlLoop {
         action: &ActionObject,
         status: &ActionStatus,
     ) -> Result<DynamicObject, kube::Error> {
-        let (resource, status) = (api_resource(ACTION), json!(status));
+        let (resource, status) = (api_resource(ACTION), json!(parts::stored(status)));
         let ActionObject { namespace, name, revision, .. } = action;
         self.writer.write_status_in(namespace, &resource, name, &status, revision).await
     }
 
-    /// Handles a status that was written: emits an event if the state or the reason changed.
-    pub(super) fn written(&mut self, before: &ActionObject, object: DynamicObject) {
-        let value = object.into_value();
+    /// Handles a status that was written.
+    pub(super) fn written(&mut self, before: &ActionObject, object: DynamicObject, status: &ActionStatus) {
+        let mut value = object.into_value();
+        if status.parts.is_some() {
+            // The object has only a part of the plan.
+            value["status"] = json!(status);
+        }
         self.action_observed(&id_of(before), Some(&value));
-        let Ok(after) = ActionObject::read(&value) else { return };
-        let (from, to) = (before.status.state, after.status.state);
-        let reason_of =
-            |it: &ActionObject| it.status.conditions.first().map(|it| it.reason.clone());
-        if from != to || reason_of(before) != reason_of(&after) {
-            self.announce_state(&after);
+    }
+
+    /// Deletes the parts of an Action that its status does not refer to any more.
+    async fn delete_parts(&self, action: &ActionObject, status: &ActionStatus) {
+        if let Err(error) = self.parts.delete_others(action, status.parts.as_ref()).await {
+            // They go with the Action.
+            tracing::debug!(error = chain(&error), "parts of an earlier plan remain");
         }
     }
 
-    /// Emits an event about the state of an Action.
-    fn announce_state(&self, action: &ActionObject) {
-        let Some(condition) = action.status.conditions.first() else { return };
-        let known = Reason::ALL.iter().find(|it| it.as_str() == condition.reason);
-        let state = action.status.state;
-        let severity = match state {
-            ActionState::Failed => Severity::Warning,
-            _ => Severity::Normal,
-        };
-        let draft = EventDraft {
-            severity,
-            reason: known.copied().unwrap_or(Reason::InvalidAction),
-            action: "Execute",
-            note: format!("{}: {}", state.as_str(), condition.message),
-            related: None,
-        };
-        let ActionObject { namespace, name, uid, .. } = action;
-        self.recorder.emit_about_in(namespace, ACTION, name, uid, draft);
-        if state == ActionState::Failed {
-            let failed = (action.spec.action_class.clone(), condition.reason.clone());
-            self.view.send_modify(|view| *view.actions_failed.entry(failed).or_default() += 1);
+    /// Reads the plans that are in parts, before anything is decided: they say what Actions wait for. Returns false
+    /// if that has to be tried again.
+    pub(super) async fn load_plans(&mut self) -> bool {
+        while let Some(id) = self.unloaded.first().cloned() {
+            let action = self.actions.get(&id).cloned();
+            let Some(action) = action.filter(|it| !it.status.state.is_final()) else {
+                self.unloaded.remove(&id);
+                continue;
+            };
+            let reference = action.status.parts.clone().unwrap_or_default();
+            let loaded = match self.parts.read(&id.namespace, &reference).await {
+                Ok(text) => parts::loaded(&action.status, &text),
+                Err(PartError::Lost(message)) => Err(message),
+                Err(PartError::Request(error)) => {
+                    tracing::debug!(error = chain(&error), "a plan cannot be read; trying again");
+                    self.act_again(&action);
+                    return false;
+                }
+            };
+            match loaded {
+                Ok(plan) => {
+                    self.unloaded.remove(&id);
+                    if let Some(action) = self.actions.get_mut(&id) {
+                        action.status.plan = plan;
+                    }
+                }
+                Err(message) => {
+                    self.lose_plan(action, &message).await;
+                    if self.unloaded.contains(&id) {
+                        return false;
+                    }
+                }
+            }
         }
+        true
     }
 
-    /// Emits an event about what an Action changes.
-    pub(super) fn announce(&self, action: &ActionObject, at: usize) {
-        let change = &action.status.plan[at];
-        let uid = self.operators.get(&change.operator).map(|it| it.uid.as_str());
-        let what = match change.operation {
-            ChangeOperation::Create => "creates it".to_owned(),
-            ChangeOperation::Update if change.requested == change.requested_before => {
-                "changes what is requested of it".to_owned()
-            }
-            ChangeOperation::Update => "requests another version of it".to_owned(),
-            ChangeOperation::Delete => "deletes it".to_owned(),
-            ChangeOperation::UpdateRelease => format!("requests release {}", change.requested),
-            ChangeOperation::EnableCapability => {
-                format!("requests capability {}", change.capability)
-            }
-            ChangeOperation::Await => return,
-        };
-        let requester = action.spec.requester.as_ref().map_or("", |it| it.username.as_str());
-        let ActionObject { namespace, name, .. } = action;
-        let draft = EventDraft {
-            severity: Severity::Normal,
-            reason: Reason::ActionRunning,
-            action: "Execute",
-            note: format!("Action {namespace}/{name} of {requester} {what}"),
-            related: Some(ObjectKey {
-                group: ACTION.group.to_owned(),
-                kind: ACTION.kind.to_owned(),
-                namespace: namespace.clone(),
-                name: name.clone(),
-            }),
-        };
-        let (kind, name, uid) = match change.is_release() {
-            true => (CLUSTER_VERSION, CLUSTER_VERSION_NAME, change.uid.as_str()),
-            false => (OPERATOR, change.operator.as_str(), uid.unwrap_or_default()),
-        };
-        self.recorder.emit_about(kind, name, uid, draft);
+    /// Fails an Action whose plan cannot be read back. One that has not begun is planned again.
+    async fn lose_plan(&mut self, mut action: ActionObject, message: &str) {
+        let id = id_of(&action);
+        let class = NamedClass::find(&*self.classes, &action.spec.action_class);
+        let is_own = class.is_none_or(|it| it.spec.controller == CONTROLLER);
+        if !is_own || action.status.state != ActionState::Running {
+            self.unloaded.remove(&id);
+            return;
+        }
+        action.status.parts = None;
+        let message = format!(
+            "its plan is lost: {message}; what was begun is in status.plan, and nothing else was done"
+        );
+        let failure = ActionFailure::new(Reason::PlanChanged, message);
+        let report = Report::failed(action.status.clone(), failure);
+        // Until this is written, the Action counts as one whose plan is to be read.
+        self.finish(action, report).await;
+        self.unsaved.remove(&id);
     }
+
+    /// Writes the statuses of the classes that are not what they should be.
+    pub(super) async fn write_class_statuses(&mut self) {
+        let resource = api_resource(ACTION_CLASS);
+        for class in self.class_states.changed(self.clock.now()) {
+            let ChangedClass { name, revision, status } = class;
+            let status = json!(status);
+            match self.writer.write_status_in("", &resource, &name, &status, &revision).await {
+                Ok(written) => {
+                    let (id, value) = (id_of_class(name), Box::new(written.into_value()));
+                    self.observed(Observation::Object(ACTION_CLASS, id, Some(value)));
+                }
+                // The watch delivers the change.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(error) => {
+                    let error = chain(&error);
+                    tracing::debug!(error, name, "a status could not be written; trying again");
+                    self.queue.retry(WorkItem::Classes, RETRY_INTERVAL);
+                }
+            }
+        }
+    }
+}
+
+fn id_of_class(name: String) -> NamespacedName {
+    NamespacedName { namespace: String::new(), name }
 }

@@ -1,0 +1,167 @@
+//! The events about Actions and what they change, and the metrics of those that end.
+
+use plimsoll_api::config::MetaCondition;
+use plimsoll_api::olm::action::{
+    ACTION_SUCCEEDED, ActionState, ChangeOperation, ChangeState, PlannedChange,
+};
+use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
+use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::lifecycle::CONTROLLER;
+use plimsoll_operators::actions::report::ActionObject;
+use plimsoll_plan::reconciler::events::{EventDraft, Severity};
+
+use super::ControlLoop;
+use super::known::{known_reason, reason_of};
+
+impl ControlLoop {
+    /// Emits events about what has changed of an Action since it was last observed, and counts it if it has
+    /// ended.
+    pub(super) fn announce_change(&self, before: &ActionObject, after: &ActionObject) {
+        let (from, to) = (before.status.state, after.status.state);
+        let ends = !from.is_final() && to.is_final();
+        let class = NamedClass::find(&*self.classes, &after.spec.action_class);
+        // The controllers of other classes have events of their own.
+        if class.is_none_or(|it| it.spec.controller == CONTROLLER) {
+            if from != to || condition(before).map(|it| &it.reason) != condition(after).map(|it| &it.reason)
+            {
+                self.announce_state(after);
+            }
+            if ends {
+                for change in &after.status.plan {
+                    self.announce_end(after, change);
+                }
+            }
+        }
+        if ends {
+            // What clients write must not become the names of many metrics.
+            let class = class.map_or("", |it| &it.name).to_owned();
+            let reason = reason_of(after).map_or("", Reason::as_str);
+            let since = after.status.start_time.unwrap_or(after.created);
+            let end = after.status.completion_time.unwrap_or_else(|| self.clock.now());
+            let duration = end.duration_since(since);
+            self.view.send_modify(|view| view.action_ended(class, to, reason, duration));
+        }
+    }
+
+    /// Emits an event about the state of an Action.
+    fn announce_state(&self, action: &ActionObject) {
+        let Some(condition) = condition(action) else { return };
+        let state = action.status.state;
+        let severity = match state {
+            ActionState::Failed => Severity::Warning,
+            _ => Severity::Normal,
+        };
+        let reason = known_reason(&condition.reason).unwrap_or(Reason::InvalidAction);
+        let note = format!("{}: {}", state.as_str(), condition.message);
+        self.announce_on_action(action, severity, reason, note);
+    }
+
+    /// Emits events about what an Action changes.
+    pub(super) fn announce(&self, action: &ActionObject, at: usize) {
+        let change = &action.status.plan[at];
+        let (what, on_action) = match change.operation {
+            ChangeOperation::Create => ("creates it".to_owned(), "creates Operator"),
+            ChangeOperation::Update if change.requested == change.requested_before => {
+                ("changes what is requested of it".to_owned(), "changes what is requested of Operator")
+            }
+            ChangeOperation::Update => {
+                ("requests another version of it".to_owned(), "requests another version of Operator")
+            }
+            ChangeOperation::Delete => ("deletes it".to_owned(), "deletes Operator"),
+            ChangeOperation::UpdateRelease => {
+                (format!("requests release {}", change.requested), "")
+            }
+            ChangeOperation::EnableCapability => {
+                (format!("requests capability {}", change.capability), "")
+            }
+            ChangeOperation::Await => return,
+        };
+        let (normal, reason) = (Severity::Normal, Reason::ActionRunning);
+        self.announce_on_subject(action, change, normal, reason, &what);
+        let note = match on_action {
+            "" => what,
+            on_action => format!("{on_action} {}", change.operator),
+        };
+        self.announce_on_action(action, normal, reason, format!("Running: {note}"));
+    }
+
+    /// Emits an event about what became of a change of an Action that has ended.
+    fn announce_end(&self, action: &ActionObject, change: &PlannedChange) {
+        if change.operation == ChangeOperation::Await {
+            return;
+        }
+        let (operator, version) = (&change.operator, &change.version);
+        let what = match (change.state, change.operation) {
+            (ChangeState::Planned, _) => return,
+            (ChangeState::Completed, ChangeOperation::Delete) => format!("deleted {operator}"),
+            (ChangeState::Completed, ChangeOperation::UpdateRelease) => {
+                format!("completed release {}", change.requested)
+            }
+            (ChangeState::Completed, ChangeOperation::EnableCapability) => {
+                format!("enabled capability {}", change.capability)
+            }
+            (ChangeState::Completed, _) if version.is_empty() => format!("installed {operator}"),
+            (ChangeState::Completed, _) => format!("installed {operator}@{version}"),
+            (ChangeState::Failed, _) => format!("failed: {}", change.message),
+            (ChangeState::Writing | ChangeState::Written, _) => {
+                "ended before its change was complete".to_owned()
+            }
+        };
+        let severity = match change.state {
+            ChangeState::Completed => Severity::Normal,
+            _ => Severity::Warning,
+        };
+        let reason = known_reason(&change.reason).or_else(|| reason_of(action));
+        let reason = reason.unwrap_or(Reason::InvalidAction);
+        self.announce_on_subject(action, change, severity, reason, &what);
+    }
+
+    fn announce_on_action(
+        &self,
+        action: &ActionObject,
+        severity: Severity,
+        reason: Reason,
+        note: String,
+    ) {
+        let draft = EventDraft { severity, reason, action: "Execute", note, related: None };
+        let ActionObject { namespace, name, uid, .. } = action;
+        self.recorder.emit_about_in(namespace, ACTION, name, uid, draft);
+    }
+
+    /// Emits an event about the Operator or the ClusterVersion that a change is of.
+    fn announce_on_subject(
+        &self,
+        action: &ActionObject,
+        change: &PlannedChange,
+        severity: Severity,
+        reason: Reason,
+        what: &str,
+    ) {
+        let there = self.operators.get(&change.operator).map(|it| it.uid.as_str());
+        let requester = action.spec.requester.as_ref().map_or("", |it| it.username.as_str());
+        let ActionObject { namespace, name, .. } = action;
+        let draft = EventDraft {
+            severity,
+            reason,
+            action: "Execute",
+            note: format!("Action {namespace}/{name} of {requester} {what}"),
+            related: Some(ObjectKey {
+                group: ACTION.group.to_owned(),
+                kind: ACTION.kind.to_owned(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+            }),
+        };
+        let (kind, name, uid) = match change.is_release() {
+            true => (CLUSTER_VERSION, CLUSTER_VERSION_NAME, change.uid.as_str()),
+            // One that is deleted is not there any more.
+            false => (OPERATOR, change.operator.as_str(), there.unwrap_or(&change.uid)),
+        };
+        self.recorder.emit_about(kind, name, uid, draft);
+    }
+}
+
+/// Returns the condition of success of an Action; `None` if it has none.
+fn condition(action: &ActionObject) -> Option<&MetaCondition> {
+    action.status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED)
+}
