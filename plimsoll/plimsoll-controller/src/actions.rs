@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Client;
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, classes, crd};
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, crd};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -115,14 +115,14 @@ impl ActionController {
 fn installed(policies: &[Value], definitions: &[Value]) -> Vec<Installed> {
     let mut installed = Installed::policies(policies);
     installed.push(Installed::new(resources::definitions(), definitions));
-    installed.push(Installed::new(api_resource(ACTION_CLASS), &classes::built_in()));
+    installed.push(Installed::new(api_resource(ACTION_CLASS), &plimsoll_api::classes::built_in()));
     installed
 }
 
 /// Applies the built-in classes.
 async fn apply_classes(writer: &Writer) -> Result<(), Error> {
     let resource = api_resource(ACTION_CLASS);
-    for class in &classes::built_in() {
+    for class in &plimsoll_api::classes::built_in() {
         let name = class["metadata"]["name"].as_str().unwrap_or_default();
         let failed = |source| Error::InstallClass { name: name.to_owned(), source };
         writer.apply_own(&resource, name, class).await.map_err(failed)?;

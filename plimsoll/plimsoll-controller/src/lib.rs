@@ -51,7 +51,9 @@ pub use ownership::objects_of_release;
 pub use plimsoll_plan::reconciler::levels::LevelView;
 pub use release_loader::SharedStore;
 pub use resources::api_resource;
-pub use view::{MetricsSnapshot, OperatorView, OperatorsView, View, WaitView};
+pub use view::{
+    Durations, MetricsSnapshot, OperatorView, OperatorsView, View, WaitView, WaitingActions,
+};
 pub use webhook::{Reached, WebhookSettings};
 pub use workloads::{
     Workload, WorkloadError, include_rollouts, removed_conversions, stuck_workloads, workloads,

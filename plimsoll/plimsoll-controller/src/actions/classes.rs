@@ -1,4 +1,5 @@
-//! The state of the ActionClasses of a cluster: whether each can be served, and what its status says.
+//! The state of the ActionClasses of a cluster: whether each can be served, and what its status
+//! says.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +40,8 @@ pub(super) struct ChangedClass {
 }
 
 impl ClassStates {
-    /// Records the current state of a class, or that it is gone, and updates the readable classes, which are in
-    /// the order of their names. Returns whether a spec has changed.
+    /// Records the current state of a class, or that it is gone, and updates the readable classes,
+    /// which are in the order of their names. Returns whether a spec has changed.
     pub(super) fn observe(
         &mut self,
         name: &str,
@@ -99,9 +100,7 @@ impl ClassStates {
             let before = &state.status.conditions;
             let (is_accepted, reason, message) = match &state.verdict {
                 Ok(()) => (ConditionStatus::True, Reason::Accepted, "it can be served".to_owned()),
-                Err(error) => {
-                    (ConditionStatus::False, Reason::InvalidActionClass, error.clone())
-                }
+                Err(error) => (ConditionStatus::False, Reason::InvalidActionClass, error.clone()),
             };
             let draft = ConditionDraft { type_: ACCEPTED, status: is_accepted, reason, message };
             let accepted = condition(draft, before, state.generation, now);
@@ -167,7 +166,10 @@ mod tests {
             assert_eq!(ready["type"], "Ready", "{controller}");
             assert_eq!(states.refusal("backup").is_none(), is_accepted == "True");
             let written = class(&controller, &status);
-            assert!(!states.observe("backup", Some(&written), &mut classes), "only the status is new");
+            assert!(
+                !states.observe("backup", Some(&written), &mut classes),
+                "only the status is new"
+            );
             assert!(states.changed(now).is_empty(), "{controller}");
         }
         assert!(states.observe("backup", None, &mut classes));

@@ -64,7 +64,8 @@ pub(super) struct ControlLoop {
     /// The watches of kinds, which end with the loop.
     _watches: JoinSet<()>,
     parts: PartStore,
-    /// The Actions that have not ended, and those that have and whose finalizer is still to be removed.
+    /// The Actions that have not ended, and those that have and whose finalizer is still to be
+    /// removed.
     actions: BTreeMap<NamespacedName, ActionObject>,
     /// All other Actions.
     ended: EndedActions,

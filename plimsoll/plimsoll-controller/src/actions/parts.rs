@@ -1,7 +1,8 @@
-//! What is too large for the status of an Action, in ActionParts: large plans and the results of queries.
+//! What is too large for the status of an Action, in ActionParts: large plans and the results of
+//! queries.
 //!
-//! Parts are created before the status that refers to them. Those of a plan never change: how far its changes are
-//! is in the status, which has those that have begun, without what they write.
+//! Parts are created before the status that refers to them. Those of a plan never change: how far
+//! its changes are is in the status, which has those that have begun, without what they write.
 
 use kube::api::ListParams;
 use kube::core::DynamicObject;
@@ -51,7 +52,8 @@ impl PartStore {
         Self { client, writer }
     }
 
-    /// Creates the parts of a plan that a status refers to. Those that exist with the same content count as created.
+    /// Creates the parts of a plan that a status refers to. Those that exist with the same content
+    /// count as created.
     pub(super) async fn keep_plan(
         &self,
         action: &ActionObject,
@@ -67,7 +69,8 @@ impl PartStore {
         }
     }
 
-    /// Creates the parts of a result, and returns the reference to them; `None` if the status has room for it.
+    /// Creates the parts of a result, and returns the reference to them; `None` if the status has
+    /// room for it.
     pub(super) async fn keep_result(
         &self,
         action: &ActionObject,
@@ -114,7 +117,8 @@ impl PartStore {
         }
         match self.writer.create_new(namespace, &resource, part).await? {
             true => Ok(()),
-            // Another client creates parts as well; the next attempt shows whether they are the same.
+            // Another client creates parts as well; the next attempt shows whether they are the
+            // same.
             false => Err(kube::Error::Service(format!("ActionPart {name} is taken").into())),
         }
     }
@@ -130,7 +134,8 @@ impl PartStore {
             let name = part_name(reference, index);
             let part = self.api(namespace).get_opt(&name).await.map_err(PartError::Request)?;
             let data = part.as_ref().and_then(|it| it.data["spec"]["data"].as_str());
-            let data = data.ok_or_else(|| PartError::Lost(format!("there is no ActionPart {name}")))?;
+            let data =
+                data.ok_or_else(|| PartError::Lost(format!("there is no ActionPart {name}")))?;
             texts.push(data.to_owned());
         }
         join(reference, texts.iter().map(String::as_str)).map_err(PartError::Lost)
@@ -201,8 +206,8 @@ fn planned(plan: &[PlannedChange]) -> Vec<PlannedChange> {
     planned.collect()
 }
 
-/// Returns a status that refers to parts if its plan is too large, and does not if it is not. It has the whole plan
-/// still.
+/// Returns a status that refers to parts if its plan is too large, and does not if it is not. It
+/// has the whole plan still.
 pub(super) fn referring(action: &ActionObject, mut status: ActionStatus) -> ActionStatus {
     let is_of_result = status.parts.as_ref().is_some_and(|it| it.content == PartContent::Result);
     match large_plan(&planned(&status.plan)) {
@@ -217,7 +222,8 @@ pub(super) fn referring(action: &ActionObject, mut status: ActionStatus) -> Acti
     status
 }
 
-/// Returns a status as it is written: of a plan that is in parts, it has the changes that have begun.
+/// Returns a status as it is written: of a plan that is in parts, it has the changes that have
+/// begun.
 pub(super) fn stored(status: &ActionStatus) -> ActionStatus {
     let mut status = status.clone();
     if is_of_plan(&status) {
@@ -233,8 +239,8 @@ pub(super) fn stored(status: &ActionStatus) -> ActionStatus {
     status
 }
 
-/// Completes a status whose plan is in parts with the plan of an earlier one. Returns false if the plan has to be
-/// read from its parts.
+/// Completes a status whose plan is in parts with the plan of an earlier one. Returns false if the
+/// plan has to be read from its parts.
 pub(super) fn restore(status: &mut ActionStatus, before: Option<&ActionStatus>) -> bool {
     if !is_of_plan(status) || status.state.is_final() || is_whole(status) {
         return true;
@@ -257,7 +263,8 @@ pub(super) fn loaded(status: &ActionStatus, text: &str) -> Result<Vec<PlannedCha
     with_progress(read_plan(text)?, &status.plan)
 }
 
-/// Returns a plan with the progress of those of its changes that have begun, which are in its order.
+/// Returns a plan with the progress of those of its changes that have begun, which are in its
+/// order.
 fn with_progress(
     mut plan: Vec<PlannedChange>,
     begun: &[PlannedChange],
@@ -291,7 +298,7 @@ fn is_whole(status: &ActionStatus) -> bool {
 }
 
 /// Returns whether a write that failed fails again, whenever it is tried.
-pub(super) fn is_final(error: &kube::Error) -> bool {
+pub(super) fn is_lasting(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 413 | 422))
 }
 

@@ -102,8 +102,8 @@ pub(super) fn collect(collected: &Collected, view: &OperatorsView) {
     }
 }
 
-/// Returns the durations of Actions as a histogram, which the client library does not set from counts; `None` if
-/// none has ended.
+/// Returns the durations of Actions as a histogram, which the client library does not set from
+/// counts; `None` if none has ended.
 pub(super) fn durations(view: &OperatorsView) -> Option<MetricFamily> {
     let metrics = view.action_durations.iter().map(|(class, durations)| {
         let buckets = durations.counts.iter().zip(Durations::BOUNDS).map(|(count, bound)| {

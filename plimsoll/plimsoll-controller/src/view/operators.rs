@@ -14,8 +14,8 @@ use serde_json::Value;
 pub struct OperatorsView {
     /// Whether this process is the leader; what is reported of Operators is of the leader alone.
     pub is_leader: bool,
-    /// Kinds that the leader has to list before it can work, or again after their watch was lost, by
-    /// their names in the plural.
+    /// Kinds that the leader has to list before it can work, or again after their watch was lost,
+    /// by their names in the plural.
     pub unlisted: BTreeSet<&'static str>,
     /// By name.
     pub operators: BTreeMap<String, OperatorView>,

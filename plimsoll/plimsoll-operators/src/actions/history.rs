@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use plimsoll_api::olm::action::ActionState;
 use plimsoll_api::{NamespacedName, duration};
 
 use super::attributes::NamedClass;
@@ -29,6 +30,8 @@ pub struct EndedAction {
     pub class: Box<str>,
     /// The uid of the RetryAction, CronAction or EventAction that created it; empty if none did.
     pub owner: Box<str>,
+    /// The state that it ended in.
+    pub state: ActionState,
     /// The creation time.
     pub created: Timestamp,
     /// The completion time.
@@ -51,6 +54,7 @@ impl EndedAction {
             uid: uid.as_str().into(),
             class: class.map_or(spec.action_class.as_str(), |it| &it.name).into(),
             owner: owner.as_str().into(),
+            state: status.state,
             created: *created,
             ended: status.completion_time.unwrap_or(*created),
             ttl: duration::parse(&spec.ttl_after_finished).ok(),

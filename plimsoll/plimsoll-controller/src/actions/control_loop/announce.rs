@@ -6,7 +6,7 @@ use plimsoll_api::olm::action::{
 };
 use plimsoll_api::{ACTION, CLUSTER_VERSION, CLUSTER_VERSION_NAME, OPERATOR, ObjectKey, Reason};
 use plimsoll_operators::actions::attributes::NamedClass;
-use plimsoll_operators::actions::lifecycle::CONTROLLER;
+use plimsoll_operators::actions::classes::CONTROLLER;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_plan::reconciler::events::{EventDraft, Severity};
 
@@ -14,15 +14,16 @@ use super::ControlLoop;
 use super::known::{known_reason, reason_of};
 
 impl ControlLoop {
-    /// Emits events about what has changed of an Action since it was last observed, and counts it if it has
-    /// ended.
+    /// Emits events about what has changed of an Action since it was last observed, and counts it
+    /// if it has ended.
     pub(super) fn announce_change(&self, before: &ActionObject, after: &ActionObject) {
         let (from, to) = (before.status.state, after.status.state);
         let ends = !from.is_final() && to.is_final();
         let class = NamedClass::find(&*self.classes, &after.spec.action_class);
         // The controllers of other classes have events of their own.
         if class.is_none_or(|it| it.spec.controller == CONTROLLER) {
-            if from != to || condition(before).map(|it| &it.reason) != condition(after).map(|it| &it.reason)
+            if from != to
+                || condition(before).map(|it| &it.reason) != condition(after).map(|it| &it.reason)
             {
                 self.announce_state(after);
             }
@@ -61,12 +62,14 @@ impl ControlLoop {
         let change = &action.status.plan[at];
         let (what, on_action) = match change.operation {
             ChangeOperation::Create => ("creates it".to_owned(), "creates Operator"),
-            ChangeOperation::Update if change.requested == change.requested_before => {
-                ("changes what is requested of it".to_owned(), "changes what is requested of Operator")
-            }
-            ChangeOperation::Update => {
-                ("requests another version of it".to_owned(), "requests another version of Operator")
-            }
+            ChangeOperation::Update if change.requested == change.requested_before => (
+                "changes what is requested of it".to_owned(),
+                "changes what is requested of Operator",
+            ),
+            ChangeOperation::Update => (
+                "requests another version of it".to_owned(),
+                "requests another version of Operator",
+            ),
             ChangeOperation::Delete => ("deletes it".to_owned(), "deletes Operator"),
             ChangeOperation::UpdateRelease => {
                 (format!("requests release {}", change.requested), "")

@@ -1,6 +1,8 @@
-//! The deletion of Actions that are not kept any longer, by the limits of their classes and their own.
+//! The deletion of Actions that are not kept any longer, by the limits of their classes and their
+//! own.
 //!
-//! An Action that an object generated is kept as that object says: it has to see how each one ended.
+//! An Action that an object generated is kept as that object says: it has to see how each one
+//! ended.
 
 use std::time::Duration;
 

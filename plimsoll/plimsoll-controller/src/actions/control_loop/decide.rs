@@ -7,9 +7,8 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ActionState, ActionStatus};
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
-use plimsoll_operators::actions::lifecycle::{
-    ActionDecision, CONTROLLER, NextStep, PlanDecision, next_step,
-};
+use plimsoll_operators::actions::classes::CONTROLLER;
+use plimsoll_operators::actions::lifecycle::{ActionDecision, NextStep, PlanDecision, next_step};
 use plimsoll_operators::actions::locks::{Footprint, Locks, active};
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -20,7 +19,7 @@ use super::ControlLoop;
 use super::queue::id_of;
 use crate::actions::access::Access;
 use crate::actions::inventory::CatalogInventory;
-use crate::actions::parts::is_final;
+use crate::actions::parts::is_lasting;
 use crate::clock::run_beside;
 use crate::ownership::objects_of_release;
 use crate::workloads::{include_rollouts, workloads};
@@ -51,8 +50,8 @@ impl ControlLoop {
         }
     }
 
-    /// Returns the report of an Action that cannot be read, or whose class cannot be served; `None` if it can be
-    /// dealt with, or has begun, or another controller does.
+    /// Returns the report of an Action that cannot be read, or whose class cannot be served; `None`
+    /// if it can be dealt with, or has begun, or another controller does.
     fn unserved(&self, action: &ActionObject) -> Option<Report> {
         let class = NamedClass::find(&*self.classes, &action.spec.action_class);
         let is_own = class.is_none_or(|it| it.spec.controller == CONTROLLER);
@@ -74,7 +73,8 @@ impl ControlLoop {
         Some(Report::pending(action.status.clone(), Reason::InvalidActionClass, message))
     }
 
-    /// Reports that something is not known yet that a decision needs, unless the status has a condition.
+    /// Reports that something is not known yet that a decision needs, unless the status has a
+    /// condition.
     async fn report_unknown(&mut self, action: &ActionObject, message: String) {
         if action.status.conditions.is_empty() {
             let (status, reason) = (action.status.clone(), Reason::InventoryUnavailable);
@@ -144,13 +144,15 @@ impl ControlLoop {
         self.report(action, Report::failed(ActionStatus::default(), failure)).await;
     }
 
-    /// Reports a decision about a plan, and logs the result of a query, of which the status may have only a part.
+    /// Reports a decision about a plan, and logs the result of a query, of which the status may
+    /// have only a part.
     async fn answer(&mut self, action: &ActionObject, mut report: Report, result: &str) {
         let digest = report.status.result_digest.clone();
         if !digest.is_empty() {
             match self.parts.keep_result(action, result).await {
                 Ok(parts) => report.status.parts = parts,
-                Err(error) if is_final(&error) => {
+                Err(error) if is_lasting(&error) => {
+                    report.status.parts = None;
                     report.message = format!(
                         "{}; it is incomplete, since its ActionParts cannot be created: {}",
                         report.message,

@@ -1,5 +1,5 @@
-//! What the control loop knows of Actions beside those that have not ended: a record of each other one, and how
-//! many there are.
+//! What the control loop knows of Actions beside those that have not ended: a record of each other
+//! one, and how many there are.
 
 use std::collections::BTreeMap;
 
@@ -75,14 +75,15 @@ impl EndedActions {
         }
     }
 
-    /// Removes an Action; returns the state that it ended in, and the uid of the object that generated it, which is
-    /// empty if none did. `None` if the Action is not known.
+    /// Removes an Action; returns the state that it ended in, and the uid of the object that
+    /// generated it, which is empty if none did. `None` if the Action is not known.
     pub(super) fn remove(&mut self, id: &NamespacedName) -> Option<(ActionState, String)> {
         let attempt = self.attempts.remove(id).map(|it| (it.state, it.owner.to_string()));
         attempt.or_else(|| self.history.remove(id).map(|it| (it.state, String::new())))
     }
 
-    /// Returns an Action that an object generated as that object needs it; `None` if it is not known.
+    /// Returns an Action that an object generated as that object needs it; `None` if it is not
+    /// known.
     pub(super) fn attempt(&self, id: &NamespacedName) -> Option<ActionObject> {
         let EndedAttempt { uid, created, ended, state, owner, message } = self.attempts.get(id)?;
         let status = match state {
@@ -199,7 +200,8 @@ impl ActionCounts {
         waiting.collect()
     }
 
-    /// Returns the number of Actions that have not ended by namespace, if it has changed since the last call.
+    /// Returns the number of Actions that have not ended by namespace, if it has changed since the
+    /// last call.
     pub(super) fn changed_active(&mut self) -> Option<BTreeMap<String, usize>> {
         std::mem::take(&mut self.is_changed).then(|| self.active.clone())
     }
@@ -212,7 +214,8 @@ fn waits(action: &ActionObject) -> Option<&'static str> {
     waits.then(|| reason_of(action).map_or("", Reason::as_str))
 }
 
-/// Returns the reason of the condition of success; `None` if there is none, or one of another program.
+/// Returns the reason of the condition of success; `None` if there is none, or one of another
+/// program.
 pub(super) fn reason_of(action: &ActionObject) -> Option<Reason> {
     let mut conditions = action.status.conditions.iter();
     let condition = conditions.find(|it| it.type_ == ACTION_SUCCEEDED)?;
@@ -246,8 +249,8 @@ pub(in crate::actions) fn beginning(text: &str, length_max: usize) -> &str {
     &text[..end]
 }
 
-/// Reads an Action, and as much as possible of one that has another form; then the error is returned as
-/// well.
+/// Reads an Action, and as much as possible of one that has another form; then the error is
+/// returned as well.
 pub(super) fn read(object: &Value) -> (ActionObject, Option<String>) {
     let error = match ActionObject::read(object) {
         Ok(action) => return (action, None),
@@ -301,15 +304,9 @@ mod tests {
         assert_eq!(counts.changed_active().expect("it changed")["team-a"], 3);
         assert_eq!(counts.changed_active(), None);
         let waiting = |counts: &ActionCounts| counts.waiting().get("WaitingForAction").copied();
-        assert_eq!(
-            waiting(&counts),
-            Some(WaitingActions { count: 2, since: early.created })
-        );
+        assert_eq!(waiting(&counts), Some(WaitingActions { count: 2, since: early.created }));
         counts.remove(&early);
-        assert_eq!(
-            waiting(&counts),
-            Some(WaitingActions { count: 1, since: late.created })
-        );
+        assert_eq!(waiting(&counts), Some(WaitingActions { count: 1, since: late.created }));
         counts.remove(&late);
         counts.remove(&running);
         counts.remove_ended(ActionState::Failed);

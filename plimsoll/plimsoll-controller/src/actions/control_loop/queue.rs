@@ -14,8 +14,8 @@ use plimsoll_api::NamespacedName;
 /// time synchronization corrects the clock all the time.
 const SET_BACK_MIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// How many items are taken before one that is neither a class nor an Action comes first, so that a flood of
-/// Actions does not hold up the others.
+/// How many items are taken before one that is neither a class nor an Action comes first, so that a
+/// flood of Actions does not hold up the others.
 const FAIR_INTERVAL: usize = 16;
 
 /// An item of work, in the order in which what is due is done.

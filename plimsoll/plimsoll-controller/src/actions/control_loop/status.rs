@@ -6,7 +6,7 @@ use plimsoll_api::olm::action::{ActionState, ActionStatus};
 use plimsoll_api::{ACTION, ACTION_CLASS, NamespacedName, Reason};
 use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::attributes::NamedClass;
-use plimsoll_operators::actions::lifecycle::CONTROLLER;
+use plimsoll_operators::actions::classes::CONTROLLER;
 use plimsoll_operators::actions::report::{ActionObject, Report};
 use serde_json::json;
 
@@ -31,7 +31,7 @@ impl ControlLoop {
             return false;
         }
         match self.parts.keep_plan(action, &status).await {
-            Err(error) if parts::is_final(&error) => {
+            Err(error) if parts::is_lasting(&error) => {
                 let message = format!("its plan cannot be stored: {}", chain(&error));
                 let failure = ActionFailure::new(Reason::InvalidAction, message);
                 // The changes of the plan are not made.
@@ -151,8 +151,8 @@ impl ControlLoop {
         }
     }
 
-    /// Reads the plans that are in parts, before anything is decided: they say what Actions wait for. Returns false
-    /// if that has to be tried again.
+    /// Reads the plans that are in parts, before anything is decided: they say what Actions wait
+    /// for. Returns false if that has to be tried again.
     pub(super) async fn load_plans(&mut self) -> bool {
         while let Some(id) = self.unloaded.first().cloned() {
             let action = self.actions.get(&id).cloned();
@@ -199,7 +199,8 @@ impl ControlLoop {
         }
         action.status.parts = None;
         let message = format!(
-            "its plan is lost: {message}; what was begun is in status.plan, and nothing else was done"
+            "its plan is lost: {message}; what was begun is in status.plan, and nothing else was \
+             done"
         );
         let failure = ActionFailure::new(Reason::PlanChanged, message);
         let report = Report::failed(action.status.clone(), failure);
