@@ -1,7 +1,7 @@
 //! Names of objects on the command line.
 
 use clap::builder::{StringValueParser, TypedValueParser};
-use plimsoll_api::{ACTION, ApiKind, OPERATOR};
+use plimsoll_api::{ACTION, ApiKind, OPERATOR, RETRY_ACTION};
 pub(crate) use plimsoll_content::capability::{hint, suggestion};
 
 /// Longest name of a namespace.
@@ -15,6 +15,32 @@ pub(crate) fn operator() -> impl TypedValueParser<Value = String> {
 /// Returns the parser of the name of an Action, which may follow its kind as `-o name` prints it.
 pub(crate) fn action() -> impl TypedValueParser<Value = String> {
     object(ACTION)
+}
+
+/// The name of an Action or a RetryAction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RequestName {
+    /// The kind.
+    pub(crate) kind: ApiKind,
+    /// The name.
+    pub(crate) name: String,
+}
+
+/// Returns the parser of the name of an Action, or of a RetryAction, which follows its kind.
+pub(crate) fn request() -> impl TypedValueParser<Value = RequestName> {
+    StringValueParser::new().try_map(|text: String| request_name(&text))
+}
+
+/// Reads the name of an Action, or of a RetryAction after its kind.
+fn request_name(text: &str) -> Result<RequestName, String> {
+    let kind = match text.split_once('/') {
+        Some((kind, _)) if kind.starts_with("retryaction") => RETRY_ACTION,
+        Some(_) | None => ACTION,
+    };
+    let name = without_kind_of(kind, text).map_err(|_| {
+        format!("`{text}` is no Action: write NAME, action.olm.io/NAME or retryaction.olm.io/NAME")
+    })?;
+    Ok(RequestName { kind, name: name.to_owned() })
 }
 
 /// Returns the parser of the name of an object of a kind.
@@ -108,6 +134,27 @@ mod tests {
         for text in ["operator.olm.io/foo", "retryaction.olm.io/foo", "action/"] {
             let message = format!("`{text}` is no Action: write NAME, or action.olm.io/NAME");
             assert_eq!(without_kind_of(ACTION, text), Err(message));
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_retry_action_follows_its_kind() {
+        for (text, kind) in [
+            ("foo", ACTION),
+            ("action/foo", ACTION),
+            ("retryaction/foo", RETRY_ACTION),
+            ("retryactions/foo", RETRY_ACTION),
+            ("retryaction.olm.io/foo", RETRY_ACTION),
+            ("retryactions.olm.io/foo", RETRY_ACTION),
+        ] {
+            let expected = RequestName { kind, name: "foo".to_owned() };
+            assert_eq!(request_name(text), Ok(expected), "{text}");
+        }
+        for text in ["operator/foo", "retryaction/", "retryactionset/foo", "action/a/foo"] {
+            let message = format!(
+                "`{text}` is no Action: write NAME, action.olm.io/NAME or retryaction.olm.io/NAME"
+            );
+            assert_eq!(request_name(text), Err(message));
         }
     }
 }

@@ -1,10 +1,12 @@
 //! `plimsoll demo`: the main job in one process, on a cluster that is embedded in it.
 //!
 //! Version 1 of a sample release is installed, then updated to version 2, then an Operator is installed
-//! from the example catalog, updated and deleted, while `kubectl` may watch. What needs nodes is played
-//! by simulated operators.
+//! from the example catalog, updated and deleted, and installed once more by an Action of a tenant, while
+//! `kubectl` may watch. What needs nodes is played by simulated operators.
 
+mod definitions;
 mod operators;
+mod tenant;
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -112,7 +114,7 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
         anstream::println!();
     }
     print_tables(&client).await?;
-    operators::run(&client, &stop).await?;
+    operators::run(&client, &tenant_client(address)?, &stop).await?;
     if arguments.keep {
         anstream::println!("\nStaying up at http://{address} until interrupted (Ctrl-C)");
         stop.cancelled().await;
@@ -120,6 +122,14 @@ pub async fn run(arguments: DemoArguments) -> Result<ExitCode, anyhow::Error> {
     stop.cancel();
     working.await??;
     Ok(exit::SUCCESS.into())
+}
+
+/// Returns a client of the embedded API server that acts as the tenant.
+fn tenant_client(address: SocketAddr) -> Result<Client, anyhow::Error> {
+    let uri = format!("http://{address}").parse().context("failed to name the API server")?;
+    let mut config = kube::Config::new(uri);
+    config.auth_info.impersonate = Some(tenant::TENANT.to_owned());
+    Client::try_from(config).context("failed to connect to the API server")
 }
 
 /// Writes a kubeconfig for the embedded API server, and prints how to use it.

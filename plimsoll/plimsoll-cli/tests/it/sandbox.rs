@@ -268,6 +268,13 @@ fn the_demo_updates_a_release_and_takes_an_operator_through_its_life() {
         "lantern   True        ~1.1 (@v1.1.1)",
         "Deleting lantern",
         "ledger   True        ~1.4 (@v1.4.0)",
+        "Tenant alice may request Actions in namespace team-a",
+        "action.olm.io/install-lantern created",
+        "install-lantern has succeeded",
+        "Action team-a/install-lantern has succeeded",
+        "Requester: alice",
+        "tenants (Enforce): allowed",
+        "lantern   True        ~1.1 (@v1.1.1)",
     ] {
         let at = rest.find(expected);
         let at = at.unwrap_or_else(|| panic!("{expected:?} is missing or out of order in\n{text}"));

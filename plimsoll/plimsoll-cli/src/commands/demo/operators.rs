@@ -1,5 +1,5 @@
 //! The second part of the demo: an Operator is installed from the example catalog, misses a dependency
-//! until that is installed, is updated, and is deleted.
+//! until that is installed, is updated, and is deleted. Then a tenant has it installed once more.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt as _};
 use plimsoll_api::crd::operator_manifests;
 use plimsoll_api::{ApiKind, CATALOG, OPERATOR};
+use plimsoll_controller::actions::ActionSettings;
 use plimsoll_controller::operators::{OperatorController, OperatorSettings};
 use plimsoll_controller::{Leadership, SystemClock};
 use plimsoll_simulation::cluster_state::api;
@@ -21,29 +22,26 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use super::definitions::{DEFINITION, MANAGER, is_established};
+use super::tenant;
 use crate::render::table;
 
-/// The kind of definitions.
-const DEFINITION: ApiKind = ApiKind {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-};
-/// Field manager of what the demo requests.
-const MANAGER: &str = "plimsoll-demo";
-/// Plays the second part, on a cluster with simulated operators.
+/// Plays the second part with a client of the tenant, on a cluster with simulated operators.
 ///
 /// # Errors
 ///
 /// When something cannot be requested, or the controller ends; which would be a defect of this program.
-pub(super) async fn run(client: &Client, stop: &CancellationToken) -> Result<(), anyhow::Error> {
+pub(super) async fn run(
+    client: &Client,
+    tenant: &Client,
+    stop: &CancellationToken,
+) -> Result<(), anyhow::Error> {
     let catalog = write_catalog()?;
     let settings = OperatorSettings {
         leadership: Leadership::Alone,
         roots: CatalogRoots::new([catalog.path().to_owned()]),
         cache: None,
-        actions: None,
+        actions: Some(ActionSettings::default()),
         queries: None,
     };
     let controller = OperatorController {
@@ -55,7 +53,7 @@ pub(super) async fn run(client: &Client, stop: &CancellationToken) -> Result<(),
     let ended = stop.child_token();
     let mut working = tokio::spawn(controller.run(ended.clone()));
     tokio::select! {
-        played = play(client, catalog.path()) => played?,
+        played = play_all(client, tenant, catalog.path()) => played?,
         result = &mut working => {
             result??;
             anyhow::bail!("the controller of Operators ended before the demo did");
@@ -78,6 +76,14 @@ fn write_catalog() -> Result<TempDir, anyhow::Error> {
         std::fs::write(&path, bytes).with_context(context)?;
     }
     Ok(directory)
+}
+
+async fn play_all(client: &Client, tenant: &Client, catalog: &Path) -> Result<(), anyhow::Error> {
+    tenant::prepare(client).await?;
+    play(client, catalog).await?;
+    tenant::play(tenant).await?;
+    anstream::println!();
+    print_table(client).await
 }
 
 async fn play(client: &Client, catalog: &Path) -> Result<(), anyhow::Error> {
@@ -187,11 +193,6 @@ fn condition<'a>(operator: &'a Value, type_: &str) -> &'a Value {
 
 fn is(operator: &Value, type_: &str, status: &str) -> bool {
     condition(operator, type_)["status"] == status
-}
-
-fn is_established(definition: Option<&DynamicObject>) -> bool {
-    let conditions = definition.and_then(|it| it.data["status"]["conditions"].as_array());
-    conditions.into_iter().flatten().any(|it| it["type"] == "Established" && it["status"] == "True")
 }
 
 /// Prints the Operators as `kubectl get operators` does.

@@ -1,10 +1,16 @@
-//! `plimsoll operator action`: requesting, following, approving and cancelling Actions (OPR-23 to
-//! OPR-25).
+//! `plimsoll operator action`: requesting, following, approving and cancelling Actions and
+//! RetryActions (OPR-23 to OPR-25).
 
 mod approve;
+mod attributes;
 mod follow;
+mod list;
+mod logs;
+mod parts;
 mod request;
+mod retries;
 mod show;
+mod values;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -15,16 +21,18 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, Error};
-use plimsoll_api::{ACTION, ApiKind, duration};
+use plimsoll_api::olm::action::ActionState;
+use plimsoll_api::{ACTION, ApiKind, RETRY_ACTION, duration};
 use plimsoll_controller::api_resource;
 use plimsoll_operators::RequestedPackage;
 use plimsoll_operators::actions::report::ActionObject;
 use serde_json::Value;
 
+use self::attributes::Setting;
 use super::dry_run::DryRun;
 use super::selection::requested_operator;
 use super::wait::TIMEOUT;
-use crate::arguments::name::{self, hint};
+use crate::arguments::name::{self, RequestName, hint};
 use crate::prompt::Prompter;
 use crate::render::format::{Format, FormatParser};
 
@@ -40,16 +48,19 @@ pub struct ActionArguments {
 #[derive(Debug, Subcommand)]
 pub enum ActionCommand {
     /// Request an Action, and wait until it ends
+    ///
+    /// The exit code is 0 if it succeeded, 1 if it failed or was cancelled or the time is over, 2 if the
+    /// class has no such attributes, and 3 if the time is over and it still waits for an approval.
     Run(Box<RunArguments>),
-    /// List Actions
+    /// List Actions and RetryActions
     List(ListArguments),
     /// Show an Action: attributes, policies, plan, and what became of it
     Show(ShowArguments),
     /// Approve the plan of an Action
     Approve(ApproveArguments),
-    /// Request a failed or cancelled Action again, and wait until it ends
+    /// Request again what failed or was cancelled, and wait until it ends
     Retry(RetryArguments),
-    /// Cancel an Action that has not begun
+    /// Cancel an Action: before it begins, or else before its next change
     Cancel(CancelArguments),
     /// Print what happened to an Action, in order
     Logs(LogsArguments),
@@ -84,6 +95,9 @@ struct WaitArguments {
         conflicts_with = "no_wait"
     )]
     timeout: Duration,
+    /// Print each change of its state and of its plan as it happens, not the end alone
+    #[arg(long, short, conflicts_with = "no_wait")]
+    watch: bool,
 }
 
 /// A condition that a plan has to meet.
@@ -134,14 +148,27 @@ impl Trial {
     }
 }
 
+/// The options of what creates a request.
+#[derive(Debug, Args)]
+struct RequestOptions {
+    #[command(flatten)]
+    trial: Trial,
+    #[command(flatten)]
+    wait: WaitArguments,
+    /// Output format of the object that is created
+    #[arg(long, short, value_name = "FORMAT", default_value_t)]
+    output: Format,
+}
+
 /// Arguments of `plimsoll operator action run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// Class of the Action, such as operator-install
     class: String,
-    /// Package that it is about, with its version or range, such as foo@~1.2
+    /// Packages that it is about, with their versions or ranges, such as foo@~1.2; more than one if the
+    /// class has the parameter `packages`
     #[arg(value_name = "PACKAGE[@RANGE]", value_parser = requested_operator)]
-    package: Option<RequestedPackage>,
+    packages: Vec<RequestedPackage>,
     #[command(flatten)]
     namespace: NamespaceArguments,
     /// Name of the Action; one that begins with the class without it
@@ -162,17 +189,22 @@ pub struct RunArguments {
     /// Whether nothing is done as long as requirements are not satisfied
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     ensure_constraint_satisfiability: Option<bool>,
-    /// Parameter of the class; a VALUE of JSON is read as such; repeatable
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
-    parameters: Vec<(String, Value)>,
+    /// Attribute, or parameter of the class, such as `channel=stable`, `cascade=true`, `names={a,b}` or
+    /// `retain.days=3`; repeatable
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = Setting::parse)]
+    settings: Vec<Setting>,
+    /// Parameter of the class; repeatable
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = Setting::parse)]
+    parameters: Vec<Setting>,
     /// What has to hold of the plan; repeatable
     #[arg(long = "precondition", value_enum, value_name = "NAME")]
     preconditions: Vec<Precondition>,
     /// How long it may take from its start, such as `10m`
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     deadline: Option<Duration>,
-    #[command(flatten)]
-    trial: Trial,
+    /// How long it is kept after it ended, such as `24h`
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    ttl: Option<Duration>,
     /// Try again after failures, at most so many
     #[arg(long, value_name = "NUMBER", conflicts_with = "schedule")]
     retry: Option<u32>,
@@ -183,7 +215,44 @@ pub struct RunArguments {
     #[arg(long, value_name = "ZONE", requires = "schedule")]
     time_zone: Option<String>,
     #[command(flatten)]
-    wait: WaitArguments,
+    options: RequestOptions,
+}
+
+impl RunArguments {
+    /// Returns how long the Action itself is kept; `None` if a RetryAction is kept for that time.
+    fn own_ttl(&self) -> Option<Duration> {
+        self.ttl.filter(|_| self.retry.is_none())
+    }
+}
+
+/// A state, as the command line selects it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StateChoice {
+    /// It has not begun
+    Pending,
+    /// Its plan waits for an approval
+    Approval,
+    /// It is being done
+    Running,
+    /// All was done
+    Succeeded,
+    /// It ended otherwise
+    Failed,
+    /// It was cancelled
+    Cancelled,
+}
+
+impl From<StateChoice> for ActionState {
+    fn from(choice: StateChoice) -> Self {
+        match choice {
+            StateChoice::Pending => Self::Pending,
+            StateChoice::Approval => Self::WaitingForApproval,
+            StateChoice::Running => Self::Running,
+            StateChoice::Succeeded => Self::Succeeded,
+            StateChoice::Failed => Self::Failed,
+            StateChoice::Cancelled => Self::Cancelled,
+        }
+    }
 }
 
 /// Arguments of `plimsoll operator action list`.
@@ -194,6 +263,18 @@ pub struct ListArguments {
     /// Actions of all namespaces
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
+    /// Those in these states
+    #[arg(
+        long = "state",
+        value_name = "STATE",
+        value_enum,
+        ignore_case = true,
+        value_delimiter = ','
+    )]
+    states: Vec<StateChoice>,
+    /// Those with these labels, such as `team=harbour`
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    selector: Option<String>,
     /// Output format
     #[arg(long, short, value_name = "FORMAT", default_value_t)]
     output: Format,
@@ -202,9 +283,9 @@ pub struct ListArguments {
 /// Arguments of `plimsoll operator action show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// Action
-    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
-    name: String,
+    /// Action, or `retryaction/NAME`
+    #[arg(id = "action", value_name = "NAME", value_parser = name::request())]
+    name: RequestName,
     #[command(flatten)]
     namespace: NamespaceArguments,
     /// Output format of the Action, or of its plan
@@ -233,23 +314,21 @@ pub struct ApproveArguments {
 /// Arguments of `plimsoll operator action retry`.
 #[derive(Debug, Args)]
 pub struct RetryArguments {
-    /// Action
-    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
-    name: String,
+    /// Action, or `retryaction/NAME`
+    #[arg(id = "action", value_name = "NAME", value_parser = name::request())]
+    name: RequestName,
     #[command(flatten)]
     namespace: NamespaceArguments,
     #[command(flatten)]
-    trial: Trial,
-    #[command(flatten)]
-    wait: WaitArguments,
+    options: RequestOptions,
 }
 
 /// Arguments of `plimsoll operator action cancel`.
 #[derive(Debug, Args)]
 pub struct CancelArguments {
-    /// Action
-    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
-    name: String,
+    /// Action, or `retryaction/NAME`
+    #[arg(id = "action", value_name = "NAME", value_parser = name::request())]
+    name: RequestName,
     #[command(flatten)]
     namespace: NamespaceArguments,
     #[command(flatten)]
@@ -259,9 +338,9 @@ pub struct CancelArguments {
 /// Arguments of `plimsoll operator action logs`.
 #[derive(Debug, Args)]
 pub struct LogsArguments {
-    /// Action
-    #[arg(id = "action", value_name = "NAME", value_parser = name::action())]
-    name: String,
+    /// Action, or `retryaction/NAME`
+    #[arg(id = "action", value_name = "NAME", value_parser = name::request())]
+    name: RequestName,
     #[command(flatten)]
     namespace: NamespaceArguments,
     /// Go on until it ends
@@ -273,12 +352,6 @@ impl ActionArguments {
     pub(super) fn is_agreed(&self) -> bool {
         matches!(&self.command, ActionCommand::Approve(arguments) if arguments.yes)
     }
-}
-
-fn parameter(text: &str) -> Result<(String, Value), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE, such as cascade=true")?;
-    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-    Ok((name.to_owned(), value))
 }
 
 /// Runs the command.
@@ -294,14 +367,14 @@ pub(super) async fn run(
 ) -> Result<ExitCode, anyhow::Error> {
     match &arguments.command {
         ActionCommand::Run(arguments) => request::request(client, arguments, out).await,
-        ActionCommand::List(arguments) => show::list(client, arguments, out).await,
+        ActionCommand::List(arguments) => list::list(client, arguments, out).await,
         ActionCommand::Show(arguments) => show::show(client, arguments, out).await,
         ActionCommand::Approve(arguments) => {
             approve::approve(client, arguments, prompter, out).await
         }
         ActionCommand::Retry(arguments) => request::retry(client, arguments, out).await,
         ActionCommand::Cancel(arguments) => approve::cancel(client, arguments, out).await,
-        ActionCommand::Logs(arguments) => show::logs(client, arguments, out).await,
+        ActionCommand::Logs(arguments) => logs::logs(client, arguments, out).await,
     }
 }
 
@@ -322,18 +395,66 @@ pub(super) fn actions(client: &Client, namespace: &str, kind: ApiKind) -> Api<Dy
     Api::namespaced_with(client.clone(), namespace, &api_resource(kind))
 }
 
+/// Returns a state in words, as the end of a sentence.
+fn state_in_words(state: ActionState) -> &'static str {
+    match state {
+        ActionState::Pending => "is pending",
+        ActionState::WaitingForApproval => "waits for an approval",
+        ActionState::Running => "is running",
+        ActionState::Succeeded => "has succeeded",
+        ActionState::Failed => "has failed",
+        ActionState::Cancelled => "was cancelled",
+    }
+}
+
+/// Returns the argument that names an object to these commands.
+fn argument(kind: ApiKind, name: &str) -> String {
+    match kind == ACTION {
+        true => name.to_owned(),
+        false => format!("{}/{name}", kind.kind.to_lowercase()),
+    }
+}
+
+/// Returns whether a request failed because the user may not make it.
+fn is_forbidden(error: &Error) -> bool {
+    matches!(error, Error::Api(status) if status.code == 403)
+}
+
+/// Reads an Action.
 async fn read(client: &Client, namespace: &str, name: &str) -> Result<ActionObject, anyhow::Error> {
-    let found = actions(client, namespace, ACTION).get_opt(name).await;
-    let found =
-        found.map_err(|error| failed(error, || format!("failed to read Action `{name}`")))?;
-    let Some(found) = found else {
-        let hint = match actions(client, namespace, ACTION).list(&ListParams::default()).await {
-            Ok(list) => hint(name, list.items.iter().filter_map(|it| it.metadata.name.as_deref())),
-            // Whoever may not list Actions gets no names of them.
-            Err(_) => String::new(),
-        };
-        bail!("there is no Action `{name}` in namespace {namespace}{hint}");
-    };
-    let value = serde_json::to_value(found)?;
+    let value = get(client, namespace, ACTION, name).await?;
     ActionObject::read(&value).map_err(|error| anyhow!("Action `{name}` cannot be read: {error}"))
+}
+
+/// Reads an object of a namespace as it is.
+///
+/// # Errors
+///
+/// When there is none of this name; the error has similar names.
+async fn get(
+    client: &Client,
+    namespace: &str,
+    kind: ApiKind,
+    name: &str,
+) -> Result<Value, anyhow::Error> {
+    let what = kind.kind;
+    let found = actions(client, namespace, kind).get_opt(name).await;
+    let found =
+        found.map_err(|error| failed(error, || format!("failed to read {what} `{name}`")))?;
+    if let Some(found) = found {
+        return Ok(serde_json::to_value(found)?);
+    }
+    let retry = actions(client, namespace, RETRY_ACTION);
+    if kind == ACTION && matches!(retry.get_opt(name).await, Ok(Some(_))) {
+        let other = argument(RETRY_ACTION, name);
+        bail!(
+            "there is no {what} `{name}` in namespace {namespace}, but a RetryAction: write {other}"
+        );
+    }
+    let hint = match actions(client, namespace, kind).list(&ListParams::default()).await {
+        Ok(list) => hint(name, list.items.iter().filter_map(|it| it.metadata.name.as_deref())),
+        // Whoever may not list Actions gets no names of them.
+        Err(_) => String::new(),
+    };
+    bail!("there is no {what} `{name}` in namespace {namespace}{hint}")
 }

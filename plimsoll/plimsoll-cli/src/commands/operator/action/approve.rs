@@ -14,11 +14,13 @@ use plimsoll_resolve::printable::on_one_line;
 use serde_json::json;
 
 use super::request::myself;
+use super::retries::read_retry;
 use super::show::write_plan;
-use super::{ApproveArguments, CancelArguments, actions, read};
+use super::{ApproveArguments, CancelArguments, actions, parts, read, state_in_words};
 use crate::commands::operator::patch_parameters;
 use crate::exit::{self, Refusal};
 use crate::prompt::{DefaultAnswer, Prompter};
+use crate::render::object::reference;
 
 pub(super) async fn approve(
     client: &Client,
@@ -27,10 +29,12 @@ pub(super) async fn approve(
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
     let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
-    let action = read(client, &namespace, name).await?;
+    let mut action = read(client, &namespace, name).await?;
+    let note = parts::complete(client, &mut action).await?;
     let status = &action.status;
     if status.state != ActionState::WaitingForApproval {
-        bail!("Action `{name}` is {} and waits for no approval", status.state.outcome());
+        let state = state_in_words(status.state);
+        bail!("Action `{name}` {state}: only one that waits for an approval is approved");
     }
     let digest = &status.plan_digest;
     if let Some(wanted) = arguments.plan.as_ref().filter(|it| *it != digest) {
@@ -38,6 +42,10 @@ pub(super) async fn approve(
             "Action `{name}` has another plan than {wanted}: `operator action show {name}` shows it"
         );
         return Err(Refusal { message, exit: exit::DECLINED }.into());
+    }
+    if let Some(note) = note {
+        // What is not shown is not agreed to.
+        bail!(note);
     }
     let requester = action.spec.requester.as_ref().map_or("", |it| it.username.as_str());
     writeln!(out, "Plan {digest} of {requester}:")?;
@@ -77,23 +85,29 @@ pub(super) async fn cancel(
     arguments: &CancelArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
-    let action = read(client, &namespace, name).await?;
-    let state = action.status.state;
-    if state == ActionState::Running {
-        bail!("Action `{name}` is RUNNING: what has begun runs to its end, and is not undone");
-    }
+    let (kind, name) = (arguments.name.kind, &arguments.name.name);
+    let namespace = arguments.namespace.of(client);
+    let state = match kind == ACTION {
+        true => read(client, &namespace, name).await?.status.state,
+        false => read_retry(client, &namespace, name).await?.state(),
+    };
     if state.is_final() {
-        bail!("Action `{name}` has ended: it is {}", state.outcome());
+        let state = state_in_words(state);
+        bail!("{} `{name}` {state}: only what has not ended is cancelled", kind.kind);
     }
     let patch = Patch::Merge(json!({ "spec": { "cancelled": true } }));
     let dry_run = arguments.dry_run;
     if dry_run.is_sent() {
         let (actions, parameters) =
-            (actions(client, &namespace, ACTION), patch_parameters(dry_run.is_set()));
+            (actions(client, &namespace, kind), patch_parameters(dry_run.is_set()));
         let patched = actions.patch(name, &parameters, &patch).await;
-        patched.with_context(|| format!("failed to cancel Action `{name}`"))?;
+        patched.with_context(|| format!("failed to cancel {} `{name}`", kind.kind))?;
     }
-    writeln!(out, "action.olm.io/{name} cancelled{}", dry_run.suffix())?;
+    let running = match state {
+        ActionState::Running if kind == ACTION => ": it stops before its next change",
+        ActionState::Running => ": there is no further attempt",
+        _ => "",
+    };
+    writeln!(out, "{} cancelled{running}{}", reference(kind, name), dry_run.suffix())?;
     Ok(exit::SUCCESS.into())
 }

@@ -1,4 +1,4 @@
-//! Following an Action until it ends.
+//! Following an Action or a RetryAction until it ends.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,89 +9,210 @@ use std::time::Duration;
 use anyhow::bail;
 use futures::StreamExt as _;
 use kube::Client;
+use kube::api::DynamicObject;
 use kube::runtime::watcher::watch_object;
-use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState, PlannedChange};
+use plimsoll_api::config::MetaCondition;
+use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, ChangeState};
 use plimsoll_api::{ACTION, ApiKind};
+use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_resolve::printable::{on_lines, on_one_line};
-use serde::Deserialize as _;
 
-use super::super::wait::WaitLimits;
-use super::actions;
-use crate::exit;
+use super::super::wait::{LimitReached, WaitLimits};
+use super::retries::RetryObject;
+use super::show::{change_state, write_end};
+use super::{actions, argument, parts, state_in_words};
+use crate::exit::{self, Refusal};
 
-/// Prints the progress of an object until it ends, for ever if the timeout is zero.
-pub(super) async fn wait(
-    client: &Client,
-    kind: ApiKind,
-    namespace: &str,
-    name: &str,
-    timeout: Duration,
-    out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    let mut shown = BTreeMap::new();
-    let followed = follow(client, kind, namespace, name, &mut shown, out);
-    match WaitLimits::new(timeout).during(followed).await {
-        Ok(ended) => ended,
-        Err(limit) => {
-            let state =
-                shown.get("").map_or("the controller has not reported on it yet", String::as_str);
-            let mut goes_on = format!(
-                "It goes on: `kubectl get {} {name} -n {namespace}` shows how far it is",
-                kind.plural
-            );
-            if kind == ACTION {
-                let cancel = format!("`operator action cancel {name} -n {namespace}`");
-                goes_on.push_str(&format!(", and until it begins {cancel} cancels it"));
-            }
-            Err(limit.error(&format!("  {} {name}: {state}\n", kind.kind), &goes_on))
+/// An object that is followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FollowedRequest<'f> {
+    pub(super) kind: ApiKind,
+    pub(super) namespace: &'f str,
+    pub(super) name: &'f str,
+    /// Whether each change is printed, not the end alone.
+    pub(super) is_watched: bool,
+}
+
+/// What an object reports.
+struct SeenRequest {
+    state: ActionState,
+    message: String,
+    /// How far the plan or the attempts are: the text by what it is about.
+    progress: Vec<(String, String)>,
+    /// The Action; `None` for a RetryAction.
+    action: Option<Box<ActionObject>>,
+}
+
+impl SeenRequest {
+    /// Reads an object; `None` if no controller has reported on it.
+    fn read(kind: ApiKind, object: DynamicObject) -> Option<Self> {
+        let object = serde_json::to_value(object).ok()?;
+        let message = |conditions: &[MetaCondition]| {
+            let succeeded = conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED);
+            succeeded.map(|it| it.message.clone())
+        };
+        if kind != ACTION {
+            let retry = RetryObject::read(&object).ok()?;
+            let message = message(&retry.status.conditions)?;
+            let state = retry.state();
+            return Some(Self { state, message, progress: attempts(&retry), action: None });
+        }
+        let action = Box::new(ActionObject::read(&object).ok()?);
+        let (status, state) = (&action.status, action.status.state);
+        let message = message(&status.conditions);
+        // A controller of another class may end an Action without a condition.
+        let message = message.or_else(|| state.is_final().then(String::new))?;
+        Some(Self { state, message, progress: changes(&action), action: Some(action) })
+    }
+
+    /// Returns the state with its message.
+    fn line(&self) -> String {
+        let state = state_in_words(self.state);
+        match self.message.as_str() {
+            "" => state.to_owned(),
+            message => on_lines(&format!("{state}: {message}")),
         }
     }
 }
 
-/// Prints the progress of an object until it ends. `shown` are the texts that were printed last: of the object,
-/// under an empty name, and of what it changes.
-async fn follow(
+/// Returns the plan of an Action and its changes that were begun.
+fn changes(action: &ActionObject) -> Vec<(String, String)> {
+    let status = &action.status;
+    let mut lines = Vec::new();
+    if !status.plan_digest.is_empty() {
+        let summary = [status.plan_digest.as_str(), status.plan_summary.as_str()];
+        let summary: Vec<&str> = summary.into_iter().filter(|it| !it.is_empty()).collect();
+        lines.push(("plan".to_owned(), summary.join(": ")));
+    }
+    for change in status.plan.iter().filter(|it| it.state != ChangeState::Planned) {
+        let text = format!("{} {}", change_state(change.state), change.message);
+        lines.push((change.subject().to_owned(), on_one_line(text.trim_end())));
+    }
+    lines
+}
+
+/// Returns the attempts of a RetryAction.
+fn attempts(retry: &RetryObject) -> Vec<(String, String)> {
+    let status = &retry.status;
+    let mut lines = Vec::new();
+    if status.failed > 0 {
+        lines.push(("attempts".to_owned(), retry.failures()));
+    }
+    if !status.latest_attempt.is_empty() {
+        lines.push(("attempt".to_owned(), status.latest_attempt.clone()));
+    }
+    lines
+}
+
+/// Prints the progress of an object until it ends, for ever if the timeout is zero.
+///
+/// # Errors
+///
+/// When it is deleted meanwhile, the time is over, or the user interrupts.
+pub(super) async fn wait(
     client: &Client,
-    kind: ApiKind,
-    namespace: &str,
-    name: &str,
-    shown: &mut BTreeMap<String, String>,
+    followed: &FollowedRequest<'_>,
+    timeout: Duration,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
+    let mut progress = Progress::default();
+    let ended = follow(client, followed, &mut progress, out);
+    match WaitLimits::new(timeout).during(ended).await {
+        Ok(ended) => ended,
+        Err(limit) => Err(progress.not_ended(followed, limit)),
+    }
+}
+
+/// Prints the progress of an object until it ends.
+async fn follow(
+    client: &Client,
+    followed: &FollowedRequest<'_>,
+    progress: &mut Progress,
+    out: &mut dyn Write,
+) -> Result<ExitCode, anyhow::Error> {
+    let FollowedRequest { kind, namespace, name, .. } = *followed;
     let api = actions(client, namespace, kind);
-    let mut seen = pin!(watch_object(api, name));
-    while let Some(object) = seen.next().await {
+    let mut changes = pin!(watch_object(api, name));
+    while let Some(object) = changes.next().await {
         // The watch restarts by itself.
         let Ok(object) = object else { continue };
         let Some(object) = object else { bail!("{} `{name}` was deleted", kind.kind) };
-        let status = &object.data["status"];
-        let succeeded = status["conditions"].as_array().into_iter().flatten();
-        let succeeded = succeeded.into_iter().find(|it| it["type"] == ACTION_SUCCEEDED);
-        let Some(succeeded) = succeeded else { continue };
-        let plan = status["plan"].as_array().into_iter().flatten();
-        for change in plan.filter_map(|it| PlannedChange::deserialize(it).ok()) {
-            let (subject, line) =
-                (change.subject(), format!("{:?} {}", change.state, change.message));
-            if change.state != ChangeState::Planned
-                && shown.insert(subject.to_owned(), line.clone()).as_ref() != Some(&line)
-            {
-                writeln!(out, "{subject}: {}", on_one_line(line.trim_end()))?;
-            }
+        let Some(seen) = SeenRequest::read(kind, object) else { continue };
+        progress.show(followed, &seen, out)?;
+        if !seen.state.is_final() {
+            continue;
         }
-        let text = |field: &str| succeeded[field].as_str().unwrap_or_default();
-        let state = status["state"].as_str().unwrap_or(text("reason"));
-        let line = on_lines(&format!("{state}: {}", text("message")));
-        if shown.insert(String::new(), line.clone()).as_ref() != Some(&line) {
-            writeln!(out, "{name}: {line}")?;
-            if state == ActionState::WaitingForApproval.as_str() {
-                writeln!(out, "approve it with `operator action approve {name} -n {namespace}`")?;
-            }
+        if let Some(mut action) = seen.action {
+            let note = parts::complete(client, &mut action).await?;
+            write_end(&action, note.as_deref(), out)?;
         }
-        match text("status") {
-            "True" => return Ok(exit::SUCCESS.into()),
-            "False" => return Ok(exit::FAILURE.into()),
-            _ => {}
-        }
+        return Ok(match seen.state {
+            ActionState::Succeeded => exit::SUCCESS.into(),
+            _ => exit::FAILURE.into(),
+        });
     }
     bail!("the watch of {} `{name}` ended", kind.kind)
+}
+
+/// What was printed of an object.
+#[derive(Default)]
+struct Progress {
+    /// The text that was printed last, by what it is about.
+    shown: BTreeMap<String, String>,
+    /// The state that was seen last, with its message; `None` before the first.
+    latest: Option<(ActionState, String)>,
+}
+
+impl Progress {
+    /// Prints what has changed.
+    fn show(
+        &mut self,
+        followed: &FollowedRequest<'_>,
+        seen: &SeenRequest,
+        out: &mut dyn Write,
+    ) -> Result<(), anyhow::Error> {
+        let FollowedRequest { kind, namespace, name, is_watched } = *followed;
+        if is_watched {
+            for (subject, line) in &seen.progress {
+                if self.shown.insert(subject.clone(), line.clone()).as_ref() != Some(line) {
+                    writeln!(out, "{subject}: {line}")?;
+                }
+            }
+        }
+        let latest = Some((seen.state, seen.line()));
+        if self.latest == latest {
+            return Ok(out.flush()?);
+        }
+        // A person has to act on it.
+        let is_held_up = seen.state == ActionState::WaitingForApproval;
+        if is_watched || is_held_up || seen.state.is_final() {
+            writeln!(out, "{name} {}", seen.line())?;
+        }
+        if is_held_up {
+            let name = argument(kind, name);
+            writeln!(out, "approve it with `operator action approve {name} -n {namespace}`")?;
+        }
+        self.latest = latest;
+        Ok(out.flush()?)
+    }
+
+    /// Returns the error if a limit is reached before the end.
+    fn not_ended(&self, followed: &FollowedRequest<'_>, limit: LimitReached) -> anyhow::Error {
+        let FollowedRequest { kind, namespace, name, .. } = *followed;
+        let unseen = "the controller has not reported on it yet";
+        let state = self.latest.as_ref().map_or(unseen, |(_, line)| line.as_str());
+        let argument = argument(kind, name);
+        let goes_on = format!(
+            "It goes on: `operator action show {argument} -n {namespace}` shows how far it is, \
+             `operator action cancel {argument} -n {namespace}` cancels it"
+        );
+        let error = limit.error(&format!("  {} {name}: {state}\n", kind.kind), &goes_on);
+        let is_held_up = matches!(self.latest, Some((ActionState::WaitingForApproval, _)));
+        match limit {
+            LimitReached::Timeout(_) if is_held_up => {
+                Refusal { message: error.to_string(), exit: exit::DECLINED }.into()
+            }
+            LimitReached::Timeout(_) | LimitReached::Interruption => error,
+        }
+    }
 }

@@ -1,175 +1,227 @@
-//! `plimsoll operator action list`, `show` and `logs`.
+//! `plimsoll operator action show`.
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{anyhow, bail};
+use jiff::Timestamp;
 use kube::Client;
-use kube::api::{DynamicObject, ListParams};
-use plimsoll_api::olm::action::{ACTION_SUCCEEDED, ActionState, PlannedChange};
-use plimsoll_api::{ACTION, whole_seconds};
+use kube::api::ListParams;
+use plimsoll_api::config::MetaCondition;
+use plimsoll_api::olm::action::{
+    ActionRequester, ActionState, ActionStatus, ChangeState, FailureDetails, PlannedChange,
+};
+use plimsoll_api::{ACTION, RETRY_ACTION, whole_seconds};
+use plimsoll_operators::actions::attributes::given;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::change_plan::ChangePlan;
 use plimsoll_operators::version_text;
 use plimsoll_resolve::printable::{on_lines, on_one_line};
-use plimsoll_simulation::cluster_state::api;
-use serde_json::Value;
 
-use super::follow::wait;
-use super::{ListArguments, LogsArguments, ShowArguments, actions, failed, read};
-use crate::commands::operator::events::EVENT;
-use crate::commands::operator::unreadable::left_out;
-use crate::exit;
-use crate::process::now;
-use crate::render::age::age;
+use super::retries::{RetryObject, read_retry, reference};
+use super::{ShowArguments, actions, get, parts, state_in_words};
+use crate::exit::{self, Refusal};
 use crate::render::format::Format;
 use crate::render::{changes, table};
 
-/// The number of objects per page of a list.
-const PAGE: u32 = 500;
-
-pub(super) async fn list(
-    client: &Client,
-    arguments: &ListArguments,
-    out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    let namespace = arguments.namespace.of(client);
-    let api = match arguments.all_namespaces {
-        true => api(client, ACTION),
-        false => actions(client, &namespace, ACTION),
-    };
-    let mut objects = Vec::new();
-    let mut parameters = ListParams::default().limit(PAGE);
-    loop {
-        let page: kube::api::ObjectList<DynamicObject> = api
-            .list(&parameters)
-            .await
-            .map_err(|error| failed(error, || "failed to list Actions".to_owned()))?;
-        for item in page.items {
-            objects.push(serde_json::to_value(item)?);
-        }
-        match page.metadata.continue_.filter(|it| !it.is_empty()) {
-            Some(token) => parameters.continue_token = Some(token),
-            None => break,
-        }
-    }
-    if arguments.output.write_about(ACTION, &objects, out)? {
-        return Ok(exit::SUCCESS.into());
-    }
-    let mut found = readable(&objects);
-    found.sort_by(|a, b| a.order().cmp(&b.order()));
-    if found.is_empty() {
-        match arguments.all_namespaces {
-            true => writeln!(out, "No resources found")?,
-            false => writeln!(out, "No resources found in {namespace} namespace.")?,
-        }
-        return Ok(exit::SUCCESS.into());
-    }
-    let is_wide = arguments.output.is_wide();
-    let row = |it: &ActionObject| {
-        let succeeded = it.status.conditions.iter().find(|it| it.type_ == ACTION_SUCCEEDED);
-        let mut row = vec![
-            it.name.clone(),
-            it.spec.action_class.clone(),
-            it.spec.package.clone(),
-            it.status.state.outcome().to_owned(),
-            succeeded.map(|it| it.reason.clone()).unwrap_or_default(),
-            it.spec.requester.as_ref().map(|it| it.username.clone()).unwrap_or_default(),
-            age(it.created, now()),
-        ];
-        if arguments.all_namespaces {
-            row.insert(0, it.namespace.clone());
-        }
-        if is_wide {
-            row.push(succeeded.map(|it| on_one_line(&it.message)).unwrap_or_default());
-        }
-        row
-    };
-    let mut headings = vec!["NAME", "CLASS", "PACKAGE", "STATE", "REASON", "REQUESTER", "AGE"];
-    if arguments.all_namespaces {
-        headings.insert(0, "NAMESPACE");
-    }
-    if is_wide {
-        headings.push("MESSAGE");
-    }
-    let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-    table::print(out, &headings, &rows)?;
-    Ok(exit::SUCCESS.into())
-}
-
-/// Returns the Actions that can be read. The others are named on standard error.
-fn readable(objects: &[Value]) -> Vec<ActionObject> {
-    let mut found = Vec::new();
-    for object in objects {
-        match ActionObject::read(object) {
-            Ok(action) => found.push(action),
-            Err(problem) => {
-                let metadata = &object["metadata"];
-                let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-                let name = format!("{}/{}", text("namespace"), text("name"));
-                anstream::eprintln!("{}", left_out("Action", &name, &problem));
-            }
-        }
-    }
-    found
-}
-
+/// Runs `plimsoll operator action show`.
 pub(super) async fn show(
     client: &Client,
     arguments: &ShowArguments,
     out: &mut dyn Write,
 ) -> Result<ExitCode, anyhow::Error> {
-    let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
-    let action = read(client, &namespace, name).await?;
-    if !arguments.output.is_for_people() {
-        write_in(&arguments.output, client, &action, out).await?;
+    let (kind, name) = (arguments.name.kind, &arguments.name.name);
+    let namespace = arguments.namespace.of(client);
+    let format = &arguments.output;
+    if kind == RETRY_ACTION && format.is_of_plan() {
+        let message = format!(
+            "{} has no plan: name one of its attempts, which `operator action show {}` lists",
+            reference(name),
+            reference(name)
+        );
+        return Err(Refusal::usage(message).into());
+    }
+    if !format.is_for_people() && !format.is_of_plan() {
+        format.write_about(kind, &get(client, &namespace, kind, name).await?, out)?;
         return Ok(exit::SUCCESS.into());
     }
-    let ActionObject { spec, status, .. } = &action;
-    let requester = spec.requester.as_ref().map_or("", |it| it.username.as_str());
-    writeln!(out, "Action {namespace}/{name}: {}", status.state.outcome())?;
+    if kind == RETRY_ACTION {
+        let retry = read_retry(client, &namespace, name).await?;
+        let attempts = attempts_of(client, &retry).await?;
+        write_retry(&retry, &attempts, out)?;
+    } else {
+        write_action(client, &namespace, name, format, out).await?;
+    }
+    Ok(exit::SUCCESS.into())
+}
+
+/// Writes an Action for people, or its plan.
+///
+/// # Errors
+///
+/// When the cluster has no such Action, or cannot be read.
+pub(crate) async fn write_action(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    format: &Format,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let value = get(client, namespace, ACTION, name).await?;
+    let mut action = ActionObject::read(&value)
+        .map_err(|error| anyhow!("Action `{name}` cannot be read: {error}"))?;
+    let note = parts::complete(client, &mut action).await?;
+    if format.is_of_plan() {
+        if let Some(note) = note {
+            bail!(note);
+        }
+        changes::write(&ChangePlan::of_action(&action.status), format, out)?;
+        return Ok(());
+    }
+    write_heading(&action, out)?;
+    write_attributes(&action.status, out)?;
+    write_whole_plan(&action.status, out)?;
+    if let Some(note) = note {
+        writeln!(out, "{note}")?;
+    }
+    write_result(&action.status, out)?;
+    if let Some(failure) = &action.status.failure {
+        write_failure(failure, out)?;
+    }
+    write_conditions(&action.status.conditions, out)?;
+    write_next(&action, out)
+}
+
+/// Writes what and whose it is, and when it was done.
+fn write_heading(action: &ActionObject, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+    let ActionObject { namespace, name, spec, status, .. } = action;
+    let requester = spec.requester.as_ref().or(status.requester.as_ref());
+    writeln!(out, "Action {namespace}/{name} {}", state_in_words(status.state))?;
     writeln!(out, "Class:     {}", spec.action_class)?;
-    writeln!(out, "Requester: {requester}")?;
-    for (what, time) in [("Started:  ", status.start_time), ("Ended:    ", status.completion_time)]
-    {
+    writeln!(out, "Requester: {}", requester_text(requester))?;
+    write_times(action.created, status.start_time, status.completion_time, out)?;
+    if status.attempts > 1 {
+        let continued = status.attempts - 1;
+        writeln!(out, "Continued: {continued} times, after a controller had stopped")?;
+    }
+    if spec.cancelled && !status.state.is_final() {
+        writeln!(out, "It is cancelled before its next change")?;
+    }
+    Ok(())
+}
+
+/// Returns a user with the groups, for people.
+fn requester_text(requester: Option<&ActionRequester>) -> String {
+    let Some(ActionRequester { username, groups }) = requester else { return String::new() };
+    match groups.is_empty() {
+        true => on_one_line(username),
+        false => on_one_line(&format!("{username} of {}", groups.join(", "))),
+    }
+}
+
+fn write_times(
+    created: Timestamp,
+    started: Option<Timestamp>,
+    ended: Option<Timestamp>,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let times = [("Requested:", Some(created)), ("Started:  ", started), ("Ended:    ", ended)];
+    for (what, time) in times {
         if let Some(time) = time {
             writeln!(out, "{what} {}", whole_seconds(time))?;
         }
     }
+    Ok(())
+}
+
+/// Writes the attributes that count, and what policies decided.
+fn write_attributes(status: &ActionStatus, out: &mut dyn Write) -> Result<(), anyhow::Error> {
     if !status.effective_spec.is_empty() {
         writeln!(out, "Attributes:")?;
-        for it in &status.effective_spec {
-            writeln!(out, "  {}: {} (set by {})", it.name, on_one_line(&it.value), it.set_by)?;
-        }
+    }
+    for it in &status.effective_spec {
+        writeln!(out, "  {}: {} (set by {})", it.name, on_one_line(&it.value), it.set_by)?;
     }
     if !status.policies.is_empty() {
         writeln!(out, "Policies:")?;
-        for it in &status.policies {
-            let fate = if it.allowed { "allowed" } else { "denied" };
-            let policy = if it.policy.is_empty() { "permissions" } else { &it.policy };
-            writeln!(out, "  {policy} ({}): {fate}: {}", it.mode, on_one_line(&it.message))?;
-        }
     }
+    for it in &status.policies {
+        let fate = if it.allowed { "allowed" } else { "denied" };
+        let policy = if it.policy.is_empty() { "permissions" } else { &it.policy };
+        writeln!(out, "  {policy} ({}): {fate}: {}", it.mode, on_one_line(&it.message))?;
+    }
+    Ok(())
+}
+
+/// Writes the plan with the dependencies that it creates and what one should know of it.
+fn write_whole_plan(status: &ActionStatus, out: &mut dyn Write) -> Result<(), anyhow::Error> {
     if !status.plan.is_empty() {
-        writeln!(out, "Plan {}:", status.plan_digest)?;
+        let summary = match status.plan_summary.as_str() {
+            "" => String::new(),
+            summary => format!(", {summary}"),
+        };
+        writeln!(out, "Plan {}{summary}:", status.plan_digest)?;
         write_plan(&status.plan, out)?;
+    }
+    if !status.dependencies.is_empty() {
+        writeln!(out, "Dependencies:")?;
+    }
+    for it in &status.dependencies {
+        let state = [it.reason.as_str(), it.message.as_str()];
+        let state: Vec<&str> = state.into_iter().filter(|it| !it.is_empty()).collect();
+        let line = format!("{} {}: {}", it.package, version_text(&it.version), state.join(": "));
+        writeln!(out, "  {}", on_one_line(line.trim_end_matches(": ")))?;
     }
     for line in &status.explanation {
         writeln!(out, "* {}", on_one_line(line))?;
     }
+    Ok(())
+}
+
+/// Writes the answer of a query.
+fn write_result(status: &ActionStatus, out: &mut dyn Write) -> Result<(), anyhow::Error> {
     if !status.result.is_empty() {
         writeln!(out, "Result:\n{}", on_lines(status.result.trim_end()))?;
     }
-    for condition in &status.conditions {
-        let (type_, reason) = (&condition.type_, &condition.reason);
-        writeln!(
-            out,
-            "{type_} is {} ({reason}): {}",
-            condition.status.as_str(),
-            on_lines(&condition.message)
-        )?;
+    Ok(())
+}
+
+/// Writes what a person needs to go on after a failure.
+fn write_failure(failure: &FailureDetails, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+    let FailureDetails { item, precondition, done, left, unknown, command } = failure;
+    for (what, text) in [("Failed on:", item), ("Violated: ", precondition)] {
+        if !text.is_empty() {
+            writeln!(out, "{what} {}", on_one_line(text))?;
+        }
     }
+    let lists = [("Done", done), ("Left as it was", left), ("Not known whether done", unknown)];
+    for (what, lines) in lists.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        writeln!(out, "{what}:")?;
+        for line in lines {
+            writeln!(out, "  {}", on_one_line(line))?;
+        }
+    }
+    if !command.is_empty() {
+        writeln!(out, "By hand:   {}", on_one_line(command))?;
+    }
+    Ok(())
+}
+
+fn write_conditions(
+    conditions: &[MetaCondition],
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    for condition in conditions {
+        let MetaCondition { type_, reason, .. } = condition;
+        let (status, message) = (condition.status.as_str(), on_lines(&condition.message));
+        writeln!(out, "{type_} is {status} ({reason}): {message}")?;
+    }
+    Ok(())
+}
+
+/// Writes the command that goes on.
+fn write_next(action: &ActionObject, out: &mut dyn Write) -> Result<(), anyhow::Error> {
+    let ActionObject { namespace, name, status, .. } = action;
     match status.state {
         ActionState::WaitingForApproval => {
             writeln!(out, "Approve it with `operator action approve {name} -n {namespace}`")?;
@@ -179,25 +231,41 @@ pub(super) async fn show(
         }
         ActionState::Pending | ActionState::Running | ActionState::Succeeded => {}
     }
-    Ok(exit::SUCCESS.into())
-}
-
-/// Writes an Action, or its plan, in a format that is not for people.
-async fn write_in(
-    format: &Format,
-    client: &Client,
-    action: &ActionObject,
-    out: &mut dyn Write,
-) -> Result<(), anyhow::Error> {
-    if format.is_of_plan() {
-        changes::write(&ChangePlan::of_action(&action.status), format, out)?;
-        return Ok(());
-    }
-    let object = actions(client, &action.namespace, ACTION).get(&action.name).await?;
-    format.write_about(ACTION, &object, out)?;
     Ok(())
 }
 
+/// Writes what a command that waited for the end of an Action has besides its state. `note` says what of it cannot be
+/// had.
+pub(super) fn write_end(
+    action: &ActionObject,
+    note: Option<&str>,
+    out: &mut dyn Write,
+) -> Result<(), anyhow::Error> {
+    let status = &action.status;
+    if let Some(note) = note {
+        writeln!(out, "{note}")?;
+    }
+    if status.state == ActionState::Succeeded {
+        return write_result(status, out);
+    }
+    match &status.failure {
+        Some(failure) => write_failure(failure, out),
+        None => Ok(()),
+    }
+}
+
+/// Returns how far a change is, in words.
+pub(super) fn change_state(state: ChangeState) -> &'static str {
+    match state {
+        ChangeState::Planned => "planned",
+        ChangeState::Writing => "being requested",
+        ChangeState::Written => "requested",
+        ChangeState::Completed => "done",
+        ChangeState::Failed => "failed",
+    }
+}
+
+/// Writes the changes of a plan, a line each.
 pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<(), anyhow::Error> {
     for it in plan {
         // Releases have versions without `v`.
@@ -211,7 +279,8 @@ pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<
             (before, after) => format!(" {} to {}", text(before), text(after)),
         };
         let dependency = if it.dependency { ", a dependency" } else { "" };
-        write!(out, "  {:?} {}{versions}{dependency}: {:?}", it.operation, it.subject(), it.state)?;
+        let state = change_state(it.state);
+        write!(out, "  {:?} {}{versions}{dependency}: {state}", it.operation, it.subject())?;
         match it.message.as_str() {
             "" => writeln!(out)?,
             message => writeln!(out, " ({})", on_one_line(message))?,
@@ -223,34 +292,63 @@ pub(super) fn write_plan(plan: &[PlannedChange], out: &mut dyn Write) -> Result<
     Ok(())
 }
 
-pub(super) async fn logs(
+/// Returns the Actions that a RetryAction made, the oldest first.
+pub(super) async fn attempts_of(
     client: &Client,
-    arguments: &LogsArguments,
+    retry: &RetryObject,
+) -> Result<Vec<ActionObject>, anyhow::Error> {
+    let found = actions(client, &retry.namespace, ACTION).list(&ListParams::default()).await;
+    let found = found.map_err(|error| anyhow!(error).context("failed to list Actions"))?;
+    let mut attempts = Vec::new();
+    for object in found.items {
+        let owners = object.metadata.owner_references.iter().flatten();
+        if owners.into_iter().any(|it| it.uid == retry.uid) {
+            attempts.extend(ActionObject::read(&serde_json::to_value(object)?));
+        }
+    }
+    attempts.sort_by(|a, b| a.order().cmp(&b.order()));
+    Ok(attempts)
+}
+
+/// Writes a RetryAction with its attempts for people.
+fn write_retry(
+    retry: &RetryObject,
+    attempts: &[ActionObject],
     out: &mut dyn Write,
-) -> Result<ExitCode, anyhow::Error> {
-    let (name, namespace) = (&arguments.name, arguments.namespace.of(client));
-    let action = read(client, &namespace, name).await?;
-    let events = actions(client, &namespace, EVENT).list(&ListParams::default()).await;
-    let events = events.context("failed to list events")?;
-    let mut lines = vec![(whole_seconds(action.created), "requested".to_owned())];
-    for event in events.items.iter().filter(|it| it.data["regarding"]["uid"] == *action.uid) {
-        let text = |field: &str| event.data[field].as_str().unwrap_or_default();
-        let time = text("eventTime").parse().unwrap_or(action.created);
-        lines.push((whole_seconds(time), format!("{}: {}", text("reason"), text("note"))));
+) -> Result<(), anyhow::Error> {
+    let RetryObject { namespace, name, spec, status, .. } = retry;
+    writeln!(out, "RetryAction {namespace}/{name} {}", state_in_words(retry.state()))?;
+    writeln!(out, "Class:     {}", spec.template.action_class)?;
+    writeln!(out, "Requester: {}", requester_text(spec.requester.as_ref()))?;
+    write_times(retry.created, status.start_time, status.completion_time, out)?;
+    writeln!(out, "Attempts:  {}", retry.failures())?;
+    if let Some(seconds) = spec.active_deadline_seconds {
+        writeln!(out, "Deadline:  {seconds}s after the request")?;
     }
-    if let Some(time) = action.status.start_time {
-        lines.push((whole_seconds(time), "started".to_owned()));
+    if let Some(time) = status.next_attempt_time {
+        writeln!(out, "Next:      {}", whole_seconds(time))?;
     }
-    if let Some(time) = action.status.completion_time {
-        let state = action.status.state.outcome();
-        lines.push((whole_seconds(time), format!("ended: {state}")));
+    let attributes = given(&spec.template);
+    if !attributes.is_empty() {
+        writeln!(out, "Attributes:")?;
     }
-    lines.sort_by_key(|(time, _)| *time);
-    for (time, line) in lines {
-        writeln!(out, "{time} {}", on_one_line(&line))?;
+    for (name, value) in &attributes {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        writeln!(out, "  {name}: {}", on_one_line(&value))?;
     }
-    if arguments.follow && !action.status.state.is_final() {
-        return wait(client, ACTION, &namespace, name, Duration::ZERO, out).await;
+    if !attempts.is_empty() {
+        let row = |it: &ActionObject| {
+            let message = it.status.conditions.first().map(|it| on_one_line(&it.message));
+            let state = it.status.state.outcome().to_owned();
+            vec![it.name.clone(), state, message.unwrap_or_default()]
+        };
+        let rows: Vec<Vec<String>> = attempts.iter().map(row).collect();
+        table::print(out, &["ATTEMPT", "STATE", "MESSAGE"], &rows)?;
     }
-    Ok(exit::SUCCESS.into())
+    write_conditions(&status.conditions, out)?;
+    if matches!(retry.state(), ActionState::Failed | ActionState::Cancelled) {
+        let argument = reference(name);
+        writeln!(out, "Request it again with `operator action retry {argument} -n {namespace}`")?;
+    }
+    Ok(())
 }
