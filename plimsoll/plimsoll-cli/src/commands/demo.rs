@@ -1,8 +1,8 @@
 //! `plimsoll demo`: the main job in one process, on a cluster that is embedded in it.
 //!
-//! Version 1 of a sample release is installed, then updated to version 2, then an Operator is installed
-//! from the example catalog, updated and deleted, and installed once more by an Action of a tenant, while
-//! `kubectl` may watch. What needs nodes is played by simulated operators.
+//! Version 1 of a sample release is installed, then updated to version 2, then an Operator is
+//! installed from the example catalog, updated and deleted, and installed once more by an Action of a
+//! tenant, while `kubectl` may watch. What needs nodes is played by simulated operators.
 
 mod definitions;
 mod operators;

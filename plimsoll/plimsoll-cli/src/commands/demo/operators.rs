@@ -1,5 +1,6 @@
-//! The second part of the demo: an Operator is installed from the example catalog, misses a dependency
-//! until that is installed, is updated, and is deleted. Then a tenant has it installed once more.
+//! The second part of the demo: an Operator is installed from the example catalog, misses a
+//! dependency until that is installed, is updated, and is deleted. Then a tenant has it installed
+//! once more.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! The end of the demo: a tenant, who may request Actions and nothing else, has an Operator installed
-//! that a policy grants.
+//! The end of the demo: a tenant, who may request Actions and nothing else, has an Operator
+//! installed that a policy grants.
 
 use anyhow::Context as _;
 use clap::Parser;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
@@ -51,8 +52,13 @@ pub(super) async fn prepare(client: &Client) -> Result<(), anyhow::Error> {
     let group = "rbac.authorization.k8s.io";
     let rbac =
         |kind, plural| ApiKind { group: "rbac.authorization.k8s.io", version: "v1", kind, plural };
-    let namespace = ApiKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces" };
-    apply(client, namespace, "", NAMESPACE, json!({})).await?;
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE },
+    });
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let parameters = PatchParams::apply(MANAGER);
+    let applied = namespaces.patch(NAMESPACE, &parameters, &Patch::Apply(&namespace)).await;
+    applied.context("failed to make the namespace of the tenant")?;
     let rule = json!({
         "apiGroups": ["olm.io"],
         "resources": ["actions", "actionparts"],
@@ -79,7 +85,8 @@ pub(super) async fn prepare(client: &Client) -> Result<(), anyhow::Error> {
 /// When the Action fails; which would be a defect of this program.
 pub(super) async fn play(tenant: &Client) -> Result<(), anyhow::Error> {
     anstream::println!(
-        "\nTenant {TENANT} may request Actions in namespace {NAMESPACE}, and nothing else. A policy grants lantern"
+        "\nTenant {TENANT} may request Actions in namespace {NAMESPACE}, and nothing else. A policy \
+         grants lantern"
     );
     for command in COMMANDS {
         anstream::println!("\n$ kubectl operator {command} -n {NAMESPACE} --as {TENANT}");

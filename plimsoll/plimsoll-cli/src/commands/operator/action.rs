@@ -49,8 +49,8 @@ pub struct ActionArguments {
 pub enum ActionCommand {
     /// Request an Action, and wait until it ends
     ///
-    /// The exit code is 0 if it succeeded, 1 if it failed or was cancelled or the time is over, 2 if the
-    /// class has no such attributes, and 3 if the time is over and it still waits for an approval.
+    /// The exit code is 0 if it succeeded, 1 if it failed, was cancelled or the time is over, 2 if
+    /// the class has no such attributes, and 3 if the time is over and it waits for an approval.
     Run(Box<RunArguments>),
     /// List Actions and RetryActions
     List(ListArguments),
@@ -165,8 +165,8 @@ struct RequestOptions {
 pub struct RunArguments {
     /// Class of the Action, such as operator-install
     class: String,
-    /// Packages that it is about, with their versions or ranges, such as foo@~1.2; more than one if the
-    /// class has the parameter `packages`
+    /// Packages that it is about, with their versions or ranges, such as foo@~1.2; more than one if
+    /// the class has the parameter `packages`
     #[arg(value_name = "PACKAGE[@RANGE]", value_parser = requested_operator)]
     packages: Vec<RequestedPackage>,
     #[command(flatten)]
@@ -189,8 +189,8 @@ pub struct RunArguments {
     /// Whether nothing is done as long as requirements are not satisfied
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     ensure_constraint_satisfiability: Option<bool>,
-    /// Attribute, or parameter of the class, such as `channel=stable`, `cascade=true`, `names={a,b}` or
-    /// `retain.days=3`; repeatable
+    /// Attribute, or parameter of the class, such as `channel=stable`, `cascade=true`,
+    /// `names={a,b}` or `retain.days=3`; repeatable
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = Setting::parse)]
     settings: Vec<Setting>,
     /// Parameter of the class; repeatable

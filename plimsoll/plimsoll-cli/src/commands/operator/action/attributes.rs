@@ -75,12 +75,13 @@ pub(super) fn seconds(duration: std::time::Duration) -> String {
     format!("{}s", duration.as_secs())
 }
 
-/// Returns the requested spec, without the fields that the command line leaves out. Names and types of values are
-/// those of the class, if that is known.
+/// Returns the requested spec, without the fields that the command line leaves out. Names and types
+/// of values are those of the class, if that is known.
 ///
 /// # Errors
 ///
-/// When something is given twice, or the class has no attribute or parameter of a name, or one of another type.
+/// When something is given twice, or the class has no attribute or parameter of a name, or one of
+/// another type.
 pub(super) fn spec_of(
     arguments: &RunArguments,
     class: Option<&NamedClass>,

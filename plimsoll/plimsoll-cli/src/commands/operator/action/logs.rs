@@ -25,8 +25,8 @@ use crate::exit;
 /// What is printed instead of events that the user may not read.
 const NO_EVENTS: &str = "You may not read events of this namespace: this is what the status has.";
 
-/// Something that happened. The order is that of the fields: of one second, the request comes first, and the end
-/// last.
+/// Something that happened. The order is that of the fields: of one second, the request comes
+/// first, and the end last.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct LogLine {
     time: Timestamp,
@@ -101,7 +101,9 @@ fn print_new(
     out: &mut dyn Write,
 ) -> Result<(), anyhow::Error> {
     for line in &log.lines {
-        if printed.insert(line.clone()) {
+        // The time of a change is that of the start until the end is known.
+        let time = if line.rank == LogRank::Change { Timestamp::UNIX_EPOCH } else { line.time };
+        if printed.insert(LogLine { time, ..line.clone() }) {
             writeln!(out, "{} {}", line.time, on_one_line(&line.text))?;
         }
     }

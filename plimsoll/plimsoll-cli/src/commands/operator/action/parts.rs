@@ -10,8 +10,8 @@ use serde::Deserialize as _;
 
 use super::{actions, is_forbidden};
 
-/// Adds what is in ActionParts to the status of an Action. Returns a note if it cannot be had: the user
-/// may not read it, or it is not what the Action refers to.
+/// Adds what is in ActionParts to the status of an Action. Returns a note if it cannot be had: the
+/// user may not read it, or it is not what the Action refers to.
 ///
 /// # Errors
 ///

@@ -60,7 +60,7 @@ pub(super) async fn show(
 /// # Errors
 ///
 /// When the cluster has no such Action, or cannot be read.
-pub(crate) async fn write_action(
+async fn write_action(
     client: &Client,
     namespace: &str,
     name: &str,
@@ -234,8 +234,8 @@ fn write_next(action: &ActionObject, out: &mut dyn Write) -> Result<(), anyhow::
     Ok(())
 }
 
-/// Writes what a command that waited for the end of an Action has besides its state. `note` says what of it cannot be
-/// had.
+/// Writes what a command that waited for the end of an Action has besides its state. `note` says
+/// what of it cannot be had.
 pub(super) fn write_end(
     action: &ActionObject,
     note: Option<&str>,

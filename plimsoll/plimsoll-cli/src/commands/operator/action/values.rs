@@ -8,7 +8,8 @@ const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
 /// The field of a schema that allows integers and strings.
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Returns the value that a text stands for where a schema is valid; `null` is the schema of what is not known.
+/// Returns the value that a text stands for where a schema is valid; `null` is the schema of what is
+/// not known.
 ///
 /// # Errors
 ///
@@ -81,8 +82,8 @@ fn list(text: &str, items: &Value) -> Result<Value, String> {
     read.map(Value::from)
 }
 
-/// Returns the value of a text whose type is not known: JSON is read as such, `{a,b}` as a list, and all else is
-/// text.
+/// Returns the value of a text whose type is not known: JSON is read as such, `{a,b}` as a list, and
+/// all else is text.
 fn untyped(text: &str) -> Value {
     let value = serde_json::from_str(text).or_else(|_| list(text, &Value::Null));
     value.unwrap_or_else(|_| text.into())
@@ -99,7 +100,8 @@ fn require_allowed(value: &Value, schema: &Value) -> Result<(), String> {
     Err(format!("write one of {}{suggestion}", texts.join(", ")))
 }
 
-/// Returns the parts of a text between separators; none for an empty text. A separator after `\` separates nothing.
+/// Returns the parts of a text between separators; none for an empty text. A separator after `\`
+/// separates nothing.
 pub(super) fn split(text: &str, separator: char) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();
