@@ -50,8 +50,7 @@ pub(super) async fn prepare(client: &Client) -> Result<(), anyhow::Error> {
     let is_there = |it: Option<&DynamicObject>| it.is_some();
     await_condition(api(client, ACTION_CLASS), CLASS, is_there).await?;
     let group = "rbac.authorization.k8s.io";
-    let rbac =
-        |kind, plural| ApiKind { group: "rbac.authorization.k8s.io", version: "v1", kind, plural };
+    let rbac = |kind, plural| ApiKind { group, version: "v1", kind, plural };
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE },
     });
