@@ -64,7 +64,8 @@ impl Values<'_> {
             found.push(match is_bare {
                 true => format!("spec.package is {package:?}: write \"{name}\""),
                 false => format!(
-                    "spec.package is {package:?}: write \"package: {name}\" and \"version: {range}\""
+                    "spec.package is {package:?}: write \"package: {name}\" and \
+                     \"version: {range}\""
                 ),
             });
         } else if !package.is_empty() {

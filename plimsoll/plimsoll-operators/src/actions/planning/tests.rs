@@ -47,6 +47,8 @@ fn inventory(text: &str) -> OperatorInventory {
         } else if name == "bar" && operators.contains_key("foo") {
             let (operator, requirement) = ("foo".to_owned(), "bar >=1.2.3".to_owned());
             status.dependants.push(Dependant { operator, requirement });
+        } else if it.is_dependency {
+            status.orphaned = true;
         }
         let there = ObservedOperator {
             uid: format!("uid-{name}"),
@@ -115,7 +117,8 @@ fn each_parameter_of_a_class_has_an_effect_on_a_plan() {
     let install = |package: &str, version: &str| {
         let class = "operator-install";
         json!({
-            "actionClass": class, "package": package, "version": version, "installDependencies": true,
+            "actionClass": class, "package": package, "version": version,
+            "installDependencies": true,
         })
     };
     let query = |package: &str, version: &str| {
@@ -310,7 +313,8 @@ fn a_resolution_answers_what_the_service_answers() {
         ("", chosen, "- zalt@v1.0.0"),
         ("", excluded, "- zalt@v1.0.0"),
         ("", preferred, "- bar@v1.2.8"),
-        (PINNED, of(&["bar"]), "Nothing to do"),
+        (PINNED, of(&["bar"]), "bar is kept for itself"),
+        ("bar: version 1.2.7; at 1.2.7", of(&["bar"]), "Nothing to do"),
         (pin, foo("1.2.9"), "could leave your system in an inconsistent state"),
         ("", of(&["fooo"]), "no catalog has package `fooo`, did you mean `foo`?"),
         ("", elsewhere, "there is no catalog `mian`"),

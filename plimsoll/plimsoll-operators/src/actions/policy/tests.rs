@@ -73,6 +73,40 @@ fn one_policy_whose_rules_all_hold_is_enough() {
 }
 
 #[test]
+fn a_parameter_grants_no_more_than_the_policy() {
+    let check = |policies: &str, parameters: Value, expected: Result<(), &str>| {
+        let action = json!({
+            "actionClass": "operator-install", "package": "foo", "parameters": parameters,
+        });
+        let granted = judged(policies, action, None, false).granted;
+        match expected {
+            Ok(()) => assert!(granted.is_ok(), "{parameters}: {granted:?}"),
+            Err(expected) => assert_eq!(granted.unwrap_err().message, expected, "{parameters}"),
+        }
+    };
+    check(POLICIES, json!({ "packages": ["bar-tender"] }), Ok(()));
+    check(
+        POLICIES,
+        json!({ "packages": ["baz@1"] }),
+        Err("ActionPolicy dev: package baz is not among foo and bar-*"),
+    );
+    // The spelling of the command is judged as the attribute.
+    check(
+        POLICIES,
+        json!({ "force": true }),
+        Err("ActionPolicy dev: attribute ensureConstraintSatisfiability is false, allowed: true"),
+    );
+    for (name, value) in [("namespace", "tea"), ("collisionProtection", "None")] {
+        let parameters = json!({ (name): value });
+        let says =
+            format!("ActionPolicy dev: it has no rule that grants attribute parameters.{name}");
+        check(POLICIES, parameters.clone(), Err(&says));
+        let rule = format!("attributes:\n    - {{name: parameters.{name}, values: [{value}]}}");
+        check(&POLICIES.replacen("attributes:", &rule, 1), parameters, Ok(()));
+    }
+}
+
+#[test]
 fn policies_evaluate_the_whole_plan() {
     let install = json!({"actionClass": "operator-install", "package": "foo"});
     let change = |operator: &str, version: &str| PlannedChange {
