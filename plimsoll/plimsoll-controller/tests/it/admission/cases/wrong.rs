@@ -331,7 +331,7 @@ pub(crate) const WRONG: &[Wrong] = &[
         r#"spec.parameters.capabilities is \"Console\": write a list, such as [foo]"#,
     ),
     (
-        "a window without a schedule",
+        "a window with a schedule that is none",
         "actions",
         r#"{"actionClass": "plain", "preconditions": {"withinMaintenanceWindow": {"schedule": "often", "duration": "1h"}}}"#,
         "spec.preconditions.withinMaintenanceWindow.schedule",
