@@ -67,14 +67,15 @@ pub fn operator_policies() -> Vec<Value> {
     OPERATOR_POLICIES.clone()
 }
 
-/// Returns the policies of Actions that validate, with their bindings: in whose name they are requested, what of
-/// them can be changed, who approves them, what fits their class, what a status says, and who names a class.
+/// Returns the policies of Actions that validate, with their bindings: in whose name they are requested,
+/// what of them can be changed, who approves them, what fits their class, what a status says, and who names
+/// a class.
 pub fn action_policies() -> Vec<Value> {
     ACTION_POLICIES.iter().filter(|it| !is_mutating(it)).cloned().collect()
 }
 
-/// Returns the policies that set the requester of Actions, with their bindings. API servers before Kubernetes 1.36
-/// do not serve their kinds.
+/// Returns the policies that set the requester of Actions, with their bindings. API servers before
+/// Kubernetes 1.36 do not serve their kinds.
 pub fn requester_policies() -> Vec<Value> {
     ACTION_POLICIES.iter().filter(|it| is_mutating(it)).cloned().collect()
 }

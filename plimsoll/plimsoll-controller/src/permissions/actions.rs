@@ -17,8 +17,8 @@ pub fn action_permissions(is_webhook_served: bool) -> Permissions {
     // An API server asks for these on all kinds of the group to apply a policy with parameters before
     // it serves their kind.
     needs.add(ACTION_CLASS.group, "*", &["get", "list"]);
-    // Besides requests in the name of others, this is what the status of Actions of our classes takes.
     needs.webhook::<Registered>(is_webhook_served);
+    // Besides requests in the name of others, this is what the status of Actions of our classes takes.
     needs.add(ACTION.group, &format!("{}/requester", ACTION.plural), &["update"]);
     for (kind, verbs) in [
         (ACTION, &["create", "patch", "delete"][..]),
