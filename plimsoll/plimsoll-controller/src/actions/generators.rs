@@ -131,8 +131,8 @@ impl ActionGenerator {
         }
     }
 
-    /// Decides what to do, based on the Actions that were generated so far. `is_gone` tells that the
-    /// Action to look for does not exist any more.
+    /// Decides what to do, based on the Actions that were generated so far. `is_gone` tells that
+    /// the Action to look for does not exist any more.
     pub(super) fn decide(
         &self,
         generated: &[&ActionObject],

@@ -1,12 +1,12 @@
 //! RetryActions: their attempts are Actions, as the attempts of a Job are Pods.
 //!
-//! Attempts follow one another. The name of an attempt is derived from the number of failures before it, so that
-//! number tells which attempt is the current one, and each failure is counted once whatever becomes of its
-//! Action. It is counted before the next attempt is made.
+//! Attempts follow one another. The name of an attempt is derived from the number of failures before it, so
+//! that number tells which attempt is the current one, and each failure is counted once whatever becomes of
+//! its Action. It is counted before the next attempt is made.
 //!
-//! As with Jobs, any failure is tried again, an attempt that is deleted has failed, and nothing follows the end.
-//! An attempt that somebody cancels has not failed: the RetryAction ends with it. If it succeeds before it stops,
-//! the RetryAction has succeeded.
+//! As with Jobs, any failure is tried again, an attempt that is deleted has failed, and nothing follows the
+//! end. An attempt that a user cancels has not failed: the RetryAction ends with it. If it succeeds before it
+//! stops, the RetryAction has succeeded.
 
 use std::time::Duration;
 
@@ -306,8 +306,8 @@ impl RetryObject<'_> {
             vec![condition(draft, &self.status.conditions, self.generation, now)];
     }
 
-    /// Returns the ended attempts beyond those that are kept, oldest first. The current one is kept until it is
-    /// counted, and one that succeeded for ever.
+    /// Returns the ended attempts beyond those that are kept, oldest first. The current one is kept until it
+    /// is counted, and one that succeeded for ever.
     fn outdated(&self, attempts: &[Attempt]) -> Vec<String> {
         let Some(limit) = self.spec.history_limit else { return Vec::new() };
         let current = self.attempt_name();

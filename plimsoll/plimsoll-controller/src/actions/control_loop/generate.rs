@@ -84,8 +84,8 @@ impl ControlLoop {
         }
     }
 
-    /// Decides about an object that generates Actions, after a look for the Action that it made and that is
-    /// not observed.
+    /// Decides about an object that generates Actions, after a look for the Action that it made
+    /// and that is not observed.
     async fn decide_on(
         &self,
         generator: &ActionGenerator,

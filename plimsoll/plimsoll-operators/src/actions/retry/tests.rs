@@ -163,7 +163,7 @@ fn failures_are_counted_once_whatever_becomes_of_their_actions() {
     gone(json!({ "backoffLimit": 1 })).check(
         "0/2 False BackoffLimitExceeded: 2 attempts failed; the last attempt: Action #1 was deleted",
     );
-    // What is deleted while it runs ends as cancelled, although nobody has requested that.
+    // What is deleted while it runs ends as cancelled, although no user requested that.
     let stopped = "0/2 Unknown ActionRunning: the last attempt failed: it was deleted, until 78";
     check(json!({}), made(), &["#1 Cancelled 58: it was deleted"], stopped);
     // Only attempts of its own count.
@@ -197,7 +197,7 @@ fn it_ends_when_it_is_cancelled() {
     });
     let failed = "0/1 False ActionCancelled: it was cancelled; the last attempt: no network";
     check(spec(), waiting, &["#0 Failed 55: no network"], failed);
-    // Somebody cancels the attempt itself.
+    // A user cancels the attempt itself.
     let stops =
         "0/0 Unknown ActionRunning: attempt 1 was cancelled and stops before its next change";
     check(json!({}), made(), &["#0 Running!"], stops);
