@@ -8,7 +8,7 @@ use crate::actions::attributes::NamedClass;
 use crate::actions::files::built_in_classes;
 
 /// Returns a class of another controller with some fields.
-fn class(name: &str, fields: Value) -> NamedClass {
+fn class(name: &str, fields: &Value) -> NamedClass {
     let mut spec = json!({ "controller": "example.com/backups" });
     for (field, value) in fields.as_object().unwrap() {
         spec[field] = value.clone();
@@ -41,8 +41,8 @@ fn a_class_that_does_not_agree_with_itself_or_others_is_not_accepted() {
     let check = |fields: Value, expected: &str| {
         let mut others = built_in_classes();
         let names = json!({ "aliases": ["archive"] });
-        others.extend([class("a-backup", names.clone()), class("z-backup", names)]);
-        let found = acceptance(&class("backup", fields.clone()), &others);
+        others.extend([class("a-backup", &names), class("z-backup", &names)]);
+        let found = acceptance(&class("backup", &fields), &others);
         match expected {
             "" => assert_eq!(found, Ok(()), "{fields}"),
             _ => {
@@ -102,7 +102,7 @@ fn a_class_that_does_not_agree_with_itself_or_others_is_not_accepted() {
 #[test]
 fn an_alias_is_that_of_one_class_whatever_the_order() {
     let names = json!({ "aliases": ["archive", "operator-deletion"] });
-    let mut classes = vec![class("z", names.clone()), class("a", names)];
+    let mut classes = vec![class("z", &names), class("a", &names)];
     classes.extend(built_in_classes());
     let found = |alias: &str| NamedClass::find(&classes, alias).map(|it| it.name.as_str());
     assert_eq!(found("archive"), Some("a"));
