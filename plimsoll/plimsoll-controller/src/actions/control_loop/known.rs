@@ -332,6 +332,15 @@ mod tests {
     }
 
     #[test]
+    fn a_record_takes_less_than_200_bytes_beside_its_texts() {
+        let in_indices = 3 * size_of::<usize>();
+        let counts_of_references = 2 * size_of::<usize>();
+        let size = size_of::<EndedAction>() + in_indices + counts_of_references;
+        assert!(size < 200, "{size}");
+        assert!(size_of::<(NamespacedName, EndedAttempt)>() < 200);
+    }
+
+    #[test]
     fn an_ended_action_is_known_until_it_is_removed() {
         let action = action("Failed", "PolicyDenied", "2026-01-01T00:00:00Z");
         let id = NamespacedName { namespace: "team-a".to_owned(), name: "one".to_owned() };
