@@ -36,7 +36,8 @@ impl ControlLoop {
         let Some(action) = self.actions.get(id).cloned() else { return };
         let classes = Arc::clone(&self.classes);
         if let Some(report) = self.unserved(&action) {
-            return self.report(&action, report).await;
+            self.report(&action, report).await;
+            return;
         }
         match next_step(&action, &classes) {
             NextStep::Nothing => {}

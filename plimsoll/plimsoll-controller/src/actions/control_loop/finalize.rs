@@ -106,6 +106,7 @@ impl ControlLoop {
                     kept.finalizers.retain(|it| it != ACTION_FINALIZER);
                     kept.finalizers.extend(is_added.then(|| ACTION_FINALIZER.to_owned()));
                 }
+                self.settle(&id);
                 true
             }
             Err(error) => {

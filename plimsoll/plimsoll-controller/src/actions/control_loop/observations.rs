@@ -8,7 +8,7 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use plimsoll_api::config::{ClusterVersionStatus, UpdateState};
 use plimsoll_api::olm::action::{ACTION_FINALIZER, ActionState, EventSourceKind, PlannedChange};
-use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, OPERATOR, Reason};
+use plimsoll_api::{ACTION, ACTION_CLASS, ACTION_POLICY, ApiKind, CATALOG, OPERATOR};
 use plimsoll_operators::actions::policy::NamedPolicy;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::observed::ObservedOperator;
@@ -201,19 +201,37 @@ impl ControlLoop {
             self.queue.add([generator.clone()]);
         }
         if action.status.state.is_final() && !has_finalizer(object) {
-            self.counts.add_ended(action.status.state);
-            self.ended.insert(id, &action, generator.is_some(), &self.classes);
-            self.unsaved.remove(id);
-            self.unloaded.remove(id);
-            self.unreadable.remove(id);
-            self.queue.add([WorkItem::Outdated]);
-            return;
+            return self.keep_record(id, &action, generator.is_some());
         }
         if is_due {
             self.queue.add([WorkItem::of(&action)]);
         }
         self.counts.add(&action);
         self.actions.insert(id.clone(), action);
+    }
+
+    /// Keeps a record of an Action of which nothing remains to be done.
+    fn keep_record(&mut self, id: &NamespacedName, action: &ActionObject, is_generated: bool) {
+        self.counts.add_ended(action.status.state);
+        self.ended.insert(id, action, is_generated, &self.classes);
+        self.unsaved.remove(id);
+        self.unloaded.remove(id);
+        self.unreadable.remove(id);
+        self.queue.add([WorkItem::Outdated]);
+    }
+
+    /// Keeps only a record of an Action that has ended and was released: the watch shows nothing
+    /// newer of it.
+    pub(super) fn settle(&mut self, id: &NamespacedName) {
+        let is_settled = |it: &ActionObject| it.status.state.is_final() && !it.has_finalizer();
+        if !self.actions.get(id).is_some_and(is_settled) {
+            return;
+        }
+        if let Some(action) = self.actions.remove(id) {
+            self.counts.remove(&action);
+            let is_generated = self.owners.contains_key(&action.owner);
+            self.keep_record(id, &action, is_generated);
+        }
     }
 
     /// Records why an Action cannot be read, or that it can.

@@ -134,7 +134,12 @@ impl ControlLoop {
     }
 
     /// Handles a status that was written.
-    pub(super) fn written(&mut self, before: &ActionObject, object: DynamicObject, status: &ActionStatus) {
+    pub(super) fn written(
+        &mut self,
+        before: &ActionObject,
+        object: DynamicObject,
+        status: &ActionStatus,
+    ) {
         let mut value = object.into_value();
         if status.parts.is_some() {
             // The object has only a part of the plan.
