@@ -6,7 +6,7 @@ mod install;
 mod resolution;
 mod update;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use plimsoll_api::Reason;
@@ -23,6 +23,7 @@ use super::attributes::EffectiveAction;
 use super::plan::ActionPlan;
 use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
+use plimsoll_resolve::requirement::Provider;
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
 use crate::query::{needed_packages, unknown_package};
