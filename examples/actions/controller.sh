@@ -25,8 +25,14 @@ report() {
     \"lastTransitionTime\": \"$now\"}]}}")
 }
 
+# Prints status.failure: whether the change is `left` to do, or it is `unknown` whether it was made.
+failure() {
+  printf ', "failure": {"item": "%s", "%s": ["seal ConfigMap %s"], "command": "%s"}' "$name" "$1" "$name" \
+    "kubectl patch configmap $name -n $namespace --type=merge -p '{\\\"immutable\\\": true}'"
+}
+
 # Ends an Action whose change is refused; leaves it to the next run if it is not known what became of the request.
-# What kubectl answered, and whether the change is `left` to do or `unknown`.
+# What kubectl answered, and what is to be reported of the change.
 refused() {
   change=$2
   case $1 in
@@ -36,8 +42,7 @@ refused() {
       [ "$attempts" -ge 20 ] || { echo "$namespace/$action: $1" >&2; return; }
       ;;
   esac
-  report Failed False PatchFailed "$1" ", \"failure\": {\"item\": \"$name\", \"$change\": [\"seal ConfigMap $name\"],
-    \"command\": \"kubectl patch configmap $name -n $namespace --type=merge -p '{\\\"immutable\\\": true}'\"}"
+  report Failed False PatchFailed "$1" "$(failure "$change")"
 }
 
 # Carries an Action out from where it is: namespace, name. If a status is refused, the Action is another controller's,
@@ -68,7 +73,7 @@ END
   found=$(kubectl get "$@" -o go-template='{{.metadata.resourceVersion}} {{.immutable}}' 2>&1) ||
     { refused "$found" "$before"; return; }
   if [ "${found#* }" != true ] && [ "$cancelled" = true ]; then
-    report Cancelled False ActionCancelled "it was cancelled before ConfigMap $name was sealed"
+    report Cancelled False ActionCancelled "it was cancelled before ConfigMap $name was sealed" "$(failure left)"
     return
   elif [ "${found#* }" != true ]; then
     answer=$(kubectl patch "$@" --type=merge 2>&1 \
