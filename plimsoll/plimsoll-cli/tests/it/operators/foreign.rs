@@ -138,7 +138,7 @@ impl Controller {
 
     /// Checks that what the script has permissions for may not write the status of an Action.
     async fn is_refused(&self, name: &str, why: &str) {
-        let patch = async || {
+        let patch = || async {
             let mut command = Command::new("kubectl");
             command.args(["patch", "actions.olm.io", name, "--namespace", "team-a"]);
             command.args(["--subresource", "status", "--type", "merge", "--patch"]);
