@@ -159,7 +159,10 @@ impl Controller {
 
 /// Returns what the script needs, and a role of the requesters.
 fn objects() -> Vec<Value> {
-    let namespace = |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let namespace = |name: &str| {
+        let metadata = json!({ "name": name });
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata })
+    };
     let account = json!({ "name": "configmap-seal", "namespace": "configmap-seal" });
     let metadata = json!({ "name": "dev", "namespace": "team-a" });
     let version = "rbac.authorization.k8s.io/v1";
