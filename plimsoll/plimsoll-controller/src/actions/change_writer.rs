@@ -141,7 +141,9 @@ impl ChangeWriter {
                 return Ok(WriteOutcome::Stale(format!("{name} was deleted")));
             };
             let is_marked = found.is_some_and(|it| it.is_marked(action, at));
-            if arrival == Arrival::Arrived && (is_marked || (is_as_requested(change, &there) && has_fields(&object, change))) {
+            if arrival == Arrival::Arrived
+                && (is_marked || (is_as_requested(change, &there) && has_fields(&object, change)))
+            {
                 return Ok(WriteOutcome::Done);
             }
             let operations = update(&object, change, &mark(action, at));

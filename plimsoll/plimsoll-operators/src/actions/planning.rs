@@ -23,11 +23,11 @@ use super::attributes::EffectiveAction;
 use super::plan::ActionPlan;
 use super::release::{self, ObservedRelease};
 use super::{ActionFailure, enumerated};
-use plimsoll_resolve::requirement::Provider;
 use crate::inventory::OperatorInventory;
 use crate::loadout::{ConvergedOperators, converge};
 use crate::query::{needed_packages, unknown_package};
 use crate::{OperatorInputs, RequestedOperator, RequestedPackage};
+use plimsoll_resolve::requirement::Provider;
 
 /// The name of the class that installs a package.
 pub const INSTALL: &str = "operator-install";
