@@ -32,6 +32,11 @@ pub fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     format!("sha256:{}", hexadecimal(&digest.finalize()))
 }
 
+/// Returns the SHA-256 of a text, as `sha256:` and hexadecimal digits: what `sha256sum` prints of it.
+pub fn text_sha256(text: &str) -> String {
+    format!("sha256:{}", hexadecimal(&Sha256::digest(text)))
+}
+
 /// HMAC-SHA256 of a message that is given in parts, under a key.
 pub struct Hmac {
     inner: Sha256,

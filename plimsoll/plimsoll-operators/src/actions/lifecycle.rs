@@ -9,7 +9,7 @@ use plimsoll_api::olm::action::{
     PartContent,
 };
 use plimsoll_api::{ApiKind, CATALOG, CLUSTER_VERSION, OPERATOR, Reason, whole_seconds};
-use plimsoll_content::hash::sha256;
+use plimsoll_content::hash::text_sha256;
 
 use super::ActionFailure;
 use super::attributes::{EffectiveAction, NamedClass};
@@ -326,7 +326,7 @@ pub fn give_up(status: &mut ActionStatus, failure: &ActionFailure) {
 /// Records the result of a query, with the digest of the complete result and, if that is too long for the status,
 /// its parts, which have the name of the Action.
 fn answer(name: &str, status: &mut ActionStatus, text: &str) {
-    status.result_digest = sha256([text.as_bytes()]);
+    status.result_digest = text_sha256(text);
     status.result = limited(text, RESULT_LENGTH_MAX);
     if text.len() > RESULT_LENGTH_MAX {
         status.parts = Some(reference(name, PartContent::Result, text));

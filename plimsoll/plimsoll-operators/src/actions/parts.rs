@@ -1,7 +1,7 @@
 //! ActionParts: what is too large for the status of an Action, in pieces that the API server stores.
 
 use plimsoll_api::olm::action::{PartContent, PartReference, PlannedChange};
-use plimsoll_content::hash::sha256;
+use plimsoll_content::hash::text_sha256;
 
 /// The maximum length of one part as JSON, in bytes: an object in etcd has at most 1.5 MiB.
 pub const PART_BYTES_MAX: usize = 512 * 1024;
@@ -60,7 +60,7 @@ pub fn reference(name: &str, content: PartContent, text: &str) -> PartReference 
         name: name.to_owned(),
         count: u32::try_from(split(text).len()).unwrap_or(u32::MAX),
         bytes: text.len() as u64,
-        digest: sha256([text.as_bytes()]),
+        digest: text_sha256(text),
     }
 }
 
@@ -87,7 +87,7 @@ pub fn join<'a>(
     if found != *count {
         return Err(format!("{found} of {count} ActionParts {name} were found"));
     }
-    if sha256([text.as_bytes()]) != *digest {
+    if text_sha256(&text) != *digest {
         return Err(format!("the ActionParts {name} were changed: their digest is not {digest}"));
     }
     Ok(text)

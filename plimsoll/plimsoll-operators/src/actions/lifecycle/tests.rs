@@ -4,7 +4,7 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{
     ACTION_FINALIZER, ActionSpec, ActionState, ActionStatus, ChangeOperation, PlannedChange,
 };
-use plimsoll_content::hash::sha256;
+use plimsoll_content::hash::text_sha256;
 use serde_json::{Value, json};
 
 use super::{ActionDecision, DirectPermissions, NextStep, PlanDecision, next_step};
@@ -130,7 +130,7 @@ fn an_answer_is_in_the_result_and_says_if_it_is_cut_off() {
     let check = |plan: Result<ActionPlan, ActionFailure>, state: ActionState, text: &str| {
         let spec = json!({"actionClass": "resolution", "package": "foo"});
         let decided = decided("", spec, plan, true);
-        assert_eq!((decided.state, &decided.result_digest), (state, &sha256([text.as_bytes()])));
+        assert_eq!((decided.state, &decided.result_digest), (state, &text_sha256(text)));
         decided
     };
     let failure = ActionFailure::new(Reason::ConstraintsUnmet, "foo requires bar");
