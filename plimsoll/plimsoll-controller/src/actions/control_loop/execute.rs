@@ -26,6 +26,11 @@ impl ControlLoop {
         if !self.take_over(&mut action).await {
             return;
         }
+        // A change that is about to be written may be recorded here alone: the API server has to have
+        // the record first.
+        if self.unsaved.contains(&id_of(&action)) && !self.save(&mut action).await {
+            return;
+        }
         let before = action.status.clone();
         if !self.observe(&mut action).await || !self.find_created(&mut action).await {
             return self.act_again(&action);
