@@ -134,6 +134,11 @@ impl Processes {
                     self.gateway.cut_off(process.number, *lasts);
                 }
             }
+            Action::Stall(lasts) => {
+                if let Some(process) = self.running.first() {
+                    self.recorder.stall(process.number, *lasts);
+                }
+            }
             Action::EndWatches => self.gateway.end_watches(),
             _ => {}
         }

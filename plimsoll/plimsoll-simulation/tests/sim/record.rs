@@ -53,7 +53,8 @@ pub(crate) struct Write {
     pub(crate) installed: BTreeMap<String, String>,
     /// What was sent, if it was about the add-on layer or an object of an Operator, but for statuses.
     pub(crate) sent: Value,
-    /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that.
+    /// The status of the ClusterVersion or ReleaseProgress after it, if it was about that; the whole
+    /// Action after a write of its status.
     pub(crate) reported: Value,
 }
 
@@ -100,6 +101,13 @@ struct RecordedRun {
     kill: Option<KillOrder>,
     dead: BTreeSet<usize>,
     paused_until: Option<Instant>,
+    /// Until when what processes send is on its way.
+    stalled: BTreeMap<usize, Instant>,
+}
+
+/// Returns whether a path is that of the status of an Action.
+fn is_status_of_action(path: &str) -> bool {
+    path.starts_with(ADD_ONS) && path.contains("/actions/") && path.ends_with("/status")
 }
 
 /// An API server that records writes; clones share the record.
@@ -167,6 +175,11 @@ impl Recorder {
 
     pub(crate) fn pause(&self, lasts: Duration) {
         self.lock().paused_until = Some(Instant::now() + lasts);
+    }
+
+    /// What a process sends, and has sent, arrives a while later.
+    pub(crate) fn stall(&self, process: usize, lasts: Duration) {
+        self.lock().stalled.insert(process, Instant::now() + lasts);
     }
 
     fn lock(&self) -> MutexGuard<'_, RecordedRun> {
@@ -242,8 +255,11 @@ impl Recorder {
     }
 
     async fn wait_for_pause(&self) {
-        let pause = self.lock().paused_until;
-        if let Some(until) = pause {
+        let until = {
+            let log = self.lock();
+            log.paused_until.max(log.stalled.get(&self.process).copied())
+        };
+        if let Some(until) = until {
             tokio::time::sleep_until(until).await;
         }
     }
@@ -276,6 +292,7 @@ impl Recorder {
         let response = self.gateway.of(self.process).call(request).await?;
         let reported = match path.trim_end_matches("/status") {
             about @ (CLUSTER_VERSION | PROGRESS) => self.read(about).await["status"].take(),
+            about if is_status_of_action(&path) => self.read(about).await,
             _ => Value::Null,
         };
         let release = release.to_owned();

@@ -157,6 +157,7 @@ impl Runner {
             | Action::Pause(_)
             | Action::SetClock(_)
             | Action::CutOff(_)
+            | Action::Stall(_)
             | Action::EndWatches => self.processes.act(action),
             Action::BackUp => self.backup = Some(self.processes.state()),
             Action::Restart { from_backup } => self.restart(*from_backup),

@@ -31,6 +31,8 @@ pub(crate) enum Action {
     SetClock(i64),
     /// The oldest process does not reach the server for a while.
     CutOff(Duration),
+    /// What the oldest process sends arrives a while later, when another one may lead.
+    Stall(Duration),
     /// From now on the server ends its watches in order when it goes away; otherwise they break off.
     EndWatches,
     /// The state of the server is backed up.
