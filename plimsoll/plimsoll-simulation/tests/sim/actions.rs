@@ -1,6 +1,8 @@
 //! Actions: a seed decides who requests what, which policies allow it meanwhile, and what goes wrong. Each
 //! Action is executed at most once, never without a policy, and reports its result.
 
+mod broken;
+mod history;
 mod invariants;
 mod requests;
 mod runner;
@@ -8,10 +10,11 @@ mod runner;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plimsoll_api::olm::action::ACTION_FINALIZER;
 use serde_json::Value;
 
 use self::invariants::violations;
-use self::requests::requests;
+use self::requests::{Request, requests};
 use self::runner::Runner;
 use crate::record::Write;
 use crate::scenario::{Action as Incident, Scenario};
@@ -32,6 +35,8 @@ struct ActionsResult {
     /// The object that is followed, how often it was changed, and what follows it.
     followed: (Value, usize, Value),
     retry: Value,
+    /// What clients deleted: when, and its path.
+    deleted: Vec<(Duration, String)>,
     /// When tide was allowed, and when it was not any more.
     allowed: Vec<(Duration, bool)>,
     /// When a plan was approved: by name of the Action.
@@ -40,9 +45,21 @@ struct ActionsResult {
     ended: Option<Duration>,
 }
 
+impl ActionsResult {
+    /// Returns how often the server went back to an earlier state.
+    fn rollbacks(&self) -> usize {
+        self.writes.last().map_or(0, |it| it.rollbacks)
+    }
+}
+
 /// Runs the requests of a seed, with what goes wrong in a scenario.
 fn run(scenario: &Scenario) -> ActionsResult {
-    in_virtual_time(scenario.seed, async { Runner::new(scenario).run(scenario).await })
+    play(scenario, &requests(scenario.seed))
+}
+
+/// Runs requests, each with its second.
+fn play(scenario: &Scenario, requests: &[(u64, Request)]) -> ActionsResult {
+    in_virtual_time(scenario.seed, async { Runner::new(scenario).run(scenario, requests).await })
 }
 
 /// Returns whether an EventAction has seen an object as it is, and created the Action for it.
@@ -52,11 +69,14 @@ fn is_seen(object: &Value, follows: &Value) -> bool {
     observed.ends_with(&format!("revision {revision}")) && follows["status"]["pending"].is_null()
 }
 
+/// Returns whether an Action has ended and was released.
 fn is_ended(action: &Value) -> bool {
-    action["status"]["completionTime"].is_string()
+    let mut finalizers = action["metadata"]["finalizers"].as_array().into_iter().flatten();
+    action["status"]["completionTime"].is_string() && !finalizers.any(|it| it == ACTION_FINALIZER)
 }
 
-/// Returns the faults of a scenario of the platform that occur here too.
+/// Returns the faults of a scenario of the platform that occur here too, and processes whose requests arrive
+/// when another one may lead.
 fn scenario(seed: u64) -> Scenario {
     let mut scenario = Scenario::of(seed);
     scenario.actions.retain(|(_, it)| {
@@ -66,9 +86,16 @@ fn scenario(seed: u64) -> Scenario {
                 | Incident::Pause(_)
                 | Incident::SetClock(_)
                 | Incident::CutOff(_)
-                | Incident::Restart { from_backup: false }
+                | Incident::BackUp
+                | Incident::Restart { .. }
         )
     });
+    let mut random = fastrand::Rng::with_seed(seed ^ 0x57a1_1ed0);
+    if scenario.leased && random.bool() {
+        let lasts = Duration::from_secs(random.u64(5..40));
+        scenario.actions.push((random.u64(5..70), Incident::Stall(lasts)));
+        scenario.actions.sort_by_key(|(at, _)| *at);
+    }
     scenario.operators = Default::default();
     scenario
 }

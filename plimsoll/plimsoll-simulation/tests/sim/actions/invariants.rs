@@ -5,6 +5,7 @@ use std::time::Duration;
 use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
 use serde_json::Value;
 
+use super::history::{contradictions, plan, reported};
 use super::requests::{ADMINISTRATOR, TENANT};
 use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, is_ended, is_seen};
 use crate::record::{ADD_ONS, Write};
@@ -22,9 +23,13 @@ pub(super) fn violations(result: &ActionsResult) -> Vec<String> {
     for (name, action) in &result.actions {
         found.extend(of_action(name, action, &done, result));
     }
+    // Those that were deleted meanwhile are there as they were reported.
+    let known = result.writes.iter().filter_map(reported);
+    let known: Vec<&Value> = known.chain(result.actions.values()).collect();
     for write in &done {
-        found.extend(unrequested(write, result));
+        found.extend(unrequested(write, &known, result));
     }
+    found.extend(contradictions(result));
     found.extend(of_generators(&done, result));
     match result.ended {
         None => {
@@ -65,35 +70,28 @@ fn of_action(name: &str, action: &Value, done: &[&Write], result: &ActionsResult
     if condition["reason"].as_str().is_none_or(str::is_empty) {
         found.push(format!("{name} is {state} without a reason"));
     }
-    let is_creation = |it: &&&Write| {
-        it.method == "POST"
-            && it.path == OPERATORS
-            && it.sent["metadata"]["annotations"][CREATED_BY_ANNOTATION] == *uid
-    };
-    let created: Vec<&&Write> = done.iter().filter(is_creation).collect();
-    let plan = status["plan"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for write in &created {
-        let operator = &write.sent["metadata"]["name"];
-        let of = |it: &&Value| it["operation"] == "Create" && it["operator"] == *operator;
-        let planned = plan.iter().find(of);
-        let is_admitted = |it: &Value| {
-            !(it["state"] == "Planned" || it["state"] == "Failed" && it["reason"] == "PolicyDenied")
-        };
-        // A process that was killed may still have requests under way.
-        if !planned.is_some_and(is_admitted) && !write.is_late {
-            found.push(format!("{name} created {operator} and does not say so: {status}"));
-        }
-        found.extend(forbidden(name, action, write, result));
-    }
-    for change in plan {
-        let of = |it: &&&Write| it.sent["metadata"]["name"] == change["operator"];
-        let times = created.iter().filter(|it| of(it)).count();
-        if change["operation"] == "Create" && times > 1 {
-            found.push(format!("{name} created {} {times} times", change["operator"]));
-        }
+    for change in plan(status) {
+        let operator = change["operator"].as_str().unwrap_or_default();
         let is_done = matches!(change["state"].as_str(), Some("Written" | "Completed"));
-        if change["operation"] == "Create" && is_done && times == 0 {
-            found.push(format!("{name} did not create {}", change["operator"]));
+        let path = format!("{OPERATORS}/{operator}");
+        let is_creation = |it: &&Write| {
+            it.method == "POST"
+                && it.path == OPERATORS
+                && it.sent["metadata"]["annotations"][CREATED_BY_ANNOTATION] == *uid
+                && it.sent["metadata"]["name"] == *operator
+        };
+        let is_deletion =
+            |it: &&Write| it.method == "DELETE" && it.sent["preconditions"]["uid"] == change["uid"];
+        let was_deleted = || result.deleted.iter().any(|(_, it)| *it == path);
+        if change["operation"] == "Create" && is_done && !done.iter().any(is_creation) {
+            found.push(format!("{name} did not create {operator}"));
+        }
+        if change["operation"] == "Delete"
+            && is_done
+            && !done.iter().any(is_deletion)
+            && !was_deleted()
+        {
+            found.push(format!("{name} did not delete {operator}"));
         }
         if state == "Succeeded"
             && change["state"] != "Completed"
@@ -105,8 +103,10 @@ fn of_action(name: &str, action: &Value, done: &[&Write], result: &ActionsResult
     found
 }
 
-/// Returns why a creation was not allowed when it was written; `None` if it was.
-fn forbidden(name: &str, action: &Value, write: &Write, result: &ActionsResult) -> Option<String> {
+/// Returns why a creation was not allowed when it was written; `None` if it was. The Action is as it was reported
+/// before.
+pub(super) fn forbidden(action: &Value, write: &Write, result: &ActionsResult) -> Option<String> {
+    let name = action["metadata"]["name"].as_str().unwrap_or_default();
     if action["spec"]["requester"]["username"] != TENANT || write.is_late {
         return None;
     }
@@ -132,13 +132,11 @@ fn forbidden(name: &str, action: &Value, write: &Write, result: &ActionsResult) 
 
 /// Returns a write of an Operator that no Action of the administrator has planned, and that does not keep a dependency
 /// for itself, for which it is installed by name; `None` if it is neither.
-fn unrequested(write: &Write, result: &ActionsResult) -> Option<String> {
+fn unrequested(write: &Write, known: &[&Value], result: &ActionsResult) -> Option<String> {
     let operator = write.path.strip_prefix(OPERATORS)?.strip_prefix('/')?;
     let is_planned = |operation: &str, about: &dyn Fn(&Value) -> bool| {
-        let by_administrator = result
-            .actions
-            .values()
-            .filter(|it| it["spec"]["requester"]["username"] == ADMINISTRATOR);
+        let by_administrator =
+            known.iter().filter(|it| it["spec"]["requester"]["username"] == ADMINISTRATOR);
         by_administrator
             .flat_map(|it| it["status"]["plan"].as_array().into_iter().flatten())
             .any(|it| it["operation"] == operation && it["operator"] == operator && about(it))
@@ -153,11 +151,11 @@ fn unrequested(write: &Write, result: &ActionsResult) -> Option<String> {
         is_version.then(|| it["value"].clone())
     })?;
     let is_planned = is_planned("Update", &|it| it["requested"] == version || version.is_null());
-    let is_kept_for_itself = result.actions.iter().any(|(name, action)| {
+    let is_kept_for_itself = known.iter().any(|action| {
         let plan = action["status"]["plan"].as_array().into_iter().flatten();
         let mut of_operator = plan.filter(|it| it["operator"] == operator);
         action["spec"]["package"] == operator
-            && forbidden(name, action, write, result).is_none()
+            && forbidden(action, write, result).is_none()
             && of_operator.any(|it| {
                 it["becomesRequested"] == true
                     && it["requested"] == version
@@ -180,13 +178,15 @@ fn of_generators(done: &[&Write], result: &ActionsResult) -> Vec<String> {
         done.iter().filter(is_made).count()
     };
     let (object, touched, follows) = &result.followed;
-    if made("follow") > *touched {
+    // What was seen or made when the server went back is seen and made again.
+    let again = result.rollbacks();
+    if made("follow") > *touched + 2 * again {
         found.push(format!("{touched} changes made {} Actions", made("follow")));
     }
     if !is_seen(object, follows) {
         found.push(format!("{} is not seen: {}", object["metadata"], follows["status"]));
     }
-    if made("again") > 3 {
+    if made("again") > 3 * (1 + again) {
         found.push(format!("a RetryAction with 2 retries made {} attempts", made("again")));
     }
     let succeeded = result.retry["status"]["succeeded"].as_u64().unwrap_or_default();

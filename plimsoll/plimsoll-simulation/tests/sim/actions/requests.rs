@@ -13,6 +13,12 @@ pub(super) enum Request {
     Approve,
     /// Gives up the Action of this number.
     Cancel(usize),
+    /// Gives up the Actions that are executed, or deletes them.
+    Stop { is_deletion: bool },
+    /// Deletes the Operator of a package.
+    DeleteOperator(&'static str),
+    /// Gives up the RetryAction.
+    CancelRetry,
     /// Changes the object that an EventAction follows.
     Touch,
 }
@@ -55,6 +61,14 @@ pub(super) fn requests(seed: u64) -> Vec<(u64, Request)> {
     }
     for _ in 0..random.u8(..5) {
         requests.push((random.u64(0..100), Request::Touch));
+    }
+    for _ in 0..random.u8(..4) {
+        let request = match random.u8(..6) {
+            0 => Request::CancelRetry,
+            1 | 2 => Request::DeleteOperator(["lantern", "ledger", "tide"][random.usize(..3)]),
+            number => Request::Stop { is_deletion: number == 3 },
+        };
+        requests.push((random.u64(0..90), request));
     }
     requests.sort_by_key(|(at, _)| *at);
     requests

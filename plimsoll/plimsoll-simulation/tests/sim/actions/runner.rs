@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::requests::{ADMINISTRATOR, Request, TENANT, requester, requests};
+use super::requests::{ADMINISTRATOR, Request, TENANT, requester};
 use super::{ACTIONS, ActionsResult, CONVERGENCE_TIME, is_ended, is_seen};
 use crate::processes::Processes;
-use crate::record::ADD_ONS;
+use crate::record::{ADD_ONS, INSTALLED};
 use crate::scenario::{Action as Incident, Scenario};
 
 /// The time that the cluster may take once nothing goes wrong any more, in seconds.
@@ -40,6 +40,8 @@ pub(super) struct Runner {
     began: Instant,
     requested: usize,
     touched: usize,
+    backup: Option<Vec<u8>>,
+    deleted: Vec<(Duration, String)>,
     allowed: Vec<(Duration, bool)>,
     approved: Vec<(Duration, String, String)>,
 }
@@ -51,22 +53,20 @@ impl Runner {
             began: Instant::now(),
             requested: 0,
             touched: 0,
+            backup: None,
+            deleted: Vec::new(),
             allowed: Vec::new(),
             approved: Vec::new(),
         }
     }
 
-    pub(super) async fn run(mut self, scenario: &Scenario) -> ActionsResult {
-        let stop = CancellationToken::new();
-        let options = SimulationOptions {
-            delay: scenario.delay,
-            clock: Arc::new(self.processes.clock),
-            ..SimulationOptions::default()
-        };
-        let client = kube::Client::new(self.processes.gateway.clone(), "default");
-        tokio::spawn(simulated_operators::run(client, options, stop.clone()));
+    pub(super) async fn run(
+        mut self,
+        scenario: &Scenario,
+        requests: &[(u64, Request)],
+    ) -> ActionsResult {
+        let mut stop = self.simulate_operators(scenario);
         let mut incidents = scenario.actions.iter().peekable();
-        let requests = requests(scenario.seed);
         let mut requests = requests.iter().peekable();
         let (mut objects, mut served_since) = (objects(), None);
         let mut ended = None;
@@ -76,10 +76,12 @@ impl Runner {
                 self.allow(true).await;
             }
             while let Some((_, incident)) = incidents.next_if(|(at, _)| *at <= second) {
-                if matches!(incident, Incident::Restart { .. }) {
-                    self.processes.restart(None);
-                } else {
-                    self.processes.act(incident);
+                if self.act(incident) {
+                    // Whoever restores a server restarts what watched it, and has what is missing created.
+                    stop.cancel();
+                    stop = self.simulate_operators(scenario);
+                    objects = self::objects();
+                    self.allowed.push((self.began.elapsed(), true));
                 }
             }
             self.keep_running(scenario);
@@ -115,6 +117,57 @@ impl Runner {
         tokio::time::sleep(CONVERGENCE_TIME + QUIET_TIME).await;
         stop.cancel();
         self.result(ended).await
+    }
+
+    fn simulate_operators(&self, scenario: &Scenario) -> CancellationToken {
+        let stop = CancellationToken::new();
+        let options = SimulationOptions {
+            delay: scenario.delay,
+            clock: Arc::new(self.processes.clock),
+            ..SimulationOptions::default()
+        };
+        let client = kube::Client::new(self.processes.gateway.clone(), "default");
+        tokio::spawn(simulated_operators::run(client, options, stop.clone()));
+        stop
+    }
+
+    /// Has something go wrong; returns whether the server went back to an earlier state.
+    fn act(&mut self, incident: &Incident) -> bool {
+        match incident {
+            Incident::BackUp => self.backup = Some(self.processes.state()),
+            Incident::Restart { from_backup } => {
+                let backup = from_backup.then(|| self.backup.take()).flatten();
+                let is_rollback = backup.is_some();
+                self.processes.restart(backup);
+                return is_rollback;
+            }
+            _ => self.processes.act(incident),
+        }
+        false
+    }
+
+    /// Deletes what is at a path as a client.
+    async fn delete(&mut self, path: String) {
+        let status = self.processes.send("DELETE", &path, "application/json", &json!({})).await;
+        if matches!(status, 200 | 202) {
+            self.deleted.push((self.began.elapsed(), path));
+        }
+    }
+
+    /// Gives up the Actions that are executed, or deletes them.
+    async fn stop_running(&mut self, is_deletion: bool) {
+        let cancelled = json!({ "spec": { "cancelled": true } });
+        for (name, action) in self.listed(ACTIONS).await {
+            if action["status"]["state"] != "Running" || !name.starts_with("action-") {
+                continue;
+            }
+            let path = format!("{ACTIONS}/{name}");
+            if is_deletion {
+                self.delete(path).await;
+            } else {
+                self.processes.send("PATCH", &path, MERGE, &cancelled).await;
+            }
+        }
     }
 
     async fn request(&mut self, request: &Request) {
@@ -160,6 +213,13 @@ impl Runner {
             }
             Request::Cancel(number) => {
                 let path = format!("{ACTIONS}/action-{number}");
+                let patch = json!({ "spec": { "cancelled": true } });
+                self.processes.send("PATCH", &path, MERGE, &patch).await;
+            }
+            Request::Stop { is_deletion } => self.stop_running(*is_deletion).await,
+            Request::DeleteOperator(name) => self.delete(format!("{INSTALLED}/{name}")).await,
+            Request::CancelRetry => {
+                let path = format!("{ADD_ONS}{RETRY}");
                 let patch = json!({ "spec": { "cancelled": true } });
                 self.processes.send("PATCH", &path, MERGE, &patch).await;
             }
@@ -238,6 +298,7 @@ impl Runner {
             actions: self.listed(ACTIONS).await,
             followed: (followed, self.touched, follows),
             retry: recorder.read(&format!("{ADD_ONS}{RETRY}")).await,
+            deleted: self.deleted,
             allowed: self.allowed,
             approved: self.approved,
             ended,
