@@ -28,6 +28,7 @@ pub(crate) const SHARE: u64 = 10;
 const ACTIONS: &str = "/apis/olm.io/v1/namespaces/default/actions";
 
 /// The result of a scenario.
+#[derive(Clone)]
 struct ActionsResult {
     writes: Vec<Write>,
     /// The Actions at the end, by name.

@@ -1,9 +1,9 @@
-//! Each invariant of Actions can fail: recordings of an executor that is broken on purpose, each made from a good
-//! one by a small change.
+//! Each invariant of Actions can fail: recordings of an executor that is broken on purpose, each
+//! made from a good one by a small change.
 
 use std::time::Duration;
 
-use plimsoll_api::olm::action::CREATED_BY_ANNOTATION;
+use plimsoll_api::olm::action::{CREATED_BY_ANNOTATION, OWNER_LABEL};
 use serde_json::{Value, json};
 
 use super::history::reported;
@@ -13,8 +13,8 @@ use super::{ACTIONS, ActionsResult, play};
 use crate::record::{INSTALLED, Write};
 use crate::scenario::Scenario;
 
-/// The requests: lantern with its dependency ledger, then ledger by its name, both deleted again, and ledger for a
-/// tenant, with an approval.
+/// The requests: lantern with its dependency ledger, then ledger by its name, both deleted again,
+/// and ledger for a tenant, with an approval.
 fn good() -> ActionsResult {
     let action = |class, package, by_policy| Request::Action { class, package, by_policy };
     let requests = [
@@ -40,19 +40,6 @@ fn good() -> ActionsResult {
         ..Scenario::of(0)
     };
     play(&scenario, &requests)
-}
-
-fn clone(result: &ActionsResult) -> ActionsResult {
-    ActionsResult {
-        writes: result.writes.clone(),
-        actions: result.actions.clone(),
-        followed: result.followed.clone(),
-        retry: result.retry.clone(),
-        deleted: result.deleted.clone(),
-        allowed: result.allowed.clone(),
-        approved: result.approved.clone(),
-        ended: result.ended,
-    }
 }
 
 fn is_creation_of(write: &Write, name: &str) -> bool {
@@ -232,11 +219,9 @@ const HISTORIES: &[(&str, Mutation)] = &[
         edit_end(it, "action-0", |it| it["status"]["conditions"][0]["reason"] = json!(""));
     }),
     ("is gone, and does not say how it ended", |it| {
-        let path = format!("{ACTIONS}/action-0/status");
         let end = place(it, |it| is_report(it, "action-0", "Succeeded"));
         it.writes.remove(end);
         it.actions.remove("action-0");
-        assert!(it.writes.iter().any(|it| it.path == path), "it was reported before");
     }),
 ];
 
@@ -255,9 +240,8 @@ const ORDER: &[(&str, Mutation)] = &[
     }),
     ("a RetryAction with 2 retries made", |it| {
         let is_made = |it: &Write| it.path == ACTIONS && it.method == "POST";
-        let at = place(it, |it| {
-            is_made(it) && it.sent["metadata"]["labels"]["olm.io/action-owner"] == "again"
-        });
+        let at =
+            place(it, |it| is_made(it) && it.sent["metadata"]["labels"][OWNER_LABEL] == "again");
         (0..3).for_each(|_| repeat(it, at));
     }),
     ("not what the attempts came to", |it| it.retry["status"]["succeeded"] = json!(2)),
@@ -269,7 +253,7 @@ fn each_invariant_of_actions_can_fail() {
     let good = good();
     assert_eq!(violations(&good), Vec::<String>::new());
     for (expected, mutate) in [WRITES, PERMISSIONS, HISTORIES, ORDER].concat() {
-        let mut result = clone(&good);
+        let mut result = good.clone();
         mutate(&mut result);
         let found = violations(&result);
         assert!(found.iter().any(|text| text.contains(expected)), "{expected}: {found:#?}");

@@ -1,5 +1,5 @@
-//! The histories of Actions in a recording: what each one reported and what was written for it, in order, and
-//! how one contradicts the other.
+//! The histories of Actions in a recording: what each one reported and what was written for it, in
+//! order, and how one contradicts the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,8 +42,8 @@ impl Change<'_> {
     }
 }
 
-/// Returns the change that a successful write makes, with the uid of its Action, which a deletion does not
-/// name; `None` if it makes none.
+/// Returns the change that a successful write makes, with the uid of its Action, which a deletion
+/// does not name; `None` if it makes none.
 fn made(write: &Write) -> Option<(&str, Change<'_>)> {
     if !matches!(write.status, 200..=202) {
         return None;
@@ -123,8 +123,8 @@ struct Pass<'a> {
 
 /// Returns how writes and reports contradict each other, in sentences.
 ///
-/// A server that goes back to an earlier state has reports and Operators of then: what came before and after
-/// that is compared separately.
+/// A server that goes back to an earlier state has reports and Operators of then: what came before
+/// and after that is compared separately.
 pub(super) fn contradictions(result: &ActionsResult) -> Vec<String> {
     let (actions, made_before) = (BTreeMap::new(), BTreeMap::new());
     let mut pass = Pass { result, actions, made: made_before, found: Vec::new() };
@@ -275,8 +275,8 @@ impl<'a> Pass<'a> {
     /// Checks whether a change may be written again.
     fn check_repetition(&mut self, change: Change<'_>, first: &Write, again: &Write) {
         let is_allowed = match change {
-            // An Operator that is created and then deleted by somebody else leaves no trace for the next
-            // process, and none that holds back what arrives late.
+            // An Operator that is created and then deleted by somebody else leaves no trace for the
+            // next process, and none that holds back what arrives late.
             Change::Create(name) => {
                 let is_gone = self.is_deleted(&operator_path(name), first.at, again.at);
                 again.is_late || is_gone && first.process != again.process
