@@ -4,6 +4,7 @@
 //! Most tests are scenarios, lists of steps in `operators/*.yaml` (see `scenarios`).
 
 mod agreement;
+mod as_actions;
 mod commands;
 mod controller;
 mod definition;

@@ -27,7 +27,7 @@ struct CommandLine {
 pub(super) struct RunCommand {
     /// What is typed after `plimsoll operator`, or after `kubectl operator` if it begins so; `CATALOG` is
     /// the directory of the catalog, `FILES` one for other files. Quotes around a word are the shell's.
-    run: String,
+    pub(super) run: String,
     /// The file of `FILES` that the output is redirected to; empty for none.
     #[serde(default)]
     into: String,
@@ -36,16 +36,16 @@ pub(super) struct RunCommand {
     answers: Option<Vec<String>>,
     /// Texts of the output, in this order; other text may be between them.
     #[serde(default)]
-    shows: Vec<String>,
+    pub(super) shows: Vec<String>,
     /// The whole output.
     #[serde(default)]
     prints: Option<String>,
     /// The error without `error: `; empty for none.
     #[serde(default)]
-    error: String,
+    pub(super) error: String,
     /// The exit code.
     #[serde(default)]
-    exit: u8,
+    pub(super) exit: u8,
 }
 
 impl RunCommand {

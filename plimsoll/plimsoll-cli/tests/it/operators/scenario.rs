@@ -22,7 +22,7 @@ use crate::harness::until;
 /// A step of a scenario.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-enum ScenarioStep {
+pub(super) enum ScenarioStep {
     /// Versions appear in the catalog, by package.
     Publish(BTreeMap<String, Vec<String>>),
     /// Versions in the catalog get another image, by package; then the plan is approved that an Action
@@ -76,7 +76,7 @@ enum ScenarioStep {
 
 /// The report of an Operator in the end.
 #[derive(Debug, Clone, Deserialize)]
-struct ExpectedReport {
+pub(super) struct ExpectedReport {
     #[serde(default)]
     mentions: Vec<String>,
     #[serde(flatten)]
@@ -124,7 +124,7 @@ impl Scenario {
 
 impl AddOns {
     /// Plays a step; returns whether it changes anything.
-    async fn play(&self, step: &ScenarioStep) -> bool {
+    pub(super) async fn play(&self, step: &ScenarioStep) -> bool {
         let is_change = self.carry_out(step).await;
         assert!(is_change || self.fulfils(step).await, "{step:?}");
         is_change

@@ -26,19 +26,19 @@ const TIMEOUT: &str = "120";
 #[serde(deny_unknown_fields)]
 pub(super) struct ShellCommand {
     /// What is typed.
-    run: String,
+    pub(super) run: String,
     /// Who types it: the administrator, or alice of group dev.
     #[serde(default = "administrator", rename = "as")]
-    user: String,
+    pub(super) user: String,
     /// An object that is written to the standard input; absent for none.
     #[serde(default)]
     input: Option<Value>,
     /// Texts of the output and the errors, in any order.
     #[serde(default)]
-    shows: Vec<String>,
+    pub(super) shows: Vec<String>,
     /// The exit code.
     #[serde(default)]
-    exit: i32,
+    pub(super) exit: i32,
 }
 
 impl ShellCommand {
