@@ -11,6 +11,7 @@ mod definition;
 mod deletion;
 mod fixture;
 mod foreign;
+mod histories;
 mod interrupted;
 mod migration;
 mod owners;
@@ -25,6 +26,7 @@ mod survey;
 mod takeover;
 mod tenants;
 mod unserved;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::path::Path;

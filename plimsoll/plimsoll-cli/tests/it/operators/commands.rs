@@ -54,6 +54,11 @@ impl RunCommand {
         Self { run: line.to_owned(), shows: vec![shows.to_owned()], ..Self::default() }
     }
 
+    /// A command that succeeds and prints something, and nothing else.
+    pub(super) fn printing(line: &str, prints: String) -> Self {
+        Self { run: line.to_owned(), prints: Some(prints), ..Self::default() }
+    }
+
     /// A command that fails after it showed something.
     pub(super) fn failing(line: &str, shows: &[&str], error: &str) -> Self {
         Self {

@@ -39,6 +39,17 @@ impl Fixture {
         write_bundle(catalog, package, version, &format!(">={first} <{version}"), requires);
     }
 
+    /// Adds package `fleet`, which requires so many other packages, and these. Their names are long.
+    pub(super) fn publish_fleet(catalog: &Path, count: usize) {
+        let names = (0..count).map(|index| format!("member{index:0>44}"));
+        let requires: BTreeMap<String, String> =
+            names.map(|it| (it, ">=1.0.0".to_owned())).collect();
+        for name in requires.keys() {
+            write_bundle(catalog, name, "1.0.0", "", &BTreeMap::new());
+        }
+        write_bundle(catalog, "fleet", "1.0.0", "", &requires);
+    }
+
     /// Has a version of a package run another image.
     pub(super) fn republish(catalog: &Path, package: &str, version: &str) {
         let path = catalog.join(package).join(version).join("manifests/csv.yaml");

@@ -3,6 +3,7 @@
 
 mod cut_off;
 mod every_step;
+mod parts;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -231,7 +232,7 @@ impl AddOns {
         was_killed
     }
 
-    async fn request_action(&self, name: &str, spec: Value) -> Named {
+    pub(super) async fn request_action(&self, name: &str, spec: Value) -> Named {
         let metadata = json!({ "name": name, "namespace": "default" });
         self.apply(json!({
             "apiVersion": "olm.io/v1", "kind": "Action", "metadata": metadata, "spec": spec,
@@ -277,7 +278,8 @@ async fn start(kind: ClusterKind, packages: &[(&str, &str)]) -> (AddOns, Interru
     (add_ons, client)
 }
 
-fn requester() -> Value {
+/// Returns an administrator as the requester of an Action.
+pub(super) fn requester() -> Value {
     json!({ "username": "admin", "groups": ["system:masters"] })
 }
 
