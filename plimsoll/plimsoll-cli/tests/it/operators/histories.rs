@@ -1,5 +1,5 @@
-//! Which ended Actions are kept, and for how long. The test is the controller of their class: it says
-//! when each of them ends.
+//! Which ended Actions are kept, and for how long. The test is the controller of their class: it
+//! says when each of them ends.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -42,8 +42,8 @@ impl AddOns {
         let time = plimsoll_api::whole_seconds(time).to_string();
         let succeeded = if state == "Succeeded" { "True" } else { "False" };
         let condition = json!({
-            "type": "ActionSucceeded", "status": succeeded, "reason": "Ended", "message": "it ended",
-            "lastTransitionTime": time,
+            "type": "ActionSucceeded", "status": succeeded,
+            "reason": "Ended", "message": "it ended", "lastTransitionTime": time,
         });
         let status = json!({ "state": state, "completionTime": time, "conditions": [condition] });
         let named = Named::parse(&format!("olm.io/v1 Action default/{name}"));
@@ -70,10 +70,11 @@ impl AddOns {
         until(&format!("{names:?} are kept"), found, |it| *it == expected).await;
     }
 
-    /// Sets the clock of the controller forward, and has it look at the clock.
-    async fn later(&self, seconds: i64, nudge: &str) {
+    /// Sets the clock of the controller forward, and has it look at the clock: an Action is
+    /// requested.
+    async fn later(&self, seconds: i64, request: &str) {
         self.clock.0.fetch_add(seconds, Ordering::SeqCst);
-        self.request_action(nudge, spec()).await;
+        self.request_action(request, spec()).await;
     }
 }
 
@@ -155,7 +156,7 @@ fn an_action_is_kept_as_long_as_it_says_or_else_as_its_class_says() {
         add_ons.until_kept(&["long", "x1", "x2"]).await;
         // What a class says later holds for those that have ended before.
         add_ons.request_action("last", spec()).await;
-        add_ons.end("last", "Failed", 2 * HOUR).await;
+        add_ons.end("last", "Failed", HOUR).await;
         add_ons.until_kept(&["last", "long", "x1", "x2"]).await;
         add_ons.apply_class(json!({ "ttlAfterFinished": "1m" })).await;
         add_ons.until_kept(&["long", "x1", "x2"]).await;

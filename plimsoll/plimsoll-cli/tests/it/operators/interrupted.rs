@@ -1,5 +1,5 @@
-//! A controller that is killed at any write of an Action: the next one ends the Action, and nothing is done
-//! twice.
+//! A controller that is killed at any write of an Action: the next one ends the Action, and nothing
+//! is done twice.
 
 mod cut_off;
 mod every_step;
@@ -40,20 +40,21 @@ const SEEDS: u64 = 6;
 struct Record {
     /// How many writes are let pass, and what becomes of the next one; `None` for nothing.
     kill: Option<(usize, LastWrite)>,
-    /// How often each step of an Action was tried, if the controller is killed at the first two attempts at
-    /// each; `None` if it is not.
+    /// How often each step of an Action was tried, if the controller is killed at the first two
+    /// attempts at each; `None` if it is not.
     steps: Option<BTreeMap<String, usize>>,
     /// Whether the controller does not return from a write.
     is_ending: bool,
-    /// How often each change was carried out: a deletion with the uid of the Operator, a creation with its
-    /// name and the uid of the Action, an update with its mark.
+    /// How often each change was carried out: a deletion with the uid of the Operator, a creation
+    /// with its name and the uid of the Action, an update with its mark.
     done: BTreeMap<String, usize>,
     /// The status of an Action that was written last.
     status: Value,
 }
 
 impl Record {
-    /// Returns what becomes of a write if the controller does not return from it; `None` if it does.
+    /// Returns what becomes of a write if the controller does not return from it; `None` if it
+    /// does.
     fn fate(&mut self, write: &ActionWrite) -> Option<LastWrite> {
         let fate = match (&mut self.steps, self.kill.take()) {
             (Some(steps), _) => {
@@ -168,8 +169,8 @@ impl ActionWrite {
     }
 }
 
-/// Returns the value of an operation of a JSON Patch; null if it has none, `None` if there is no such
-/// operation.
+/// Returns the value of an operation of a JSON Patch; null if it has none, `None` if there is no
+/// such operation.
 fn patched<'a>(body: &'a Value, operation: &str, path: &str) -> Option<&'a Value> {
     let mut operations = body.as_array()?.iter();
     let found = operations.find(|it| it["op"] == *operation && it["path"] == *path)?;
@@ -219,7 +220,8 @@ impl Service<Request<Body>> for Interrupted {
 }
 
 impl AddOns {
-    /// Requests an Action and waits until it succeeded; returns whether the controller was killed meanwhile.
+    /// Requests an Action and waits until it succeeded; returns whether the controller was killed
+    /// meanwhile.
     async fn interrupted(&mut self, client: &Interrupted, name: &str, spec: Value) -> bool {
         let mut spec = spec;
         spec["requester"] = requester();
@@ -241,8 +243,8 @@ impl AddOns {
         Named::parse(&format!("olm.io/v1 Action default/{name}"))
     }
 
-    /// Waits until an Action ends, with another controller after each that is killed; returns the Action,
-    /// and whether one was killed.
+    /// Waits until an Action ends, with another controller after each that is killed; returns the
+    /// Action, and whether one was killed.
     async fn ended(&mut self, client: &Interrupted, named: &Named) -> (Value, bool) {
         let what = format!("Action {} ends", named.name);
         let mut was_killed = false;

@@ -1,9 +1,10 @@
-//! Actions that wait: at rest they cost no request, and what happens wakes those alone that wait for it.
+//! Actions that wait: at rest they cost no request, and what happens wakes those alone that wait
+//! for it.
 
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
-use k8s_testkit::RequestLog;
+use k8s_testkit::{ClusterKind, RequestLog};
 use plimsoll_controller::actions::ActionSettings;
 use serde_json::{Value, json};
 
@@ -14,17 +15,18 @@ use crate::harness::{on_any_cluster, until};
 /// How many Actions wait for each thing.
 const COUNT: usize = 100;
 
-/// What Actions wait for: the beginning of their names, their spec, and the reason that they report.
+/// What Actions wait for: the beginning of their names, their spec, and the reason that they
+/// report.
 fn groups() -> [(&'static str, Value, &'static str); 3] {
     let carol = json!({ "username": "carol" });
-    let install = |package: &str, requester: Value| json!({ "actionClass": "operator-install", "package": package, "requester": requester });
+    let install = |package: &str, requester: Value| {
+        let class = "operator-install";
+        json!({ "actionClass": class, "package": package, "requester": requester })
+    };
+    let unserved = json!({ "actionClass": "nowhere", "requester": requester() });
     [
         ("approval", install("fiz", carol), "ApprovalRequired"),
-        (
-            "class",
-            json!({ "actionClass": "nowhere", "requester": requester() }),
-            "ActionClassNotFound",
-        ),
+        ("class", unserved, "ActionClassNotFound"),
         ("behind", install("bar", requester()), "WaitingForAction"),
     ]
 }
@@ -33,8 +35,17 @@ impl AddOns {
     /// Requests Actions of one kind, all at once.
     async fn request_many(&self, group: &str, spec: &Value) {
         let names = (0..COUNT).map(|index| format!("{group}-{index}"));
-        let requests = names.map(async |name| drop(self.request_action(&name, spec.clone()).await));
+        let requests = names.map(|name| async move {
+            self.request_action(&name, spec.clone()).await;
+        });
         join_all(requests).await;
+    }
+
+    /// Waits until the catalog is read with so many bundles.
+    async fn until_bundles(&self, count: usize) {
+        let catalog = Named::parse("olm.io/v1 Catalog fixture");
+        let bundles = || async { self.object(&catalog).await["status"]["bundles"].clone() };
+        until("the catalog is read", bundles, |it| *it == count).await;
     }
 
     /// Waits until so many Actions whose names begin so report something.
@@ -51,7 +62,8 @@ impl AddOns {
     }
 }
 
-/// Returns the Actions that requests are about, and other requests on behalf of Actions as they are.
+/// Returns the Actions that requests are about, and other requests on behalf of Actions as they
+/// are.
 fn concerned(log: &RequestLog) -> BTreeSet<String> {
     let requests = log.requests().into_iter().filter(|it| !it.contains("watch=true"));
     let concerned = requests.filter_map(|it| {
@@ -64,32 +76,37 @@ fn concerned(log: &RequestLog) -> BTreeSet<String> {
     concerned.collect()
 }
 
+/// Starts a cluster where Operator bar never becomes available, and plans of carol are approved
+/// first; returns the log of its controller.
+async fn start(kind: ClusterKind) -> (AddOns, RequestLog) {
+    let mut add_ons =
+        AddOns::without_catalog(kind, "- {package: bar, fault: NeverAvailable}").await;
+    add_ons.actions = Some(ActionSettings::default());
+    let path = add_ons.catalog.path().to_owned();
+    Fixture::publish(&path, "bar", "1.2.5");
+    Fixture::publish(&path, "fiz", "2.9.2");
+    let (client, log) = add_ons.harness.cluster.client_with_log();
+    add_ons.control_with(client);
+    add_ons.add_catalog("fixture", &path).await;
+    add_ons.until_bundles(3).await;
+    let rules = json!({
+        "subjects": [{ "kind": "User", "name": "carol" }],
+        "classes": ["operator-install"],
+        "enforce": { "requiresApproval": true },
+    });
+    add_ons
+        .apply(json!({
+            "apiVersion": "olm.io/v1", "kind": "ActionPolicy",
+            "metadata": { "name": "approved" }, "spec": rules,
+        }))
+        .await;
+    (add_ons, log)
+}
+
 #[test]
 fn actions_that_wait_cost_no_request_and_wake_for_what_they_wait_for() {
     on_any_cluster(|kind| async move {
-        let faults = "- {package: bar, fault: NeverAvailable}";
-        let mut add_ons = AddOns::without_catalog(kind, faults).await;
-        add_ons.actions = Some(ActionSettings::default());
-        let path = add_ons.catalog.path().to_owned();
-        Fixture::publish(&path, "bar", "1.2.5");
-        Fixture::publish(&path, "fiz", "2.9.2");
-        let (client, log) = add_ons.harness.cluster.client_with_log();
-        add_ons.control_with(client);
-        add_ons.add_catalog("fixture", &path).await;
-        let catalog = Named::parse("olm.io/v1 Catalog fixture");
-        let bundles = || async { add_ons.object(&catalog).await["status"]["bundles"].clone() };
-        until("the catalog is read", bundles, |it| *it == 3).await;
-        let rules = json!({
-            "subjects": [{ "kind": "User", "name": "carol" }],
-            "classes": ["operator-install"],
-            "enforce": { "requiresApproval": true },
-        });
-        add_ons
-            .apply(json!({
-                "apiVersion": "olm.io/v1", "kind": "ActionPolicy",
-                "metadata": { "name": "approved" }, "spec": rules,
-            }))
-            .await;
+        let (mut add_ons, log) = start(kind).await;
         let [approval, class, behind] = groups();
         let first = add_ons.request_action("first", behind.1.clone()).await;
         let written = |it: &Value| it["status"]["plan"][0]["state"] == "Written";
@@ -103,12 +120,12 @@ fn actions_that_wait_cost_no_request_and_wake_for_what_they_wait_for() {
 
         // While nothing happens to them, their controller reads a catalog again and reports it.
         log.clear();
-        Fixture::publish(&path, "buz", "0.2.4");
-        until("the catalog is read again", bundles, |it| *it == 4).await;
+        Fixture::publish(add_ons.catalog.path(), "buz", "0.2.4");
+        add_ons.until_bundles(4).await;
         // The one that runs may learn how far its Operator is.
         let mut found = concerned(&log);
         found.remove("first");
-        assert_eq!(found, BTreeSet::new(), "{:#?}", log.requests());
+        assert!(found.is_empty(), "{:#?}", log.requests());
 
         // One that comes concerns no other.
         log.clear();

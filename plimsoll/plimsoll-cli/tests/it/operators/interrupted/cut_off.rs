@@ -1,5 +1,5 @@
-//! A controller that is cut off at a write of an Action: another one ends the Action, and the first one
-//! writes nothing more for it when it goes on.
+//! A controller that is cut off at a write of an Action: another one ends the Action, and the first
+//! one writes nothing more for it when it goes on.
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use super::{AddOns, Interrupted, LastWrite, Named, Record, requester, start};
 use crate::harness::{on_any_cluster, until};
 
-/// The writes at which a controller is cut off, by their position: a change is recorded, written, and
-/// recorded as written.
+/// The writes at which a controller is cut off, by their position: a change is recorded, written,
+/// and recorded as written.
 const WRITES: [(usize, LastWrite); 5] = [
     (2, LastWrite::Lost),
     (2, LastWrite::Applied),
@@ -53,18 +53,18 @@ impl AddOns {
         });
         let named = self.request_action(&name, spec).await;
         first.killed.notified().await;
-        let asleep = self.controller.take();
+        let suspended = self.controller.take();
         self.control_with(second.client());
         let ended = self.released(&named).await;
         assert_eq!(ended["status"]["state"], "Succeeded", "{name}: {ended:#}");
         self.stop().await;
 
-        self.controller = asleep;
+        self.controller = suspended;
         let before = first.record().done.clone();
         resume.send_replace(true);
         // It does one thing after the other: what it was doing is over by then.
         let nothing = json!({ "actionClass": "autoremove", "dryRun": true });
-        self.done(&format!("awake-{name}"), nothing).await;
+        self.done(&format!("resumed-{name}"), nothing).await;
         assert_eq!(first.record().done, before, "{name}: it made another change");
         let now = self.object(&named).await;
         assert_eq!(now["metadata"], ended["metadata"], "{name}: it wrote to the Action");

@@ -1,5 +1,6 @@
-//! One Action whose controller is killed twice at each step: before the write arrives, and after it.
-//! Every other controller repeats the step that was lost, and goes on from the one that was not.
+//! One Action whose controller is killed twice at each step: before the write arrives, and after
+//! it. Every other controller repeats the step that was lost, and goes on from the one that was
+//! not.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +21,9 @@ enum Meanwhile {
 }
 
 impl AddOns {
-    /// Requests an Action and kills the controller twice at each of its steps until it has ended. Checks
-    /// that what it says is what was done, and returns its last status.
-    async fn walk(
+    /// Requests an Action and kills the controller twice at each of its steps until it has ended.
+    /// Checks that what it says is what was done, and returns its last status.
+    async fn kill_at_each_step(
         &mut self,
         client: &Interrupted,
         (name, spec): (&str, &Value),
@@ -50,7 +51,7 @@ impl AddOns {
             }
             self.kill().await;
             if !is_done {
-                is_done = self.meddle(&named, meanwhile).await;
+                is_done = self.interfere(&named, meanwhile).await;
             }
             client.record().is_ending = false;
             self.control_with(client.client());
@@ -63,7 +64,7 @@ impl AddOns {
     }
 
     /// Does something to an Action whose first change is written; returns whether it is.
-    async fn meddle(&self, named: &Named, meanwhile: Meanwhile) -> bool {
+    async fn interfere(&self, named: &Named, meanwhile: Meanwhile) -> bool {
         let status = self.object(named).await["status"].clone();
         if status["plan"][0]["state"] != "Written" {
             return false;
@@ -84,8 +85,8 @@ impl AddOns {
     }
 }
 
-/// Returns whether nothing remains to be done for an Action: it has ended and has no finalizer, or is
-/// gone.
+/// Returns whether nothing remains to be done for an Action: it has ended and has no finalizer, or
+/// is gone.
 fn is_over(action: &Value) -> bool {
     let has_ended = action["status"]["completionTime"].is_string();
     action.is_null() || (has_ended && action["metadata"]["finalizers"].is_null())
@@ -148,7 +149,7 @@ fn an_installation_and_a_deletion_that_are_killed_at_each_step_are_done_once() {
             "parameters": { "cascade": true },
         });
         for (name, spec) in [("install", &install_chain()), ("delete", &delete)] {
-            let status = add_ons.walk(&client, (name, spec), Meanwhile::Nothing).await;
+            let status = add_ons.kill_at_each_step(&client, (name, spec), Meanwhile::Nothing).await;
             assert_eq!(states(&status), ["Completed"; 3], "{status:#}");
         }
         add_ons.absent("olm.io/v1 Operator baz-operator").await;
@@ -164,7 +165,8 @@ fn an_update_that_is_killed_at_each_step_is_written_once() {
         add_ons.expect("fiz", &[("Installed", "True"), ("Progressing", "False")]).await;
         let update =
             json!({ "actionClass": "operator-update", "package": "fiz", "version": "2.9.6" });
-        let status = add_ons.walk(&client, ("update", &update), Meanwhile::Nothing).await;
+        let status =
+            add_ons.kill_at_each_step(&client, ("update", &update), Meanwhile::Nothing).await;
         assert_eq!(states(&status), ["Completed"], "{status:#}");
         let version = ("version", "2.9.6 (@v2.9.6)");
         add_ons.expect("fiz", &[version, ("Progressing", "False AsExpected")]).await;
@@ -183,7 +185,8 @@ fn an_update_of_the_release_that_is_killed_at_each_step_is_requested_once() {
         let client = Interrupted::new(&add_ons.harness.client);
         add_ons.control_with(client.client());
         let update = json!({ "actionClass": "release-update", "version": "1.1.0" });
-        let status = add_ons.walk(&client, ("release", &update), Meanwhile::Nothing).await;
+        let status =
+            add_ons.kill_at_each_step(&client, ("release", &update), Meanwhile::Nothing).await;
         assert_eq!(states(&status), ["Completed"], "{status:#}");
         add_ons.harness.completed("1.1.0").await;
         add_ons.stop().await;
@@ -195,7 +198,7 @@ fn an_update_of_the_release_that_is_killed_at_each_step_is_requested_once() {
 /// cluster and the last status.
 async fn play(kind: ClusterKind, meanwhile: Meanwhile) -> (AddOns, Value) {
     let (mut add_ons, client) = start(kind, &CHAIN).await;
-    let status = add_ons.walk(&client, ("install", &install_chain()), meanwhile).await;
+    let status = add_ons.kill_at_each_step(&client, ("install", &install_chain()), meanwhile).await;
     (add_ons, status)
 }
 

@@ -1,6 +1,8 @@
 //! Plans and answers that are too large for the status of an Action: they are in ActionParts, and a
 //! controller that follows another one goes on with them.
 
+use std::collections::BTreeMap;
+
 use kube::api::ListParams;
 use plimsoll_content::hash::sha256;
 use plimsoll_simulation::cluster_state;
@@ -36,7 +38,8 @@ impl AddOns {
         parts
     }
 
-    /// Returns the text that the parts of an Action have, which is the one that its status refers to.
+    /// Returns the text that the parts of an Action have, which is the one that its status refers
+    /// to.
     async fn text_of_parts(&self, action: &Value) -> String {
         let uid = action["metadata"]["uid"].as_str().expect("it is there");
         let parts = self.parts(uid).await;
@@ -126,8 +129,8 @@ fn check_progress(action: &Value, client: &Interrupted) {
     assert_eq!(status["state"], "Cancelled", "{status:#}");
     let plan = status["plan"].as_array().into_iter().flatten();
     let made = plan.filter(|it| it["state"] == "Written" || it["state"] == "Completed");
-    let made: Vec<(String, usize)> = made
+    let made: BTreeMap<String, usize> = made
         .map(|it| (format!("create {} for {uid}", it["operator"].as_str().unwrap_or_default()), 1))
         .collect();
-    assert_eq!(client.record().done, made.into_iter().collect(), "{status:#}");
+    assert_eq!(client.record().done, made, "{status:#}");
 }
