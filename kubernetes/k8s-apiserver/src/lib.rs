@@ -23,7 +23,7 @@
 //! they react to: namespaces, garbage collection, definitions, aggregated roles. No pod ever runs.
 //!
 //! Requests are authenticated, and authorized by RBAC. Admission webhooks and conversion webhooks
-//! are called over HTTPS or in process; ValidatingAdmissionPolicies are evaluated. A cluster can be
+//! are called over HTTPS or in process; admission policies are evaluated. A cluster can be
 //! written to a snapshot and restored, and [`faults`] injects failures. The `README.md` of this
 //! crate lists what it supports and what it does not.
 //!

@@ -29,7 +29,8 @@ impl Bindings {
         self.values.insert(name.to_owned(), value);
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&Value> {
+    /// The value of a variable; nothing if it has none.
+    pub fn find(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
 }

@@ -210,6 +210,11 @@ impl Scope {
         Self { bindings: bindings.with("variables", CelValue::Host(Arc::new(host))), variables }
     }
 
+    /// The value of a variable; nothing if it is not bound.
+    pub(super) fn variable(&self, name: &str) -> Option<&CelValue> {
+        self.bindings.find(name)
+    }
+
     /// The value of an expression.
     pub(super) fn evaluate(
         &self,

@@ -13,6 +13,7 @@ use self::hooks::Hooks;
 mod cases;
 mod conversion;
 mod hooks;
+mod mutations;
 mod policies;
 
 /// How long anything may take before a test gives up.

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::compiled::{Mutation, Mutations, PatchType, Policy};
 use super::invocation::{PolicyInvocation, invocations};
-use super::{MUTATING, mutation, name_of, versioned_bindings};
+use super::mutation::{self, RequestLists};
+use super::{MUTATING, name_of, versioned_bindings};
 use crate::admission::AdmissionChain;
 use crate::admission::authorizer::AuthorizationCache;
 use crate::admission::expressions::{Scope, shown};
@@ -182,8 +183,10 @@ impl PolicyMutation<'_> {
         object: &Value,
     ) -> Result<std::result::Result<Value, String>> {
         let resource = &invocation.resource;
-        let value = self.evaluate(context, invocation, object, |scope| {
-            scope.evaluate(&mutation.compiled, &mutation.expression, &mut Budget::default())
+        let (value, request) = self.evaluate(context, invocation, object, |scope| {
+            let mut budget = Budget::default();
+            let value = scope.evaluate(&mutation.compiled, &mutation.expression, &mut budget);
+            (value, RequestLists::of(scope.variable("request")))
         })?;
         let value = match value {
             Ok(value) => value,
@@ -192,7 +195,7 @@ impl PolicyMutation<'_> {
         let own = own_schema(resource, self.attributes.subresource);
         let schema: &Schema = own.as_ref().unwrap_or_else(|| resource.schema());
         let patched = match mutation.patch_type {
-            PatchType::JsonPatch => mutation::json_patched(&value, object),
+            PatchType::JsonPatch => mutation::json_patched(&value, &request, object),
             PatchType::ApplyConfiguration => mutation::merged(&value, schema, object),
         };
         let mut patched = match patched {

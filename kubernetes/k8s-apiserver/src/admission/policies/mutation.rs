@@ -1,5 +1,7 @@
 //! What the value of a mutation makes of an object: a JSON patch, or what is merged into it.
-use k8s_cel::Value as CelValue;
+use std::sync::Arc;
+
+use k8s_cel::{ListValue, Value as CelValue};
 use k8s_schema::{Schema, merge_configuration, unknown_fields};
 use serde_json::{Map, Value};
 
@@ -17,12 +19,19 @@ const INTEGER_MAX: u64 = (1 << 53) - 1;
 /// object as it is.
 ///
 /// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/json_patch.go: Patch
-pub(super) fn json_patched(value: &CelValue, object: &Value) -> std::result::Result<Value, String> {
+pub(super) fn json_patched(
+    value: &CelValue,
+    request: &RequestLists,
+    object: &Value,
+) -> std::result::Result<Value, String> {
     let CelValue::List(list) = value else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
     };
-    let operations =
-        list.items.iter().map(operation).collect::<std::result::Result<Vec<_>, String>>()?;
+    let operations = list
+        .items
+        .iter()
+        .map(|item| operation(item, request))
+        .collect::<std::result::Result<Vec<_>, String>>()?;
     match patch::apply(object, &operations) {
         Ok(patched) => Ok(patched),
         Err(failure) if failure.is_test => Ok(object.clone()),
@@ -31,7 +40,7 @@ pub(super) fn json_patched(value: &CelValue, object: &Value) -> std::result::Res
 }
 
 /// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/json_patch.go: evaluatePatchExpression
-fn operation(value: &CelValue) -> std::result::Result<Value, String> {
+fn operation(value: &CelValue, request: &RequestLists) -> std::result::Result<Value, String> {
     let CelValue::Map(fields) = value else {
         return Err(format!(
             "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch: cannot \
@@ -51,16 +60,69 @@ fn operation(value: &CelValue) -> std::result::Result<Value, String> {
     }
     if let Some(value) = fields.field("value") {
         check_names(value)?;
-        let mut json = value.to_json().map_err(|error| {
+        let failed = |why: &str| {
             format!(
-                "JSONPath valueExpression evaluated to a type that could not marshal to JSON: \
-                 {error}"
+                "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}"
             )
-        })?;
+        };
+        if let Some(why) = unwritable(value, request) {
+            return Err(failed(why));
+        }
+        let mut json = value.to_json().map_err(|error| failed(&error.to_string()))?;
         spell_out_integers(&mut json);
         operation.insert("value".to_owned(), json);
     }
     Ok(Value::Object(operation))
+}
+
+/// The lists in the value of `request`, such as the groups of the user.
+///
+/// kube-apiserver has them in a form that it does not write into JSON patches, unless they are fields of
+/// an `Object`; `request.userInfo.groups.map(group, group)` makes a list that it does write.
+#[derive(Debug, Default)]
+pub(super) struct RequestLists(Vec<Arc<ListValue>>);
+
+impl RequestLists {
+    /// The lists in the value of `request`.
+    pub(super) fn of(request: Option<&CelValue>) -> Self {
+        let mut lists = Self::default();
+        if let Some(request) = request {
+            lists.collect(request);
+        }
+        lists
+    }
+
+    fn collect(&mut self, value: &CelValue) {
+        match value {
+            CelValue::List(list) => self.0.push(Arc::clone(list)),
+            CelValue::Map(map) => map.entries.values().for_each(|value| self.collect(value)),
+            _ => {}
+        }
+    }
+
+    fn has(&self, list: &Arc<ListValue>) -> bool {
+        self.0.iter().any(|known| Arc::ptr_eq(known, list))
+    }
+}
+
+/// Why kube-apiserver does not write a value into a JSON patch; nothing if it does.
+///
+/// Upstream: github.com/google/cel-go/common/types/list.go: baseList
+/// Upstream: github.com/google/cel-go/common/types/optional.go: Optional
+fn unwritable(value: &CelValue, request: &RequestLists) -> Option<&'static str> {
+    match value {
+        CelValue::List(list) if request.has(list) => {
+            Some("type conversion error from 'list(dyn)' to '*structpb.Value'")
+        }
+        CelValue::List(list) => list.items.iter().find_map(|item| unwritable(item, request)),
+        CelValue::Map(map) if map.object.is_none() => {
+            map.entries.values().find_map(|value| unwritable(value, request))
+        }
+        CelValue::Optional(Some(value)) => unwritable(value, request),
+        CelValue::Optional(None) => Some("optional.none() dereference"),
+        CelValue::Type(_) => Some("type conversion not supported for 'type'"),
+        _ => None,
+    }
 }
 
 /// Checks that the types of objects are named by the fields that lead to them.
