@@ -15,6 +15,7 @@ mod functions;
 mod ingress;
 mod network;
 mod pod;
+mod policies;
 mod quantities;
 mod registration;
 mod rules;

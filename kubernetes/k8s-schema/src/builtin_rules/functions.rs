@@ -1,8 +1,8 @@
 //! The functions that `data/validation.txt` names.
 use super::check::{self, Rule};
 use super::{
-    access, configuration, containers, ingress, network, pod, quantities, registration, scheduling,
-    storage, volumes, workloads,
+    access, configuration, containers, ingress, network, pod, policies, quantities, registration,
+    scheduling, storage, volumes, workloads,
 };
 
 /// Rules that are more than a fact about one field.
@@ -61,7 +61,15 @@ pub(super) const FUNCTIONS: &[(&str, Rule)] = &[
     ("pod_management", workloads::management),
     ("pod_ranges", scheduling::pod_ranges),
     ("pod_spec", pod::spec),
+    ("policy_conditions", policies::conditions),
+    ("policy_constraints", policies::constraints),
+    ("policy_mutations", policies::mutations),
+    ("policy_operations", policies::mutable_operations),
+    ("policy_param_kind", policies::param_kind),
+    ("policy_param_ref", policies::param_ref),
+    ("policy_resource_names", policies::resource_names),
     ("policy_types", network::policy_types),
+    ("policy_variable", policies::variable),
     ("priority_class_name", scheduling::reserved_name),
     ("privileges", containers::privileges),
     ("probe_handler", containers::handler),

@@ -3,10 +3,11 @@ use k8s_testkit::{ClusterKind, clusters, poll};
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, MAPS, ask, deleted, merge, parse};
+use super::{Answer, MAPS, ask, merge, parse};
 
-/// The cases: each a policy (`spec`, its `mutations` as expressions) and a binding, further policies,
-/// an object that is created, and the answer of kube-apiserver.
+/// The cases: each the spec of a policy, its mutations as expressions, and of a binding, further
+/// policies, an object that is created at a path, and the answer of kube-apiserver. Those without an
+/// object are refused.
 const CASES: &str = include_str!("mutations.json");
 
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
@@ -164,19 +165,20 @@ async fn run(kind: ClusterKind, cases: &[Value]) -> Vec<Value> {
                 Err(refusal) => refused = Some(refusal),
             }
         }
-        let answer = match refused {
-            Some(refusal) => refusal,
-            None => {
+        let answer = match (refused, case["path"].as_str()) {
+            (Some(refusal), _) => refusal,
+            (None, None) => ask(&client, &format!("GET {POLICIES}/case"), &Value::Null).await,
+            (None, Some(path)) => {
                 configured.extend([format!("{BINDINGS}/probe"), format!("{POLICIES}/probe")]);
                 wait_for_probe(&client, index).await;
-                let path = case["path"].as_str().expect("a case has a path");
                 let path = path.replace("MAPS", MAPS).replace("REQUESTS", REQUESTS);
                 ask(&client, &format!("POST {path}?dryRun=All"), &case["object"]).await
             }
         };
         answers.push(shown(answer));
         for path in configured {
-            deleted(&client, &path).await;
+            // One that was refused is not there.
+            ask(&client, &format!("DELETE {path}"), &Value::Null).await;
         }
     }
     answers
