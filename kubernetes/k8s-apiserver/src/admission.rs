@@ -20,6 +20,7 @@ use crate::status::Result;
 use crate::storage::{ObjectKey, StorageId};
 
 mod authorizer;
+mod changed;
 mod check;
 mod conditions;
 mod expressions;

@@ -16,12 +16,12 @@ pub(super) fn param_kind(value: &Value, path: &str, errors: &mut Vec<FieldError>
         [version] => problems(&at, &(*version).into(), label_1035(version), errors),
         [group, version] => {
             if !group.is_empty() {
-                joined(&at, group, subdomain(group), "", errors);
+                joined(&at, group, &subdomain(group), "", errors);
             }
             if version.is_empty() {
                 errors.push(invalid(at, &given.into(), "version must be specified"));
             } else {
-                joined(&at, version, label_1035(version), "", errors);
+                joined(&at, version, &label_1035(version), "", errors);
             }
         }
         _ => {
@@ -34,14 +34,14 @@ pub(super) fn param_kind(value: &Value, path: &str, errors: &mut Vec<FieldError>
         return errors.push(required(at, ""));
     }
     let prefix = "may have mixed case, but should otherwise match: ";
-    joined(&at, kind, label_1035(&kind.to_lowercase()), prefix, errors);
+    joined(&at, kind, &label_1035(&kind.to_lowercase()), prefix, errors);
 }
 
 /// One error for all problems of a text.
 fn joined(
     path: &str,
     value: &str,
-    problems: Vec<String>,
+    problems: &[String],
     prefix: &str,
     errors: &mut Vec<FieldError>,
 ) {

@@ -53,8 +53,8 @@ pub fn merge_configuration(
     Ok(merge(schema, object, configuration))
 }
 
-/// Finds the lists and maps that are owned as a whole. As kube-apiserver does, it looks into declared
-/// fields and items of lists, but not into the other values of a map.
+/// Finds the lists and maps that are owned as a whole. As kube-apiserver does, it inspects declared
+/// fields and items of lists, but not the other values of a map.
 ///
 /// Upstream: k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go: findAtomics
 fn find_atomics(

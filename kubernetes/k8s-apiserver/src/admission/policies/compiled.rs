@@ -75,10 +75,13 @@ pub(super) struct Policy<B> {
     pub(super) body: B,
 }
 
-/// A cache of compiled policies by name, each with its revision.
+/// Compiled policies by name, each with its revision.
+type ByName<B> = BTreeMap<String, (u64, Arc<Policy<B>>)>;
+
+/// A cache of compiled policies.
 #[derive(Debug)]
 pub(crate) struct PolicyCache<B> {
-    compiled: Mutex<BTreeMap<String, (u64, Arc<Policy<B>>)>>,
+    compiled: Mutex<ByName<B>>,
 }
 
 impl<B> Default for PolicyCache<B> {
