@@ -134,7 +134,7 @@ impl ChangeWriter {
             let there = self.read(name).await?;
             let found = there.as_ref().map(|(object, it)| FoundObject::operator(object, it));
             let arrival = arrival(action, at, change, found.as_ref());
-            if let Some(outcome) = settled(&arrival) {
+            if let Some(outcome) = final_outcome(&arrival) {
                 return Ok(outcome);
             }
             let Some((object, there)) = there else {
@@ -171,7 +171,7 @@ impl ChangeWriter {
             if let Some(message) = refusal.filter(|_| is_unmarked) {
                 return Ok(WriteOutcome::Failed(message));
             }
-            if let Some(outcome) = settled(&arrival) {
+            if let Some(outcome) = final_outcome(&arrival) {
                 return Ok(outcome);
             }
             let (Arrival::Absent, Some((object, _))) = (arrival, there) else {
@@ -265,7 +265,7 @@ fn unchanged(object: &Value) -> PatchOperation {
 }
 
 /// Returns the result of a write that needs no request; `None` if it may need one.
-fn settled(arrival: &Arrival) -> Option<WriteOutcome> {
+fn final_outcome(arrival: &Arrival) -> Option<WriteOutcome> {
     match arrival {
         Arrival::Arrived | Arrival::Absent => None,
         Arrival::Superseded(message) => Some(WriteOutcome::Stale(message.clone())),

@@ -28,7 +28,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::known::beginning;
 use self::known::{ActionCounts, EndedActions};
 use self::observations::{Observation, watch_objects};
 use self::queue::{WorkItem, WorkQueue};

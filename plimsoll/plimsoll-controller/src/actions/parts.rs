@@ -17,7 +17,6 @@ use plimsoll_operators::actions::parts::{
 use plimsoll_operators::actions::report::ActionObject;
 use serde_json::{Value, json};
 
-use super::control_loop::beginning;
 use crate::resources::api_resource;
 use crate::write::Writer;
 
@@ -92,13 +91,13 @@ impl PartStore {
     ) -> Result<(), kube::Error> {
         for (index, data) in (0..).zip(split(text)) {
             let part = part(action, &part_name(reference, index), index, data);
-            self.create(&action.namespace, &part).await?;
+            self.keep_part(&action.namespace, &part).await?;
         }
         self.delete_others(action, Some(reference)).await
     }
 
     /// Creates a part. One of that name with another content is replaced: nothing refers to it.
-    async fn create(&self, namespace: &str, part: &Value) -> Result<(), kube::Error> {
+    async fn keep_part(&self, namespace: &str, part: &Value) -> Result<(), kube::Error> {
         let resource = api_resource(ACTION_PART);
         if self.writer.create_new(namespace, &resource, part).await? {
             return Ok(());
@@ -300,6 +299,15 @@ fn is_whole(status: &ActionStatus) -> bool {
 /// Returns whether a write that failed fails again, whenever it is tried.
 pub(super) fn is_lasting(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 400 | 403 | 413 | 422))
+}
+
+/// Returns the beginning of a text that has at most so many bytes.
+pub(super) fn beginning(text: &str, length_max: usize) -> &str {
+    let mut end = text.len().min(length_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 #[cfg(test)]

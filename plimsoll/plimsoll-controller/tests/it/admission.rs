@@ -162,7 +162,8 @@ impl Setup {
     }
 
     /// Asks until a wrong manifest is refused.
-    async fn until_refused(&self, (what, kind, spec, says): Wrong) {
+    async fn until_refused(&self, wrong: Wrong) {
+        let (what, kind, spec, says) = wrong;
         let is_so = || async {
             let (status, said) = self.create(kind, spec, true).await;
             (status >= 400 && said.contains(says)).then_some(())

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, EffectiveAttribute};
 use plimsoll_api::olm::policy::PolicyRules;
 use serde_json::{Value, json};
 
-use super::ActionFailure;
-use super::check;
-use super::classes::CONTROLLER;
-
+/// The controller name of the classes that this program serves.
+pub const CONTROLLER: &str = "olm.io/plimsoll";
 /// The prefix of the names of parameters.
 pub const PARAMETER_PREFIX: &str = "parameters.";
 /// The names of the attributes beside parameters.
@@ -30,6 +27,7 @@ pub(super) const SPELLINGS: [(&str, &str); 2] = [
     ("parameters.force", "ensureConstraintSatisfiability"),
     ("parameters.noDependencies", "installDependencies"),
 ];
+
 /// Attributes by name, each with the request, policy or class that set it.
 pub(super) type SetAttributes = BTreeMap<String, (Value, String)>;
 
@@ -94,7 +92,7 @@ pub struct EffectiveAction {
     /// The name of the class.
     pub class: String,
     /// The attributes by name, each with the request, policy or class that set it.
-    attributes: SetAttributes,
+    pub(super) attributes: SetAttributes,
 }
 
 impl EffectiveAction {
@@ -215,25 +213,6 @@ pub(super) fn merged(
         entry.or_insert_with(|| (value.clone(), format!("class {}", class.name)));
     }
     attributes
-}
-
-/// Returns the effective attributes: those of the Action, else of the policy that grants it, else of the
-/// class.
-///
-/// # Errors
-///
-/// Everything that is wrong with the request, in one message.
-pub fn effective(
-    spec: &ActionSpec,
-    class: &NamedClass,
-    policy: Option<(&str, &PolicyRules)>,
-) -> Result<EffectiveAction, ActionFailure> {
-    let attributes = merged(spec, class, policy);
-    let problems = check::problems(spec, class, &attributes);
-    if !problems.is_empty() {
-        return Err(ActionFailure::new(Reason::InvalidAction, problems.join("; ")));
-    }
-    Ok(EffectiveAction { class: class.name.clone(), attributes })
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use plimsoll_api::olm::action::{ActionSpec, ActionStatus, EffectiveAttribute};
 use semver::Version;
 use serde_json::Value;
 
-use super::attributes::{EffectiveAction, NamedClass, effective, given, text};
+use super::attributes::{EffectiveAction, NamedClass, given, text};
+use super::check::effective;
 use super::files::built_in_classes;
 use super::planning::{
     AUTOREMOVE, CAPABILITY_ENABLE, DELETE, INSTALL, RELEASE_UPDATE, RESOLUTION, UPDATE,

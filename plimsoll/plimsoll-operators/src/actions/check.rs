@@ -6,17 +6,38 @@ mod values;
 
 use k8s_cel::{Environment, Type};
 use plimsoll_api::olm::action::{ActionPreconditions, ActionSpec, MaintenanceWindow};
+use plimsoll_api::olm::policy::PolicyRules;
 use plimsoll_api::{Reason, duration};
 use plimsoll_content::capability::{hint, suggestion};
 use serde_json::Value;
 
 use super::attributes::{
-    FLAGS, NamedClass, PARAMETER_PREFIX, SPELLINGS, SetAttributes, is_spelled, merged, requested,
+    EffectiveAction, FLAGS, NamedClass, PARAMETER_PREFIX, SPELLINGS, SetAttributes, is_spelled,
+    merged, requested,
 };
 use super::schedule::Schedule;
 use super::{ActionFailure, enumerated};
 
 pub(super) use self::parameters::problems as parameter_problems;
+
+/// Returns the effective attributes: those of the Action, else of the policy that grants it, else of the
+/// class.
+///
+/// # Errors
+///
+/// Everything that is wrong with the request, in one message.
+pub fn effective(
+    spec: &ActionSpec,
+    class: &NamedClass,
+    policy: Option<(&str, &PolicyRules)>,
+) -> Result<EffectiveAction, ActionFailure> {
+    let attributes = merged(spec, class, policy);
+    let problems = problems(spec, class, &attributes);
+    if !problems.is_empty() {
+        return Err(ActionFailure::new(Reason::InvalidAction, problems.join("; ")));
+    }
+    Ok(EffectiveAction { class: class.name.clone(), attributes })
+}
 
 /// Returns a failure for each thing that is wrong with a request, whatever is in the cluster. What a policy gives
 /// by default counts as missing here.

@@ -5,12 +5,10 @@ use k8s_schema::Schema;
 use plimsoll_content::capability::suggestion;
 use serde_json::{Value, json};
 
+pub use super::attributes::CONTROLLER;
 use super::attributes::{ATTRIBUTES, FLAGS, NamedClass, PARAMETER_PREFIX, wrapped};
 use super::check::{duration_problem, parameter_problems};
 use super::enumerated;
-
-/// The controller name of the classes that this program serves.
-pub const CONTROLLER: &str = "olm.io/plimsoll";
 
 /// Returns whether a class can be served: its schema is a structural one, its attributes, required attributes
 /// and defaults agree with it, and no other class has one of its names before it. A name counts before an

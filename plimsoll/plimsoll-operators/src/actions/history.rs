@@ -36,8 +36,13 @@ pub struct EndedAction {
     pub created: Timestamp,
     /// The completion time.
     pub ended: Timestamp,
-    /// How long it is kept after its end; `None` for as long as its class says.
-    pub ttl: Option<Duration>,
+    /// How many seconds it is kept after its end; `None` for as long as its class says.
+    pub ttl: Option<u32>,
+}
+
+/// Returns the seconds of a duration, the largest number for a longer one.
+fn seconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_secs()).unwrap_or(u32::MAX)
 }
 
 impl EndedAction {
@@ -57,7 +62,7 @@ impl EndedAction {
             state: status.state,
             created: *created,
             ended: status.completion_time.unwrap_or(*created),
-            ttl: duration::parse(&spec.ttl_after_finished).ok(),
+            ttl: duration::parse(&spec.ttl_after_finished).ok().map(seconds),
         })
     }
 
@@ -73,7 +78,8 @@ impl EndedAction {
 
     /// Returns the time at which it is to be deleted; `None` for never.
     fn expires(&self, of_class: Option<Duration>) -> Option<Timestamp> {
-        self.ended.checked_add(self.ttl.or(of_class)?).ok()
+        let own = self.ttl.map(|it| Duration::from_secs(it.into()));
+        self.ended.checked_add(own.or(of_class)?).ok()
     }
 }
 

@@ -109,7 +109,7 @@ impl<'a> Locks<'a> {
     pub fn waiting_for(&self, left: &ActionObject) -> Vec<&'a ActionObject> {
         let footprint = Footprint::of(&left.status.plan);
         let text = format!("Action {}/{},", left.namespace, left.name);
-        let is_woken = |it: &&&ActionObject| {
+        let is_due = |it: &&&ActionObject| {
             if it.uid == left.uid
                 || it.status.state != ActionState::Pending
                 || footprint.shared(&it.status.plan).is_none()
@@ -122,7 +122,7 @@ impl<'a> Locks<'a> {
                 !self.before(it).any(|other| own.shared(&other.status.plan).is_some())
             }
         };
-        self.holders.iter().filter(is_woken).copied().collect()
+        self.holders.iter().filter(is_due).copied().collect()
     }
 
     /// Returns the holders that go before an Action that waits, first those that go first.

@@ -14,7 +14,8 @@ use plimsoll_api::olm::policy::{
 use plimsoll_resolve::range::masterminds::Range;
 use semver::Version;
 
-use super::attributes::{EffectiveAction, NamedClass, effective, requested, text};
+use super::attributes::{EffectiveAction, NamedClass, requested, text};
+use super::check::effective;
 use super::plan::ActionPlan;
 use super::planning::named;
 use super::preconditions::violations;

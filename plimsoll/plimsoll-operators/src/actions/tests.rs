@@ -11,7 +11,8 @@ use plimsoll_resolve::{
 };
 use semver::Version;
 
-use super::attributes::{NamedClass, effective};
+use super::attributes::NamedClass;
+use super::check::effective;
 use super::files::{ActionFiles, built_in_classes};
 use super::planning;
 use super::policy::NamedPolicy;

@@ -106,7 +106,7 @@ impl ControlLoop {
                     kept.finalizers.retain(|it| it != ACTION_FINALIZER);
                     kept.finalizers.extend(is_added.then(|| ACTION_FINALIZER.to_owned()));
                 }
-                self.settle(&id);
+                self.keep_ended(&id);
                 true
             }
             Err(error) => {
@@ -131,8 +131,8 @@ impl ControlLoop {
         if before.status.state.is_final() || before.status.plan.is_empty() || is_held {
             return;
         }
-        let woken = Locks::of(self.actions.values()).waiting_for(before);
-        let woken: Vec<WorkItem> = woken.into_iter().map(WorkItem::of).collect();
-        self.queue.add(woken);
+        let due = Locks::of(self.actions.values()).waiting_for(before);
+        let due: Vec<WorkItem> = due.into_iter().map(WorkItem::of).collect();
+        self.queue.add(due);
     }
 }

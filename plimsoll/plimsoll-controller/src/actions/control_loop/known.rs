@@ -13,6 +13,7 @@ use plimsoll_operators::actions::report::ActionObject;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use crate::actions::parts::beginning;
 use crate::view::WaitingActions;
 
 /// The maximum length of the message that is kept of an ended attempt, in bytes.
@@ -238,15 +239,6 @@ where
             counts.remove(key);
         }
     }
-}
-
-/// Returns the beginning of a text that has at most so many bytes.
-pub(in crate::actions) fn beginning(text: &str, length_max: usize) -> &str {
-    let mut end = text.len().min(length_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Reads an Action, and as much as possible of one that has another form; then the error is

@@ -222,9 +222,9 @@ impl ControlLoop {
 
     /// Keeps only a record of an Action that has ended and was released: the watch shows nothing
     /// newer of it.
-    pub(super) fn settle(&mut self, id: &NamespacedName) {
-        let is_settled = |it: &ActionObject| it.status.state.is_final() && !it.has_finalizer();
-        if !self.actions.get(id).is_some_and(is_settled) {
+    pub(super) fn keep_ended(&mut self, id: &NamespacedName) {
+        let is_released = |it: &ActionObject| it.status.state.is_final() && !it.has_finalizer();
+        if !self.actions.get(id).is_some_and(is_released) {
             return;
         }
         if let Some(action) = self.actions.remove(id) {

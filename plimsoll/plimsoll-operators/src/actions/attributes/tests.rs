@@ -4,7 +4,7 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::ActionSpec;
 use serde_json::{Value, json};
 
-use super::effective;
+use crate::actions::check::effective;
 use crate::actions::tests::class;
 
 #[test]

@@ -4,7 +4,8 @@ use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, ActionStatus, Effec
 use serde_json::{Value, json};
 
 use super::{command, command_in, command_of};
-use crate::actions::attributes::{NamedClass, effective};
+use crate::actions::attributes::NamedClass;
+use crate::actions::check::effective;
 use crate::actions::files::built_in_classes;
 use crate::actions::tests::class;
 

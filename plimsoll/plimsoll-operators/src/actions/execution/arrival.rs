@@ -1,7 +1,7 @@
 //! Whether the API server has a change that may have been sent, and whether it still has one that was written.
 //!
 //! A created Operator has the uid of its Action. Whatever updates an Operator or the ClusterVersion leaves a mark
-//! in the same write, so that an update that another client has reverted is told apart from one that never came.
+//! in the same write, so that an update that another client has reverted differs from one that never came.
 //! A deletion names the uid of the object.
 
 use plimsoll_api::Reason;

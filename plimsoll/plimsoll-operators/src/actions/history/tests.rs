@@ -1,7 +1,5 @@
 //! Which ended Actions are deleted, and when.
 
-use std::time::Duration;
-
 use plimsoll_api::NamespacedName;
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, ActionState, ActionStatus};
 
@@ -36,7 +34,7 @@ fn ended(line: &str) -> EndedAction {
     };
     for word in words {
         match word.strip_prefix("ttl=") {
-            Some(seconds) => action.ttl = Some(Duration::from_secs(seconds.parse().unwrap())),
+            Some(seconds) => action.ttl = Some(seconds.parse().unwrap()),
             None => action.owner = word.into(),
         }
     }
@@ -137,7 +135,7 @@ fn an_action_is_kept_under_the_name_of_its_class() {
         ..ActionStatus::default()
     };
     let ended = EndedAction::of(&action, &classes(None, "")).unwrap();
-    assert_eq!((&*ended.class, ended.ttl), ("backup", Some(Duration::from_secs(7200))));
+    assert_eq!((&*ended.class, ended.ttl), ("backup", Some(7200)));
     assert_eq!(ended.ended, at("2026-01-01T00:00:00Z"));
     assert_eq!(&*EndedAction::of(&action, &[]).unwrap().class, "backups");
 }

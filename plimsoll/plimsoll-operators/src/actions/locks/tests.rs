@@ -105,9 +105,9 @@ fn the_end_of_an_action_wakes_those_alone_that_can_start_or_name_it() {
             all.push(ActionObject { status, ..it });
         }
         let locks = Locks::of(&all);
-        let woken: Vec<&str> =
+        let due: Vec<&str> =
             locks.waiting_for(&ended).into_iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(woken, expected);
+        assert_eq!(due, expected);
     };
     check(&[("a", "+bar", "ended"), ("b", "+bar", "a"), ("c", "+qux", "x")], &["a"]);
     check(&[("a", "+bar", "ended"), ("b", "+foo", "ended")], &["a", "b"]);
@@ -118,8 +118,8 @@ fn the_end_of_an_action_wakes_those_alone_that_can_start_or_name_it() {
     check(&[("a", "?bar", "ended"), ("b", "?bar", "ended")], &["a", "b"]);
 }
 
-/// Runs Actions to their end, of those that are executed first the one that `pick` selects; an Action is looked at
-/// at the beginning, and when it is woken.
+/// Runs Actions to their end, of those that are executed first the one that `pick` selects; an Action is inspected
+/// at the beginning, and when it becomes due.
 fn run(mut all: Vec<ActionObject>, pick: usize) -> Vec<ActionObject> {
     let mut due: BTreeSet<usize> = (0..all.len()).collect();
     let mut ended = Vec::new();
@@ -144,9 +144,9 @@ fn run(mut all: Vec<ActionObject>, pick: usize) -> Vec<ActionObject> {
         let Some(at) = running.get(pick % running.len().max(1)).copied() else { return ended };
         all[at].status.state = ActionState::Succeeded;
         ended.push(all[at].clone());
-        let woken: Vec<&str> =
+        let freed: Vec<&str> =
             Locks::of(&all).waiting_for(&all[at]).into_iter().map(|it| it.uid.as_str()).collect();
-        due.extend((0..all.len()).filter(|it| woken.contains(&all[*it].uid.as_str())));
+        due.extend((0..all.len()).filter(|it| freed.contains(&all[*it].uid.as_str())));
     }
 }
 

@@ -8,7 +8,7 @@ use plimsoll_api::olm::{Dependant, DependencyStatus, OperatorStatus};
 use serde_json::{Value, json};
 
 use super::{ActionFailure, ActionPlan, packages, plan};
-use crate::actions::attributes::effective;
+use crate::actions::check::effective;
 use crate::actions::files::built_in_classes;
 use crate::actions::release::ObservedRelease;
 use crate::actions::tests::class;

@@ -6,7 +6,8 @@ use plimsoll_api::olm::action::{ActionSpec, ChangeOperation, ChangeState, Planne
 use serde_json::{Value, json};
 
 use super::ObservedRelease;
-use crate::actions::attributes::{NamedClass, effective};
+use crate::actions::attributes::NamedClass;
+use crate::actions::check::effective;
 use crate::actions::execution::observe;
 use crate::actions::files::built_in_classes;
 use crate::actions::release;

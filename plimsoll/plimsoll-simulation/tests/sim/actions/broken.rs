@@ -140,7 +140,7 @@ const WRITES: &[(&str, Mutation)] = &[
     }),
     ("which no Action reports", |it| {
         let at = place(it, |it| is_creation_of(it, "lantern"));
-        it.writes[at].sent["metadata"]["annotations"][CREATED_BY_ANNOTATION] = json!("nobody");
+        it.writes[at].sent["metadata"]["annotations"][CREATED_BY_ANNOTATION] = json!("no Action");
     }),
     ("was deleted, which no Action requested", |it| {
         let at = place(it, is_deletion);
@@ -158,7 +158,7 @@ const WRITES: &[(&str, Mutation)] = &[
     }),
 ];
 
-/// Executions that nobody allowed.
+/// Executions that no policy allowed.
 const PERMISSIONS: &[(&str, Mutation)] = &[
     ("was executed without an approval", |it| it.approved.clear()),
     ("was executed without an approval", |it| {

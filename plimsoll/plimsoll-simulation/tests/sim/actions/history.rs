@@ -275,7 +275,7 @@ impl<'a> Pass<'a> {
     /// Checks whether a change may be written again.
     fn check_repetition(&mut self, change: Change<'_>, first: &Write, again: &Write) {
         let is_allowed = match change {
-            // An Operator that is created and then deleted by somebody else leaves no trace for the
+            // An Operator that is created and then deleted by another client leaves no trace for the
             // next process, and none that holds back what arrives late.
             Change::Create(name) => {
                 let is_gone = self.is_deleted(&operator_path(name), first.at, again.at);

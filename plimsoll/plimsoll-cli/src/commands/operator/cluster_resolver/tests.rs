@@ -23,7 +23,8 @@ use plimsoll_controller::operators::query::{
     Authority, Caller, QueriedCatalog, QueryService, QueryState,
 };
 use plimsoll_operators::actions::ActionFailure;
-use plimsoll_operators::actions::attributes::{NamedClass, effective};
+use plimsoll_operators::actions::attributes::NamedClass;
+use plimsoll_operators::actions::check::effective;
 use plimsoll_operators::actions::files::built_in_classes;
 use plimsoll_operators::actions::plan::ActionPlan;
 use plimsoll_operators::actions::planning::{RESOLUTION, packages, plan};

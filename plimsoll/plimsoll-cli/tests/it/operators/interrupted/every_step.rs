@@ -26,7 +26,8 @@ impl AddOns {
     async fn kill_at_each_step(
         &mut self,
         client: &Interrupted,
-        (name, spec): (&str, &Value),
+        name: &str,
+        spec: &Value,
         meanwhile: Meanwhile,
     ) -> Value {
         *client.record() = Record { steps: Some(BTreeMap::new()), ..Record::default() };
@@ -149,7 +150,7 @@ fn an_installation_and_a_deletion_that_are_killed_at_each_step_are_done_once() {
             "parameters": { "cascade": true },
         });
         for (name, spec) in [("install", &install_chain()), ("delete", &delete)] {
-            let status = add_ons.kill_at_each_step(&client, (name, spec), Meanwhile::Nothing).await;
+            let status = add_ons.kill_at_each_step(&client, name, spec, Meanwhile::Nothing).await;
             assert_eq!(states(&status), ["Completed"; 3], "{status:#}");
         }
         add_ons.absent("olm.io/v1 Operator baz-operator").await;
@@ -166,7 +167,7 @@ fn an_update_that_is_killed_at_each_step_is_written_once() {
         let update =
             json!({ "actionClass": "operator-update", "package": "fiz", "version": "2.9.6" });
         let status =
-            add_ons.kill_at_each_step(&client, ("update", &update), Meanwhile::Nothing).await;
+            add_ons.kill_at_each_step(&client, "update", &update, Meanwhile::Nothing).await;
         assert_eq!(states(&status), ["Completed"], "{status:#}");
         let version = ("version", "2.9.6 (@v2.9.6)");
         add_ons.expect("fiz", &[version, ("Progressing", "False AsExpected")]).await;
@@ -186,7 +187,7 @@ fn an_update_of_the_release_that_is_killed_at_each_step_is_requested_once() {
         add_ons.control_with(client.client());
         let update = json!({ "actionClass": "release-update", "version": "1.1.0" });
         let status =
-            add_ons.kill_at_each_step(&client, ("release", &update), Meanwhile::Nothing).await;
+            add_ons.kill_at_each_step(&client, "release", &update, Meanwhile::Nothing).await;
         assert_eq!(states(&status), ["Completed"], "{status:#}");
         add_ons.harness.completed("1.1.0").await;
         add_ons.stop().await;
@@ -198,7 +199,7 @@ fn an_update_of_the_release_that_is_killed_at_each_step_is_requested_once() {
 /// cluster and the last status.
 async fn play(kind: ClusterKind, meanwhile: Meanwhile) -> (AddOns, Value) {
     let (mut add_ons, client) = start(kind, &CHAIN).await;
-    let status = add_ons.kill_at_each_step(&client, ("install", &install_chain()), meanwhile).await;
+    let status = add_ons.kill_at_each_step(&client, "install", &install_chain(), meanwhile).await;
     (add_ons, status)
 }
 
