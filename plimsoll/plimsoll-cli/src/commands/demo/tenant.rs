@@ -88,7 +88,7 @@ pub(super) async fn play(tenant: &Client) -> Result<(), anyhow::Error> {
          grants lantern"
     );
     for command in COMMANDS {
-        anstream::println!("\n$ kubectl operator {command} -n {NAMESPACE} --as {TENANT}");
+        anstream::println!("\n{TENANT}$ kubectl operator {command} -n {NAMESPACE}");
         let words = ["kubectl operator"].into_iter().chain(command.split(' '));
         let words = words.chain(["-n", NAMESPACE]);
         let CommandLine { command: parsed } = CommandLine::try_parse_from(words)?;
