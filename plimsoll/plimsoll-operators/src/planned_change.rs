@@ -1,6 +1,6 @@
 //! Changes of Operators, as Actions have them and as all plans of changes are shown.
 
-use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
+use plimsoll_api::olm::action::{ChangeOperation, ChangeState, PlannedChange};
 use plimsoll_content::hash::sha256;
 
 use crate::deletion_plan::PlannedDeletion;
@@ -8,18 +8,23 @@ use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::observed::ObservedOperator;
 
 /// Returns the digest of changes, regardless of their progress and of what they rely on.
-pub(crate) fn digest(changes: &[PlannedChange]) -> String {
+pub fn digest(changes: &[PlannedChange]) -> String {
+    let mut planned = without_progress(changes);
+    planned.iter_mut().for_each(|it| it.relies_on.clear());
+    let text = serde_json::to_vec(&planned).expect("its keys are strings");
+    sha256([text.as_slice()])
+}
+
+/// Returns changes as they were planned, without their progress.
+pub fn without_progress(changes: &[PlannedChange]) -> Vec<PlannedChange> {
     let planned = changes.iter().map(|it| PlannedChange {
-        state: Default::default(),
+        state: ChangeState::default(),
         unwritten: false,
         reason: String::new(),
         message: String::new(),
-        relies_on: Vec::new(),
         ..it.clone()
     });
-    let planned: Vec<PlannedChange> = planned.collect();
-    let text = serde_json::to_vec(&planned).expect("its keys are strings");
-    sha256([text.as_slice()])
+    planned.collect()
 }
 
 /// Returns the change that writes an Operator; `there` is the one that exists.

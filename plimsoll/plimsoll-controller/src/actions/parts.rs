@@ -12,7 +12,8 @@ use plimsoll_api::olm::action::{
 };
 use plimsoll_api::{ACTION, ACTION_PART};
 use plimsoll_operators::actions::parts::{
-    join, large_plan, part_name, read_plan, reference, split,
+    join, large_plan, part_name, plan_digest, read_plan, reference, split, with_progress,
+    without_progress,
 };
 use plimsoll_operators::actions::report::ActionObject;
 use serde_json::{Value, json};
@@ -62,7 +63,7 @@ impl PartStore {
         if of_plan.is_none() || action.status.parts == status.parts {
             return Ok(());
         }
-        match (of_plan, large_plan(&planned(&status.plan))) {
+        match (of_plan, large_plan(&without_progress(&status.plan))) {
             (Some(reference), Some(text)) => self.keep(action, reference, &text).await,
             _ => Ok(()),
         }
@@ -194,22 +195,11 @@ fn named_reference(action: &str, content: PartContent, text: &str) -> PartRefere
     reference
 }
 
-/// Returns a plan without its progress.
-fn planned(plan: &[PlannedChange]) -> Vec<PlannedChange> {
-    let planned = plan.iter().map(|it| PlannedChange {
-        state: ChangeState::default(),
-        reason: String::new(),
-        message: String::new(),
-        ..it.clone()
-    });
-    planned.collect()
-}
-
 /// Returns a status that refers to parts if its plan is too large, and does not if it is not. It
 /// has the whole plan still.
 pub(super) fn referring(action: &ActionObject, mut status: ActionStatus) -> ActionStatus {
     let is_of_result = status.parts.as_ref().is_some_and(|it| it.content == PartContent::Result);
-    match large_plan(&planned(&status.plan)) {
+    match large_plan(&without_progress(&status.plan)) {
         // The result of a query says the same as its plan.
         Some(_) if is_of_result => status.plan.clear(),
         Some(text) => {
@@ -230,6 +220,7 @@ pub(super) fn stored(status: &ActionStatus) -> ActionStatus {
         let begun = begun.map(|it| PlannedChange {
             manifest: None,
             workloads: Vec::new(),
+            relies_on: Vec::new(),
             message: beginning(&it.message, MESSAGE_LENGTH_MAX).to_owned(),
             ..it
         });
@@ -245,7 +236,7 @@ pub(super) fn restore(status: &mut ActionStatus, before: Option<&ActionStatus>) 
         return true;
     }
     let Some(before) = before.filter(|it| it.parts == status.parts) else { return false };
-    let plan = with_progress(planned(&before.plan), &status.plan);
+    let plan = with_progress(without_progress(&before.plan), &status.plan);
     plan.map(|plan| status.plan = plan).is_ok()
 }
 
@@ -255,32 +246,12 @@ pub(super) fn restore(status: &mut ActionStatus, before: Option<&ActionStatus>) 
 ///
 /// When it is not the plan of the status.
 pub(super) fn loaded(status: &ActionStatus, text: &str) -> Result<Vec<PlannedChange>, String> {
-    let digest = status.parts.as_ref().map_or("", |it| &it.digest);
-    if !status.plan_digest.is_empty() && status.plan_digest != digest {
+    let plan = read_plan(text)?;
+    // The digest of a plan is not that of its parts, which say what it relies on as well.
+    if !status.plan_digest.is_empty() && status.plan_digest != plan_digest(&plan) {
         return Err(format!("the plan in its ActionParts is not {}", status.plan_digest));
     }
-    with_progress(read_plan(text)?, &status.plan)
-}
-
-/// Returns a plan with the progress of those of its changes that have begun, which are in its
-/// order.
-fn with_progress(
-    mut plan: Vec<PlannedChange>,
-    begun: &[PlannedChange],
-) -> Result<Vec<PlannedChange>, String> {
-    let mut rest = plan.iter_mut();
-    for PlannedChange { operator, operation, capability, state, reason, message, .. } in begun {
-        let is_same = |it: &&mut PlannedChange| {
-            (&it.operator, &it.operation, &it.capability) == (operator, operation, capability)
-        };
-        let Some(change) = rest.find(is_same) else {
-            return Err(format!("a change of {operator}{capability} is not in the plan"));
-        };
-        change.state = *state;
-        change.reason.clone_from(reason);
-        change.message.clone_from(message);
-    }
-    Ok(plan)
+    with_progress(plan, &status.plan)
 }
 
 fn is_of_plan(status: &ActionStatus) -> bool {
@@ -289,7 +260,7 @@ fn is_of_plan(status: &ActionStatus) -> bool {
 
 /// Returns whether a status has all of the plan that it refers to.
 fn is_whole(status: &ActionStatus) -> bool {
-    let text = large_plan(&planned(&status.plan));
+    let text = large_plan(&without_progress(&status.plan));
     text.is_some_and(|it| {
         let found = reference("", PartContent::Plan, &it).digest;
         status.parts.as_ref().is_some_and(|it| it.digest == found)
@@ -312,7 +283,10 @@ pub(super) fn beginning(text: &str, length_max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::Reason;
     use plimsoll_api::olm::action::{ActionState, ChangeOperation};
+    use plimsoll_operators::actions::ActionFailure;
+    use plimsoll_operators::actions::lifecycle::give_up;
 
     use super::*;
 
@@ -321,13 +295,16 @@ mod tests {
             operator: name.to_owned(),
             operation: ChangeOperation::Create,
             manifest: Some(json!({ "kind": "Operator", "text": "x".repeat(size) })),
+            relies_on: vec!["platform".to_owned()],
             ..PlannedChange::default()
         }
     }
 
     fn status(size: usize) -> ActionStatus {
         let plan = ["a", "b", "c"].map(|it| change(it, size)).to_vec();
-        ActionStatus { plan, state: ActionState::Running, ..ActionStatus::default() }
+        let plan_digest = plan_digest(&plan);
+        let state = ActionState::Running;
+        ActionStatus { plan, plan_digest, state, ..ActionStatus::default() }
     }
 
     fn action() -> ActionObject {
@@ -364,6 +341,24 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_that_was_given_up_is_in_the_parts_that_it_was_in() {
+        let mut status = referring(&action(), status(200 * 1024));
+        let before = status.clone();
+        let text = large_plan(&status.plan).expect("it is large");
+        status.plan[0].state = ChangeState::Completed;
+        give_up(&mut status, &ActionFailure::new(Reason::PolicyDenied, "no policy grants it"));
+        let read = stored(&referring(&action(), status.clone()));
+        assert_eq!(read.parts, before.parts);
+        let unwritten = read.plan.iter().map(|it| it.unwritten);
+        assert_eq!(unwritten.collect::<Vec<_>>(), [false, true, true]);
+        assert!(read.plan.iter().all(|it| it.relies_on.is_empty()), "the parts say it");
+        assert_eq!(loaded(&read, &text).as_ref(), Ok(&status.plan));
+        let mut restored = read.clone();
+        assert!(restore(&mut restored, Some(&before)));
+        assert_eq!(restored.plan, status.plan);
+    }
+
+    #[test]
     fn progress_of_another_plan_is_refused() {
         let status = referring(&action(), status(200 * 1024));
         let text = large_plan(&status.plan).expect("it is large");
@@ -374,7 +369,8 @@ mod tests {
         read.plan = Vec::new();
         read.plan_digest = "sha256:another".to_owned();
         assert!(loaded(&read, &text).is_err());
-        read.plan_digest = status.parts.as_ref().map(|it| it.digest.clone()).unwrap_or_default();
+        read.plan_digest.clone_from(&status.plan_digest);
+        assert_ne!(status.parts.map(|it| it.digest), Some(read.plan_digest.clone()));
         assert_eq!(loaded(&read, &text), Ok(status.plan));
     }
 

@@ -3,6 +3,8 @@
 use plimsoll_api::olm::action::{PartContent, PartReference, PlannedChange};
 use plimsoll_content::hash::text_sha256;
 
+pub use crate::planned_change::{digest as plan_digest, without_progress};
+
 /// The maximum length of one part as JSON, in bytes: an object in etcd has at most 1.5 MiB.
 pub const PART_BYTES_MAX: usize = 512 * 1024;
 /// The maximum length of a plan as JSON that a status has itself, in bytes. The other fields of the status and
@@ -22,6 +24,32 @@ pub fn large_plan(changes: &[PlannedChange]) -> Option<String> {
 /// When the text is not a plan.
 pub fn read_plan(text: &str) -> Result<Vec<PlannedChange>, String> {
     serde_json::from_str(text).map_err(|error| format!("the plan cannot be read: {error}"))
+}
+
+/// Returns a plan with the progress of those of its changes that have begun, which are in its order.
+///
+/// # Errors
+///
+/// When one of them is not in the plan.
+pub fn with_progress(
+    mut plan: Vec<PlannedChange>,
+    begun: &[PlannedChange],
+) -> Result<Vec<PlannedChange>, String> {
+    let mut rest = plan.iter_mut();
+    for it in begun {
+        let is_same = |other: &&mut PlannedChange| {
+            (&other.operator, &other.operation, &other.capability)
+                == (&it.operator, &it.operation, &it.capability)
+        };
+        let Some(change) = rest.find(is_same) else {
+            return Err(format!("a change of {} is not in the plan", it.subject()));
+        };
+        change.state = it.state;
+        change.unwritten = it.unwritten;
+        change.reason.clone_from(&it.reason);
+        change.message.clone_from(&it.message);
+    }
+    Ok(plan)
 }
 
 /// Divides a text into parts, at least one.

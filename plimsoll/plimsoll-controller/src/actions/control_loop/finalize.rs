@@ -9,7 +9,6 @@ use plimsoll_operators::actions::report::{ActionObject, Report};
 
 use super::ControlLoop;
 use super::queue::{WorkItem, id_of};
-use crate::actions::parts;
 use crate::write::chain;
 
 impl ControlLoop {
@@ -26,7 +25,7 @@ impl ControlLoop {
             return false;
         }
         let report = Report::running(taken.status.clone());
-        let status = parts::referring(action, action.reported(report, self.clock.now()));
+        let status = action.reported(report, self.clock.now());
         match self.write_status(action, &status).await {
             Ok(written) => {
                 self.executed.insert(action.uid.clone(), status.attempts);

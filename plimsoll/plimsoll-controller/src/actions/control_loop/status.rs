@@ -86,7 +86,8 @@ impl ControlLoop {
     /// controller has written one.
     pub(super) async fn finish(&mut self, mut action: ActionObject, report: Report) {
         let id = id_of(&action);
-        let status = parts::referring(&action, action.reported(report, self.clock.now()));
+        // Progress does not change which parts a plan is in.
+        let status = action.reported(report, self.clock.now());
         for _ in 0..CONFLICTS_MAX {
             match self.write_status(&action, &status).await {
                 Ok(written) => {

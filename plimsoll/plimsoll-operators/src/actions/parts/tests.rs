@@ -1,10 +1,10 @@
 //! Division of texts into parts, and back.
 
-use plimsoll_api::olm::action::{PartContent, PlannedChange};
+use plimsoll_api::olm::action::{ChangeState, PartContent, PlannedChange};
 
 use super::{
-    PART_BYTES_MAX, STATUS_PLAN_BYTES_MAX, join, large_plan, part_name, read_plan, reference,
-    split, split_at,
+    PART_BYTES_MAX, STATUS_PLAN_BYTES_MAX, join, large_plan, part_name, plan_digest, read_plan,
+    reference, split, split_at, with_progress, without_progress,
 };
 
 #[test]
@@ -64,4 +64,38 @@ fn a_large_plan_is_in_parts() {
     let text = large_plan(&large).unwrap();
     assert_eq!(read_plan(&text), Ok(large));
     assert!(read_plan("{}").is_err());
+}
+
+#[test]
+fn a_plan_has_the_progress_of_those_of_its_changes_that_have_begun() {
+    let of = |name: &str| PlannedChange {
+        operator: name.into(),
+        relies_on: vec!["platform".into()],
+        ..PlannedChange::default()
+    };
+    let begun = |name: &str| PlannedChange {
+        state: ChangeState::Failed,
+        unwritten: true,
+        reason: "PolicyDenied".into(),
+        message: "no policy grants it".into(),
+        relies_on: Vec::new(),
+        ..of(name)
+    };
+    let plan = ["a", "b", "c"].map(of).to_vec();
+    let check = |names: &[&str], expected: Result<[bool; 3], &str>| {
+        let progress: Vec<PlannedChange> = names.iter().map(|it| begun(it)).collect();
+        let found = with_progress(plan.clone(), &progress);
+        if let Ok(found) = &found {
+            assert_eq!(without_progress(found), plan, "{names:?}");
+            assert_eq!(plan_digest(found), plan_digest(&plan), "{names:?}");
+        }
+        let is_begun = |it: &PlannedChange| it.unwritten && it.state == ChangeState::Failed;
+        let found = found.map(|it| it.iter().map(is_begun).collect::<Vec<_>>());
+        assert_eq!(found, expected.map(Vec::from).map_err(str::to_owned), "{names:?}");
+    };
+    check(&[], Ok([false, false, false]));
+    check(&["b"], Ok([false, true, false]));
+    check(&["a", "c"], Ok([true, false, true]));
+    check(&["d"], Err("a change of d is not in the plan"));
+    check(&["c", "a"], Err("a change of a is not in the plan"));
 }

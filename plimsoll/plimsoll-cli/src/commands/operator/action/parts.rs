@@ -62,11 +62,13 @@ async fn fetch(
     Ok(Ok(found))
 }
 
-/// Adds the text of all parts to a status.
+/// Adds the text of all parts to a status, whose plan has the changes that have begun.
 fn add(status: &mut ActionStatus, content: PartContent, text: String) -> Result<(), String> {
     match content {
         PartContent::Result => status.result = text,
-        PartContent::Plan => status.plan = parts::read_plan(&text)?,
+        PartContent::Plan => {
+            status.plan = parts::with_progress(parts::read_plan(&text)?, &status.plan)?;
+        }
     }
     Ok(())
 }
