@@ -124,7 +124,8 @@ impl DirectPermissions {
             && changes.all(|it| match it.operation {
                 ChangeOperation::Create => self.create,
                 ChangeOperation::Update => self.patch,
-                ChangeOperation::Delete => self.delete,
+                // Fields of its spec are set before the deletion.
+                ChangeOperation::Delete => self.delete && (it.spec_fields.is_none() || self.patch),
                 ChangeOperation::UpdateRelease | ChangeOperation::EnableCapability => {
                     self.patch_release
                 }

@@ -111,6 +111,10 @@ pub(super) fn complete(failure: &mut FailureDetails, plan: &[PlannedChange]) {
             }
             ChangeState::Planned => failure.left.push(text),
             ChangeState::Failed if change.unwritten => failure.left.push(text),
+            // It was written, and the object does not show it any more.
+            ChangeState::Failed if change.reason == Reason::OutcomeUnknown.as_str() => {
+                failure.unknown.push(text);
+            }
             // Such a request is withdrawn.
             ChangeState::Failed if is_release => {
                 failure.left.push(format!("{text} (requested, and taken back)"));

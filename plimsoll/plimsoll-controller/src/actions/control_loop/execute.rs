@@ -247,19 +247,29 @@ impl ControlLoop {
     /// request for a release if it was refused; returns false if that has to be tried again.
     async fn take_back(&self, action: &ActionObject) -> bool {
         for (at, change) in action.status.plan.iter().enumerate() {
-            let done = if is_refused(change) {
-                self.changes.withdraw(&action.uid, at, change).await
-            } else if !change.change_set.is_empty() {
-                self.changes.leave(change).await
-            } else {
-                Ok(())
-            };
-            if let Err(error) = done {
+            if let Err(error) = self.take_back_change(&action.uid, at, change).await {
                 tracing::debug!(error = chain(&error), "a request stays; trying again");
                 return false;
             }
         }
         true
+    }
+
+    /// Removes an Operator from the change set that a change has put it in, or withdraws the request
+    /// for a release if it was refused.
+    pub(super) async fn take_back_change(
+        &self,
+        action: &str,
+        at: usize,
+        change: &PlannedChange,
+    ) -> Result<(), kube::Error> {
+        if is_refused(change) {
+            self.changes.withdraw(action, at, change).await
+        } else if !change.change_set.is_empty() {
+            self.changes.leave(change).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Records of the change that is being written whether the API server has it; returns false if

@@ -2,7 +2,7 @@
 //! recorded.
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::action::{ACTION_FINALIZER, ChangeState};
+use plimsoll_api::olm::action::{ACTION_FINALIZER, ActionState, ChangeState};
 use plimsoll_operators::actions::execution::arrival::contradiction;
 use plimsoll_operators::actions::locks::{Footprint, Locks};
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -123,11 +123,16 @@ impl ControlLoop {
         if now.is_none_or(|it| it.status.state.is_final()) {
             self.executed.remove(&before.uid);
         }
+        let held_nothing = before.status.state.is_final() || before.status.plan.is_empty();
+        // Nearly always nothing waits, and what follows looks at every Action.
+        if held_nothing || !self.counts.is_any(ActionState::Pending) {
+            return;
+        }
         let is_held = now.is_some_and(|it| {
             Locks::of([it]).holds(&before.uid)
                 && Footprint::of(&it.status.plan) == Footprint::of(&before.status.plan)
         });
-        if before.status.state.is_final() || before.status.plan.is_empty() || is_held {
+        if is_held {
             return;
         }
         let due = Locks::of(self.actions.values()).waiting_for(before);

@@ -76,6 +76,21 @@ impl EndedActions {
         }
     }
 
+    /// Files an attempt that is not the one of an object any longer with those that no object has
+    /// generated. Returns the uid of that object; `None` if the Action was no attempt, or another
+    /// state of it than its last one is shown.
+    pub(super) fn orphan(
+        &mut self,
+        id: &NamespacedName,
+        action: &ActionObject,
+        classes: &[NamedClass],
+    ) -> Option<String> {
+        let ended = EndedAction::of(action, classes)?;
+        let attempt = self.attempts.remove(id)?;
+        self.history.insert(EndedAction { owner: Box::default(), ..ended });
+        Some(attempt.owner.to_string())
+    }
+
     /// Removes an Action; returns the state that it ended in, and the uid of the object that
     /// generated it, which is empty if none did. `None` if the Action is not known.
     pub(super) fn remove(&mut self, id: &NamespacedName) -> Option<(ActionState, String)> {
@@ -187,6 +202,11 @@ impl ActionCounts {
         decrement(&mut self.states, state.as_str());
     }
 
+    /// Returns whether any Action is in a state.
+    pub(super) fn is_any(&self, state: ActionState) -> bool {
+        self.states.contains_key(state.as_str())
+    }
+
     /// Returns the number of Actions by state.
     pub(super) fn states(&self) -> &BTreeMap<&'static str, usize> {
         &self.states
@@ -293,6 +313,8 @@ mod tests {
         counts.add_ended(ActionState::Failed);
         assert_eq!(counts.states()["Pending"], 2);
         assert_eq!(counts.states()["Failed"], 1);
+        assert!(counts.is_any(ActionState::Pending));
+        assert!(!counts.is_any(ActionState::WaitingForApproval));
         assert_eq!(counts.changed_active().expect("it changed")["team-a"], 3);
         assert_eq!(counts.changed_active(), None);
         let waiting = |counts: &ActionCounts| counts.waiting().get("WaitingForAction").copied();
@@ -303,6 +325,7 @@ mod tests {
         counts.remove(&running);
         counts.remove_ended(ActionState::Failed);
         assert_eq!(waiting(&counts), None);
+        assert!(!counts.is_any(ActionState::Pending));
         assert!(counts.states().is_empty(), "{counts:?}");
         assert_eq!(counts.changed_active(), Some(BTreeMap::new()));
     }
@@ -321,6 +344,24 @@ mod tests {
         assert_eq!(attempt.status.completion_time, action.status.completion_time);
         assert_eq!(attempt.status.conditions[0].message, "no");
         assert!(ended.outdated(&[], Timestamp::MAX).delete.is_empty(), "its owner keeps it");
+    }
+
+    #[test]
+    fn an_attempt_that_its_owner_left_is_kept_as_its_class_says() {
+        let mut action = action("Failed", "PolicyDenied", "2026-01-01T00:00:00Z");
+        action.spec.ttl_after_finished = "1h".to_owned();
+        let id = NamespacedName { namespace: "team-a".to_owned(), name: "one".to_owned() };
+        let mut ended = EndedActions::default();
+        ended.insert(&id, &action, true, &[]);
+        let early = ActionObject { status: ActionStatus::default(), ..action.clone() };
+        assert_eq!(ended.orphan(&id, &early, &[]), None, "the watch is behind");
+        assert!(ended.outdated(&[], Timestamp::MAX).delete.is_empty());
+        assert_eq!(ended.orphan(&id, &action, &[]), Some("owner".to_owned()));
+        assert!(ended.has(&id, "1") && ended.attempt(&id).is_none());
+        assert_eq!(ended.outdated(&[], Timestamp::MAX).delete.len(), 1);
+        assert_eq!(ended.orphan(&id, &action, &[]), None);
+        assert_eq!(ended.remove(&id), Some((ActionState::Failed, String::new())));
+        assert_eq!(ended.remove(&id), None, "it is filed once");
     }
 
     #[test]

@@ -194,7 +194,8 @@ impl ControlLoop {
         true
     }
 
-    /// Fails an Action whose plan cannot be read back. One that has not begun is planned again.
+    /// Fails an Action whose plan cannot be read back, and takes its Operators out of their change
+    /// set. One that has not begun is planned again.
     async fn lose_plan(&mut self, mut action: ActionObject, message: &str) {
         let id = id_of(&action);
         let class = NamedClass::find(&*self.classes, &action.spec.action_class);
@@ -204,10 +205,17 @@ impl ControlLoop {
             return;
         }
         action.status.parts = None;
-        let message = format!(
+        let mut message = format!(
             "its plan is lost: {message}; what was begun is in status.plan, and nothing else was \
              done"
         );
+        // All that has begun is in the status, with its change set.
+        for (at, change) in action.status.plan.iter().enumerate() {
+            if let Err(error) = self.take_back_change(&action.uid, at, change).await {
+                let (subject, error) = (change.subject(), chain(&error));
+                message += &format!("; what was requested of {subject} stays: {error}");
+            }
+        }
         let failure = ActionFailure::new(Reason::PlanChanged, message);
         let report = Report::failed(action.status.clone(), failure);
         // Until this is written, the Action counts as one whose plan is to be read.

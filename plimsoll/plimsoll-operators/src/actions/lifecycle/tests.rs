@@ -224,3 +224,26 @@ fn the_next_step_of_an_action_that_is_cancelled_or_deleted() {
     check(Running, "cdf", "operator-update", "nothing");
     check(Pending, "d", "operator-update", "nothing");
 }
+
+#[test]
+fn a_deletion_that_sets_fields_before_needs_both_permissions() {
+    let check = |delete: bool, patch: bool, spec_fields: Option<Value>, expected: bool| {
+        let by_hand = DirectPermissions { delete, patch, ..DirectPermissions::default() };
+        let change = PlannedChange {
+            operator: "foo".into(),
+            operation: ChangeOperation::Delete,
+            spec_fields: spec_fields.clone(),
+            ..PlannedChange::default()
+        };
+        let plan = ActionPlan { changes: vec![change], ..ActionPlan::default() };
+        for class in ["operator-delete", "autoremove"] {
+            let may = by_hand.may(class, Some(&plan));
+            assert_eq!(may, expected, "{class} {by_hand:?} {spec_fields:?}");
+        }
+    };
+    let keeps = || Some(json!({ "deletion": { "crds": "Orphan" } }));
+    check(true, false, None, true);
+    check(true, false, keeps(), false);
+    check(true, true, keeps(), true);
+    check(false, true, keeps(), false);
+}

@@ -132,6 +132,16 @@ fn each_change_is_done_left_or_unknown() {
     check(change("foo", Create, Failed), "create foo v1.2.5 (requested, and failed)", "", "");
     let unwritten = PlannedChange { unwritten: true, ..change("foo", Create, Failed) };
     check(unwritten, "", "create foo v1.2.5", "");
+    // What is contradicted by the cluster was written and is not there: nobody knows why.
+    let contradicted =
+        |change: PlannedChange| PlannedChange { reason: "OutcomeUnknown".into(), ..change };
+    check(contradicted(change("foo", Create, Failed)), "", "", "create foo v1.2.5");
+    check(contradicted(change("foo", Delete, Failed)), "", "", "delete foo");
+    let release = contradicted(change("", UpdateRelease, Failed));
+    check(release, "", "", "update the release to 1.2.5");
+    // A change that was given up because of another one that is unknown was not written.
+    let unwritten = PlannedChange { unwritten: true, ..change("foo", Create, Failed) };
+    check(contradicted(unwritten), "", "create foo v1.2.5", "");
     let taken_back = "update the release to 1.2.5 (requested, and taken back)";
     check(change("", UpdateRelease, Failed), "", taken_back, "");
     let enabled = "enable capability Build (requested, not enabled yet)";
