@@ -1,5 +1,7 @@
 //! The commands that do by hand what Actions do.
 
+use std::collections::BTreeMap;
+
 use plimsoll_api::olm::action::{ActionSpec, ActionStatus, EffectiveAttribute};
 use semver::Version;
 use serde_json::Value;
@@ -10,6 +12,7 @@ use super::files::built_in_classes;
 use super::planning::{
     AUTOREMOVE, CAPABILITY_ENABLE, DELETE, INSTALL, RELEASE_UPDATE, RESOLUTION, UPDATE,
 };
+use crate::RequestedPackage;
 
 /// The characters beside letters and digits that shells read as they are.
 const PLAIN: &str = "-_./:=@,+%";
@@ -50,51 +53,106 @@ pub fn command_of(spec: &ActionSpec, status: &ActionStatus) -> String {
 
 /// Returns the command line for the attributes of a class.
 fn line(class: &str, attributes: &[EffectiveAttribute]) -> String {
-    let of = |name: &str| {
-        let found = attributes.iter().find(|it| it.name == name);
-        found.map_or("", |it| it.value.as_str())
-    };
-    let is_set = |name: &str| of(name) == "true";
+    let attributes = Attributes(attributes);
+    let is_dry_run = attributes.is_set("dryRun");
     let mut line = match class {
-        INSTALL | RESOLUTION => {
-            let verb = if class == INSTALL { "install" } else { "resolve" };
-            let mut line = CommandLine::new(&["kubectl", "operator", verb]);
-            line.versions(of("version"));
-            line.option("--channel", of("channel"));
-            line.option("--repository", of("repository"));
-            line.flag("--no-dependencies", !is_set("installDependencies"));
-            line.arguments([of("package")]);
-            line
-        }
-        UPDATE => {
-            let mut line = CommandLine::new(&["kubectl", "operator", "update"]);
-            line.versions(of("version"));
-            // A package that is named moves although it is pinned.
-            line.flag("--latest", is_set("parameters.latest") && of("package").is_empty());
-            line.arguments([of("package")]);
-            line
-        }
+        INSTALL | RESOLUTION => install(class, attributes),
+        UPDATE => return update(attributes),
         DELETE => {
+            let is_forced = attributes.is_set("parameters.force");
+            let is_safe = attributes.is_set("ensureConstraintSatisfiability") && !is_forced;
             let mut line = CommandLine::new(&["kubectl", "operator", "delete"]);
-            line.flag("--cascade", is_set("parameters.cascade"));
-            line.flag("--safe", is_set("ensureConstraintSatisfiability"));
-            line.arguments([of("package")]);
+            line.packages(&attributes.packages());
+            line.flag("--cascade", attributes.is_set("parameters.cascade"));
+            line.flag("--keep-crds", attributes.is_set("parameters.keepCRDs"));
+            // Without either, the command asks about each Operator that others depend on.
+            line.flag("--safe", is_safe);
+            line.flag("--force", is_forced);
             line
         }
-        AUTOREMOVE => CommandLine::new(&["kubectl", "operator", "autoremove"]),
-        RELEASE_UPDATE => return release_update(of("version"), is_set("dryRun")),
+        AUTOREMOVE => {
+            let mut line = CommandLine::new(&["kubectl", "operator", "autoremove"]);
+            line.flag("--keep-crds", attributes.is_set("parameters.keepCRDs"));
+            line
+        }
+        RELEASE_UPDATE => return release_update(attributes.text("version"), is_dry_run),
         CAPABILITY_ENABLE => {
-            let names = serde_json::from_str::<Value>(of("parameters.capabilities"));
-            let names = names.unwrap_or_default();
-            let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let names = attributes.texts("parameters.capabilities");
             let mut line = CommandLine::new(&["plimsoll", "capability", "enable"]);
-            line.arguments(names);
+            line.arguments(names.iter().map(String::as_str));
             line
         }
         _ => return String::new(),
     };
-    line.flag("--dry-run", is_set("dryRun"));
+    line.flag("--dry-run", is_dry_run || class == RESOLUTION);
     line.text()
+}
+
+/// Returns the command that installs packages, or shows what that would come to.
+fn install(class: &str, attributes: Attributes<'_>) -> CommandLine {
+    let [namespace, protection] =
+        ["parameters.namespace", "parameters.collisionProtection"].map(|it| attributes.text(it));
+    // Only `install` has options for these. It plans the same.
+    let is_install = class == INSTALL || !namespace.is_empty() || !protection.is_empty();
+    let verb = if is_install { "install" } else { "resolve" };
+    let mut line = CommandLine::new(&["kubectl", "operator", verb]);
+    line.packages(&attributes.packages());
+    line.option("--channel", attributes.text("channel"));
+    line.option("--repository", attributes.text("repository"));
+    line.option("--namespace", namespace);
+    line.option("--collision-protection", protection);
+    for (name, parameter) in
+        [("--use", "parameters.providers"), ("--exclude", "parameters.exclude")]
+    {
+        attributes.texts(parameter).iter().for_each(|it| line.option(name, it));
+    }
+    line.option("--prefer-repository", attributes.text("parameters.preferRepository"));
+    line.flag("--no-dependencies", !attributes.is_set("installDependencies"));
+    let is_forced = attributes.is_set("parameters.force")
+        || attributes.text("ensureConstraintSatisfiability") == "false";
+    line.flag("--force", is_forced && class == INSTALL);
+    if class == RESOLUTION {
+        // The answer of the service has the same plan.
+        let is_plan = matches!(attributes.text("parameters.output"), "json" | "plan-json");
+        line.option("--output", if is_plan { "plan-json" } else { "" });
+        // Otherwise, what files declare counts as installed, and not what the cluster has.
+        line.flag("--apply", !is_install);
+    }
+    line
+}
+
+/// Returns the command that updates Operators. If they follow ranges from then on, that is one for each range, since
+/// the option for it is for all that a command names.
+fn update(attributes: Attributes<'_>) -> String {
+    let (named, ranges) = (attributes.packages(), attributes.texts("parameters.ranges"));
+    let line = || CommandLine::new(&["kubectl", "operator", "update"]);
+    let mut groups: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
+    if attributes.is_set("parameters.follow") {
+        for RequestedPackage { name, range } in
+            named.iter().cloned().chain(ranges.iter().map(|it| requested(it)))
+        {
+            groups.entry(range).or_default().push(name);
+        }
+    }
+    let mut lines = Vec::new();
+    for (range, names) in &groups {
+        let mut line = line();
+        line.versions(range.as_deref().unwrap_or_default());
+        line.arguments(names.iter().map(String::as_str));
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        let mut line = line();
+        named.iter().for_each(|it| line.arguments([it.to_string().as_str()]));
+        ranges.iter().for_each(|it| line.option("--for-range", it));
+        // A package that is named moves although it is pinned.
+        let is_latest = attributes.is_set("parameters.latest");
+        line.flag("--latest", is_latest && named.is_empty() && ranges.is_empty());
+        lines.push(line);
+    }
+    lines.iter_mut().for_each(|it| it.flag("--dry-run", attributes.is_set("dryRun")));
+    let texts: Vec<String> = lines.into_iter().map(CommandLine::text).collect();
+    if texts.iter().any(String::is_empty) { String::new() } else { texts.join(" && ") }
 }
 
 fn release_update(version: &str, is_dry_run: bool) -> String {
@@ -106,6 +164,44 @@ fn release_update(version: &str, is_dry_run: bool) -> String {
     line.flag("--latest", version.is_empty() && !is_dry_run);
     line.arguments([version]);
     line.text()
+}
+
+/// The attributes of an Action, with their values as texts.
+#[derive(Clone, Copy)]
+struct Attributes<'a>(&'a [EffectiveAttribute]);
+
+impl<'a> Attributes<'a> {
+    /// Returns a text; empty if it is not set.
+    fn text(self, name: &str) -> &'a str {
+        let found = self.0.iter().find(|it| it.name == name);
+        found.map_or("", |it| it.value.as_str())
+    }
+
+    /// Returns whether an attribute is `true`.
+    fn is_set(self, name: &str) -> bool {
+        self.text(name) == "true"
+    }
+
+    /// Returns a list of texts; empty if it is not set.
+    fn texts(self, name: &str) -> Vec<String> {
+        let values = serde_json::from_str::<Value>(self.text(name)).unwrap_or_default();
+        let values = values.as_array().into_iter().flatten().filter_map(Value::as_str);
+        values.map(str::to_owned).collect()
+    }
+
+    /// Returns the packages that are named, beside those of `parameters.ranges`.
+    fn packages(self) -> Vec<RequestedPackage> {
+        let range = Some(self.text("version")).filter(|it| !it.is_empty()).map(str::to_owned);
+        let name = self.text("package").to_owned();
+        let package = Some(RequestedPackage { name, range }).filter(|it| !it.name.is_empty());
+        let others = self.texts("parameters.packages");
+        package.into_iter().chain(others.iter().map(|it| requested(it))).collect()
+    }
+}
+
+/// Reads a package with a range. A text that is invalid stays as it is.
+fn requested(text: &str) -> RequestedPackage {
+    text.parse().unwrap_or_else(|_| RequestedPackage { name: text.to_owned(), range: None })
 }
 
 /// A command line: what is run, arguments, then options.
@@ -141,6 +237,15 @@ impl CommandLine {
         if is_set {
             self.options.push(name.to_owned());
         }
+    }
+
+    /// Adds packages with their ranges. The option for a range would be for all of them.
+    fn packages(&mut self, packages: &[RequestedPackage]) {
+        if let [RequestedPackage { name, range }] = packages {
+            self.arguments([name.as_str()]);
+            return self.versions(range.as_deref().unwrap_or_default());
+        }
+        packages.iter().for_each(|it| self.arguments([it.to_string().as_str()]));
     }
 
     /// Adds the option for a version or a range of versions, unless that is empty.

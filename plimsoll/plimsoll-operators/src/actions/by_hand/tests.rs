@@ -1,5 +1,7 @@
 //! The command lines for classes and attributes.
 
+use std::collections::BTreeSet;
+
 use plimsoll_api::olm::action::{ActionClassSpec, ActionSpec, ActionStatus, EffectiveAttribute};
 use serde_json::{Value, json};
 
@@ -54,7 +56,7 @@ fn each_class_has_the_command_that_does_the_same() {
     check(
         json!({"actionClass": "operator-update", "package": "foo", "version": "~1.2",
                "dryRun": true}),
-        "kubectl operator update foo --version-range '~1.2' --dry-run",
+        "kubectl operator update 'foo@~1.2' --dry-run",
     );
     check(
         json!({"actionClass": "operator-delete", "package": "foo",
@@ -69,7 +71,7 @@ fn each_class_has_the_command_that_does_the_same() {
     check(json!({"actionClass": "autoremove"}), "kubectl operator autoremove");
     check(
         json!({"actionClass": "resolution-debug", "package": "foo"}),
-        "kubectl operator resolve foo",
+        "kubectl operator resolve foo --apply --dry-run",
     );
     check(json!({"actionClass": "release-update"}), "plimsoll update to --latest");
     check(json!({"actionClass": "release-update", "version": "1.1.0"}), "plimsoll update to 1.1.0");
@@ -82,6 +84,111 @@ fn each_class_has_the_command_that_does_the_same() {
         json!({"actionClass": "capability-enable",
                "parameters": {"capabilities": ["Build", "Storage"]}}),
         "plimsoll capability enable Build Storage",
+    );
+}
+
+#[test]
+fn each_parameter_of_each_class_is_in_the_command() {
+    let classes = built_in_classes();
+    let mut seen = BTreeSet::new();
+    let mut check = |class: &str, parameter: &str, value: Value, expected: &str| {
+        seen.insert((class.to_owned(), parameter.to_owned()));
+        let of_name = NamedClass::find(&classes, class).unwrap();
+        let mut action = json!({ "actionClass": class, "parameters": { parameter: value } });
+        if of_name.spec.required.iter().any(|it| it == "package") {
+            action["package"] = json!("foo");
+        }
+        let action = effective(&spec(action), of_name, None).unwrap();
+        let (verb, options) = expected.split_once(' ').unwrap_or((expected, ""));
+        let line = command(&action);
+        assert!(
+            line.starts_with(&format!("kubectl operator {verb}"))
+                || line.starts_with(&format!("plimsoll capability {verb}")),
+            "{line}"
+        );
+        assert!(line.contains(options), "{class} {parameter}: {line}");
+    };
+    for class in ["operator-install", "resolution"] {
+        let verb = if class == "resolution" { "resolve" } else { "install" };
+        let packages = json!(["bar@^2", "baz"]);
+        check(class, "packages", packages, &format!("{verb} foo 'bar@^2' baz"));
+        let providers = json!(["bar=baz", "a.example/v1/A=qux"]);
+        let used = "--use bar=baz --use a.example/v1/A=qux";
+        check(class, "providers", providers, &format!("{verb} {used}"));
+        let excluded = "--exclude bar --exclude baz/baz.v1.0.0";
+        check(class, "exclude", json!(["bar", "baz/baz.v1.0.0"]), &format!("{verb} {excluded}"));
+        let preferred = format!("{verb} --prefer-repository same");
+        check(class, "preferRepository", json!("same"), &preferred);
+        // `resolve` does not have these options.
+        check(class, "namespace", json!("tea"), "install --namespace tea");
+        let protection = "install --collision-protection IfNoController";
+        check(class, "collisionProtection", json!("IfNoController"), protection);
+    }
+    check("operator-install", "force", json!(true), "install --force");
+    check("resolution", "noDependencies", json!(true), "resolve --no-dependencies");
+    check("resolution", "output", json!("plan-json"), "resolve --output plan-json");
+    check("resolution", "output", json!("json"), "resolve --output plan-json");
+    check("operator-update", "packages", json!(["bar@^2", "baz"]), "update 'bar@^2' baz");
+    let ranges = "update --for-range 'bar@^2' --for-range 'baz@<3'";
+    check("operator-update", "ranges", json!(["bar@^2", "baz@<3"]), ranges);
+    // Only those that are named follow a range. The command updates all together.
+    check("operator-update", "follow", json!(true), "update");
+    check("operator-update", "together", json!(true), "update");
+    check("operator-update", "latest", json!(true), "update --latest");
+    check("operator-delete", "packages", json!(["bar", "baz"]), "delete foo bar baz");
+    check("operator-delete", "cascade", json!(true), "delete --cascade");
+    check("operator-delete", "keepCRDs", json!(true), "delete --keep-crds");
+    check("operator-delete", "force", json!(true), "delete --force");
+    check("autoremove", "keepCRDs", json!(true), "autoremove --keep-crds");
+    check("capability-enable", "capabilities", json!(["Build"]), "enable Build");
+    let all = classes.iter().flat_map(|class| {
+        class.parameters().map(|it| (class.name.clone(), it.to_owned())).collect::<Vec<_>>()
+    });
+    assert_eq!(seen, all.collect::<BTreeSet<_>>());
+}
+
+#[test]
+fn packages_have_the_ranges_that_the_action_gives_them() {
+    let check = |action: Value, expected: &str| {
+        assert_eq!(command_of(&spec(action), &ActionStatus::default()), expected);
+    };
+    check(
+        json!({"actionClass": "operator-install", "package": "foo", "version": "1.2.3",
+               "installDependencies": true, "parameters": {"packages": ["bar"]}}),
+        "kubectl operator install foo@1.2.3 bar",
+    );
+    check(
+        json!({"actionClass": "operator-install", "package": "foo", "installDependencies": true,
+               "ensureConstraintSatisfiability": false}),
+        "kubectl operator install foo --force",
+    );
+    check(
+        json!({"actionClass": "resolution", "package": "foo",
+               "parameters": {"namespace": "tea"}}),
+        "kubectl operator install foo --namespace tea --dry-run",
+    );
+    let update = |parameters: Value| {
+        json!({"actionClass": "operator-update", "package": "foo", "version": "^1",
+               "parameters": parameters})
+    };
+    check(
+        update(json!({"packages": ["bar"], "ranges": ["baz@^1"]})),
+        "kubectl operator update 'foo@^1' bar --for-range 'baz@^1'",
+    );
+    check(
+        update(json!({"follow": true, "ranges": ["baz@^1"]})),
+        "kubectl operator update foo baz --version-range '^1'",
+    );
+    check(
+        update(json!({"follow": true, "packages": ["bar"], "ranges": ["baz@2.0.0"]})),
+        "kubectl operator update bar && kubectl operator update baz --version 2.0.0 && \
+         kubectl operator update foo --version-range '^1'",
+    );
+    check(update(json!({"follow": true, "packages": ["bar\n@^2"]})), "");
+    check(
+        json!({"actionClass": "operator-update", "parameters": {"latest": true,
+               "packages": ["bar"]}}),
+        "kubectl operator update bar",
     );
 }
 
