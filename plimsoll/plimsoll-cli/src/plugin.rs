@@ -239,7 +239,52 @@ fn values(option: &Arg) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_api::olm::action::{ActionSpec, ActionStatus};
+    use plimsoll_operators::actions::by_hand::command_of;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    #[test]
+    fn what_actions_name_as_the_command_by_hand_can_be_typed() {
+        let check = |class: &str, version: &str, parameters: Value| {
+            let spec = json!({
+                "actionClass": class, "package": "foo", "version": version,
+                "channel": "stable", "repository": "fixture", "parameters": parameters,
+            });
+            let spec: ActionSpec = serde_json::from_value(spec).expect("it is a spec");
+            let command = command_of(&spec, &ActionStatus::default());
+            assert!(!command.is_empty(), "{class}");
+            for line in command.split(" && ") {
+                let words = line.split(' ').skip(1).map(|it| it.trim_matches('\''));
+                if let Err(error) = PluginArguments::try_parse_from(words) {
+                    panic!("{line}: {error}");
+                }
+            }
+        };
+        let chosen = || {
+            json!({
+                "packages": ["bar@^2"], "providers": ["bar=baz"], "exclude": ["qux"],
+                "preferRepository": "same", "output": "json", "force": true,
+            })
+        };
+        let mut placed = chosen();
+        placed["namespace"] = "tea".into();
+        placed["collisionProtection"] = "IfNoController".into();
+        for class in ["operator-install", "resolution"] {
+            check(class, "^1", json!({}));
+            check(class, "1.2.3", chosen());
+            check(class, "^1", placed.clone());
+        }
+        let ranges = || json!(["bar@^2", "baz@<3"]);
+        check("operator-update", "^1", json!({ "packages": ["qux"], "ranges": ranges() }));
+        check("operator-update", "^1", json!({ "follow": true, "ranges": ranges() }));
+        check("operator-update", "1.2.3", json!({ "follow": true }));
+        let all = json!({ "packages": ["bar"], "cascade": true, "keepCRDs": true, "force": true });
+        check("operator-delete", "", all);
+        check("operator-delete", "", json!({}));
+        check("autoremove", "", json!({ "keepCRDs": true }));
+    }
 
     #[test]
     fn the_name_of_the_program_says_what_it_is() {
