@@ -3,6 +3,7 @@
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
+use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use plimsoll_api::olm::action::{
@@ -14,6 +15,7 @@ use plimsoll_operators::actions::execution::arrival::{Arrival, FoundObject, arri
 use plimsoll_operators::actions::release::ObservedRelease;
 use plimsoll_operators::actions::report::ActionObject;
 use plimsoll_operators::observed::ObservedOperator;
+use plimsoll_operators::update::is_set_of_update;
 use serde_json::{Value, json};
 
 use crate::listing_watch::WatchedObject;
@@ -107,7 +109,9 @@ impl ChangeWriter {
     async fn delete_operator(&self, change: &PlannedChange) -> Result<WriteOutcome, kube::Error> {
         let name = &change.operator;
         let found = self.read(name).await?;
-        if let Some((object, _)) = found.filter(|(_, it)| it.uid == change.uid && !it.is_deleting) {
+        if let Some((object, there)) =
+            found.filter(|(_, it)| it.uid == change.uid && !it.is_deleting)
+        {
             if !has_fields(&object, change) {
                 let mut operations = vec![unchanged(&object)];
                 operations.extend(fields(&object, change));
@@ -118,9 +122,29 @@ impl ChangeWriter {
                     written => written?,
                 }
             }
+            if let Some(set) = there.change_set.filter(|it| is_set_of_update(it)) {
+                self.end_change_set(name, &set).await?;
+            }
             self.writer.delete_uid("", &self.resource, name, &change.uid).await?;
         }
         Ok(WriteOutcome::Done)
+    }
+
+    /// Removes the other Operators of a change set from it: they would wait for one that is deleted.
+    async fn end_change_set(&self, deleted: &str, set: &str) -> Result<(), kube::Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
+        for object in api.list(&ListParams::default()).await?.items {
+            let name = object.metadata.name.unwrap_or_default();
+            let annotations = object.metadata.annotations.unwrap_or_default();
+            let its_set = annotations.get(CHANGE_SET_ANNOTATION);
+            if name != deleted && its_set.is_some_and(|it| it == set) {
+                let change_set = set.to_owned();
+                let member =
+                    PlannedChange { operator: name, change_set, ..PlannedChange::default() };
+                self.leave(&member).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn update(

@@ -36,6 +36,9 @@ const LASTING: [Reason; 7] = [
     Reason::ClusterIncompatible,
 ];
 
+/// The reasons for which an Operator is not deleted until a user does something else.
+const REFUSALS: [Reason; 3] = [Reason::DependedUpon, Reason::WorkloadsRunning, Reason::InvalidSpec];
+
 /// Returns the position of the next change to write; `None` if none is left, one failed, or it is not known whether
 /// one was made.
 pub fn next_write(status: &ActionStatus) -> Option<usize> {
@@ -109,6 +112,11 @@ fn deleted(change: &PlannedChange, observed: Option<&ObservedOperator>) -> Obser
             // A watch may show the deletion later than the response to the request.
             let deleting = there.status.conditions.iter().find(|it| it.type_ == "Progressing");
             let deleting = deleting.filter(|_| there.is_deleting);
+            if let Some(it) =
+                deleting.filter(|it| REFUSALS.iter().any(|reason| it.reason == reason.as_str()))
+            {
+                return (ChangeState::Failed, it.reason.clone(), format!("{name}: {}", it.message));
+            }
             let message = deleting.map(|it| it.message.clone()).unwrap_or_default();
             (ChangeState::Written, Reason::Deleting.to_string(), message)
         }

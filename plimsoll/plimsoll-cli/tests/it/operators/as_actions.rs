@@ -138,7 +138,14 @@ fn each_command_has_an_action_or_there_is_a_reason_that_it_has_none() {
 #[test]
 fn a_command_line_is_written_as_an_action() {
     let check = |line, expected: Value| {
-        let command = TypedCommand { line, user: "admin", shows: &[], exit: 0, is_declined: false };
+        let command = TypedCommand {
+            line,
+            user: "admin",
+            shows: &[],
+            exit: 0,
+            is_kept: false,
+            is_declined: false,
+        };
         assert_eq!(command.action(), Some(expected), "{line}");
     };
     check(
@@ -221,6 +228,8 @@ struct TypedCommand<'a> {
     user: &'a str,
     shows: &'a [String],
     exit: i32,
+    /// Whether its output is kept in a file.
+    is_kept: bool,
     /// Whether the answer to its question is no, or there is none.
     is_declined: bool,
 }
@@ -234,6 +243,7 @@ impl<'a> TypedCommand<'a> {
                 user: "admin",
                 shows: &it.shows,
                 exit: it.exit.into(),
+                is_kept: !it.into.is_empty(),
                 is_declined: i32::from(it.exit) == DECLINED && it.error.is_empty(),
             }),
             ScenarioStep::Shell(it) => Some(Self {
@@ -241,6 +251,7 @@ impl<'a> TypedCommand<'a> {
                 user: &it.user,
                 shows: &it.shows,
                 exit: it.exit,
+                is_kept: false,
                 is_declined: it.exit == DECLINED,
             }),
             _ => None,
@@ -253,6 +264,9 @@ impl<'a> TypedCommand<'a> {
 
     /// Returns why it has no Action, as [`TYPED`] has it.
     fn reason(&self) -> (&'static str, &'static str) {
+        if self.is_kept {
+            return TYPED[0];
+        }
         let is_meant = |word: &str, entry: &str| {
             word == entry || (entry.ends_with('/') && word.starts_with(entry))
         };
@@ -263,6 +277,9 @@ impl<'a> TypedCommand<'a> {
 
     /// Returns the spec of the Action that does the same; `None` if there is none. What is declined is a dry run.
     fn action(&self) -> Option<Value> {
+        if self.is_kept {
+            return None;
+        }
         let mut words = self.words();
         let class = match words.next()? {
             "install" => "operator-install",

@@ -30,7 +30,7 @@ pub(super) struct RunCommand {
     pub(super) run: String,
     /// The file of `FILES` that the output is redirected to; empty for none.
     #[serde(default)]
-    into: String,
+    pub(super) into: String,
     /// What the user types at prompts, a line each; `None` without a terminal.
     #[serde(default)]
     answers: Option<Vec<String>>,

@@ -183,6 +183,13 @@ fn an_update_of_the_release_that_is_killed_at_each_step_is_requested_once() {
         add_ons.install_release().await;
         let available = |status: &Value| status["availableUpdates"][0]["version"] == "1.1.0";
         add_ons.harness.cluster_version_until(available).await;
+        let version = "config.openshift.io/v1 ClusterVersion version";
+        add_ons.change(version, json!({ "spec": { "overrides": null } })).await;
+        let is_upgradeable = |status: &Value| {
+            let mut conditions = status["conditions"].as_array().into_iter().flatten();
+            conditions.all(|it| it["type"] != "Upgradeable" || it["status"] == "True")
+        };
+        add_ons.harness.cluster_version_until(is_upgradeable).await;
         let client = Interrupted::new(&add_ons.harness.client);
         add_ons.control_with(client.client());
         let update = json!({ "actionClass": "release-update", "version": "1.1.0" });

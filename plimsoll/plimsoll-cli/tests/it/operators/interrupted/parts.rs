@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use kube::api::ListParams;
-use plimsoll_content::hash::sha256;
+use plimsoll_content::hash::text_sha256;
 use plimsoll_simulation::cluster_state;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl AddOns {
         assert_eq!(reference["count"], parts.len(), "{reference:#}");
         let text: String = parts.iter().filter_map(|it| it["data"].as_str()).collect();
         assert_eq!(reference["bytes"], text.len(), "{reference:#}");
-        assert_eq!(reference["digest"], sha256([text.as_bytes()]), "{reference:#}");
+        assert_eq!(reference["digest"], text_sha256(&text), "{reference:#}");
         text
     }
 }
