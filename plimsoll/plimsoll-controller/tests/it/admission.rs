@@ -206,8 +206,14 @@ async fn grant(client: &Client, place: &str, name: &str, users: &[&str], rules: 
     write(client, &format!("{RBAC}{place}/{plural}bindings"), &binding).await;
 }
 
+/// Creates an object, as soon as its kind is served.
 async fn write(client: &Client, path: &str, object: &Value) {
-    let (status, _, answer) = send(client, &format!("POST {path}"), object).await;
+    let line = format!("POST {path}");
+    let answered = || async {
+        let (status, _, answer) = send(client, &line, object).await;
+        (status != 404).then_some((status, answer))
+    };
+    let (status, answer) = poll(path, answered).await.expect("the kind is served");
     assert_eq!(status, 201, "{path}: {answer}");
 }
 

@@ -352,7 +352,7 @@ fn a_script_cancels_what_it_has_not_done_and_exceeds_no_permission() {
         let ours = json!({ "actionClass": "autoremove", "requester": requester });
         add_ons.apply(action("ours", &ours)).await;
         controller
-            .is_refused("ours", "this controller serves the class configmap-seal alone")
+            .is_refused("ours", "may not write the status of Actions of class autoremove")
             .await;
         controller.is_refused("of-bob", "the Action has ended").await;
         add_ons.stop().await;

@@ -4,7 +4,7 @@
 //! in the same write, so that an update that another client has reverted differs from one that never came.
 //! A deletion names the uid of the object.
 //!
-//! One case cannot be told apart: a created Operator that is deleted completely before the creation is recorded, while
+//! One case cannot be recognized: a created Operator that is deleted completely before the creation is recorded, while
 //! the program that requested it ends. The API server keeps nothing of a deleted object that names it for certain: the
 //! versions of a watch may be compacted, and events are dropped. The Operator is created again then, since that is
 //! what the Action still asks for, and there is never more than one of its name.

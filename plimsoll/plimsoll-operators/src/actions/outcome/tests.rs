@@ -132,7 +132,7 @@ fn each_change_is_done_left_or_unknown() {
     check(change("foo", Create, Failed), "create foo v1.2.5 (requested, and failed)", "", "");
     let unwritten = PlannedChange { unwritten: true, ..change("foo", Create, Failed) };
     check(unwritten, "", "create foo v1.2.5", "");
-    // What is contradicted by the cluster was written and is not there: nobody knows why.
+    // What is contradicted by the cluster was written and is not there, for an unknown reason.
     let contradicted =
         |change: PlannedChange| PlannedChange { reason: "OutcomeUnknown".into(), ..change };
     check(contradicted(change("foo", Create, Failed)), "", "", "create foo v1.2.5");

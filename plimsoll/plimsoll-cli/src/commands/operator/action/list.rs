@@ -42,10 +42,10 @@ struct ListedRequest {
 
 impl ListedRequest {
     /// Reads an object; `None` if it cannot be read, which standard error says.
-    fn read(kind: ApiKind, object: Value) -> Option<Self> {
+    fn read(kind: ApiKind, object: &Value) -> Option<Self> {
         let read = match kind == ACTION {
-            true => ActionObject::read(&object).map(|it| Self::of_action(it, object.clone())),
-            false => RetryObject::read(&object).map(|it| Self::of_retry(it, object.clone())),
+            true => ActionObject::read(object).map(|it| Self::of_action(it, object.clone())),
+            false => RetryObject::read(object).map(|it| Self::of_retry(it, object.clone())),
         };
         let problem = match read {
             Ok(listed) => return Some(listed),
@@ -151,7 +151,7 @@ async fn requests(
             Err(error) => return Err(failed(error, || format!("failed to list {}s", kind.kind))),
         };
         for object in objects {
-            found.extend(ListedRequest::read(kind, serde_json::to_value(object)?));
+            found.extend(ListedRequest::read(kind, &serde_json::to_value(object)?));
         }
     }
     let states: Vec<ActionState> = arguments.states.iter().map(|it| (*it).into()).collect();
