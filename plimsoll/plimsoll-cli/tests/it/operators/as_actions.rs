@@ -27,7 +27,7 @@ const WITHOUT_ACTIONS: [&str; 2] =
     [include_str!("persona-gitops.yaml"), include_str!("persona-cluster-user.yaml")];
 
 /// What commands without an Action have among their words, with the reason. They are typed on both clusters.
-const TYPED: [(&str, &str); 12] = [
+const TYPED: [(&str, &str); 11] = [
     ("FILES/", "it reads or writes local files"),
     ("resolve", "it writes local files"),
     ("-l", "an Action names the Operators that it is about"),
@@ -36,7 +36,6 @@ const TYPED: [(&str, &str); 12] = [
     ("action", "it is about Actions itself"),
     ("describe", "it shows what is there"),
     ("show", "it shows what is there"),
-    ("snapshot", "it shows what is there"),
     ("tree", "it shows what is there"),
     ("who-provides", "it shows what is there"),
     ("why", "it shows what is there"),
