@@ -191,9 +191,14 @@ impl ActionDecision<'_> {
     pub fn admit(&self) -> Result<EffectiveAction, Box<Report>> {
         let PolicyVerdict { decisions, granted } = self.verdict();
         granted.map(|grant| grant.action).map_err(|failure| {
-            let status = ActionStatus { policies: decisions, ..ActionStatus::default() };
+            let status = ActionStatus { policies: decisions, ..self.unplanned() };
             Box::new(Report::failed(status, failure))
         })
+    }
+
+    /// Returns a status without a plan. It keeps how often the execution of an earlier plan was begun.
+    pub fn unplanned(&self) -> ActionStatus {
+        ActionStatus { attempts: self.action.status.attempts, ..ActionStatus::default() }
     }
 
     /// Decides on a plan that was made with `attributes`. `waits_for` returns the other Action that a plan
@@ -205,9 +210,7 @@ impl ActionDecision<'_> {
         waits_for: impl FnOnce(&ActionPlan) -> Option<String>,
     ) -> PlanDecision {
         let report = |report: Report| PlanDecision::Report(Box::new(report));
-        let mut status =
-            ActionStatus { effective_spec: attributes.listed(), ..ActionStatus::default() };
-        status.attempts = self.action.status.attempts;
+        let mut status = ActionStatus { effective_spec: attributes.listed(), ..self.unplanned() };
         let mut plan = match plan {
             Ok(plan) => plan,
             Err(failure) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_api::Reason;
-use plimsoll_api::olm::action::{ActionState, ActionStatus};
+use plimsoll_api::olm::action::ActionState;
 use plimsoll_content::expressions::Cel;
 use plimsoll_operators::actions::attributes::{EffectiveAction, NamedClass};
 use plimsoll_operators::actions::classes::CONTROLLER;
@@ -142,7 +142,7 @@ impl ControlLoop {
             "each of several ActionPolicies allows only what another one asks for: give the \
              attributes that they default",
         );
-        self.report(action, Report::failed(ActionStatus::default(), failure)).await;
+        self.report(action, Report::failed(decision.unplanned(), failure)).await;
     }
 
     /// Reports a decision about a plan, and logs the result of a query, of which the status may

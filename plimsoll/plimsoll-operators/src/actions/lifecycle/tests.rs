@@ -247,3 +247,33 @@ fn a_deletion_that_sets_fields_before_needs_both_permissions() {
     check(true, true, keeps(), true);
     check(false, true, keeps(), false);
 }
+
+#[test]
+fn an_action_that_is_not_planned_again_keeps_how_often_it_began() {
+    let check = |policies: &str, attempts: u32, is_granted: bool| {
+        let spec = ActionSpec {
+            action_class: "operator-install".into(),
+            package: "foo".into(),
+            version: "^1".into(),
+            requester: Some(alice()),
+            ..ActionSpec::default()
+        };
+        let status = ActionStatus { attempts, ..ActionStatus::default() };
+        let action =
+            ActionObject { namespace: "tea".into(), spec, status, ..ActionObject::default() };
+        let decision = ActionDecision {
+            action: &action,
+            class: &class("operator-install"),
+            policies: &read_policies(policies),
+            active: 0,
+            by_hand: DirectPermissions::default(),
+            now: at("2026-01-01T00:00:00Z"),
+        };
+        let refused = decision.admit().map_err(|it| it.status.attempts);
+        assert_eq!(refused.map(|_| ()), if is_granted { Ok(()) } else { Err(attempts) });
+        assert_eq!(decision.unplanned().attempts, attempts);
+    };
+    check("", 0, false);
+    check("", 2, false);
+    check(POLICIES, 2, true);
+}
