@@ -63,6 +63,15 @@ fn awaits_release(change: &PlannedChange) -> bool {
     change.operation == ChangeOperation::UpdateRelease && change.state == ChangeState::Written
 }
 
+/// Returns whether the API server has a change, had it or may have it, so that what it wrote may be there.
+pub fn may_be_written(change: &PlannedChange) -> bool {
+    match change.state {
+        ChangeState::Planned => false,
+        ChangeState::Writing | ChangeState::Written | ChangeState::Completed => true,
+        ChangeState::Failed => !change.unwritten,
+    }
+}
+
 /// Returns whether no change was written yet.
 pub fn is_untouched(status: &ActionStatus) -> bool {
     let is_untouched = |it: &PlannedChange| {

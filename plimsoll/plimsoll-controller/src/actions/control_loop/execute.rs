@@ -6,7 +6,7 @@ use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::execution::arrival::{Arrival, arrival, record};
 use plimsoll_operators::actions::execution::{
-    deadline, ended, is_untouched, next_write, observe, outcome, stopped,
+    deadline, ended, is_untouched, may_be_written, next_write, observe, outcome, stopped,
 };
 use plimsoll_operators::actions::lifecycle::{ActionDecision, give_up};
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -265,7 +265,7 @@ impl ControlLoop {
     ) -> Result<(), kube::Error> {
         if is_refused(change) {
             self.changes.withdraw(action, at, change).await
-        } else if !change.change_set.is_empty() {
+        } else if !change.change_set.is_empty() && may_be_written(change) {
             self.changes.leave(change).await
         } else {
             Ok(())

@@ -8,7 +8,7 @@ use plimsoll_api::olm::action::{
 };
 use serde_json::json;
 
-use super::{is_untouched, next_write, observe, outcome, stopped};
+use super::{is_untouched, may_be_written, next_write, observe, outcome, stopped};
 use crate::actions::report::ActionObject;
 use crate::actions::tests::at;
 use crate::observed::ObservedOperator;
@@ -108,6 +108,21 @@ fn a_change_that_is_being_written_is_written_next() {
     check(&[Completed, Planned], (Some(1), false));
     check(&[Completed, Written], (None, false));
     check(&[Failed, Writing], (None, false));
+}
+
+#[test]
+fn what_a_change_wrote_is_taken_back_only_if_it_may_be_there() {
+    use ChangeState::{Completed, Failed, Planned, Writing, Written};
+    let check = |state: ChangeState, unwritten: bool, expected: bool| {
+        let change = PlannedChange { state, unwritten, ..PlannedChange::default() };
+        assert_eq!(may_be_written(&change), expected, "{state:?} {unwritten}");
+    };
+    check(Planned, false, false);
+    check(Writing, false, true);
+    check(Written, false, true);
+    check(Completed, false, true);
+    check(Failed, false, true);
+    check(Failed, true, false);
 }
 
 #[test]
