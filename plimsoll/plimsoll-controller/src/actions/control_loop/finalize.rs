@@ -3,7 +3,7 @@
 
 use plimsoll_api::Reason;
 use plimsoll_api::olm::action::{ACTION_FINALIZER, ActionState, ChangeState};
-use plimsoll_operators::actions::execution::arrival::contradiction;
+use plimsoll_operators::actions::execution::arrival::{contradiction, is_comparable};
 use plimsoll_operators::actions::locks::{Footprint, Locks};
 use plimsoll_operators::actions::report::{ActionObject, Report};
 
@@ -53,7 +53,7 @@ impl ControlLoop {
     async fn compare(&self, action: &mut ActionObject) -> bool {
         for at in 0..action.status.plan.len() {
             let change = &action.status.plan[at];
-            if !matches!(change.state, ChangeState::Written | ChangeState::Completed) {
+            if !is_comparable(change) {
                 continue;
             }
             let found = match self.changes.find(change).await {

@@ -165,6 +165,16 @@ pub fn record(change: &mut PlannedChange, arrival: Arrival) {
     }
 }
 
+/// Returns whether an object can contradict a change. One that is completed is not observed any more, and a user may
+/// change or delete what it wrote; but what it deleted is there again only in a cluster that was restored.
+pub fn is_comparable(change: &PlannedChange) -> bool {
+    match change.state {
+        ChangeState::Written => true,
+        ChangeState::Completed => change.operation == ChangeOperation::Delete,
+        ChangeState::Planned | ChangeState::Writing | ChangeState::Failed => false,
+    }
+}
+
 /// Returns how an object contradicts a change that was recorded as written: the object is from an earlier time, or
 /// another client has removed all traces of the change. `None` if it does not.
 pub fn contradiction(
@@ -173,7 +183,7 @@ pub fn contradiction(
     change: &PlannedChange,
     found: Option<&FoundObject>,
 ) -> Option<String> {
-    if !matches!(change.state, ChangeState::Written | ChangeState::Completed) {
+    if !is_comparable(change) {
         return None;
     }
     let subject = change.subject();

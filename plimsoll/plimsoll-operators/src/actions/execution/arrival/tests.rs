@@ -122,7 +122,6 @@ fn objects_that_went_back_in_time_contradict_what_was_written() {
     };
     use ChangeState::{Completed, Planned, Written};
     check(Create, Written, "gone", Some("foo is not there any more"));
-    check(Create, Completed, "gone", Some("foo is not there any more"));
     check(Create, Planned, "gone", None);
     check(Create, Written, "u7 - a1 -", None);
     check(Delete, Written, "u1 - - -", Some("foo is there again"));
@@ -134,4 +133,12 @@ fn objects_that_went_back_in_time_contradict_what_was_written() {
     check(UpdateRelease, Written, "u1 1.0.0 - -", Some("release requests \"1.0.0\" again"));
     check(EnableCapability, Written, "u1 - - -", Some("Console is not requested any more"));
     check(Await, Written, "gone", None);
+    // A user may do so later.
+    check(Create, Completed, "gone", None);
+    check(Update, Completed, "u1 1.0.0 - -", None);
+    check(UpdateRelease, Completed, "u1 1.0.0 - -", None);
+    check(EnableCapability, Completed, "u1 - - -", None);
+    check(Delete, Completed, "u2 - - -", None);
+    // No user can: another object has another uid.
+    check(Delete, Completed, "u1 - - -", Some("foo is there again"));
 }
