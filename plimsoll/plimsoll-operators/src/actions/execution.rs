@@ -39,8 +39,9 @@ const LASTING: [Reason; 7] = [
 /// The reasons for which an Operator is not deleted until a user does something else.
 const REFUSALS: [Reason; 3] = [Reason::DependedUpon, Reason::WorkloadsRunning, Reason::InvalidSpec];
 
-/// Returns the position of the next change to write; `None` if none is left, one failed, or it is not known whether
-/// one was made.
+/// Returns the position of the next change to write; `None` if none is left, one failed, it is not known whether one
+/// was made, or an Operator has to be gone first: deletions come one after another, as by hand, so that those after a
+/// refused one are left.
 pub fn next_write(status: &ActionStatus) -> Option<usize> {
     let ends = |it: &PlannedChange| it.state == ChangeState::Failed || is_unknown(it);
     if status.plan.iter().any(ends) {
@@ -50,7 +51,11 @@ pub fn next_write(status: &ActionStatus) -> Option<usize> {
         matches!(it.state, ChangeState::Planned | ChangeState::Writing)
             && it.operation != ChangeOperation::Await
     };
-    status.plan.iter().position(is_due)
+    let next = status.plan.iter().position(is_due)?;
+    let is_deletion = |it: &PlannedChange| it.operation == ChangeOperation::Delete;
+    let is_going = |it: &PlannedChange| is_deletion(it) && it.state != ChangeState::Completed;
+    let (before, change) = (&status.plan[..next], &status.plan[next]);
+    (!is_deletion(change) || !before.iter().any(is_going)).then_some(next)
 }
 
 /// Returns whether it is not known, and cannot be found out, whether a change was made.

@@ -111,6 +111,33 @@ fn a_change_that_is_being_written_is_written_next() {
 }
 
 #[test]
+fn operators_are_deleted_one_after_another() {
+    use ChangeOperation::{Await, Create, Delete};
+    use ChangeState::{Completed, Failed, Planned, Writing, Written};
+    let check = |changes: &[(ChangeOperation, ChangeState)], expected: Option<usize>| {
+        let change = |(operation, state): &(ChangeOperation, ChangeState)| PlannedChange {
+            operation: *operation,
+            state: *state,
+            ..PlannedChange::default()
+        };
+        let plan = changes.iter().map(change).collect();
+        let status = ActionStatus { plan, ..ActionStatus::default() };
+        assert_eq!(next_write(&status), expected, "{changes:?}");
+    };
+    check(&[(Delete, Planned), (Delete, Planned)], Some(0));
+    check(&[(Delete, Writing), (Delete, Planned)], Some(0));
+    check(&[(Delete, Written), (Delete, Planned)], None);
+    check(&[(Delete, Failed), (Delete, Planned)], None);
+    check(&[(Delete, Completed), (Delete, Planned)], Some(1));
+    check(&[(Delete, Completed), (Delete, Completed), (Delete, Writing)], Some(2));
+    check(&[(Delete, Completed), (Delete, Written), (Delete, Planned)], None);
+    // Other changes do not wait.
+    check(&[(Create, Written), (Create, Planned)], Some(1));
+    check(&[(Create, Written), (Delete, Planned)], Some(1));
+    check(&[(Await, Planned), (Delete, Planned)], Some(1));
+}
+
+#[test]
 fn what_a_change_wrote_is_taken_back_only_if_it_may_be_there() {
     use ChangeState::{Completed, Failed, Planned, Writing, Written};
     let check = |state: ChangeState, unwritten: bool, expected: bool| {
