@@ -121,16 +121,14 @@ fn install(class: &str, attributes: Attributes<'_>) -> CommandLine {
     line
 }
 
-/// Returns the command that updates Operators. If they follow ranges from then on, that is one for each range, since
-/// the option for it is for all that a command names.
+/// Returns the command that updates Operators. If those that are named follow ranges from then on, that is one for each
+/// range, since the option for it is for all that a command names.
 fn update(attributes: Attributes<'_>) -> String {
     let (named, ranges) = (attributes.packages(), attributes.texts("parameters.ranges"));
     let line = || CommandLine::new(&["kubectl", "operator", "update"]);
     let mut groups: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
     if attributes.is_set("parameters.follow") {
-        for RequestedPackage { name, range } in
-            named.iter().cloned().chain(ranges.iter().map(|it| requested(it)))
-        {
+        for RequestedPackage { name, range } in named.iter().cloned() {
             groups.entry(range).or_default().push(name);
         }
     }
@@ -144,11 +142,13 @@ fn update(attributes: Attributes<'_>) -> String {
     if lines.is_empty() {
         let mut line = line();
         named.iter().for_each(|it| line.arguments([it.to_string().as_str()]));
-        ranges.iter().for_each(|it| line.option("--for-range", it));
         // A package that is named moves although it is pinned.
         let is_latest = attributes.is_set("parameters.latest");
         line.flag("--latest", is_latest && named.is_empty() && ranges.is_empty());
         lines.push(line);
+    }
+    if let Some(last) = lines.last_mut() {
+        ranges.iter().for_each(|it| last.option("--for-range", it));
     }
     lines.iter_mut().for_each(|it| it.flag("--dry-run", attributes.is_set("dryRun")));
     let texts: Vec<String> = lines.into_iter().map(CommandLine::text).collect();

@@ -177,12 +177,12 @@ fn packages_have_the_ranges_that_the_action_gives_them() {
     );
     check(
         update(json!({"follow": true, "ranges": ["baz@^1"]})),
-        "kubectl operator update foo baz --version-range '^1'",
+        "kubectl operator update foo --version-range '^1' --for-range 'baz@^1'",
     );
     check(
         update(json!({"follow": true, "packages": ["bar"], "ranges": ["baz@2.0.0"]})),
-        "kubectl operator update bar && kubectl operator update baz --version 2.0.0 && \
-         kubectl operator update foo --version-range '^1'",
+        "kubectl operator update bar && \
+         kubectl operator update foo --version-range '^1' --for-range baz@2.0.0",
     );
     check(update(json!({"follow": true, "packages": ["bar\n@^2"]})), "");
     check(

@@ -324,3 +324,23 @@ fn a_resolution_answers_what_the_service_answers() {
         assert!(text.contains(expected), "{text}");
     }
 }
+
+#[test]
+fn only_operators_that_are_named_follow_a_range() {
+    let check = |attribute: &str, value: Value, expected: &str| {
+        let mut spec =
+            json!({ "actionClass": "operator-update", "parameters": { "follow": true } });
+        match attribute {
+            "package" => {
+                spec["package"] = value;
+                spec["version"] = "~1.2".into();
+            }
+            parameter => spec["parameters"][parameter] = value,
+        }
+        let text = shown(&planned(PINNED, &spec));
+        assert!(text.contains(expected), "{attribute}: {text}");
+    };
+    check("package", json!("foo"), "Update foo 1.2.9 as \"~1.2\"");
+    check("packages", json!(["foo@~1.2"]), "Update foo 1.2.9 as \"~1.2\"");
+    check("ranges", json!(["foo@~1.2"]), "Update foo 1.2.9 as \"1.2.9\"");
+}

@@ -6,6 +6,7 @@ use plimsoll_api::Reason;
 use plimsoll_api::olm::action::PlannedChange;
 
 use super::{ActionFailure, ActionPlan, Planner, named, no_operator};
+use crate::RequestedPackage;
 use crate::planned_change::{awaited, change};
 use crate::query::unknown_package;
 use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
@@ -24,8 +25,12 @@ impl Planner<'_> {
                 }
             }
         }
+        // As by hand, those of the option for single ranges are pinned again.
+        let pinned = self.action.texts("parameters.ranges").into_iter();
+        let pinned = pinned.filter_map(|it| it.parse::<RequestedPackage>().ok());
+        let pinned: BTreeSet<String> = pinned.map(|it| it.name).collect();
         let follow: BTreeSet<String> = match self.action.is_set("parameters.follow") {
-            true => ranges.keys().cloned().collect(),
+            true => ranges.keys().filter(|it| !pinned.contains(*it)).cloned().collect(),
             false => BTreeSet::new(),
         };
         let offered = || self.inventory.offered.iter().map(String::as_str);
