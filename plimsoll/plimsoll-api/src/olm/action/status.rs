@@ -167,7 +167,8 @@ pub struct FailureDetails {
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
-    /// The changes of which it is not known whether they were made, a line each.
+    /// The changes of which it is not known whether they were made, or that were made and of which the cluster has
+    /// nothing any more after it was restored to an earlier state, a line each.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
