@@ -74,7 +74,7 @@ const REQUESTS_MAX: usize = 8;
 const FIRST_SUBNET: usize = 100;
 
 /// Kinds of which everything is copied, by group.
-const COPIED_KINDS: [(&str, &str); 9] = [
+const COPIED_KINDS: [(&str, &str); 11] = [
     ("", "Namespace"),
     ("apiextensions.k8s.io", DEFINITION),
     ("config.openshift.io", "ClusterVersion"),
@@ -84,6 +84,8 @@ const COPIED_KINDS: [(&str, &str); 9] = [
     ("plimsoll.io", "ReleaseProgress"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"),
 ];
 
 /// The resource of the nodes, whose architectures decide about bundles. Without permission none is copied.

@@ -42,6 +42,32 @@ fn service(group: &str) -> Value {
     })
 }
 
+/// Returns a policy that paints cranes; `parameters` is its `paramKind`.
+fn mutating_policy(name: &str, parameters: &Value) -> Value {
+    let mut policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": { "name": name },
+        "spec": {
+            "reinvocationPolicy": "Never",
+            "matchConstraints": { "resourceRules": [{
+                "apiGroups": ["harbour.example"], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["cranes"],
+            }] },
+            "mutations": [{
+                "patchType": "JSONPatch",
+                "jsonPatch": {
+                    "expression": "[JSONPatch{op: 'add', path: '/spec/colour', value: 'red'}]",
+                },
+            }],
+        },
+    });
+    if !parameters.is_null() {
+        policy["spec"]["paramKind"] = parameters.clone();
+    }
+    policy
+}
+
 async fn create(client: &Client, object: &Value, plural: &str) {
     let (group, _) = object["apiVersion"].as_str().expect("text").split_once('/').expect("two");
     let kind = GroupVersionKind::gvk(group, "v1", object["kind"].as_str().expect("text"));
@@ -104,4 +130,38 @@ fn kinds_that_may_not_be_listed_are_named() {
     });
     assert_eq!(copy.unread_kinds, ["configmaps", "nodes"]);
     assert!(copy.not_copied.is_empty(), "{:?}", copy.not_copied);
+}
+
+#[test]
+fn policies_that_mutate_are_copied_without_parameters() {
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": { "name": "crane" },
+        "spec": { "policyName": "crane" },
+    });
+    let parameters = json!({ "apiVersion": "v1", "kind": "ConfigMap" });
+    let created = [
+        (mutating_policy("crane", &Value::Null), "mutatingadmissionpolicies"),
+        (mutating_policy("with-parameters", &parameters), "mutatingadmissionpolicies"),
+        (binding, "mutatingadmissionpolicybindings"),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let copy = runtime.expect("a runtime").block_on(async {
+        let client = Client::new(ApiServer::new(Options::default()), "default");
+        for (object, plural) in &created {
+            create(&client, object, plural).await;
+        }
+        ClusterSnapshot::of_operators(&client).await.expect("it can be copied")
+    });
+    let copied = copy.objects().filter(|(resource, _)| resource.starts_with("mutatingadmission"));
+    let copied = copied.map(|(resource, object)| {
+        format!("{resource} {}", object["metadata"]["name"].as_str().unwrap_or_default())
+    });
+    let copied: BTreeSet<String> = copied.collect();
+    let expected = [
+        "mutatingadmissionpolicies.admissionregistration.k8s.io crane",
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io crane",
+    ];
+    assert_eq!(copied.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
