@@ -54,6 +54,13 @@ pub(crate) fn change(
             uid: there.uid.clone(),
             requested_before: there.spec.version.clone(),
             version_before: there.version().to_owned(),
+            leaves_change_set: match manifest.change_set {
+                ChangeSetEdit::Keep => String::new(),
+                ChangeSetEdit::Remove | ChangeSetEdit::Set(_) => {
+                    let set = there.change_set.clone().unwrap_or_default();
+                    if set == change.change_set { String::new() } else { set }
+                }
+            },
             ..change
         },
     }

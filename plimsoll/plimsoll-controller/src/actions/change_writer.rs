@@ -123,25 +123,23 @@ impl ChangeWriter {
                 }
             }
             if let Some(set) = there.change_set.filter(|it| is_set_of_update(it)) {
-                self.end_change_set(name, &set).await?;
+                self.end_change_set(&set, name).await?;
             }
             self.writer.delete_uid("", &self.resource, name, &change.uid).await?;
         }
         Ok(WriteOutcome::Done)
     }
 
-    /// Removes the other Operators of a change set from it: they would wait for one that is deleted.
-    async fn end_change_set(&self, deleted: &str, set: &str) -> Result<(), kube::Error> {
+    /// Removes the Operators of a change set from it, except one, which may be none. They would wait
+    /// for one that is deleted or in another set.
+    pub(super) async fn end_change_set(&self, set: &str, except: &str) -> Result<(), kube::Error> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.resource);
         for object in api.list(&ListParams::default()).await?.items {
             let name = object.metadata.name.unwrap_or_default();
             let annotations = object.metadata.annotations.unwrap_or_default();
             let its_set = annotations.get(CHANGE_SET_ANNOTATION);
-            if name != deleted && its_set.is_some_and(|it| it == set) {
-                let change_set = set.to_owned();
-                let member =
-                    PlannedChange { operator: name, change_set, ..PlannedChange::default() };
-                self.leave(&member).await?;
+            if name != except && its_set.is_some_and(|it| it == set) {
+                self.leave_set(&name, set).await?;
             }
         }
         Ok(())
@@ -243,19 +241,27 @@ impl ChangeWriter {
         }))
     }
 
-    /// Removes the annotation of a change set from an Operator that has it.
+    /// Removes the Operator of a change from its change set, after the others that are in it: an
+    /// earlier update may have put some there that the plan does not change.
     pub(super) async fn leave(&self, change: &PlannedChange) -> Result<(), kube::Error> {
-        let name = &change.operator;
-        let is_in_set = |(_, it): &(Value, ObservedOperator)| {
-            it.change_set.as_deref() == Some(change.change_set.as_str())
-        };
-        if self.read(name).await?.as_ref().is_none_or(|it| !is_in_set(it)) {
+        let (name, set) = (change.operator.as_str(), change.change_set.as_str());
+        let there = self.read(name).await?;
+        if there.is_none_or(|(_, it)| it.change_set.as_deref() != Some(set)) {
+            return Ok(());
+        }
+        self.end_change_set(set, name).await?;
+        self.leave_set(name, set).await
+    }
+
+    /// Removes the annotation of a change set from an Operator that has it.
+    async fn leave_set(&self, name: &str, set: &str) -> Result<(), kube::Error> {
+        let there = self.read(name).await?;
+        if there.is_none_or(|(_, it)| it.change_set.as_deref() != Some(set)) {
             return Ok(());
         }
         let path = PointerBuf::from_tokens(["metadata", "annotations", CHANGE_SET_ANNOTATION]);
-        let value = change.change_set.as_str().into();
         let operations = vec![
-            PatchOperation::Test(TestOperation { path: path.clone(), value }),
+            PatchOperation::Test(TestOperation { path: path.clone(), value: set.into() }),
             PatchOperation::Remove(RemoveOperation { path }),
         ];
         self.writer.patch_guarded("", &self.resource, name, operations).await
@@ -302,8 +308,9 @@ fn is_as_requested(change: &PlannedChange, there: &ObservedOperator) -> bool {
     let is_in_set = change.change_set.is_empty()
         || there.change_set.as_deref() == Some(change.change_set.as_str());
     let is_of_catalog = change.repository.is_empty() || there.spec.repository == change.repository;
+    let is_left = there.change_set.as_deref().is_none_or(|it| it != change.leaves_change_set);
     let has_label = !change.becomes_requested || !there.is_dependency;
-    there.spec.version == change.requested && is_in_set && is_of_catalog && has_label
+    there.spec.version == change.requested && is_in_set && is_left && is_of_catalog && has_label
 }
 
 /// Returns the Operator that a change creates.
@@ -411,6 +418,11 @@ fn update(object: &Value, change: &PlannedChange, mark: &str) -> Vec<PatchOperat
     let mut annotations = vec![(CHANGED_BY_ANNOTATION, mark)];
     if !change.change_set.is_empty() {
         annotations.push((CHANGE_SET_ANNOTATION, change.change_set.as_str()));
+    } else if !change.leaves_change_set.is_empty()
+        && object["metadata"]["annotations"][CHANGE_SET_ANNOTATION] == *change.leaves_change_set
+    {
+        let path = path(&["metadata", "annotations", CHANGE_SET_ANNOTATION]);
+        operations.push(PatchOperation::Remove(RemoveOperation { path }));
     }
     operations.extend(annotate(object, &annotations));
     operations

@@ -20,6 +20,7 @@ use super::{ActionFailure, enumerated};
 use crate::deletion_plan::recreated;
 use crate::installation::InstallationState;
 use crate::observed::ObservedOperator;
+use crate::update::is_set_of_update;
 
 /// The deadline of an Action that does not specify one.
 const DEADLINE: Duration = Duration::from_secs(60 * 60);
@@ -68,13 +69,30 @@ fn awaits_release(change: &PlannedChange) -> bool {
     change.operation == ChangeOperation::UpdateRelease && change.state == ChangeState::Written
 }
 
-/// Returns whether the API server has a change, had it or may have it, so that what it wrote may be there.
-pub fn may_be_written(change: &PlannedChange) -> bool {
+/// Returns whether the API server has a change, had it or may have it.
+fn may_be_written(change: &PlannedChange) -> bool {
     match change.state {
         ChangeState::Planned => false,
         ChangeState::Writing | ChangeState::Written | ChangeState::Completed => true,
         ChangeState::Failed => !change.unwritten,
     }
+}
+
+/// Returns whether an Operator may be in the change set of a change when the Action ends, and leaves it then. One that
+/// an earlier update has put there leaves it once it has arrived.
+pub fn may_be_in_set(change: &PlannedChange) -> bool {
+    let may_be = match change.operation {
+        ChangeOperation::Await => change.state == ChangeState::Completed,
+        _ => may_be_written(change),
+    };
+    may_be && !change.change_set.is_empty()
+}
+
+/// Returns the change set of an earlier update that an Operator has left for a change, or may have; `None` if there is
+/// none. What is left of it ends with the Action.
+pub fn left_set(change: &PlannedChange) -> Option<&str> {
+    let set = Some(change.leaves_change_set.as_str());
+    set.filter(|it| is_set_of_update(it) && may_be_written(change))
 }
 
 /// Returns whether no change was written yet.

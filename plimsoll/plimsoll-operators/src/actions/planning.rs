@@ -169,7 +169,9 @@ impl Planner<'_> {
                 }
                 (None, Some(operator)) if change.operation == ChangeOperation::Update => {
                     set_fields(&mut operator.spec, change);
-                    operator.change_set = change_set;
+                    if change_set.is_some() || !change.leaves_change_set.is_empty() {
+                        operator.change_set = change_set;
+                    }
                     operator.is_dependency &= !change.becomes_requested;
                 }
                 (None, _) => {}

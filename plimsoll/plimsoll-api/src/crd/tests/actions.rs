@@ -87,6 +87,7 @@ fn everything_of_an_action_is_declared() {
         becomes_requested: true,
         manifest: Some(json!({"kind": "Operator"})),
         change_set: "ab".into(),
+        leaves_change_set: "cd".into(),
         relies_on: vec!["lantern".into()],
         workloads: vec![RemainingObjects::default()],
         state: ChangeState::Written,

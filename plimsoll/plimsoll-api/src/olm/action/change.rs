@@ -70,6 +70,9 @@ pub struct PlannedChange {
     /// The change set that it is applied with; empty for none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub change_set: String,
+    /// The change set that it is in and leaves; empty for none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub leaves_change_set: String,
     /// Names of the Operators that it depends on, directly or not, and that the plan leaves as they are.
     // +listType=atomic
     #[serde(skip_serializing_if = "Vec::is_empty")]

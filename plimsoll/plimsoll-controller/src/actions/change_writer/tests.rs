@@ -1,9 +1,10 @@
 //! The patches of changes, and what guards them.
 
 use plimsoll_api::olm::action::{ChangeOperation, PlannedChange};
+use plimsoll_operators::observed::ObservedOperator;
 use serde_json::{Value, json};
 
-use super::{change_of_release, created, update, withdrawal};
+use super::{change_of_release, created, is_as_requested, update, withdrawal};
 
 /// Applies a patch to an object, and to one of which the resourceVersion was changed meanwhile, as
 /// an API server does: a patch that names another one is a conflict.
@@ -49,6 +50,28 @@ fn an_update_is_guarded_and_leaves_a_mark_in_the_same_write() {
             assert_eq!(set, change_set);
         }
     }
+}
+
+#[test]
+fn an_update_leaves_the_change_set_that_was_planned_and_no_other() {
+    let check = |leaves: &str, joins: &str, expected: &str| {
+        let object = operator(&json!({ "olm.io/change-set": "update-1/2" }));
+        let change = PlannedChange {
+            requested: "1.2.5".into(),
+            change_set: joins.into(),
+            leaves_change_set: leaves.into(),
+            ..PlannedChange::default()
+        };
+        let there = ObservedOperator::read(&object);
+        assert_eq!(is_as_requested(&change, &there), expected == "update-1/2", "{leaves} {joins}");
+        let after = applied(&object, &update(&object, &change, "a1/0"));
+        let set = after["metadata"]["annotations"]["olm.io/change-set"].as_str();
+        assert_eq!(set.unwrap_or_default(), expected, "{leaves} {joins}");
+    };
+    check("", "", "update-1/2");
+    check("update-1/2", "", "");
+    check("update-1/2", "update-2/2", "update-2/2");
+    check("update-0/2", "", "update-1/2");
 }
 
 #[test]

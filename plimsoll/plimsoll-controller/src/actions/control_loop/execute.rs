@@ -6,7 +6,7 @@ use plimsoll_operators::actions::ActionFailure;
 use plimsoll_operators::actions::attributes::NamedClass;
 use plimsoll_operators::actions::execution::arrival::{Arrival, arrival, record};
 use plimsoll_operators::actions::execution::{
-    deadline, ended, is_untouched, may_be_written, next_write, observe, outcome, stopped,
+    deadline, ended, is_untouched, left_set, may_be_in_set, next_write, observe, outcome, stopped,
 };
 use plimsoll_operators::actions::lifecycle::{ActionDecision, give_up};
 use plimsoll_operators::actions::report::{ActionObject, Report};
@@ -255,8 +255,8 @@ impl ControlLoop {
         true
     }
 
-    /// Removes an Operator from the change set that a change has put it in, or withdraws the request
-    /// for a release if it was refused.
+    /// Removes an Operator from the change set of a change and ends the one that it has left, or
+    /// withdraws the request for a release if it was refused.
     pub(super) async fn take_back_change(
         &self,
         action: &str,
@@ -264,11 +264,14 @@ impl ControlLoop {
         change: &PlannedChange,
     ) -> Result<(), kube::Error> {
         if is_refused(change) {
-            self.changes.withdraw(action, at, change).await
-        } else if !change.change_set.is_empty() && may_be_written(change) {
-            self.changes.leave(change).await
-        } else {
-            Ok(())
+            return self.changes.withdraw(action, at, change).await;
+        }
+        if may_be_in_set(change) {
+            self.changes.leave(change).await?;
+        }
+        match left_set(change) {
+            Some(set) => self.changes.end_change_set(set, "").await,
+            None => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use plimsoll_api::olm::action::{
 };
 use serde_json::json;
 
-use super::{is_untouched, may_be_written, next_write, observe, outcome, stopped};
+use super::{is_untouched, left_set, may_be_in_set, next_write, observe, outcome, stopped};
 use crate::actions::report::ActionObject;
 use crate::actions::tests::at;
 use crate::observed::ObservedOperator;
@@ -138,18 +138,37 @@ fn operators_are_deleted_one_after_another() {
 }
 
 #[test]
-fn what_a_change_wrote_is_taken_back_only_if_it_may_be_there() {
+fn an_operator_leaves_a_change_set_that_it_may_be_in() {
+    use ChangeOperation::{Await, Update};
     use ChangeState::{Completed, Failed, Planned, Writing, Written};
-    let check = |state: ChangeState, unwritten: bool, expected: bool| {
-        let change = PlannedChange { state, unwritten, ..PlannedChange::default() };
-        assert_eq!(may_be_written(&change), expected, "{state:?} {unwritten}");
+    let check = |operation, state: ChangeState, unwritten: bool, expected: bool| {
+        let change = PlannedChange {
+            operation,
+            state,
+            unwritten,
+            change_set: "update-1/2".into(),
+            leaves_change_set: "update-2/2".into(),
+            ..PlannedChange::default()
+        };
+        assert_eq!(may_be_in_set(&change), expected, "{operation:?} {state:?} {unwritten}");
+        if operation == Update {
+            assert_eq!(left_set(&change), expected.then_some("update-2/2"), "{state:?}");
+        }
+        let of_user = PlannedChange { leaves_change_set: "mine".into(), ..change.clone() };
+        assert_eq!(left_set(&of_user), None);
+        assert!(!may_be_in_set(&PlannedChange { change_set: String::new(), ..change }));
     };
-    check(Planned, false, false);
-    check(Writing, false, true);
-    check(Written, false, true);
-    check(Completed, false, true);
-    check(Failed, false, true);
-    check(Failed, true, false);
+    check(Update, Planned, false, false);
+    check(Update, Writing, false, true);
+    check(Update, Written, false, true);
+    check(Update, Completed, false, true);
+    check(Update, Failed, false, true);
+    check(Update, Failed, true, false);
+    // An earlier update has put it there, and it still moves or did not.
+    check(Await, Planned, false, false);
+    check(Await, Written, false, false);
+    check(Await, Failed, false, false);
+    check(Await, Completed, false, true);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::RequestedPackage;
 use crate::actions::attributes::EffectiveAction;
 use crate::install::{InstallError, InstallPlan, InstallRequest, plan_install};
 use crate::loadout::ConvergedOperators;
-use crate::manifest::OperatorManifest;
+use crate::manifest::{ChangeSetEdit, OperatorManifest};
 use crate::observed::ObservedOperator;
 use crate::planned_change::{awaited, change};
 use crate::planner::{is_pinned, takes_back};
@@ -130,7 +130,7 @@ impl Planner<'_> {
             };
             let change = with_sources(change(&manifest, Some(there), version), &manifest, there);
             let is_requested = there.spec.version == it.range
-                && it.change_set.value().is_none()
+                && it.change_set == ChangeSetEdit::Keep
                 && !it.becomes_requested
                 && change.repository.is_empty()
                 && change.spec_fields.is_none();

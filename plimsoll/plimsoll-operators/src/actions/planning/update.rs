@@ -7,9 +7,13 @@ use plimsoll_api::olm::action::PlannedChange;
 
 use super::{ActionFailure, ActionPlan, Planner, named, no_operator};
 use crate::RequestedPackage;
+use crate::manifest::ChangeSetEdit;
+use crate::observed::ObservedOperator;
 use crate::planned_change::{awaited, change};
 use crate::query::unknown_package;
-use crate::update::{OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, plan_update};
+use crate::update::{
+    OperatorUpdate, UpdateError, UpdatePlan, UpdateRequest, is_set_of_update, plan_update,
+};
 
 impl Planner<'_> {
     /// Returns the request: for the Operators that are named, or for all.
@@ -74,7 +78,11 @@ impl Planner<'_> {
         let written = plan.written().into_iter().zip(plan.manifests());
         let written = written.map(|(it, manifest)| {
             let repository = it.repository.clone().filter(|_| !it.is_new()).unwrap_or_default();
-            PlannedChange { repository, ..change(&manifest, observed(&it.name), version(it)) }
+            let change = change(&manifest, observed(&it.name), version(it));
+            let is_kept = it.is_moved() && it.change_set == ChangeSetEdit::Keep;
+            let kept = observed(&it.name).filter(|_| is_kept).map(set_of_update);
+            let change_set = kept.unwrap_or_else(|| change.change_set.clone());
+            PlannedChange { repository, change_set, ..change }
         });
         let moved = plan.operators.iter().filter(|it| it.is_moved() && !it.is_written());
         let moved = moved.filter_map(|it| {
@@ -82,6 +90,7 @@ impl Planner<'_> {
             Some(PlannedChange {
                 requested_before: there.spec.version.clone(),
                 version_before: there.version().to_owned(),
+                change_set: set_of_update(there),
                 ..awaited(&it.name, there, version(it), it.dependency)
             })
         });
@@ -108,4 +117,10 @@ impl Planner<'_> {
             ),
         }
     }
+}
+
+/// Returns the change set that an earlier update has put an Operator in, and in which it moves; empty for none. Its
+/// members leave it once it has moved.
+fn set_of_update(there: &ObservedOperator) -> String {
+    there.change_set.clone().filter(|it| is_set_of_update(it)).unwrap_or_default()
 }
