@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use plimsoll_api::olm::action::ActionSpec;
+use plimsoll_api::olm::action::{ActionSpec, PlannedChange};
 use plimsoll_api::olm::{Dependant, DependencyStatus, OperatorStatus};
 use serde_json::{Value, json};
 
@@ -53,6 +53,7 @@ fn inventory(text: &str) -> OperatorInventory {
         let there = ObservedOperator {
             uid: format!("uid-{name}"),
             is_dependency: it.is_dependency,
+            change_set: it.change_set.clone(),
             spec: it.spec.clone(),
             status,
             ..ObservedOperator::default()
@@ -343,4 +344,28 @@ fn only_operators_that_are_named_follow_a_range() {
     check("package", json!("foo"), "Update foo 1.2.9 as \"~1.2\"");
     check("packages", json!(["foo@~1.2"]), "Update foo 1.2.9 as \"~1.2\"");
     check("ranges", json!(["foo@~1.2"]), "Update foo 1.2.9 as \"1.2.9\"");
+}
+
+#[test]
+fn an_update_ends_the_change_set_of_an_interrupted_one() {
+    let check = |bar: &str, foo: &str, set: &str, expected: &str| {
+        let operators = format!("bar: version 1.2.7; at {bar}; set {set}\nfoo: {foo}; set {set}");
+        let spec = json!({ "actionClass": "operator-update" });
+        let plan = planned(&operators, &spec).expect("a plan");
+        let shown = plan.changes.iter().map(|it| {
+            let PlannedChange { operation, operator, .. } = it;
+            let (joins, leaves) = (&it.change_set, &it.leaves_change_set);
+            format!("{operation:?} {operator} in {joins:?}, leaves {leaves:?}")
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join("\n"), expected, "{operators}");
+    };
+    let (done, update) = ("version 1.2.9; at 1.2.9", "update-1/2");
+    let leave =
+        "Update bar in \"\", leaves \"update-1/2\"\nUpdate foo in \"\", leaves \"update-1/2\"";
+    check("1.2.7", done, update, leave);
+    // It has not arrived yet: its set ends when it has.
+    let waits = "Await bar in \"update-1/2\", leaves \"\"";
+    check("1.2.5", "version 1.2.5; at 1.2.5", update, waits);
+    // Those of users stay.
+    check("1.2.7", done, "mine/2", "");
 }
