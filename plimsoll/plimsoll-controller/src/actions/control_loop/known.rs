@@ -35,6 +35,8 @@ struct EndedAttempt {
     created: Timestamp,
     ended: Option<Timestamp>,
     state: ActionState,
+    /// Whether its cancellation was requested.
+    is_cancelled: bool,
     /// The uid of the object that generated it.
     owner: Box<str>,
     /// Why it ended so.
@@ -56,7 +58,7 @@ impl EndedActions {
         is_generated: bool,
         classes: &[NamedClass],
     ) {
-        let ActionObject { uid, created, owner, status, .. } = action;
+        let ActionObject { uid, created, owner, spec, status, .. } = action;
         if is_generated {
             let mut conditions = status.conditions.iter();
             let condition = conditions.find(|it| it.type_ == ACTION_SUCCEEDED);
@@ -66,6 +68,7 @@ impl EndedActions {
                 created: *created,
                 ended: status.completion_time,
                 state: status.state,
+                is_cancelled: spec.cancelled,
                 owner: owner.as_str().into(),
                 message: beginning(message, MESSAGE_LENGTH_MAX).into(),
             };
@@ -101,7 +104,8 @@ impl EndedActions {
     /// Returns an Action that an object generated as that object needs it; `None` if it is not
     /// known.
     pub(super) fn attempt(&self, id: &NamespacedName) -> Option<ActionObject> {
-        let EndedAttempt { uid, created, ended, state, owner, message } = self.attempts.get(id)?;
+        let EndedAttempt { uid, created, ended, state, is_cancelled, owner, message } =
+            self.attempts.get(id)?;
         let status = match state {
             ActionState::Succeeded => ConditionStatus::True,
             _ => ConditionStatus::False,
@@ -120,6 +124,7 @@ impl EndedActions {
             uid: uid.to_string(),
             created: *created,
             owner: owner.to_string(),
+            spec: ActionSpec { cancelled: *is_cancelled, ..ActionSpec::default() },
             status: ActionStatus {
                 state: *state,
                 conditions: vec![condition],
@@ -332,7 +337,8 @@ mod tests {
 
     #[test]
     fn a_record_says_of_an_attempt_what_the_action_said() {
-        let action = action("Failed", "PolicyDenied", "2026-01-01T00:00:00Z");
+        let mut action = action("Failed", "PolicyDenied", "2026-01-01T00:00:00Z");
+        action.spec.cancelled = true;
         let id = NamespacedName { namespace: "team-a".to_owned(), name: "one".to_owned() };
         let mut ended = EndedActions::default();
         ended.insert(&id, &action, true, &[]);
@@ -341,6 +347,7 @@ mod tests {
         assert_eq!(attempt.uid, action.uid);
         assert_eq!(attempt.owner, action.owner);
         assert_eq!(attempt.status.state, action.status.state);
+        assert!(attempt.spec.cancelled);
         assert_eq!(attempt.status.completion_time, action.status.completion_time);
         assert_eq!(attempt.status.conditions[0].message, "no");
         assert!(ended.outdated(&[], Timestamp::MAX).delete.is_empty(), "its owner keeps it");
