@@ -72,6 +72,8 @@ pub(super) enum ScenarioStep {
     Approve { action: String, plan: Option<String> },
     /// The clock of the controller is set forward, by seconds.
     Later(i64),
+    /// Whether a controller runs from now on: it ends as SIGKILL would, or another one begins.
+    Control(bool),
 }
 
 /// The report of an Operator in the end.
@@ -112,6 +114,13 @@ impl Scenario {
             add_ons.install_release().await;
         }
         for step in &steps {
+            if let ScenarioStep::Control(runs) = step {
+                match runs {
+                    true => add_ons.control(),
+                    false => add_ons.kill().await,
+                }
+                continue;
+            }
             let is_change = add_ons.play(step).await;
             if is_change && is_killed {
                 add_ons.kill().await;
