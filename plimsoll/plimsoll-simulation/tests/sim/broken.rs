@@ -17,8 +17,8 @@ fn without_faults() -> ScenarioResult {
     runner::run(&scenario(vec![(20, Action::Enable), (40, Action::Release(1))]))
 }
 
-/// A scenario of actions alone.
-fn scenario(actions: Vec<(u64, Action)>) -> Scenario {
+/// A scenario of actions alone, without faults.
+pub(crate) fn scenario(actions: Vec<(u64, Action)>) -> Scenario {
     Scenario {
         seed: 0,
         actions,

@@ -10,8 +10,8 @@ use super::history::reported;
 use super::invariants::violations;
 use super::requests::{Request, TENANT};
 use super::{ACTIONS, ActionsResult, play};
+use crate::broken::scenario;
 use crate::record::{INSTALLED, Write};
-use crate::scenario::Scenario;
 
 /// The requests: lantern with its dependency ledger, then ledger by its name, both deleted again,
 /// and ledger for a tenant, with an approval.
@@ -26,20 +26,7 @@ fn good() -> ActionsResult {
         // It has no policy, and fails.
         (185, action("operator-install", "lantern", true)),
     ];
-    let scenario = Scenario {
-        actions: Vec::new(),
-        leased: false,
-        errors: 0.0,
-        watches: 0.0,
-        stale: 0.0,
-        refusals: 0.0,
-        mangled: 0.0,
-        delay: Duration::from_secs(1),
-        operators: Default::default(),
-        faulty_until: 60,
-        ..Scenario::of(0)
-    };
-    play(&scenario, &requests)
+    play(&scenario(Vec::new()), &requests)
 }
 
 fn is_creation_of(write: &Write, name: &str) -> bool {
