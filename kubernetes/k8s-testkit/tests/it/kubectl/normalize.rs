@@ -60,6 +60,13 @@ fn resource_versions_do_not_show_in_descriptions() {
     assert_eq!(comparable("API Version:  1"), "API Version: 1");
 }
 
+#[test]
+fn the_log_of_a_watch_that_a_timeout_ended_does_not_show() {
+    let log = "E1127 18:23:25.728427 27421 reflector.go:227] \"Failed to watch\" err=\"context deadline exceeded\"\n";
+    let error = "error: timed out waiting for the condition on configmaps/held\n";
+    assert_eq!(normalize(&format!("{log}{error}"), Path::new("/home")), error);
+}
+
 fn comparable(line: &str) -> String {
     if let Some((label, _)) = line.split_once("CreationTimestamp: ") {
         return format!("{label}CreationTimestamp: TIME");
@@ -68,9 +75,11 @@ fn comparable(line: &str) -> String {
     squeezed(&line).trim_end().to_owned()
 }
 
-/// Lines about the connection, and names of temporary files.
+/// Lines about the connection, and names of temporary files. kubectl logs that its `--timeout` ended a watch
+/// only if the watch was being opened at that moment.
 fn is_noise(line: &str) -> bool {
     line.contains("memcache.go")
+        || (line.contains("reflector.go") && line.contains("context deadline exceeded"))
         || line.contains("Warning: watch ended with error")
         || line.contains("keeps changing, diffing without lock")
         || ["diff -u -N ", "--- /", "+++ /"].iter().any(|start| line.starts_with(start))
