@@ -60,13 +60,36 @@ pub struct AdmissionRequest {
     pub is_guarded: bool,
 }
 
+/// Why a request is denied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Denial {
+    /// No policy allows it to whom it is requested for.
+    #[default]
+    Forbidden,
+    /// It does not fit its class, whoever sends it.
+    Invalid,
+    /// What the decision depends on is not known yet: the same request may be allowed later.
+    Unavailable,
+}
+
+impl Denial {
+    /// Returns the status code and the reason of the answer, as the Kubernetes API has them.
+    fn status(self) -> (u16, &'static str) {
+        match self {
+            Self::Forbidden => (403, "Forbidden"),
+            Self::Invalid => (422, "Invalid"),
+            Self::Unavailable => (503, "ServiceUnavailable"),
+        }
+    }
+}
+
 /// The decision about a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the request is allowed.
     pub allowed: bool,
-    /// Whether it is denied since it does not fit its class, whoever sends it.
-    pub is_invalid: bool,
+    /// Why it is denied, of one that is not allowed.
+    pub denial: Denial,
     /// The reason for a denial; empty if the request is allowed.
     pub message: String,
     /// Warnings for the user who sends the request.

@@ -14,7 +14,7 @@ use plimsoll_operators::actions::schedule::Schedule;
 use tokio::sync::watch;
 
 use super::access::Access;
-use super::admission::{AdmissionRequest, Decision};
+use super::admission::{AdmissionRequest, Decision, Denial};
 use crate::clock::SharedClock;
 use crate::write::{Writer, chain};
 
@@ -36,12 +36,16 @@ pub(super) async fn review(
     request: AdmissionRequest,
 ) -> Decision {
     let AdmissionRules { classes, active } = rules.borrow().clone();
+    if classes.is_empty() && request.is_guarded {
+        return unavailable("the ActionClasses are not read yet".to_owned());
+    }
     let Some(class) = NamedClass::find(classes.iter(), &request.action.action_class) else {
         return of_no_class(&request);
     };
     let problems = problems(&request, class);
     if !problems.is_empty() {
-        return Decision { is_invalid: true, message: problems.join("; "), ..Decision::default() };
+        let (denial, message) = (Denial::Invalid, problems.join("; "));
+        return Decision { denial, message, ..Decision::default() };
     }
     if !request.is_guarded {
         return Decision { allowed: true, ..Decision::default() };
@@ -51,7 +55,7 @@ pub(super) async fn review(
             Ok(access) => access,
             Err(error) => {
                 let message = format!("what the requester may do is not known: {}", chain(&error));
-                return Decision { message, ..Decision::default() };
+                return unavailable(message);
             }
         };
     let mut spec = request.action;
@@ -68,7 +72,7 @@ pub(super) async fn review(
     });
     Decision {
         allowed: verdict.granted.is_ok(),
-        is_invalid: false,
+        denial: Denial::Forbidden,
         warnings: verdict.warnings().collect(),
         audit: decided.collect(),
         message: verdict.granted.err().map(|it| it.message).unwrap_or_default(),
@@ -97,6 +101,11 @@ fn problems(request: &AdmissionRequest, class: &NamedClass) -> Vec<String> {
         }
     }
     problems
+}
+
+/// Denies a request about which cannot be decided yet.
+fn unavailable(message: String) -> Decision {
+    Decision { denial: Denial::Unavailable, message, ..Decision::default() }
 }
 
 /// Decides on a request whose class is not known. It waits for the class, unless policies are about

@@ -13,7 +13,9 @@ use kube::Client;
 use kube::client::Body;
 use plimsoll_api::olm::action::ActionClassSpec;
 use plimsoll_api::{ACTION, ACTION_CLASS, CRON_ACTION, EVENT_ACTION, RETRY_ACTION, classes, crd};
-use plimsoll_controller::actions::admission::{self, ActionWebhooks, AdmissionRequest, Decision};
+use plimsoll_controller::actions::admission::{
+    self, ActionWebhooks, AdmissionRequest, Decision, Denial,
+};
 use plimsoll_controller::permissions::action_permissions;
 use plimsoll_controller::{Reached, SystemClock, WebhookSettings};
 use plimsoll_operators::actions::attributes::NamedClass;
@@ -89,7 +91,7 @@ impl Setup {
             }
             let decision = Decision {
                 allowed: request.requester.username == "alice",
-                is_invalid: false,
+                denial: Denial::Forbidden,
                 message: format!("no policy allows it to {}", request.requester.username),
                 warnings: vec!["it is reviewed".to_owned()],
                 audit: vec![("policy".to_owned(), "tenants".to_owned())],
@@ -310,7 +312,7 @@ async fn manifests_that_do_not_fit_their_class_are_refused() {
             let messages: Vec<String> = wrong.into_iter().map(|it| it.message).collect();
             Decision {
                 allowed: messages.is_empty(),
-                is_invalid: true,
+                denial: Denial::Invalid,
                 message: messages.join("; "),
                 ..Decision::default()
             }

@@ -132,8 +132,7 @@ pub(super) fn read(request: &Value, is_guarded: bool) -> Result<AdmissionRequest
 pub(super) fn answer(decision: Decision) -> Value {
     let mut response = json!({ "allowed": decision.allowed });
     if !decision.allowed {
-        let (code, reason) =
-            if decision.is_invalid { (422, "Invalid") } else { (403, "Forbidden") };
+        let (code, reason) = decision.denial.status();
         response["status"] = json!({
             "status": "Failure", "code": code, "reason": reason, "message": decision.message,
         });
@@ -152,6 +151,7 @@ pub(super) fn answer(decision: Decision) -> Value {
 mod tests {
     //! Tests of the webhooks, of reading requests, and of the responses.
 
+    use super::super::Denial;
     use super::*;
 
     #[test]
@@ -219,13 +219,15 @@ mod tests {
     fn a_decision_is_answered_with_what_belongs_to_it() {
         let decision = Decision {
             allowed: false,
-            is_invalid: false,
+            denial: Denial::Forbidden,
             message: "no policy allows it".to_owned(),
             warnings: vec!["soon".to_owned()],
             audit: vec![("policy".to_owned(), "tenants".to_owned())],
         };
-        let invalid = answer(Decision { is_invalid: true, ..decision.clone() });
+        let invalid = answer(Decision { denial: Denial::Invalid, ..decision.clone() });
         assert_eq!(invalid["status"]["code"], 422);
+        let early = answer(Decision { denial: Denial::Unavailable, ..decision.clone() });
+        assert_eq!(early["status"]["code"], 503);
         let response = answer(decision);
         assert_eq!(response["status"]["code"], 403);
         assert_eq!(response["status"]["message"], "no policy allows it");
